@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/runtime/device.h"
+
+#include <charconv>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::kernels {
+
+DeviceId DeviceId::parse(std::string_view text) {
+  if (text == "cpu") return {DeviceKind::cpu, 0};
+  if (text == "cuda") return {DeviceKind::cuda, 0};
+  constexpr std::string_view kPrefix = "cuda:";
+  if (text.starts_with(kPrefix)) {
+    const std::string_view number = text.substr(kPrefix.size());
+    int index = 0;
+    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
+    if (failed == std::errc() && end == number.data() + number.size() && index >= 0) return {DeviceKind::cuda, index};
+  }
+  throw InvalidArgument("there is no device '" + std::string(text) + "': say cpu, cuda or cuda:<index>");
+}
+
+std::string DeviceId::to_string() const { return kind == DeviceKind::cpu ? "cpu" : "cuda:" + std::to_string(index); }
+
+}  // namespace gradring::kernels

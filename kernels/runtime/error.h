@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace gradring {
+
+/// Root of every exception that gradring throws at host level. The message says what was asked, what was found, and what
+/// to do. Errors of a package derive from it where the package can name more (comm::CommError, data::DataError, ...).
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The caller asked for something that can never work: a negative size, an unknown name, shapes that do not fit.
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The device, or this machine's set-up of it, cannot do what was asked: no such device, no memory, a failed launch.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws E with `message` and the call site appended, unless `condition` holds.
+///
+/// Errors    E (InvalidArgument if not given).
+/// Example   check(batch > 0, "batch must be positive");
+template <class E = InvalidArgument>
+void check(bool condition, std::string_view message,
+           std::source_location where = std::source_location::current()) {
+  if (condition) [[likely]]
+    return;
+  throw E(std::string(message) + " [" + where.file_name() + ":" + std::to_string(where.line()) + "]");
+}
+
+}  // namespace gradring

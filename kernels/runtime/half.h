@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace gradring::kernels {
+
+/// IEEE 754 binary16 as stored in memory, for host code. Arithmetic goes through float.
+struct Half {
+  std::uint16_t bits = 0;
+};
+
+/// The upper half of a binary32, as stored in memory, for host code. Arithmetic goes through float.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// Rounds to nearest, ties to even; overflow gives infinity, NaN stays NaN (quiet).
+constexpr Half to_half(float value) {
+  const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = word >> 16 & 0x8000u;
+  const std::uint32_t magnitude = word & 0x7fffffffu;
+  std::uint32_t rounded = 0;
+  if (magnitude > 0x7f800000u)
+    rounded = 0x7e00u;
+  else if (magnitude >= 0x477ff000u)  // 65520, the first value that rounds past 65504
+    rounded = 0x7c00u;
+  else if (magnitude < 0x38800000u)  // below 2^-14: let the FPU round at the subnormals' fixed exponent
+    rounded = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  else
+    rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  return Half{static_cast<std::uint16_t>(sign | rounded)};
+}
+
+constexpr float to_float(Half value) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = value.bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;  // exact, subnormals included
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled));
+}
+
+/// Rounds to nearest, ties to even; NaN stays NaN (quiet).
+constexpr BFloat16 to_bfloat16(float value) {
+  const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+  if ((word & 0x7fffffffu) > 0x7f800000u) return BFloat16{static_cast<std::uint16_t>(word >> 16 | 0x40u)};
+  return BFloat16{static_cast<std::uint16_t>((word + 0x7fffu + (word >> 16 & 1u)) >> 16)};
+}
+
+constexpr float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+
+}  // namespace gradring::kernels

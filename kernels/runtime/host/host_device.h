@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/runtime/device.h"
+#include "kernels/simt/executor.h"
+
+namespace gradring::kernels {
+
+/// The CPU as a device. Its streams run kernels on the execution model of kernels/simt, each stream with an executor of its
+/// own, so that no two streams, and no two ranks that are threads, ever wait for each other to launch.
+class HostDevice final : public Device {
+ public:
+  /// `execution` says how many OS threads run the blocks of a grid, and, for tests, in which order threads run.
+  explicit HostDevice(simt::ExecutorOptions execution = {});
+  ~HostDevice() override;
+
+  DeviceId id() const override { return {DeviceKind::cpu, 0}; }
+  std::string description() const override;
+  Buffer allocate(std::size_t bytes, MemoryKind kind) override;
+  std::unique_ptr<Stream> make_stream(StreamMode mode) override;
+  std::unique_ptr<Event> make_event() override;
+
+ private:
+  simt::ExecutorOptions execution_;
+  std::unique_ptr<Buffer::Resource> memory_;
+};
+
+}  // namespace gradring::kernels

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/runtime/shape.h"
+
+#include <algorithm>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::kernels {
+
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
+  check(extents.size() <= kMaxRank, "a shape has at most 6 extents, not " + std::to_string(extents.size()));
+  std::int64_t product = 1;
+  for (std::int64_t extent : extents) {
+    check(extent >= 0, "an extent cannot be negative: " + std::to_string(extent));
+    check(!__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product),
+          "the number of elements does not fit 64 bits");
+  }
+  std::copy(extents.begin(), extents.end(), extents_.begin());
+}
+
+std::int64_t Shape::operator[](int axis) const {
+  check(axis >= 0 && axis < rank_, "axis " + std::to_string(axis) + " of a shape of rank " + std::to_string(rank_));
+  return extents_[static_cast<std::size_t>(axis)];
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = 1;
+  for (std::int64_t extent : extents()) product *= extent;
+  return product;
+}
+
+Shape Shape::with_batch(std::int64_t batch) const {
+  check(rank_ > 0 && batch >= 0, "a batch size of " + std::to_string(batch) + " for shape " + to_string());
+  Shape other = *this;
+  other.extents_[0] = batch;
+  return other;
+}
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (int axis = 0; axis < rank_; ++axis) text += (axis ? ", " : "") + std::to_string((*this)[axis]);
+  return text + "]";
+}
+
+}  // namespace gradring::kernels

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a user may choose, and the flags that follow for every target.
+
+set(GRADRING_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO (where nvcc is found), ON, OFF")
+set(GRADRING_ONEDNN AUTO CACHE STRING "Use oneDNN on the CPU: AUTO (where it is found), ON, OFF")
+set(GRADRING_ARCH native CACHE STRING "The -march of host code: native, x86-64-v3, ...")
+set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
+option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
+foreach(choice GRADRING_CUDA GRADRING_ONEDNN)
+  set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${choice} is '${${choice}}': say AUTO, ON or OFF")
+  endif()
+endforeach()
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(GRADRING_CCACHE ccache)
+mark_as_advanced(GRADRING_CCACHE)
+if(GRADRING_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GRADRING_CCACHE})
+endif()
+
+# Interface target: what every host compilation of ours gets.
+add_library(gradring_flags INTERFACE)
+target_include_directories(gradring_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(gradring_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-march=${GRADRING_ARCH} -fno-math-errno -fno-trapping-math
+    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wnull-dereference>)
+if(GRADRING_SANITIZE STREQUAL address)
+  target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer>)
+  target_link_options(gradring_flags INTERFACE -fsanitize=address,undefined)
+elseif(GRADRING_SANITIZE STREQUAL thread)
+  target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan>)
+  target_link_options(gradring_flags INTERFACE -fsanitize=thread)
+elseif(GRADRING_SANITIZE)
+  message(FATAL_ERROR "GRADRING_SANITIZE is '${GRADRING_SANITIZE}': say address, thread, or leave it empty")
+endif()

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# The three kinds of things that the CMakeLists of the folders declare.
+
+# gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
+function(gradring_library name)
+  add_library(gradring_${name} STATIC)
+  target_link_libraries(gradring_${name} PUBLIC gradring_flags)
+endfunction()
+
+# gradring_device_sources(a.cu b.cu): the same text twice, into gradring_kernels by the host compiler and, where CUDA is
+# built, into the CUDA module by nvcc. The LANGUAGE property holds per directory; the CUDA copy is declared in another one
+# (kernels/cuda_module), from the list that is kept here.
+function(gradring_device_sources)
+  foreach(source IN LISTS ARGN)
+    set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
+    target_sources(gradring_kernels PRIVATE ${path})
+    set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${path})
+  endforeach()
+endfunction()
+
+# gradring_test(name SOURCES ... LIBRARIES ...): one GoogleTest binary, each of its tests known to ctest, labelled `name`.
+function(gradring_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  add_executable(test_${name} ${arg_SOURCES})
+  target_link_libraries(test_${name} PRIVATE gradring_flags ${arg_LIBRARIES} GTest::gmock_main)
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${name} TIMEOUT 600)
+endfunction()
