@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collectives/schedule.h"
+#include "comm/transport/transport.h"
+
+namespace gradring::comm {
+
+/// The ranks that train together, as one rank sees them: collectives on memory that they allocated together, and a few
+/// helpers for values on the host. Every rank makes the same calls in the same order.
+///
+/// Order     collectives are enqueued on `stream` and run there: in place in the caller, or on the stream's worker
+/// while the
+///           host goes on. One stream at a time carries them. The group and the segment must outlive the enqueued work.
+///           Host helpers use a channel of their own and may run while collectives are in flight; they block the
+///           caller.
+/// Threads   one thread makes the collective calls, one thread (the same or another) the host calls.
+/// Errors    InvalidArgument if a range does not fit its segment. CommError (PeerLost, Timeout, Desync) where the
+///           work runs: a threaded stream throws it from its next call. Nothing waits longer than the group's timeout.
+/// Numerics  every rank ends with the same bits, run after run: the order of sums is fixed (collectives/ring.h). f32,
+/// i32
+///           and i64 are summed in their type; f16 and bf16 are added in f32 and rounded at every hop; u8 has no sum.
+class ProcessGroup {
+ public:
+  using Duration = std::chrono::nanoseconds;
+
+  /// `data` carries the collectives, `control` the host helpers: two transports of the same ranks.
+  ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout);
+  ~ProcessGroup();
+
+  int rank() const { return data_->rank(); }
+  int world_size() const { return data_->world_size(); }
+  Duration timeout() const { return timeout_; }
+
+  /// Memory that collectives can work on: `bytes` on every rank, zeroed. Blocks until all ranks have called it.
+  std::unique_ptr<Segment> allocate(std::size_t bytes);
+
+  /// range = sum of all ranks' ranges, on every rank.
+  void all_reduce(const SegmentRange& range, kernels::Stream& stream);
+  /// This rank's shard of the range = sum of all ranks' shards there; the rest of the range holds partial sums.
+  void reduce_scatter(const SegmentRange& range, kernels::Stream& stream);
+  /// Every rank's shard of the range goes to all ranks.
+  void all_gather(const SegmentRange& range, kernels::Stream& stream);
+  /// The root's range goes to all ranks.
+  void broadcast(const SegmentRange& range, int root, kernels::Stream& stream);
+  /// Work enqueued after it starts only when every rank's stream has come here.
+  void barrier(kernels::Stream& stream);
+
+  /// Which elements of a range of `elements` belong to `rank` in reduce_scatter and all_gather: consecutive shards, the
+  /// first elements % world_size of them longer by one.
+  Slice shard(std::size_t elements, int rank) const;
+
+  /// Sums over all ranks, in the order of the ranks; the same bits everywhere. Blocks.
+  void all_reduce_on_host(std::span<double> values);
+  void all_reduce_on_host(std::span<std::int64_t> values);
+  /// The root's text, on every rank. Blocks.
+  std::string broadcast_on_host(const std::string& text, int root);
+  /// Every rank's bytes in the order of the ranks; all ranks give as many. Blocks.
+  std::vector<std::byte> all_gather_on_host(std::span<const std::byte> mine);
+  /// Returns when every rank has called it.
+  void barrier_on_host();
+
+ private:
+  class HostChannel;
+
+  void run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream);
+
+  std::unique_ptr<Transport> data_;
+  std::unique_ptr<HostChannel> host_;
+  Duration timeout_;
+  std::uint64_t collectives_ = 0;  // begun so far
+};
+
+}  // namespace gradring::comm
