@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/stream.h"
+#include "kernels/step_state/step_state.h"
+
+namespace gradring::kernels::adam {
+
+/// What stays the same from step to step. Doubles, because 1 - 0.999 in f32 is already off by a hundred-thousandth.
+struct Hyper {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = false;  ///< true: AdamW, the decay shrinks the weight; false: L2, the decay joins the gradient
+};
+
+/// One step of Adam or AdamW over an arena, as PyTorch takes it. With t = applied_steps + 1, g = gradient *
+/// gradient_scale:
+///   AdamW:  w *= 1 - lr * weight_decay              L2:  g += weight_decay * w
+///   m = beta1 * m + (1 - beta1) * g                 v = beta2 * v + (1 - beta2) * g^2
+///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+/// If state->non_finite, nothing changes.
+///
+/// Shapes    weights, gradients, m, v: [elements].
+/// Types     f32.
+/// Aliasing  the four arrays do not overlap. m and v start as zeros.
+/// Order     enqueued on the stream; returns at once. Reads *state on the device; does not advance it. Zero elements:
+/// nothing. Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is
+/// negative. Numerics  deterministic, element by element; m, v within 4 * 2^-24 of their terms' sizes, w within 16 *
+/// 2^-24 of the step's. Cost      reads 16 and writes 12 bytes per element. Source    Kingma and Ba, "Adam", 2015
+/// (arXiv 1412.6980); Loshchilov and Hutter, "Decoupled weight decay", 2019. Example   tests/kernels/adam/adam_test.cpp
+struct Args {
+  std::size_t elements = 0;
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  const step_state::StepState* state = nullptr;
+  Hyper hyper;
+};
+
+/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+void check_args(const Args& args);
+
+/// The truth: plain loops on the host, sums in double, run before the call returns.
+namespace reference {
+void run(const Args& args);
+}  // namespace reference
+
+/// One implementation in the table.
+struct Variant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  bool (*supports)(const Device&, DType);
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+std::span<const Variant> variants();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::adam

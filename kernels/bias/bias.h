@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/stream.h"
+
+namespace gradring::kernels::bias {
+
+/// Adds one number per channel: y[r,c] = x[r,c] + bias[c].
+///
+/// Shapes    x, y: [rows, channels], row-major, contiguous (rows = batch * height * width of an NHWC tensor);
+///           bias: [channels]; rows, channels >= 0.
+/// Types     f32, f16 or bf16, equal for x, bias and y; the sum is taken in f32 and rounded once.
+/// Aliasing  y may be x.
+/// Order     enqueued on the stream; returns at once. No elements: nothing happens.
+/// Errors    InvalidArgument if an extent is negative, a pointer null, or the type none of the three.
+/// Numerics  deterministic; one rounding per element.
+/// Cost      reads and writes rows * channels * size_of(dtype) bytes.
+/// Example   tests/kernels/bias/bias_test.cpp
+struct AddArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+  const void* x = nullptr;
+  const void* bias = nullptr;
+  void* y = nullptr;
+};
+
+/// The gradient of the bias: db[c] = sum_r dy[r,c]  (+ db[c] if `accumulate`).
+///
+/// Shapes    dy: [rows, channels]; db: [channels]. With no rows, db becomes 0 or stays as it is.
+/// Types     dy: f32, f16 or bf16; db: f32; sums in f32.
+/// Errors    as for AddArgs.
+/// Numerics  deterministic; error below (rows / 256 + 256) * 2^-24 * sum_r |dy[r,c]|.
+/// Cost      reads rows * channels * size_of(dtype) bytes; one addition per element.
+struct GradArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+  const void* dy = nullptr;
+  float* db = nullptr;
+  bool accumulate = false;
+};
+
+/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+void check_args(const AddArgs& args);
+void check_args(const GradArgs& args);
+
+/// The truth: plain loops on the host, sums in double, run before the call returns.
+namespace reference {
+void add(const AddArgs& args);
+void grad(const GradArgs& args);
+}  // namespace reference
+
+/// One implementation in the table.
+struct Variant {
+  std::string_view name;
+  void (*add)(Stream&, const AddArgs&);
+  void (*grad)(Stream&, const GradArgs&);
+  bool (*supports)(const Device&, DType);
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+std::span<const Variant> variants();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::bias

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "kernels/accumulate/accumulate.h"
+#include "kernels/adam/adam.h"
+#include "kernels/bias/bias.h"
+#include "kernels/cast/cast.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/fill/fill.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/max_pool2d/max_pool2d.h"
+#include "kernels/relu/relu.h"
+#include "kernels/scale/scale.h"
+#include "kernels/sgd/sgd.h"
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "kernels/step_state/step_state.h"
+#include "kernels/sum_of_squares/sum_of_squares.h"
+
+namespace gradring::kernels {
+
+/// Every table of kernels on one kind of device: what a backend is given, so that it never asks which device it is on.
+/// The CUDA module hands out nvcc's copy, everything else links the host compiler's.
+struct KernelSet {
+  std::span<const accumulate::Variant> accumulate;
+  std::span<const adam::Variant> adam;
+  std::span<const bias::Variant> bias;
+  std::span<const cast::Variant> cast;
+  std::span<const conv2d::Variant> conv2d;
+  std::span<const fill::Variant> fill;
+  std::span<const gemm::Variant> gemm;
+  std::span<const max_pool2d::Variant> max_pool2d;
+  std::span<const relu::Variant> relu;
+  std::span<const scale::Variant> scale;
+  std::span<const sgd::Variant> sgd;
+  std::span<const softmax_cross_entropy::Variant> softmax_cross_entropy;
+  std::span<const step_state::Variant> step_state;
+  std::span<const sum_of_squares::Variant> sum_of_squares;
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+KernelSet kernel_set();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/stream.h"
+#include "kernels/step_state/step_state.h"
+
+namespace gradring::kernels::sgd {
+
+/// What stays the same from step to step.
+struct Hyper {
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// One step of stochastic gradient descent over an arena, as PyTorch takes it. With g = gradient * gradient_scale:
+///   g += weight_decay * w
+///   buffer = momentum * buffer + (1 - dampening) * g         (in the first applied step: buffer = g)
+///   g = nesterov ? g + momentum * buffer : buffer            (without momentum there is no buffer, and g stays)
+///   w -= lr * g
+/// If state->non_finite, nothing changes.
+///
+/// Shapes    weights, gradients, momentum_buffer: [elements].
+/// Types     f32.
+/// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised.
+/// Order     enqueued on the stream; returns at once. Reads *state on the device; does not advance it. Zero elements:
+/// nothing. Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, or nesterov lacks
+/// momentum > 0 and
+///           dampening = 0.
+/// Numerics  deterministic, element by element; within 8 * 2^-24 of the terms' sizes.
+/// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum).
+/// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form.
+/// Example   tests/kernels/sgd/sgd_test.cpp
+struct Args {
+  std::size_t elements = 0;
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  float* momentum_buffer = nullptr;
+  const step_state::StepState* state = nullptr;
+  Hyper hyper;
+};
+
+/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+void check_args(const Args& args);
+
+/// The truth: plain loops on the host, sums in double, run before the call returns.
+namespace reference {
+void run(const Args& args);
+}  // namespace reference
+
+/// One implementation in the table.
+struct Variant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  bool (*supports)(const Device&, DType);
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+std::span<const Variant> variants();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::sgd

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/stream.h"
+
+namespace gradring::kernels::sum_of_squares {
+
+/// The squared length of an array, and whether it holds anything that is not a number: what gradient clipping and the
+/// loss scaler ask of the gradients.
+///   *sum = sum_i x[i]^2        *non_finite = 1 if some x[i] is infinite or NaN, else 0
+///
+/// Types     x: f32, f16 or bf16; the sum in f32.
+/// Aliasing  nothing overlaps. sum, non_finite and workspace are device memory; both results are overwritten.
+/// Order     enqueued on the stream; returns at once. Zero elements: sum 0, flag 0.
+/// Errors    InvalidArgument if a pointer is null (x may be for zero elements) or the type is none of the three.
+/// Numerics  deterministic: the order of the sum depends on `elements` alone, not on how many threads there are.
+///           Relative error below (elements / 65536 + 32) * 2^-24. The sum may overflow to infinity while the flag
+///           stays 0.
+/// Cost      reads elements * size_of(dtype) bytes; 2 floating-point operations per element.
+/// Example   tests/kernels/sum_of_squares/sum_of_squares_test.cpp
+struct Args {
+  DType dtype = DType::f32;
+  const void* x = nullptr;
+  std::size_t elements = 0;
+  float* sum = nullptr;
+  std::int32_t* non_finite = nullptr;
+  void* workspace = nullptr;  ///< workspace_bytes() bytes, aligned to 16
+};
+
+/// How many partial sums there are, whatever the number of elements.
+inline constexpr std::size_t kPartials = 8192;
+
+/// Scratch memory of one call: a partial sum and a partial flag each.
+constexpr std::size_t workspace_bytes() { return kPartials * (sizeof(float) + sizeof(std::int32_t)); }
+
+/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+void check_args(const Args& args);
+
+/// The truth: plain loops on the host, sums in double, run before the call returns.
+namespace reference {
+void run(const Args& args);
+}  // namespace reference
+
+/// One implementation in the table.
+struct Variant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  bool (*supports)(const Device&, DType);
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+std::span<const Variant> variants();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::sum_of_squares

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::kernels {
+
+/// "there is no variant 'dirct': did you mean 'direct'? There are: direct, tiled"
+std::string no_such_variant(std::string_view name, std::span<const std::string_view> names);
+
+/// The variant of a table that a user named.
+///
+/// Errors    InvalidArgument if there is none: lists the names, the nearest first.
+template <class Variant>
+const Variant& find_variant(std::span<const Variant> table, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Variant& variant : table) {
+    if (variant.name == name) return variant;
+    names.push_back(variant.name);
+  }
+  throw InvalidArgument(no_such_variant(name, names));
+}
+
+/// The first variant of a table that can run there.
+///
+/// Errors    InvalidArgument if none can.
+template <class Variant>
+const Variant& pick_variant(std::span<const Variant> table, const Device& device, DType dtype) {
+  for (const Variant& variant : table)
+    if (variant.supports(device, dtype)) return variant;
+  throw InvalidArgument("no variant of this operation runs " + std::string(name_of(dtype)) + " on " +
+                        device.id().to_string());
+}
+
+}  // namespace gradring::kernels
