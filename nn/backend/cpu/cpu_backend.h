@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/backend/kernels/kernel_plans.h"
+
+namespace gradring::nn {
+
+/// The CPU: oneDNN for convolutions and products where it is built in, our kernels for the rest.
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const kernels::Device& device) : plans_(kernels::kernel_set(), device) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
+  std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) override {
+    return plans_.plan_cross_entropy(rows, classes);
+  }
+
+ private:
+  KernelPlans plans_;
+};
+
+}  // namespace gradring::nn

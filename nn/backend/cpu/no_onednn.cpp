@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/cpu/onednn.h"
+
+namespace gradring::nn {
+
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>) { return nullptr; }
+
+std::string describe_onednn() {
+  return "no oneDNN in this build, so convolutions run our plain kernels: install libdnnl-dev and build again";
+}
+
+}  // namespace gradring::nn

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "nn/backend/backend.h"
+
+namespace gradring::nn {
+
+/// A plan by oneDNN for the first of `nodes`, or null where there is none: the node is no convolution and no product, or
+/// this build has no oneDNN (no_onednn.cpp). A ReLU right behind is taken along.
+///
+/// Errors    DeviceError if oneDNN refuses the shapes; says which.
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes);
+
+/// "oneDNN 2.6.3", or what to install to have it.
+std::string describe_onednn();
+
+}  // namespace gradring::nn

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/kernels/cross_entropy_plan.h"
+
+namespace gradring::nn {
+
+void CrossEntropyPlan::enqueue(kernels::Stream& stream, const LossPass& pass) {
+  kernel_.run(stream, {.dtype = kernels::DType::f32,
+                       .rows = pass.rows,
+                       .classes = classes_,
+                       .logits = pass.logits,
+                       .labels = pass.labels,
+                       .scale = pass.scale,
+                       .dlogits = pass.dlogits,
+                       .loss_sum = pass.loss_sum,
+                       .correct = pass.correct,
+                       .workspace = pass.workspace});
+}
+
+}  // namespace gradring::nn

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/kernels/kernel_plans.h"
+
+#include "kernels/runtime/error.h"
+#include "kernels/variant.h"
+#include "nn/backend/kernels/activation_plans.h"
+#include "nn/backend/kernels/conv2d_plan.h"
+#include "nn/backend/kernels/cross_entropy_plan.h"
+#include "nn/backend/kernels/linear_plan.h"
+#include "nn/layers/overloaded.h"
+
+namespace gradring::nn {
+
+using kernels::DType;
+using kernels::pick_variant;
+
+std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
+  const auto pick = [this](const auto& table) { return pick_variant(table, device_, DType::f32); };
+  return std::visit(
+      Overloaded{[&](const Conv2d&) -> std::unique_ptr<Plan> {
+                   return std::make_unique<Conv2dPlan>(node, pick(kernels_.conv2d), pick(kernels_.bias));
+                 },
+                 [&](const Linear&) -> std::unique_ptr<Plan> {
+                   return std::make_unique<LinearPlan>(node, pick(kernels_.gemm), pick(kernels_.bias));
+                 },
+                 [&](const Relu&) -> std::unique_ptr<Plan> {
+                   return std::make_unique<ReluPlan>(node, pick(kernels_.relu));
+                 },
+                 [&](const MaxPool2d&) -> std::unique_ptr<Plan> {
+                   return std::make_unique<MaxPool2dPlan>(node, pick(kernels_.max_pool2d));
+                 },
+                 [&](const Flatten&) -> std::unique_ptr<Plan> {
+                   throw InvalidArgument("a flatten is no work and needs no plan: the program leaves it out");
+                 }},
+      node.layer);
+}
+
+std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(std::int64_t rows, std::int64_t classes) const {
+  return std::make_unique<CrossEntropyPlan>(rows, classes,
+                                            pick_variant(kernels_.softmax_cross_entropy, device_, DType::f32));
+}
+
+}  // namespace gradring::nn

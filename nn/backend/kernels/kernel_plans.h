@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "nn/backend/backend.h"
+
+namespace gradring::nn {
+
+/// Plans that are made of table entries of kernels/ alone, one node each. Every backend is built from them: `reference` from
+/// the plain loops, `cpu` and `cuda` from the kernels, with a library's plans in front where those are better.
+///
+/// Errors    InvalidArgument if the table has no variant for the device.
+class KernelPlans {
+ public:
+  KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device) : kernels_(kernels), device_(device) {}
+
+  std::unique_ptr<Plan> plan(const NodeSpec& node) const;
+  std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) const;
+
+ private:
+  kernels::KernelSet kernels_;
+  const kernels::Device& device_;
+};
+
+}  // namespace gradring::nn

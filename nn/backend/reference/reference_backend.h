@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/backend/kernels/kernel_plans.h"
+
+namespace gradring::nn {
+
+/// The plain loops of every kernel folder, one node at a time: complete, slow, and the truth in tests. CPU only.
+class ReferenceBackend final : public Backend {
+ public:
+  explicit ReferenceBackend(const kernels::Device& device);
+
+  std::string_view name() const override { return "reference"; }
+  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override { return plans_.plan(nodes.front()); }
+  std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) override {
+    return plans_.plan_cross_entropy(rows, classes);
+  }
+
+ private:
+  KernelPlans plans_;
+};
+
+}  // namespace gradring::nn

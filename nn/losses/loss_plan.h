@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/runtime/stream.h"
+
+namespace gradring::nn {
+
+/// Pointers of one evaluation of the loss.
+struct LossPass {
+  std::int64_t rows = 0;
+  const float* logits = nullptr;         ///< [rows, classes]
+  const std::int32_t* labels = nullptr;  ///< [rows], each in [0, classes)
+  float scale = 1;                       ///< loss_scale / samples of the whole window, over all ranks
+  float* dlogits = nullptr;              ///< [rows, classes], gradient of scale * sum of losses; null to leave it out
+  float* loss_sum = nullptr;             ///< sum of the rows' losses, unscaled; overwritten
+  std::int32_t* correct = nullptr;       ///< rows whose largest logit is the label's; overwritten
+  std::byte* workspace = nullptr;
+};
+
+/// A loss over a batch of logits, forward and backward in one.
+class LossPlan {
+ public:
+  virtual ~LossPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;
+};
+
+}  // namespace gradring::nn

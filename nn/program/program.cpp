@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/program/program.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::nn {
+
+/// One plan and what the program lends it.
+struct Program::Stage {
+  std::unique_ptr<Plan> plan;
+  std::vector<int> parameters;
+  float* y = nullptr;
+  kernels::Buffer saved;
+};
+
+namespace {
+
+std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch) {
+  std::vector<NodeSpec> nodes;
+  Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
+  for (const NamedLayer& named : model.layers) {
+    const Shape output = output_shape(named.layer, shape);
+    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output});
+    shape = output;
+  }
+  check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
+        "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits");
+  return nodes;
+}
+
+int parameter_count(const NodeSpec& node) {
+  return std::holds_alternative<Conv2d>(node.layer) || std::holds_alternative<Linear>(node.layer) ? 2 : 0;
+}
+
+std::size_t bytes_of(const Shape& shape) { return static_cast<std::size_t>(shape.elements()) * sizeof(float); }
+
+template <class T>
+std::vector<T*> pointers(const Arena& arena, const std::vector<int>& parameters) {
+  std::vector<T*> all;
+  for (int index : parameters) all.push_back(arena.parameter(index));
+  return all;
+}
+
+}  // namespace
+
+Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
+                 kernels::Device& device)
+    : max_batch_(max_batch), mode_(mode) {
+  check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
+  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch);
+  loss_ = backend.plan_cross_entropy(max_batch, model.classes);
+
+  std::size_t workspace_bytes = loss_->workspace_bytes();
+  std::size_t largest_activation = 0;
+  std::vector<std::size_t> output_bytes;
+  int next_parameter = 0;
+  for (std::span<const NodeSpec> rest = nodes; !rest.empty();) {
+    Stage stage{.plan = backend.plan(rest), .parameters = {}, .y = nullptr, .saved = {}};
+    const std::size_t taken = stage.plan->nodes();
+    check(taken >= 1 && taken <= rest.size(), "a plan must take at least one node and no more than there are");
+    for (const NodeSpec& node : rest.first(taken))
+      for (int i = 0; i < parameter_count(node); ++i) stage.parameters.push_back(next_parameter++);
+    stage.saved = device.allocate(stage.plan->saved_bytes());
+    workspace_bytes = std::max(workspace_bytes, stage.plan->workspace_bytes());
+    output_bytes.push_back(bytes_of(rest[taken - 1].output));
+    largest_activation = std::max(largest_activation, output_bytes.back());
+    stages_.push_back(std::move(stage));
+    rest = rest.subspan(taken);
+  }
+
+  // Evaluation forgets an activation once the next is there: two buffers used in turn are enough.
+  if (mode == ProgramMode::training)
+    for (std::size_t bytes : output_bytes) activations_.push_back(device.allocate(bytes));
+  else
+    for (int i = 0; i < 2; ++i) activations_.push_back(device.allocate(largest_activation));
+  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].y = activations_[i % activations_.size()].as<float>();
+  if (mode == ProgramMode::training)
+    for (int i = 0; i < 2; ++i) gradients_.push_back(device.allocate(largest_activation));
+  workspace_ = device.allocate(workspace_bytes);
+}
+
+Program::~Program() = default;
+
+void Program::enqueue_forward(kernels::Stream& stream, const Arena& weights, const float* x, std::int64_t batch,
+                              StepObserver& observer) {
+  check(batch > 0 && batch <= max_batch_,
+        "a batch of " + std::to_string(batch) + " samples for a program of 1 to " + std::to_string(max_batch_));
+  batch_ = batch;
+  input_ = x;
+  observer.before_forward();
+  for (Stage& stage : stages_) {
+    const std::vector<const float*> parameters = pointers<const float>(weights, stage.parameters);
+    stage.plan->enqueue_forward(stream, {.batch = batch,
+                                         .x = x,
+                                         .y = stage.y,
+                                         .parameters = parameters,
+                                         .saved = stage.saved.data(),
+                                         .workspace = workspace_.data()});
+    x = stage.y;
+  }
+}
+
+void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
+  check(batch_ > 0, "the loss needs a forward pass before it");
+  loss_->enqueue(stream, {.rows = batch_,
+                          .logits = logits(),
+                          .labels = target.labels,
+                          .scale = target.scale,
+                          .dlogits = mode_ == ProgramMode::training ? gradients_[0].as<float>() : nullptr,
+                          .loss_sum = target.loss_sum,
+                          .correct = target.correct,
+                          .workspace = workspace_.data()});
+}
+
+void Program::enqueue_backward(kernels::Stream& stream, const Arena& weights, const Arena& gradients,
+                               StepObserver& observer) {
+  check(mode_ == ProgramMode::training && batch_ > 0, "backward needs a training program and a forward pass before it");
+  observer.before_backward();
+  std::array<float*, 2> turn = {gradients_[0].as<float>(), gradients_[1].as<float>()};
+  for (std::size_t i = stages_.size(); i-- > 0;) {
+    Stage& stage = stages_[i];
+    const std::vector<const float*> parameters = pointers<const float>(weights, stage.parameters);
+    const std::vector<float*> dparameters = pointers<float>(gradients, stage.parameters);
+    stage.plan->enqueue_backward(stream, {.batch = batch_,
+                                          .x = i == 0 ? input_ : stages_[i - 1].y,
+                                          .y = stage.y,
+                                          .dy = turn[0],
+                                          .dx = i == 0 ? nullptr : turn[1],
+                                          .parameters = parameters,
+                                          .gradients = dparameters,
+                                          .saved = stage.saved.data(),
+                                          .workspace = workspace_.data()});
+    for (auto index = stage.parameters.rbegin(); index != stage.parameters.rend(); ++index)
+      observer.gradient_ready(*index);
+    std::swap(turn[0], turn[1]);
+  }
+}
+
+const float* Program::logits() const { return stages_.back().y; }
+
+std::size_t Program::memory_bytes() const {
+  std::size_t bytes = workspace_.size();
+  for (const Stage& stage : stages_) bytes += stage.saved.size();
+  for (const kernels::Buffer& buffer : activations_) bytes += buffer.size();
+  for (const kernels::Buffer& buffer : gradients_) bytes += buffer.size();
+  return bytes;
+}
+
+std::vector<int> Program::ready_order(const Model& model) {
+  std::vector<int> order(parameters_of(model).size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return order;
+}
+
+}  // namespace gradring::nn

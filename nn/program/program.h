@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/runtime/device.h"
+#include "nn/backend/backend.h"
+#include "nn/models/model.h"
+#include "nn/parameter/arena.h"
+#include "nn/program/step_observer.h"
+
+namespace gradring::nn {
+
+enum class ProgramMode : std::uint8_t {
+  training,    ///< keeps every activation for backward
+  evaluation,  ///< forward and loss only: two activations are alive at a time
+};
+
+/// A model made ready to run on one device by one backend, for batches of up to `max_batch` samples: the list of plans, and
+/// the memory of all activations, allocated once.
+///
+///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
+///          p0,p1            -                              dlogits
+///
+/// Order     every member enqueues on `stream` and returns.
+/// Threads   one thread at a time; all calls of one step on one stream.
+class Program {
+ public:
+  /// Errors    InvalidArgument if the layers do not fit each other or the backend; DeviceError if there is no memory.
+  Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, kernels::Device& device);
+  ~Program();
+
+  /// Runs the model over `batch` samples at `x` (f32, NHWC), with the weights in `weights`.
+  void enqueue_forward(kernels::Stream& stream, const Arena& weights, const float* x, std::int64_t batch,
+                       StepObserver& observer);
+
+  /// The cross-entropy of the logits of the last forward. In training mode it also leaves their gradient for backward.
+  struct LossTarget {
+    const std::int32_t* labels = nullptr;
+    float scale = 1;
+    float* loss_sum = nullptr;
+    std::int32_t* correct = nullptr;
+  };
+  void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
+
+  /// Gradients of every parameter, overwritten; `observer` hears of each as its last work is enqueued, in ready order.
+  void enqueue_backward(kernels::Stream& stream, const Arena& weights, const Arena& gradients, StepObserver& observer);
+
+  /// Logits of the last forward: [batch, classes] on the device.
+  const float* logits() const;
+  std::int64_t max_batch() const { return max_batch_; }
+  /// Bytes that this program holds: activations, their gradients, saved state and workspace.
+  std::size_t memory_bytes() const;
+
+  /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
+  static std::vector<int> ready_order(const Model& model);
+
+ private:
+  struct Stage;
+
+  std::int64_t max_batch_ = 0;
+  std::int64_t batch_ = 0;  // of the last forward
+  ProgramMode mode_;
+  const float* input_ = nullptr;
+  std::vector<Stage> stages_;
+  std::unique_ptr<LossPlan> loss_;
+  std::vector<kernels::Buffer> activations_;
+  std::vector<kernels::Buffer> gradients_;  // two, used in turn
+  kernels::Buffer workspace_;
+};
+
+}  // namespace gradring::nn
