@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/loader/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::data {
+
+/// The thread and what it shares with the caller. A slot is in one place at a time: free (anyone may take it to fill),
+/// with the thread, ready (in order), or lent to the caller.
+class Loader::Worker final : public BatchOwner {
+ public:
+  Worker(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)
+      : dataset_(dataset), spec_(std::move(spec)), normalize_(spec_.normalize), slots_(checked_depth(spec_.depth)) {
+    check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ": it must be 1 or more");
+    check(dataset.shape()[2] == normalize_.channels(), "samples of shape " + dataset.shape().to_string() +
+                                                           " need a mean and a std for each channel, not " +
+                                                           std::to_string(normalize_.channels()));
+    const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
+    const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
+    for (BatchSlot& slot : slots_) {
+      slot.images = device.allocate(samples * sample_elements * sizeof(float), kernels::MemoryKind::pinned);
+      slot.labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
+      free_.push_back(&slot);
+    }
+    thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  }
+
+  BatchGeometry geometry() const {
+    return {.samples = static_cast<std::int64_t>(spec_.indices.size()), .batch_size = spec_.batch_size};
+  }
+
+  std::optional<Batch> next(Deadline deadline) {
+    const std::int64_t step = next_step_;
+    if (step == geometry().steps()) return std::nullopt;
+    const auto asked = Deadline::Clock::now();
+    BatchSlot& slot = take_ready(deadline);
+    ++next_step_;
+    const std::int64_t begin = geometry().begin(step);
+    return Batch(slot, *this,
+                 {.shape = batch_shape(geometry().end(step) - begin),
+                  .position = begin,
+                  .data_wait = Deadline::Clock::now() - asked});
+  }
+
+  void give_back(BatchSlot& slot) noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      free_.push_back(&slot);
+      --lent_;
+    }
+    changed_.notify_all();  // wakes the thread if it has no slot to fill
+  }
+
+ private:
+  static std::size_t checked_depth(int depth) {
+    check(depth >= 1, "a loader of depth " + std::to_string(depth) + " holds no batch: the depth must be 1 or more");
+    return static_cast<std::size_t>(depth);
+  }
+
+  kernels::Shape batch_shape(std::int64_t count) const {
+    const kernels::Shape sample = dataset_.shape();
+    return {count, sample[0], sample[1], sample[2]};
+  }
+
+  BatchSlot& take_ready(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    check(lent_ < slots_.size(), "all " + std::to_string(slots_.size()) +
+                                     " batches of the loader are still held: give one back or raise the depth");
+    // The thread wakes us, with a batch or with an error.
+    const bool arrived = changed_.wait_for(lock, deadline.remaining(), [&] { return !ready_.empty() || error_; });
+    check<Error>(arrived, "the loader had no batch ready before the deadline");
+    if (ready_.empty()) std::rethrow_exception(error_);
+    BatchSlot* slot = ready_.front();
+    ready_.pop_front();
+    ++lent_;
+    return *slot;
+  }
+
+  void run(const std::stop_token& stop) {
+    try {
+      for (std::int64_t step = 0; step < geometry().steps(); ++step) {
+        BatchSlot* slot = take_free(stop);
+        if (!slot || !fill(*slot, step, stop)) return;
+        {
+          std::lock_guard lock(mutex_);
+          ready_.push_back(slot);
+        }
+        changed_.notify_all();  // wakes the caller in take_ready
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  /// Null if the loader is being destroyed: the one other thing that ends this wait than the caller giving a slot back.
+  BatchSlot* take_free(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return nullptr;
+    BatchSlot* slot = free_.front();
+    free_.pop_front();
+    return slot;
+  }
+
+  /// False if the loader is being destroyed.
+  bool fill(BatchSlot& slot, std::int64_t step, const std::stop_token& stop) const {
+    const auto sample_elements = static_cast<std::size_t>(dataset_.shape().elements());
+    const auto begin = static_cast<std::size_t>(geometry().begin(step));
+    const auto count = static_cast<std::size_t>(geometry().end(step)) - begin;
+    const std::span images(slot.images.as<float>(), count * sample_elements);
+    const std::span labels(slot.labels.as<std::int32_t>(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (stop.stop_requested()) return false;
+      const Sample sample = dataset_.get(spec_.indices[begin + i]);
+      normalize_.apply(sample.pixels, images.subspan(i * sample_elements, sample_elements));
+      labels[i] = sample.label;
+    }
+    return true;
+  }
+
+  const Dataset& dataset_;
+  const LoaderSpec spec_;
+  const Normalize normalize_;
+  std::int64_t next_step_ = 0;  // the caller's alone
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<BatchSlot> slots_;
+  std::deque<BatchSlot*> free_, ready_;
+  std::size_t lent_ = 0;
+  std::exception_ptr error_;
+
+  std::jthread thread_;  // last: it stops and joins before what it uses goes
+};
+
+Loader::Loader(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)
+    : worker_(std::make_unique<Worker>(dataset, device, std::move(spec))) {}
+
+Loader::~Loader() = default;
+
+std::optional<Batch> Loader::next(Deadline deadline) { return worker_->next(deadline); }
+
+BatchGeometry Loader::geometry() const { return worker_->geometry(); }
+
+}  // namespace gradring::data
