@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# What the scripts of this folder share. Sourced, after which the working directory is the repository's root.
+
+set -euo pipefail
+script=$(realpath "$0")
+started_in=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build_packages=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libdnnl-dev
+  zlib1g-dev libssl-dev)
+test_packages=(libgtest-dev libgmock-dev)
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+
+die() {
+  printf '%s: %s\n' "$(basename "$script")" "$*" >&2
+  exit 1
+}
+
+# Prints the comment at the head of the script, which is its manual.
+usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$script" | grep -v '^SPDX'; }
+
+# A path as the caller meant it.
+from_here() { (cd "$started_in" && realpath -m "$1"); }
+
+# need_packages NAME...: installs those that are missing, by apt; says so, asks nothing. Elsewhere names them and goes on.
+need_packages() {
+  local missing=() name
+  command -v dpkg-query >/dev/null || { not_debian "$@"; return; }
+  for name in "$@"; do
+    [[ $(dpkg-query -W -f '${Status}' "$name" 2>/dev/null) == *' installed' ]] || missing+=("$name")
+  done
+  ((${#missing[@]})) || return 0
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "needs ${missing[*]}: install them as root, or install sudo"
+    as_root=(sudo)
+  fi
+  say "Installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+not_debian() { say "No dpkg here. On Debian 12 this would install: $*"; }
+
+# A GPU's driver, not a toolkit: without one the CUDA module would be built for nothing.
+has_gpu_driver() { [[ -e /proc/driver/nvidia/version ]] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
+
+# What the presets' GRADRING_CUDA becomes in the scripts that a user runs.
+cuda_choice() { if has_gpu_driver; then echo AUTO; else echo OFF; fi; }
+
+# The value of a variable in build/PRESET's cache, empty where there is none.
+cached() { sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null || true; }
+
+# configure PRESET [OPTION...]: once; a later call does nothing unless an option is not yet what it asks for.
+# CMake's own rule re-runs it when a CMakeLists.txt changes.
+configure() {
+  local preset=$1 option settled=1
+  shift
+  [[ -f build/$preset/build.ninja ]] || settled=0
+  for option in "$@"; do
+    option=${option#-D}
+    [[ $(cached "$preset" "${option%%=*}") == "${option#*=}" ]] || settled=0
+  done
+  ((settled)) && return
+  say "Configuring build/$preset"
+  cmake --preset "$preset" "$@"
+}
+
+# seconds since the script began, as 3m07s
+elapsed() { printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60)); }
+
+# count_tests LOG: "57 passed, 0 failed, 3 skipped" from what ctest printed.
+count_tests() {
+  local total failed skipped
+  total=$(sed -n 's/.*tests failed out of \([0-9]*\)$/\1/p' "$1" | tail -n 1)
+  failed=$(sed -n 's/.* \([0-9]*\) tests failed out of.*/\1/p' "$1" | tail -n 1)
+  skipped=$(grep -c '\*\*\*Skipped' "$1" || true)
+  echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
+}
