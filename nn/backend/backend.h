@@ -19,17 +19,18 @@ struct NodeSpec {
   Shape output;
 };
 
-/// Turns layers into work for a device: the one door to the libraries and kernels that compute. `reference` is complete and
-/// slow, the truth in tests; `cpu` is oneDNN plus our kernels; `cuda` is cuDNN and cuBLAS plus our kernels.
+/// Turns layers into work for a device: the one door to the libraries and kernels that compute. `reference` is complete
+/// and slow, the truth in tests; `cpu` is oneDNN plus our kernels; `cuda` is cuDNN and cuBLAS plus our kernels.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
 
-  /// Plans a first part of `nodes`: one node, or as many consecutive ones as this backend computes at once (convolution and
-  /// ReLU, say). The plan says how many it took. Flatten nodes never come here.
+  /// Plans a first part of `nodes`: one node, or as many consecutive ones as this backend computes at once (convolution
+  /// and ReLU, say). The plan says how many it took. Flatten nodes never come here.
   ///
-  /// Errors    InvalidArgument if the first node is of a kind or size that this backend cannot compute; DeviceError if the
+  /// Errors    InvalidArgument if the first node is of a kind or size that this backend cannot compute; DeviceError if
+  /// the
   ///           library behind it fails.
   virtual std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) = 0;
 

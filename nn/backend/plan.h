@@ -32,8 +32,8 @@ struct BackwardPass {
   std::byte* workspace = nullptr;
 };
 
-/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations: the
-/// program lends it what it states here.
+/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations:
+/// the program lends it what it states here.
 ///
 /// Order     forward and backward enqueue on the stream and return.
 /// Threads   one thread at a time.

@@ -6,8 +6,8 @@
 namespace gradring::nn {
 namespace {
 
-/// kaiming_uniform_(a = sqrt(5)) for weights, 1 / sqrt(fan_in) for biases. They are the same number on paper; in floating
-/// point they may differ in the last bit, so both are written as PyTorch computes them.
+/// kaiming_uniform_(a = sqrt(5)) for weights, 1 / sqrt(fan_in) for biases. They are the same number on paper; in
+/// floating point they may differ in the last bit, so both are written as PyTorch computes them.
 double bound_of(const Parameter& parameter) {
   const double root = std::sqrt(static_cast<double>(parameter.fan_in));
   if (parameter.torch_shape.rank() == 1) return 1.0 / root;

@@ -10,8 +10,8 @@
 
 namespace gradring::nn {
 
-/// Initial weights as PyTorch draws them after torch.manual_seed(seed): U(-1/sqrt(fan_in), +1/sqrt(fan_in)) for weights and
-/// biases, one 32-bit word of MT19937 an element, in state_dict order.
+/// Initial weights as PyTorch draws them after torch.manual_seed(seed): U(-1/sqrt(fan_in), +1/sqrt(fan_in)) for weights
+/// and biases, one 32-bit word of MT19937 an element, in state_dict order.
 ///
 /// Returns   one vector a parameter, in PyTorch's element order.
 /// Numerics  bit-identical to PyTorch on the CPU.

@@ -17,7 +17,8 @@ Shape output_of(const Conv2d& conv, const Shape& input) {
   const std::int64_t height = input[1] + 2 * conv.padding;
   const std::int64_t width = input[2] + 2 * conv.padding;
   expect(height >= conv.kernel && width >= conv.kernel, "conv2d", input, "an image no smaller than its window");
-  return {input[0], (height - conv.kernel) / conv.stride + 1, (width - conv.kernel) / conv.stride + 1, conv.out_channels};
+  return {input[0], (height - conv.kernel) / conv.stride + 1, (width - conv.kernel) / conv.stride + 1,
+          conv.out_channels};
 }
 
 Shape output_of(const MaxPool2d& pool, const Shape& input) {

@@ -23,8 +23,8 @@ struct Model {
   std::vector<NamedLayer> layers;
 };
 
-/// The seed model: conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes), without
-/// padding; for 28x28x1 and ten classes 431,242 parameters.
+/// The seed model: conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes),
+/// without padding; for 28x28x1 and ten classes 431,242 parameters.
 ///
 /// Errors    InvalidArgument if `sample` is not [height, width, channels] or too small.
 Model convnet(const Shape& sample, std::int64_t classes);

@@ -7,8 +7,8 @@
 
 namespace gradring::nn {
 
-/// A layout and the memory behind it: `data` holds layout.elements() floats on the device. Owns neither: whoever allocated
-/// the memory (a device, or a transport, so that peers can reach gradients in place) keeps it alive.
+/// A layout and the memory behind it: `data` holds layout.elements() floats on the device. Owns neither: whoever
+/// allocated the memory (a device, or a transport, so that peers can reach gradients in place) keeps it alive.
 struct Arena {
   const ArenaLayout& layout;
   float* data = nullptr;

@@ -21,8 +21,9 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
     const std::size_t begin = elements_;
     for (int index : buckets[b]) {
       const auto i = static_cast<std::size_t>(index);
-      check(i < parameters.size() && bucket_of_[i] == kUnplaced,
-            "bucket " + std::to_string(b) + " names parameter " + std::to_string(index) + " that is not there or taken");
+      check(
+          i < parameters.size() && bucket_of_[i] == kUnplaced,
+          "bucket " + std::to_string(b) + " names parameter " + std::to_string(index) + " that is not there or taken");
       parameters_[i] = {elements_, static_cast<std::size_t>(parameters[i].shape.elements())};
       bucket_of_[i] = static_cast<int>(b);
       elements_ = rounded_up(elements_ + parameters_[i].elements, kAlignment);

@@ -15,14 +15,14 @@ namespace gradring::nn {
 ///   | bucket 0: fc2.b fc2.w fc1.b fc1.w  pad | bucket 1: conv2.b conv2.w conv1.b conv1.w  riders pad |
 ///
 /// Every tensor starts at a multiple of kAlignment elements. Buckets are padded with zeros to a multiple of `padding`
-/// elements, so that each shards over any number of ranks. Riders are a few floats behind the last bucket's parameters that
-/// travel with it (the step's loss, for example).
+/// elements, so that each shards over any number of ranks. Riders are a few floats behind the last bucket's parameters
+/// that travel with it (the step's loss, for example).
 class ArenaLayout {
  public:
   static constexpr std::size_t kAlignment = 32;  ///< 128 bytes: what the widest loads of CPU and GPU ask for
 
   struct Slice {
-    std::size_t offset = 0;    ///< in elements, from the start of the arena
+    std::size_t offset = 0;  ///< in elements, from the start of the arena
     std::size_t elements = 0;
   };
 

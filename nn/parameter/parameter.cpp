@@ -37,9 +37,9 @@ void add_linear(const std::string& name, const Linear& linear, const Shape& imag
 
 void check_sizes(const Parameter& parameter, std::size_t ours, std::size_t torch) {
   const auto elements = static_cast<std::size_t>(parameter.shape.elements());
-  check(ours == elements && torch == elements,
-        parameter.name + " has " + std::to_string(elements) + " elements, the spans " + std::to_string(ours) + " and " +
-            std::to_string(torch));
+  check(ours == elements && torch == elements, parameter.name + " has " + std::to_string(elements) +
+                                                   " elements, the spans " + std::to_string(ours) + " and " +
+                                                   std::to_string(torch));
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ std::vector<Parameter> parameters_of(const Model& model) {
   Shape shape{1, model.sample[0], model.sample[1], model.sample[2]};
   Shape image = shape;  // the shape before the last Flatten, or the features themselves
   for (const auto& [name, layer] : model.layers) {
-    std::visit(Overloaded{[&](const Conv2d& conv) { add_conv2d(name, conv, parameters); },
-                          [&](const Linear& linear) { add_linear(name, linear, image, parameters); },
-                          [](const auto&) {}},
-               layer);
+    std::visit(
+        Overloaded{[&](const Conv2d& conv) { add_conv2d(name, conv, parameters); },
+                   [&](const Linear& linear) { add_linear(name, linear, image, parameters); }, [](const auto&) {}},
+        layer);
     if (std::holds_alternative<Flatten>(layer)) image = shape;
     shape = output_shape(layer, shape);
     if (!std::holds_alternative<Flatten>(layer)) image = shape;

@@ -13,10 +13,10 @@ namespace gradring::nn {
 /// One trained tensor, in state_dict order. In memory it lies in `shape` (OHWI for convolutions; [out, in] for linear
 /// layers, whose inputs after a Flatten run in HWC order). Checkpoints, hashes and initial draws use PyTorch's order.
 struct Parameter {
-  std::string name;          ///< "conv_layers.0.weight"
-  Shape shape;               ///< as it lies in memory
-  Shape torch_shape;         ///< as PyTorch shows it: [out, in, kh, kw], [out, in], [out]
-  std::int64_t fan_in = 0;   ///< inputs that one output sums over
+  std::string name;         ///< "conv_layers.0.weight"
+  Shape shape;              ///< as it lies in memory
+  Shape torch_shape;        ///< as PyTorch shows it: [out, in, kh, kw], [out, in], [out]
+  std::int64_t fan_in = 0;  ///< inputs that one output sums over
   /// Weights only: the inner block that PyTorch stores as [channels, positions] and we as [positions, channels].
   std::int64_t channels = 1;
   std::int64_t positions = 1;

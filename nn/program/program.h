@@ -18,8 +18,8 @@ enum class ProgramMode : std::uint8_t {
   evaluation,  ///< forward and loss only: two activations are alive at a time
 };
 
-/// A model made ready to run on one device by one backend, for batches of up to `max_batch` samples: the list of plans, and
-/// the memory of all activations, allocated once.
+/// A model made ready to run on one device by one backend, for batches of up to `max_batch` samples: the list of plans,
+/// and the memory of all activations, allocated once.
 ///
 ///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
 ///          p0,p1            -                              dlogits

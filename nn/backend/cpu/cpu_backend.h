@@ -8,7 +8,7 @@ namespace gradring::nn {
 /// The CPU: oneDNN for convolutions and products where it is built in, our kernels for the rest.
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const kernels::Device& device) : plans_(kernels::kernel_set(), device) {}
+  explicit CpuBackend(const kernels::Device& device);
 
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
@@ -18,6 +18,7 @@ class CpuBackend final : public Backend {
 
  private:
   KernelPlans plans_;
+  kernels::relu::Variant relu_;
 };
 
 }  // namespace gradring::nn

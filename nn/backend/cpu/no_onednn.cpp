@@ -3,7 +3,7 @@
 
 namespace gradring::nn {
 
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>) { return nullptr; }
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&) { return nullptr; }
 
 std::string describe_onednn() {
   return "no oneDNN in this build, so convolutions run our plain kernels: install libdnnl-dev and build again";

@@ -17,21 +17,20 @@ using kernels::pick_variant;
 std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
   const auto pick = [this](const auto& table) { return pick_variant(table, device_, DType::f32); };
   return std::visit(
-      Overloaded{[&](const Conv2d&) -> std::unique_ptr<Plan> {
-                   return std::make_unique<Conv2dPlan>(node, pick(kernels_.conv2d), pick(kernels_.bias));
-                 },
-                 [&](const Linear&) -> std::unique_ptr<Plan> {
-                   return std::make_unique<LinearPlan>(node, pick(kernels_.gemm), pick(kernels_.bias));
-                 },
-                 [&](const Relu&) -> std::unique_ptr<Plan> {
-                   return std::make_unique<ReluPlan>(node, pick(kernels_.relu));
-                 },
-                 [&](const MaxPool2d&) -> std::unique_ptr<Plan> {
-                   return std::make_unique<MaxPool2dPlan>(node, pick(kernels_.max_pool2d));
-                 },
-                 [&](const Flatten&) -> std::unique_ptr<Plan> {
-                   throw InvalidArgument("a flatten is no work and needs no plan: the program leaves it out");
-                 }},
+      Overloaded{
+          [&](const Conv2d&) -> std::unique_ptr<Plan> {
+            return std::make_unique<Conv2dPlan>(node, pick(kernels_.conv2d), pick(kernels_.bias));
+          },
+          [&](const Linear&) -> std::unique_ptr<Plan> {
+            return std::make_unique<LinearPlan>(node, pick(kernels_.gemm), pick(kernels_.bias));
+          },
+          [&](const Relu&) -> std::unique_ptr<Plan> { return std::make_unique<ReluPlan>(node, pick(kernels_.relu)); },
+          [&](const MaxPool2d&) -> std::unique_ptr<Plan> {
+            return std::make_unique<MaxPool2dPlan>(node, pick(kernels_.max_pool2d));
+          },
+          [&](const Flatten&) -> std::unique_ptr<Plan> {
+            throw InvalidArgument("a flatten is no work and needs no plan: the program leaves it out");
+          }},
       node.layer);
 }
 

@@ -10,8 +10,8 @@
 
 namespace gradring::nn {
 
-/// Plans that are made of table entries of kernels/ alone, one node each. Every backend is built from them: `reference` from
-/// the plain loops, `cpu` and `cuda` from the kernels, with a library's plans in front where those are better.
+/// Plans that are made of table entries of kernels/ alone, one node each. Every backend is built from them: `reference`
+/// from the plain loops, `cpu` and `cuda` from the kernels, with a library's plans in front where those are better.
 ///
 /// Errors    InvalidArgument if the table has no variant for the device.
 class KernelPlans {

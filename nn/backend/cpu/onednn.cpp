@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/cpu/onednn.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "nn/backend/cpu/onednn_conv2d_plan.h"
+#include "nn/backend/cpu/onednn_linear_plan.h"
+
+namespace gradring::nn {
+
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu) {
+  const NodeSpec& node = nodes.front();
+  const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
+  const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
+  if (std::holds_alternative<Conv2d>(node.layer)) return std::make_unique<onednn::Conv2dPlan>(node, mask);
+  if (std::holds_alternative<Linear>(node.layer)) return std::make_unique<onednn::LinearPlan>(node, mask);
+  return nullptr;
+}
+
+std::string describe_onednn() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
+
+}  // namespace gradring::nn

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+
+#include "kernels/relu/relu.h"
+#include "kernels/runtime/error.h"
+#include "nn/backend/plan.h"
+#include "nn/layers/layer.h"
+
+namespace gradring::nn::onednn {
+
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+
+inline dnnl::memory::desc f32(const Dims& dims, Tag tag) { return {dims, dnnl::memory::data_type::f32, tag}; }
+
+/// A primitive's descriptor from the operation's arguments. oneDNN 2 builds it in two steps (desc, then
+/// primitive_desc), oneDNN 3 in one; the arguments are the same.
+template <class Primitive, class... Args>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Args&... args) {
+  if constexpr (requires { typename Primitive::desc; })
+    return typename Primitive::primitive_desc(typename Primitive::desc(args...), attributes, engine);
+  else
+    return typename Primitive::primitive_desc(engine, args..., attributes);
+}
+
+/// The same for a backward primitive, which wants the forward descriptor as a hint.
+template <class Primitive, class Hint, class... Args>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const Hint& hint,
+                                                     const Args&... args) {
+  if constexpr (requires { typename Primitive::desc; })
+    return typename Primitive::primitive_desc(typename Primitive::desc(args...), engine, hint);
+  else
+    return typename Primitive::primitive_desc(engine, args..., hint);
+}
+
+/// `operations` with a ReLU appended; oneDNN 2 takes a scale in front that oneDNN 3 dropped.
+template <class PostOps>
+PostOps relu_post_op(PostOps operations) {
+  if constexpr (requires { operations.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f); })
+    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  else
+    operations.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  return operations;
+}
+
+/// Attributes of a forward primitive, with a ReLU on its result if one follows.
+inline dnnl::primitive_attr forward_attributes(bool relu) {
+  dnnl::primitive_attr attributes;
+  if (relu) attributes.set_post_ops(relu_post_op(dnnl::post_ops()));
+  return attributes;
+}
+
+/// Turns the gradient of a fused ReLU's output into that of its input, in place: dy = y > 0 ? dy : 0.
+inline void mask_by_relu(kernels::Stream& stream, const kernels::relu::Variant& relu, const Shape& output,
+                         const BackwardPass& pass) {
+  relu.backward(stream, {.dtype = kernels::DType::f32,
+                         .y = pass.y,
+                         .dy = pass.dy,
+                         .dx = pass.dy,
+                         .elements = static_cast<std::size_t>(output.with_batch(pass.batch).elements())});
+}
+
+/// Engine and stream of one plan.
+struct Context {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+
+  /// A view of memory that somebody else owns.
+  dnnl::memory view(const dnnl::memory::desc& desc, const float* data) const {
+    return {desc, engine, const_cast<float*>(data)};
+  }
+};
+
+/// A tensor that a primitive wants in a layout of its own choice: copied over when the layouts differ.
+class Packed {
+ public:
+  Packed(const Context& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted)
+      : plain_(plain), same_(plain == wanted), copy_(same_ ? dnnl::memory() : dnnl::memory(wanted, context.engine)) {}
+
+  /// The tensor at `data` in the wanted layout, valid until the next call.
+  dnnl::memory load(Context& context, const float* data) {
+    dnnl::memory plain = context.view(plain_, data);
+    if (same_) return plain;
+    dnnl::reorder(plain, copy_).execute(context.stream, plain, copy_);
+    return copy_;
+  }
+
+  /// Where a primitive writes so that store() brings it to `data`.
+  dnnl::memory target(Context& context, float* data) { return same_ ? context.view(plain_, data) : copy_; }
+  void store(Context& context, float* data) {
+    if (same_) return;
+    dnnl::memory plain = context.view(plain_, data);
+    dnnl::reorder(copy_, plain).execute(context.stream, copy_, plain);
+  }
+
+ private:
+  dnnl::memory::desc plain_;
+  bool same_;
+  dnnl::memory copy_;
+};
+
+/// Runs `work` and turns oneDNN's exception into ours.
+template <class F>
+auto guarded(const std::string& what, F&& work) {
+  try {
+    return std::forward<F>(work)();
+  } catch (const dnnl::error& error) {
+    throw DeviceError("oneDNN cannot run " + what + ": " + error.what());
+  }
+}
+
+}  // namespace gradring::nn::onednn
