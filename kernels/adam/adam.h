@@ -21,8 +21,8 @@ struct Hyper {
   bool decoupled = false;  ///< true: AdamW, the decay shrinks the weight; false: L2, the decay joins the gradient
 };
 
-/// One step of Adam or AdamW over an arena, as PyTorch takes it. With t = applied_steps + 1, g = gradient *
-/// gradient_scale:
+/// One step of Adam or AdamW over an arena, as PyTorch takes it.
+/// With t = applied_steps + 1, g = gradient * gradient_scale:
 ///   AdamW:  w *= 1 - lr * weight_decay              L2:  g += weight_decay * w
 ///   m = beta1 * m + (1 - beta1) * g                 v = beta2 * v + (1 - beta2) * g^2
 ///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
@@ -31,11 +31,13 @@ struct Hyper {
 /// Shapes    weights, gradients, m, v: [elements].
 /// Types     f32.
 /// Aliasing  the four arrays do not overlap. m and v start as zeros.
-/// Order     enqueued on the stream; returns at once. Reads *state on the device; does not advance it. Zero elements:
-/// nothing. Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is
-/// negative. Numerics  deterministic, element by element; m, v within 4 * 2^-24 of their terms' sizes, w within 16 *
-/// 2^-24 of the step's. Cost      reads 16 and writes 12 bytes per element. Source    Kingma and Ba, "Adam", 2015
-/// (arXiv 1412.6980); Loshchilov and Hutter, "Decoupled weight decay", 2019. Example   tests/kernels/adam/adam_test.cpp
+/// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
+/// Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is negative.
+/// Numerics  deterministic, element by element; per step, m and v are off by at most 4 * 2^-24 of the largest term, and
+///           w by 2^-24 of its size and 16 * 2^-24 of the step's.
+/// Cost      reads 16 and writes 12 bytes per element.
+/// Source    Kingma and Ba, "Adam", 2015 (arXiv 1412.6980); Loshchilov and Hutter, "Decoupled weight decay", 2019.
+/// Example   tests/kernels/adam/adam_test.cpp
 struct Args {
   std::size_t elements = 0;
   float* weights = nullptr;

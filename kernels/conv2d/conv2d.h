@@ -41,15 +41,14 @@ struct Geometry {
 /// Convolution (cross-correlation, as in PyTorch), without bias:
 ///   y[n,oh,ow,o] = sum_{kh,kw,i} x[n, oh*stride + kh - padding, ow*stride + kw - padding, i] * w[o,kh,kw,i]
 ///
-/// Shapes    x: [batch, in_height, in_width, in_channels] (NHWC); w: [out_channels, kernel_height, kernel_width,
-/// in_channels]
-///           (OHWI); y: [batch, out_height, out_width, out_channels] (NHWC); all contiguous.
+/// Shapes    x: [batch, in_height, in_width, in_channels] (NHWC);
+///           w: [out_channels, kernel_height, kernel_width, in_channels] (OHWI);
+///           y: [batch, out_height, out_width, out_channels] (NHWC); all contiguous.
 /// Types     f32, f16 or bf16, equal for x, w and y; sums in f32.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No elements: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, a kernel extent or the stride is below 1, the padding negative,
-/// a
-///           pointer null, or the type none of the three.
+///           a pointer null, or the type none of the three.
 /// Numerics  deterministic; error below filter_elements * 2^-24 * sum |x * w|, and one rounding to the type of y.
 /// Cost      2 * out_elements * filter_elements floating-point operations.
 /// Example   tests/kernels/conv2d/conv2d_test.cpp
@@ -65,7 +64,8 @@ struct ForwardArgs {
 /// ih = oh*stride + kh - padding and iw = ow*stride + kw - padding. dx is overwritten.
 ///
 /// Numerics  deterministic; error below kernel_height * kernel_width * out_channels * 2^-24 * sum |dy * w|, and one
-/// rounding. The rest  as for ForwardArgs.
+///           rounding.
+/// The rest  as for ForwardArgs.
 struct DgradArgs {
   Geometry geometry;
   DType dtype = DType::f32;
@@ -74,8 +74,8 @@ struct DgradArgs {
   void* dx = nullptr;
 };
 
-/// Gradient of the weights: dw[o,kh,kw,i] = sum_{n,oh,ow} dy[n,oh,ow,o] * x[n, oh*stride + kh - padding, ow*stride + kw
-/// - padding, i]  (+ dw if `accumulate`).
+/// Gradient of the weights, added to dw if `accumulate`:
+///   dw[o,kh,kw,i] = sum_{n,oh,ow} dy[n,oh,ow,o] * x[n, oh*stride + kh - padding, ow*stride + kw - padding, i]
 ///
 /// Types     x, dy: f32, f16 or bf16; dw: f32; sums in f32. With an empty batch, dw becomes 0 or stays as it is.
 /// Numerics  deterministic; error below batch * out_height * out_width * 2^-24 * sum |dy * x|.

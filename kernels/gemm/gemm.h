@@ -13,9 +13,8 @@ namespace gradring::kernels::gemm {
 
 /// Matrix product: C = op(A) op(B)  (+ C if `accumulate`), op(X) = X or its transpose.
 ///
-/// Shapes    op(A): [m, k], op(B): [k, n], C: [m, n]; m, n, k >= 0. All row-major and contiguous as stored: A is [m,
-/// k], or
-///           [k, m] if transpose_a; B is [k, n], or [n, k] if transpose_b. With k = 0 the product is 0.
+/// Shapes    op(A): [m, k], op(B): [k, n], C: [m, n]; m, n, k >= 0. All row-major and contiguous as stored:
+///           A is [m, k], or [k, m] if transpose_a; B is [k, n], or [n, k] if transpose_b. With k = 0 the product is 0.
 /// Types     A and B: f32, f16 or bf16, equal (`dtype`); C: f32 or the type of A and B (`c_dtype`); sums in f32.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No elements of C: nothing happens.

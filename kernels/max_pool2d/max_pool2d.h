@@ -11,8 +11,7 @@
 
 namespace gradring::kernels::max_pool2d {
 
-/// Sizes of a max pooling over square windows, without padding; what does not fill a window at the far edges is left
-/// out.
+/// Sizes of a max pooling over square windows, without padding; at the far edges, what fills no window is left out.
 struct Geometry {
   std::int64_t batch = 0;
   std::int64_t height = 0;
@@ -28,16 +27,15 @@ struct Geometry {
 };
 
 /// The largest value of each window, and where it was:
-///   y[n,oh,ow,c] = max_{i,j} x[n, oh*stride + i, ow*stride + j, c]        codes[n,oh,ow,c] = i*window + j of the first
-///   maximum
+///   y[n,oh,ow,c]     = max_{i,j} x[n, oh*stride + i, ow*stride + j, c]
+///   codes[n,oh,ow,c] = i*window + j of the first maximum
 ///
 /// Shapes    x: [batch, height, width, channels]; y, codes: [batch, out_height, out_width, channels]; NHWC, contiguous.
 /// Types     f32, f16 or bf16, equal for x and y; codes: bytes.
 /// Aliasing  nothing overlaps. codes may be null when there will be no backward pass.
 /// Order     enqueued on the stream; returns at once. No elements: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, window is not in 1..16, stride < 1, a pointer is null, or the
-/// type
-///           none of the three.
+///           type none of the three.
 /// Numerics  exact. The first maximum in reading order wins; a NaN wins over every number, and its code is that of the
 ///           last NaN of the window: both as in PyTorch.
 /// Cost      reads in_elements, writes out_elements (and as many bytes of codes).

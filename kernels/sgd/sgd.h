@@ -30,11 +30,10 @@ struct Hyper {
 /// Shapes    weights, gradients, momentum_buffer: [elements].
 /// Types     f32.
 /// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised.
-/// Order     enqueued on the stream; returns at once. Reads *state on the device; does not advance it. Zero elements:
-/// nothing. Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, or nesterov lacks
-/// momentum > 0 and
-///           dampening = 0.
-/// Numerics  deterministic, element by element; within 8 * 2^-24 of the terms' sizes.
+/// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
+/// Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, or nesterov lacks momentum > 0
+///           and dampening = 0.
+/// Numerics  deterministic, element by element; per step, within 8 * 2^-24 of the largest term.
 /// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum).
 /// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form.
 /// Example   tests/kernels/sgd/sgd_test.cpp

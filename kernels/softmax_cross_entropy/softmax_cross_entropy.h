@@ -21,12 +21,10 @@ namespace gradring::kernels::softmax_cross_entropy {
 /// Shapes    logits, dlogits: [rows, classes], row-major, contiguous; labels: [rows]; rows >= 0, classes >= 1.
 /// Types     logits, dlogits: f32, f16 or bf16; labels: i32; everything between in f32.
 /// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_sum, correct and workspace are device
-/// memory;
-///           both results are overwritten (rows = 0: with 0).
+///           memory; both results are overwritten (rows = 0: with 0).
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if rows < 0, classes < 1, a pointer is null, or the type none of the three. A label
-/// outside
-///           [0, classes) is found on the device only: it makes that row's loss and gradient NaN, and the row counts as
+///           outside [0, classes) is found on the device only: that row's loss and gradient are NaN, and it counts as
 ///           wrong.
 /// Numerics  deterministic; a row with a NaN has a NaN loss and counts as wrong. Row loss: error below
 ///           (classes + 8) * 2^-24 * (|m_r| + |x[r,label_r]| + 1 + log classes); dlogits: (classes + 8) * 2^-23 *

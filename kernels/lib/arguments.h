@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/runtime/dtype.h"
+
+/// What the check_args of the operations have in common. All of them throw InvalidArgument, with `op` and the
+/// argument's name in the message.
+namespace gradring::kernels::lib {
+
+/// The types of activations: f32, f16, bf16.
+constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+void check_floating(std::string_view op, std::string_view argument, DType dtype);
+void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least);
+void check_pointer(std::string_view op, std::string_view argument, const void* pointer);
+
+/// Two memory ranges that must not share a byte.
+void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes);
+/// Two ranges of one size that are either the same or share no byte.
+void check_same_or_apart(std::string_view op, const void* x, const void* y, std::size_t bytes);
+
+}  // namespace gradring::kernels::lib
