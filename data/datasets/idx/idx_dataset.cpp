@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/idx/idx_dataset.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "data/datasets/idx/idx_file.h"
+#include "data/datasets/in_memory_dataset.h"
+#include "data/error.h"
+
+namespace gradring::data {
+namespace {
+
+/// The names under which mirrors offer one file, the quickest to read first.
+std::vector<std::string> spellings(Split split, const std::string& content) {
+  const std::string part = split == Split::train ? "train-" : "t10k-";
+  const std::string kind = content == "images" ? "idx3-ubyte" : "idx1-ubyte";
+  const std::string dashed = part + content + "-" + kind, dotted = part + content + "." + kind;
+  return {dashed, dotted, dashed + ".gz", dotted + ".gz"};
+}
+
+std::optional<std::filesystem::path> find(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    std::error_code unreadable;  // then it is not found
+    if (std::filesystem::is_regular_file(folder / name, unreadable)) return folder / name;
+  }
+  return std::nullopt;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+[[noreturn]] void missing(const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& names) {
+  std::vector<std::string> places;
+  for (const auto& folder : folders) places.push_back(folder.string());
+  std::error_code unreadable;
+  const bool is_folder = std::filesystem::is_directory(folders.front(), unreadable);
+  throw DataError(
+      folders.front(),
+      std::string(is_folder ? "" : "is no folder, ") + "found none of the files " + list(names) + " in " + list(places),
+      "put the file there or name the folder that has it");
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
+  IdxArray images = read_idx(files.images, 3);
+  IdxArray labels = read_idx(files.labels, 1);
+  const std::string image_count = std::to_string(images.extents[0]);
+  if (images.extents[0] != labels.extents[0])
+    throw DataError(files.labels,
+                    "holds " + std::to_string(labels.extents[0]) + " labels, but there are " + image_count +
+                        " images in " + files.images.string(),
+                    "take both files from the same source");
+  if (images.values.empty()) throw DataError(files.images, "holds no images", "delete the file and get it again");
+  const auto outside = std::find_if(labels.values.begin(), labels.values.end(),
+                                    [&](std::uint8_t label) { return label >= files.classes; });
+  if (outside != labels.values.end())
+    throw DataError(files.labels,
+                    "gives sample " + std::to_string(outside - labels.values.begin()) + " the label " +
+                        std::to_string(*outside) + ", but labels go from 0 to " + std::to_string(files.classes - 1),
+                    "delete the file and get it again");
+  return std::make_unique<InMemoryDataset>(InMemoryDataset::Contents{.name = files.name,
+                                                                     .shape = {images.extents[1], images.extents[2], 1},
+                                                                     .classes = files.classes,
+                                                                     .pixels = std::move(images.values),
+                                                                     .labels = std::move(labels.values)});
+}
+
+IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders) {
+  const auto image_names = spellings(split, "images"), label_names = spellings(split, "labels");
+  for (const auto& folder : folders) {
+    const auto images = find(folder, image_names);
+    if (!images) continue;
+    const auto labels = find(folder, label_names);
+    if (!labels) missing({folder}, label_names);
+    return {.name = {}, .images = *images, .labels = *labels};
+  }
+  missing(folders, image_names);
+}
+
+}  // namespace gradring::data
