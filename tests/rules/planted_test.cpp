@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each rule finds what is planted in a small tree, at its line, and nothing else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/rules/rules.h"
+
+namespace gradring::rules {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLicence = "// SPDX-License-Identifier: Apache-2.0\n";
+
+auto at(const std::string& path, int line) {
+  return testing::AllOf(Field(&Violation::path, path), Field(&Violation::line, line));
+}
+
+class Planted : public testing::Test {
+ protected:
+  Planted() { fs::create_directories(root_); }
+  ~Planted() override { fs::remove_all(root_); }
+
+  /// Writes a file whose second line is `line`, the first being the licence.
+  void plant(const std::string& path, const std::string& line) { plant_bare(path, kLicence + line); }
+
+  void plant_bare(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << "\n";
+  }
+
+  SourceTree tree() const { return read_tree(root_); }
+
+  const fs::path root_ =
+      fs::path(testing::TempDir()) /
+      ("gradring_rules_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+};
+
+TEST_F(Planted, IncludeUpwards) {
+  plant("kernels/a.h", "#include \"nn/b.h\"");
+  plant("nn/b.h", "#include \"comm/c.h\"");
+  plant("comm/c.h", "#include \"kernels/a.h\"");
+  plant("data/d.h", "#include \"tests/e.h\"");
+  plant("train/f.h", "#include \"data/d.h\"");
+  EXPECT_THAT(include_directions(tree()), ElementsAre(at("data/d.h", 2), at("kernels/a.h", 2), at("nn/b.h", 2)));
+}
+
+TEST_F(Planted, IncludeWithoutFullPath) {
+  plant("nn/b.h", "");
+  plant("nn/a.h", "#include \"b.h\"");
+  plant("nn/c.h", "#include <nn/b.h>");
+  plant("nn/d.h", "#include \"nn/b.h\"");
+  EXPECT_THAT(include_paths(tree()), ElementsAre(at("nn/a.h", 2), at("nn/c.h", 2)));
+}
+
+TEST_F(Planted, VendorOutsideItsDoor) {
+  plant("nn/backend/cuda/conv.cpp", "#include <cudnn.h>");
+  plant("nn/layers/conv.cpp", "#include <cudnn.h>");
+  plant("nn/backend/cpu/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>");
+  plant("train/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>");
+  plant("comm/ring.cpp", "#include <nccl.h>");
+  plant("comm/transport/nccl/nccl.cpp", "#include <nccl.h>");
+  plant("kernels/relu/relu.h", "#include <cuda_runtime.h>");
+  plant("kernels/relu/relu.cu", "#include <cuda_fp16.h>");
+  plant("kernels/runtime/cuda/stream.cpp", "#include <cuda_runtime.h>");
+  EXPECT_THAT(vendor_doors(tree()), ElementsAre(at("comm/ring.cpp", 2), at("kernels/relu/relu.h", 2),
+                                                at("nn/layers/conv.cpp", 2), at("train/conv.cpp", 2)));
+}
+
+TEST_F(Planted, IfInLogic) {
+  plant("comm/a.cpp", "#ifdef FAST");
+  plant("comm/b.cpp", "  # if FAST");
+  plant("comm/c.cpp", "// #if in a comment");
+  plant("kernels/lib/copy.cuh", "#if defined(__CUDACC__)");
+  EXPECT_THAT(conditional_compilation(tree()), ElementsAre(at("comm/a.cpp", 2), at("comm/b.cpp", 2)));
+}
+
+TEST_F(Planted, SharedMemoryThatNoSanitizerSees) {
+  plant("kernels/relu/relu.cu", "__shared__ float tile[32];");
+  plant("kernels/relu/fine.cu", "SIMT_SHARED(float[32], tile);  // not __shared__");
+  plant("tests/kernels/simt/shared.cu", "__shared__ float tile[32];");
+  EXPECT_THAT(raw_shared_memory(tree()), ElementsAre(at("kernels/relu/relu.cu", 2)));
+}
+
+TEST_F(Planted, DeviceCodeInTheWrongFile) {
+  plant("kernels/relu/host_only.cu", "void launch();");
+  plant("kernels/relu/relu.cpp", "__global__ void relu_kernel() {}");
+  plant("kernels/relu/relu.cu", "__global__ void relu_kernel() {}");
+  EXPECT_THAT(device_code(tree()), ElementsAre(at("kernels/relu/relu.cpp", 2), at("kernels/relu/host_only.cu", 0)));
+}
+
+TEST_F(Planted, HeaderWithoutGuard) {
+  plant("nn/a.h", "int a();");
+  plant("nn/b.h", "#pragma once");
+  EXPECT_THAT(headers_once(tree()), ElementsAre(at("nn/a.h", 0)));
+}
+
+TEST_F(Planted, NoLicence) {
+  plant_bare("nn/a.cpp", "int a;");
+  plant_bare("nn/CMakeLists.txt", "add_library(a a.cpp)");
+  plant_bare("scripts/a.sh", "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0");
+  plant_bare("scripts/b.sh", "#!/usr/bin/env bash\necho");
+  plant_bare("nn/README.md", "# nn");
+  EXPECT_THAT(licence_lines(tree()), ElementsAre(at("nn/CMakeLists.txt", 1), at("nn/a.cpp", 1), at("scripts/b.sh", 2)));
+}
+
+TEST_F(Planted, PathOfOneMachine) {
+  plant("nn/a.cpp", "const char* data = \"/home/someone/data\";");
+  plant("nn/b.cpp", "const char* data = \"data/home/x\";");
+  EXPECT_THAT(machine_paths(tree()), ElementsAre(at("nn/a.cpp", 2)));
+}
+
+TEST_F(Planted, FolderBesideTheDesign) {
+  plant("nn/a.cpp", "");
+  plant("utils/a.cpp", "");
+  plant("build/a.cpp", "");
+  EXPECT_THAT(top_level_folders(tree()), ElementsAre(at("utils", 0)));
+}
+
+TEST_F(Planted, LongFile) {
+  plant("nn/long.cpp", std::string(400, '\n'));
+  plant("nn/short.cpp", std::string(300, '\n'));
+  EXPECT_THAT(file_lengths(tree()), ElementsAre(at("nn/long.cpp", 0)));
+}
+
+TEST(WithoutComments, KeepsCodeAlone) {
+  const std::vector<std::string> lines = {
+      "int a; // b",          "x /* c",    "d */ y",       "s = \"a // b\\\"\" + z;",
+      "n = 1'000; c = '\"';", "r = R\"(a", "b\" c)\" + q;"};
+  EXPECT_THAT(without_comments(lines), ElementsAre("int a; ", "x     ", "     y", "s = \"        \" + z;",
+                                                   "n = 1'000; c = ' ';", "r =     ", "       + q;"));
+}
+
+}  // namespace
+}  // namespace gradring::rules

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace gradring::rules {
+
+/// Where a rule of docs/architecture.md is broken.
+struct Violation {
+  std::string path;
+  int line = 0;  ///< from 1; 0 when the whole file is meant
+  std::string message;
+
+  bool operator==(const Violation&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Violation& violation);
+
+using Violations = std::vector<Violation>;
+
+// Who may include whom.
+Violations include_directions(const SourceTree& tree);  ///< packages include downwards only
+Violations include_paths(const SourceTree& tree);       ///< by full path from the root, of a file that is there
+Violations vendor_doors(const SourceTree& tree);        ///< each vendor's headers in one folder only
+
+// What may stand in a file.
+Violations conditional_compilation(const SourceTree& tree);  ///< only where two compilers read one text
+Violations raw_shared_memory(const SourceTree& tree);        ///< SIMT_SHARED elsewhere, so that checks see its bounds
+Violations device_code(const SourceTree& tree);              ///< in .cu and .cuh, and nothing else there
+Violations headers_once(const SourceTree& tree);             ///< #pragma once in every header
+Violations licence_lines(const SourceTree& tree);            ///< one SPDX line at the top
+Violations machine_paths(const SourceTree& tree);            ///< no path that holds on one machine only
+
+// How the tree is laid out.
+Violations top_level_folders(const SourceTree& tree);
+Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is surely a second concept
+
+}  // namespace gradring::rules

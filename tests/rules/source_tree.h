@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradring::rules {
+
+/// One text file of the tree.
+struct SourceFile {
+  std::string path;               ///< from the root, with slashes
+  std::vector<std::string> text;  ///< its lines
+  std::vector<std::string> code;  ///< the same lines, comments and the contents of literals blanked; C++ files only
+
+  std::string_view package() const;  ///< the first folder of the path, empty for a file of the root
+  bool in(std::string_view folder) const;
+  bool has_extension(std::initializer_list<std::string_view> extensions) const;
+  bool is_cpp() const { return has_extension({".h", ".cpp", ".cu", ".cuh"}); }
+};
+
+/// The files that the rules are about: sources, scripts, CMake, Markdown; not what is built, run or hidden (but .ci).
+struct SourceTree {
+  std::vector<SourceFile> files;
+  std::set<std::string> paths;                 ///< of files
+  std::vector<std::string> top_level_folders;  ///< in the root, hidden ones left out
+};
+
+SourceTree read_tree(const std::filesystem::path& root);
+
+/// `lines` with comments and the contents of string and character literals replaced by spaces. The operand of #include
+/// stays.
+std::vector<std::string> without_comments(const std::vector<std::string>& lines);
+
+}  // namespace gradring::rules

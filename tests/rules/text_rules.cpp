@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <ostream>
+#include <regex>
+
+#include "tests/rules/rules.h"
+
+namespace gradring::rules {
+namespace {
+
+/// A violation for each line of code that matches, in the files that `covers` picks.
+template <class Covers>
+Violations lines_matching(const SourceTree& tree, const char* pattern, const std::string& message, Covers covers) {
+  Violations found;
+  const std::regex regex(pattern);
+  for (const SourceFile& file : tree.files) {
+    if (!covers(file)) continue;
+    for (std::size_t i = 0; i < file.code.size(); ++i)
+      if (std::regex_search(file.code[i], regex)) found.push_back({file.path, static_cast<int>(i) + 1, message});
+  }
+  return found;
+}
+
+bool in_any(const SourceFile& file, std::initializer_list<std::string_view> folders) {
+  return std::ranges::any_of(folders, [&](std::string_view folder) { return file.in(folder); });
+}
+
+bool has_line(const std::vector<std::string>& lines, const char* pattern) {
+  const std::regex regex(pattern);
+  return std::ranges::any_of(lines, [&](const std::string& line) { return std::regex_search(line, regex); });
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Violation& violation) {
+  return out << violation.path << ":" << violation.line << ": " << violation.message;
+}
+
+Violations conditional_compilation(const SourceTree& tree) {
+  return lines_matching(tree, R"(^\s*#\s*(if|ifdef|ifndef)\b)",
+                        "no #if in logic: make it a second source file, or a wrapper in kernels/lib",
+                        [](const SourceFile& file) {
+                          return !in_any(file, {"kernels/simt", "kernels/lib"});
+                        });
+}
+
+Violations raw_shared_memory(const SourceTree& tree) {
+  return lines_matching(tree, R"(\b__shared__\b)", "SIMT_SHARED, so that sanitizers see the bounds",
+                        [](const SourceFile& file) {
+                          return !in_any(file, {"kernels/simt", "tests/kernels/simt"});
+                        });
+}
+
+Violations device_code(const SourceTree& tree) {
+  Violations found =
+      lines_matching(tree, R"(\b__global__\b)", "a kernel belongs into a .cu file", [](const SourceFile& file) {
+        return file.has_extension({".h", ".cpp"}) && !in_any(file, {"kernels/simt", "tests/kernels/simt"});
+      });
+  for (const SourceFile& file : tree.files)
+    if (file.has_extension({".cu", ".cuh"}) && !has_line(file.code, R"(\b__(global|device)__\b)"))
+      found.push_back({file.path, 0, "no device code: name it .cpp or .h"});
+  return found;
+}
+
+Violations headers_once(const SourceTree& tree) {
+  Violations found;
+  for (const SourceFile& file : tree.files)
+    if (file.has_extension({".h", ".cuh"}) && !has_line(file.code, R"(^#pragma once$)"))
+      found.push_back({file.path, 0, "no #pragma once"});
+  return found;
+}
+
+Violations licence_lines(const SourceTree& tree) {
+  const std::string licence = " SPDX-License-Identifier: Apache-2.0";
+  Violations found;
+  for (const SourceFile& file : tree.files) {
+    if (file.has_extension({".md", ".json", ".txt"}) && !file.has_extension({"CMakeLists.txt"})) continue;
+    const std::string expected = (file.is_cpp() ? "//" : "#") + licence;
+    const std::size_t first = !file.text.empty() && file.text[0].starts_with("#!") ? 1 : 0;
+    if (file.text.size() <= first || file.text[first] != expected)
+      found.push_back({file.path, static_cast<int>(first) + 1, "the first line is to be: " + expected});
+  }
+  return found;
+}
+
+Violations machine_paths(const SourceTree& tree) {
+  Violations found;
+  const std::regex path(R"((^|[^A-Za-z0-9_./}])/(work|home|root|Users|mnt)/)");
+  for (const SourceFile& file : tree.files) {
+    if (file.in("tests/rules")) continue;  // plants such paths
+    for (std::size_t i = 0; i < file.text.size(); ++i)
+      if (std::regex_search(file.text[i], path))
+        found.push_back({file.path, static_cast<int>(i) + 1, "a path that holds on one machine only"});
+  }
+  return found;
+}
+
+}  // namespace gradring::rules
