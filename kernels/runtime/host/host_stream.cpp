@@ -44,7 +44,7 @@ void HostStream::enqueue_wait(const Event& event) {
   });
 }
 
-void HostStream::enqueue_launch(std::function<void(simt::Executor&)> launch) {
+void ThreadedStream::enqueue_launch(std::function<void(simt::Executor&)> launch) {
   enqueue([this, launch = std::move(launch)] { launch(executor_); });
 }
 

@@ -22,10 +22,10 @@ class HostStream : public Stream, public simt::LaunchQueue {
   void enqueue_zero(void* to, std::size_t bytes) final;
   void record(Event& event) final;
   void enqueue_wait(const Event& event) final;
-  void enqueue_launch(std::function<void(simt::Executor&)> launch) final;
+  unsigned workers() const final { return executor_.workers(); }
   void* native_handle() final { return static_cast<simt::LaunchQueue*>(this); }
 
- private:
+ protected:
   simt::Executor executor_;
 };
 
@@ -34,6 +34,7 @@ class InPlaceStream final : public HostStream {
  public:
   using HostStream::HostStream;
   void enqueue(std::function<void()> work) override { work(); }
+  void enqueue_launch(std::function<void(simt::Executor&)> launch) override { launch(executor_); }
   void synchronize(Deadline) override {}
 };
 
@@ -44,6 +45,7 @@ class ThreadedStream final : public HostStream {
   explicit ThreadedStream(const simt::ExecutorOptions& execution);
   ~ThreadedStream() override;
   void enqueue(std::function<void()> work) override;
+  void enqueue_launch(std::function<void(simt::Executor&)> launch) override;
   void synchronize(Deadline deadline) override;
 
  private:
