@@ -8,5 +8,7 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // clang 16 does not deduce it for aggregates
 
 }  // namespace gradring::nn
