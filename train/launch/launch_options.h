@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -9,13 +10,13 @@
 
 namespace gradring::train {
 
-/// What the launcher must know about the machine to fill in defaults.
-struct LaunchDefaults {
-  VariableLookup lookup;       ///< for the PET_* variables, which stand between the command line and the defaults
-  int cores = 1;               ///< --nproc-per-node auto
-  std::string own_program;     ///< what `train ...` runs
-  std::string (*unique_id)();  ///< the run id of --standalone
-  int (*free_port)();          ///< the MASTER_PORT of --standalone
+/// What the parser must know of the world to fill in what the command line leaves open.
+struct LaunchWorld {
+  VariableLookup lookup;                         ///< for PET_*, which stand between the command line and the defaults
+  int cores = 1;                                 ///< --nproc-per-node auto
+  std::string own_program;                       ///< what `train ...` runs
+  std::function<std::string()> random_run_id{};  ///< for --standalone
+  std::function<int()> free_tcp_port{};          ///< for --standalone
 };
 
 struct ParsedLaunch {
@@ -23,15 +24,14 @@ struct ParsedLaunch {
   bool help = false;  ///< print launch_help() and stop
 };
 
-/// Reads what follows `gradring launch`: options in both spellings (--nproc-per-node, --nproc_per_node; `--name value`
-/// or
+/// Reads what follows `gradring launch`: options in both spellings (--nproc-per-node, --nproc_per_node; `--name value` or
 /// `--name=value`), then `train ...`, which this same binary runs, or `-- program arguments...`.
 ///
-/// Errors    InvalidArgument, without a source location: unknown option (names the nearest), value missing or not
-///           understood, no program, or something that is not built yet (several nodes, restarts).
-ParsedLaunch parse_launch(std::span<const std::string> args, const LaunchDefaults& defaults);
+/// Errors    InvalidArgument: an unknown option (names the nearest), a value missing or not understood, no program, or
+///           what this launcher cannot do yet (several nodes, restarts).
+ParsedLaunch parse_launch(std::span<const std::string> args, const LaunchWorld& world);
 
-/// The text of `gradring launch --help`, made from the same table as the parser.
+/// The text of `gradring launch --help`, made from the table that the parser uses.
 std::string launch_help();
 
 }  // namespace gradring::train

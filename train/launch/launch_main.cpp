@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/launch_main.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "kernels/runtime/error.h"
+#include "train/launch/launch_options.h"
+#include "train/launch/launcher.h"
+#include "train/launch/standalone.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kEnvironment = 3;
+
+int complain(const std::exception& error, int code) {
+  fmt::print(stderr, "gradring launch: {}\n", error.what());
+  return code;
+}
+
+}  // namespace
+
+int launch_main(std::span<const std::string> args) try {
+  const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
+                                                  .cores = usable_cores(),
+                                                  .own_program = own_program(),
+                                                  .random_run_id = random_run_id,
+                                                  .free_tcp_port = free_tcp_port});
+  if (parsed.help) {
+    fmt::print("{}", launch_help());
+    return 0;
+  }
+  return launch(parsed.options);
+} catch (const InvalidArgument& error) {
+  return complain(error, kUsage);
+} catch (const DeviceError& error) {
+  return complain(error, kEnvironment);
+}
+
+}  // namespace gradring::train

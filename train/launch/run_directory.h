@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "train/launch/unique_fd.h"
+
+namespace gradring::train {
+
+/// A private folder for one run, 0700, under $TMPDIR or /tmp (not $XDG_RUNTIME_DIR, which vanishes at logout while runs in
+/// the background go on). Holds store/ for the workers' sockets and error_<rank>.json for their last words. It is removed
+/// when this object goes.
+///
+/// While its run lives, the folder is locked (flock), by the launcher and by its guard. A run whose every process was
+/// killed at once leaves a folder without a lock: the next one to be created removes it. systemd-tmpfiles, too, leaves
+/// locked folders alone.
+///
+/// Errors    DeviceError if the folder cannot be made: it says where and why.
+class RunDirectory {
+ public:
+  /// A folder beneath `parent`.
+  explicit RunDirectory(const std::filesystem::path& parent = default_parent());
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path store() const { return path_ / "store"; }
+  std::filesystem::path error_file(int rank) const;
+  /// The descriptor that holds the lock.
+  int lock() const { return lock_.get(); }
+
+  /// $TMPDIR, or /tmp where that is unset or too long for the path of a Unix socket within.
+  static std::filesystem::path default_parent();
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd lock_;
+};
+
+}  // namespace gradring::train

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/worker_exit.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+namespace gradring::train {
+namespace {
+
+constexpr int kPeerLost = 161;
+constexpr int kPeerLate = 162;
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "this host";
+}
+
+}  // namespace
+
+bool WorkerExit::stopped_by_launcher() const {
+  const int number = signal != 0 ? signal : code - 128;
+  return number > 0 && number < NSIG && sent[static_cast<std::size_t>(number)];
+}
+
+const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
+  const auto to_blame = [](const WorkerExit& exit) { return exit.failed() && !exit.stopped_by_launcher(); };
+  const auto has_own_cause = [&](const WorkerExit& exit) {
+    return to_blame(exit) && exit.code != kPeerLost && exit.code != kPeerLate;
+  };
+  auto it = std::ranges::find_if(exits, has_own_cause);
+  if (it == exits.end()) it = std::ranges::find_if(exits, to_blame);
+  return it == exits.end() ? nullptr : &*it;
+}
+
+std::string describe(const WorkerExit& exit, int world_size) {
+  const std::string end = exit.signal != 0
+                              ? fmt::format("was killed by signal {} ({})", exit.signal, signal_name(exit.signal))
+                              : fmt::format("exited with code {}", exit.code);
+  return fmt::format("rank {} of {} (pid {} on {}) {}", exit.rank, world_size, exit.pid, host_name(), end);
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
+}
+
+}  // namespace gradring::train
