@@ -13,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Field;
-using testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
