@@ -14,6 +14,8 @@ class LaunchQueue {
   virtual ~LaunchQueue() = default;
   /// Runs `launch` in stream order with the stream's executor.
   virtual void enqueue_launch(std::function<void(Executor&)> launch) = 0;
+  /// How many OS threads share out the blocks of a grid; what grid_for sizes launches by.
+  virtual unsigned workers() const = 0;
 };
 
 }  // namespace gradring::simt

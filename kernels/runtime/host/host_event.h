@@ -11,7 +11,9 @@ namespace gradring::kernels {
 /// Two counters: how often the event was recorded, and up to which record its stream has come.
 class HostEvent final : public Event {
  public:
-  bool reached() const override { return reached_.load(std::memory_order_acquire) >= recorded_.load(std::memory_order_acquire); }
+  bool reached() const override {
+    return reached_.load(std::memory_order_acquire) >= recorded_.load(std::memory_order_acquire);
+  }
 
   /// Notes one more record; returns its number, which the stream passes to mark_reached when it gets there.
   std::uint64_t mark_recorded() { return recorded_.fetch_add(1, std::memory_order_acq_rel) + 1; }

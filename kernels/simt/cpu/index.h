@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a thread stands in its grid. The engine sets these on the OS thread that runs a block; a block never moves to another.
+#pragma once
+
+#include "kernels/simt/cpu/vector_types.h"
+
+// initial-exec: one instruction to read, in shared libraries too.
+#define SIMT_THREAD_STATE inline thread_local constinit __attribute__((tls_model("initial-exec")))
+SIMT_THREAD_STATE uint3 threadIdx{0, 0, 0};
+SIMT_THREAD_STATE uint3 blockIdx{0, 0, 0};
+SIMT_THREAD_STATE uint3 blockDim{1, 1, 1};
+SIMT_THREAD_STATE uint3 gridDim{1, 1, 1};
+inline constexpr int warpSize = 32;
+
+namespace gradring::simt::detail {
+SIMT_THREAD_STATE unsigned char* dynamic_shared = nullptr;
+}
+#undef SIMT_THREAD_STATE

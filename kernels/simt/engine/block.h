@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/simt/engine/async_queue.h"
+#include "kernels/simt/engine/fiber.h"
+#include "kernels/simt/engine/grid.h"
+#include "kernels/simt/engine/stacks.h"
+#include "kernels/simt/engine/turns.h"
+#include "kernels/simt/engine/warp.h"
+#include "kernels/simt/executor_options.h"
+
+namespace gradring::simt::detail {
+
+/// Runs the threads of one block, one at a time, on the OS thread that calls run. A thread is a plain call until it meets
+/// a barrier or a warp operation; there its stack is parked and the next thread starts on another. So a thread that never
+/// waits costs no switch, and a block needs as many stacks as threads wait at once.
+///
+/// Under TSan each thread has a stack and a TSan identity of its own, and the only happens-before edges between threads
+/// are CUDA's: block start and end, __syncthreads, __syncwarp. A shuffle gives none.
+///
+/// This code and what it calls is compiled without TSan's instrumentation (kernels/simt/CMakeLists.txt): its data is shared
+/// by all threads of the block, and none of that is the kernel's doing. It uses no containers for the same reason.
+class Block {
+ public:
+  static constexpr unsigned kMaxThreads = Turns::kMaxThreads;
+
+  explicit Block(const ExecutorOptions& options);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  /// Calls grid.run_thread once per thread.
+  ///
+  /// Errors    simt::Error; the threads that still waited are abandoned, their destructors do not run.
+  void run(const Grid& grid, std::size_t block_index);
+
+  /// Ends the launch: gives back what is costly to keep.
+  void release_identities();
+
+  // What the running kernel thread may call.
+
+  /// Waits for all threads of the block; returns for how many of them `predicate` held.
+  unsigned barrier(const char* what, bool predicate, Site site);
+
+  /// Waits for the lanes of `mask`. The last one to come calls `lead(deposits, mask, block)` for all.
+  using Lead = void (*)(Deposits& deposits, std::uint32_t mask, Block& block);
+  void meet(std::uint32_t mask, WarpOperation operation, const char* what, void* data, Site site, Lead lead);
+
+  AsyncQueue& async_queue(Site site);
+
+  /// Ends the block with a message (printf format); run throws it. Does not return.
+  [[noreturn]] void fail(Site site, const char* format, ...) __attribute__((format(printf, 3, 4)));
+
+  const Fiber& running() const { return *running_; }
+
+ private:
+  static constexpr unsigned kMaxWarps = kMaxThreads / 32;
+
+  void make_fibers();
+  void begin(const Grid& grid, std::size_t block_index);
+  static void enter_fiber();
+  void assign(Fiber& fiber, unsigned linear);
+  Fiber& start_on_running(const char* what, Site site);
+  Fiber& next_fiber();
+  void switch_to(Fiber& to);
+  void finish_thread();
+  void park(Fiber& fiber);
+  void release_barrier();
+  void check_partners(const Fiber& fiber, const Warp& warp, const Deposit& mine);
+  void report_deadlock();
+
+  ExecutorOptions options_;
+  Stacks stacks_;
+  Turns turns_;
+  Fiber host_;  // the OS thread itself
+  std::array<Fiber, kMaxThreads> fibers_;
+  std::array<Fiber*, kMaxThreads> idle_;     // fibers without a thread
+  std::array<Fiber*, kMaxThreads> waiting_;  // at the barrier
+  std::array<Warp, kMaxWarps> warps_;
+  std::array<AsyncQueue, kMaxThreads> async_queues_;
+  bool async_queues_used_ = false;
+  Fiber* running_ = nullptr;
+  const Grid* grid_ = nullptr;
+  unsigned idle_count_ = 0, waiting_count_ = 0, threads_ = 0, finished_ = 0;
+  unsigned phase_ = 0, votes_ = 0, votes_of_last_phase_ = 0;
+  char barrier_edges_[2] = {};  // see Warp::barrier_edges
+  // Two objects, not one: with one, the end of thread 0 would be ordered before the start of thread 1.
+  char started_edge_ = 0, ended_edge_ = 0;
+  Site failure_site_;
+  char failure_[640] = "";
+};
+
+}  // namespace gradring::simt::detail

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/engine/cooperation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/simt/engine/async_queue.h"
+#include "kernels/simt/engine/block.h"
+#include "kernels/simt/engine/current.h"
+#include "kernels/simt/engine/report.h"
+#include "kernels/simt/error.h"
+
+namespace gradring::simt::detail {
+namespace {
+
+Block& block_for(const char* what, Site site) {
+  Block* block = current_block();
+  if (block) return *block;
+  throw Error(std::string(what) + " in a kernel launched flat, at " + site.file + ":" + std::to_string(site.line) +
+                  ": use launch, not launch_flat",
+              site);
+}
+
+template <class Visit>
+void for_each_lane(std::uint32_t mask, Visit visit) {
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1u) visit(lane);
+}
+
+template <class T>
+T& data_of(Deposit& deposit) {
+  return *static_cast<T*>(deposit.data);
+}
+
+std::uint32_t combine(Reduction reduction, std::uint32_t a, std::uint32_t b) {
+  const auto as_signed = [](std::uint32_t word) { return static_cast<std::int32_t>(word); };
+  switch (reduction) {
+    case Reduction::add: return a + b;
+    case Reduction::minimum: return std::min(a, b);
+    case Reduction::maximum: return std::max(a, b);
+    case Reduction::minimum_signed: return as_signed(a) < as_signed(b) ? a : b;
+    case Reduction::maximum_signed: return as_signed(a) > as_signed(b) ? a : b;
+    case Reduction::bit_and: return a & b;
+    case Reduction::bit_or: return a | b;
+    case Reduction::bit_xor: return a ^ b;
+  }
+  return a;
+}
+
+}  // namespace
+
+unsigned block_barrier(const char* what, bool predicate, Site site) {
+  return block_for(what, site).barrier(what, predicate, site);
+}
+
+void warp_barrier(std::uint32_t mask, Site site) {
+  constexpr const char* kName = "__syncwarp";
+  block_for(kName, site).meet(mask, WarpOperation::barrier, kName, nullptr, site, [](Deposits&, std::uint32_t, Block&) {
+  });
+}
+
+std::uint64_t warp_shuffle(const char* what, std::uint32_t mask, std::uint64_t value, unsigned source, Site site) {
+  struct Lane {
+    std::uint64_t given, taken;
+    unsigned source;
+  } mine{value, 0, source};
+  block_for(what, site)
+      .meet(mask, WarpOperation::shuffle, what, &mine, site, [](Deposits& deposits, std::uint32_t lanes, Block& block) {
+        for_each_lane(lanes, [&](unsigned lane) {
+          auto& taker = data_of<Lane>(deposits[lane]);
+          if (!(lanes >> taker.source & 1u))
+            block.fail(deposits[lane].fiber->site,
+                       "shuffle from lane %u, which mask 0x%x does not name or which does not exist: %s", taker.source,
+                       lanes, describe(*deposits[lane].fiber).text);
+          taker.taken = data_of<Lane>(deposits[taker.source]).given;
+        });
+      });
+  return mine.taken;
+}
+
+std::uint32_t warp_ballot(const char* what, std::uint32_t mask, bool predicate, Site site) {
+  std::uint32_t mine = predicate ? 1 : 0;
+  block_for(what, site)
+      .meet(mask, WarpOperation::ballot, what, &mine, site, [](Deposits& deposits, std::uint32_t lanes, Block&) {
+        std::uint32_t all = 0;
+        for_each_lane(lanes, [&](unsigned lane) { all |= data_of<std::uint32_t>(deposits[lane]) << lane; });
+        for_each_lane(lanes, [&](unsigned lane) { data_of<std::uint32_t>(deposits[lane]) = all; });
+      });
+  return mine;
+}
+
+std::uint32_t warp_match(const char* what, std::uint32_t mask, std::uint64_t value, Site site) {
+  struct Lane {
+    std::uint64_t value;
+    std::uint32_t equal;
+  } mine{value, 0};
+  block_for(what, site)
+      .meet(mask, WarpOperation::match, what, &mine, site, [](Deposits& deposits, std::uint32_t lanes, Block&) {
+        for_each_lane(lanes, [&](unsigned lane) {
+          auto& one = data_of<Lane>(deposits[lane]);
+          for_each_lane(lanes, [&](unsigned other) {
+            if (data_of<Lane>(deposits[other]).value == one.value) one.equal |= 1u << other;
+          });
+        });
+      });
+  return mine.equal;
+}
+
+std::uint32_t warp_reduce(const char* what, std::uint32_t mask, std::uint32_t value, Reduction reduction, Site site) {
+  struct Lane {
+    std::uint32_t value;
+    Reduction reduction;
+  } mine{value, reduction};
+  block_for(what, site)
+      .meet(mask, WarpOperation::reduce, what, &mine, site, [](Deposits& deposits, std::uint32_t lanes, Block&) {
+        const unsigned first = static_cast<unsigned>(__builtin_ctz(lanes));
+        auto [total, how] = data_of<Lane>(deposits[first]);
+        for_each_lane(lanes & (lanes - 1),
+                      [&](unsigned lane) { total = combine(how, total, data_of<Lane>(deposits[lane]).value); });
+        for_each_lane(lanes, [&](unsigned lane) { data_of<Lane>(deposits[lane]).value = total; });
+      });
+  return mine.value;
+}
+
+void warp_matrix_multiply(MatrixMultiply& part, Site site) {
+  constexpr const char* kName = "mma_sync";
+  constexpr unsigned kMostElements = 512;  // 32 x 16, the largest of CUDA's half-precision tiles
+  constexpr unsigned kLanes = 32;
+  block_for(kName, site)
+      .meet(~0u, WarpOperation::matrix_multiply, kName, &part, site,
+            [](Deposits& deposits, std::uint32_t lanes, Block& block) {
+              if (lanes != ~0u)
+                block.fail(deposits[static_cast<unsigned>(__builtin_ctz(lanes))].fiber->site,
+                           "mma_sync needs a full warp: %s",
+                           describe(*deposits[static_cast<unsigned>(__builtin_ctz(lanes))].fiber).text);
+              const auto [m, n, k, unused_a, unused_b, unused_c] = data_of<MatrixMultiply>(deposits[0]);
+              float a[kMostElements], b[kMostElements], c[kMostElements];
+              for (unsigned lane = 0; lane < kLanes; ++lane) {
+                const auto& held = data_of<MatrixMultiply>(deposits[lane]);
+                std::copy_n(held.a, m * k / kLanes, a + lane * (m * k / kLanes));
+                std::copy_n(held.b, k * n / kLanes, b + lane * (k * n / kLanes));
+                std::copy_n(held.c, m * n / kLanes, c + lane * (m * n / kLanes));
+              }
+              for (unsigned row = 0; row < m; ++row)
+                for (unsigned inner = 0; inner < k; ++inner)
+                  for (unsigned column = 0; column < n; ++column)
+                    c[row * n + column] += a[row * k + inner] * b[inner * n + column];
+              for (unsigned lane = 0; lane < kLanes; ++lane)
+                std::copy_n(c + lane * (m * n / kLanes), m * n / kLanes, data_of<MatrixMultiply>(deposits[lane]).c);
+            });
+}
+
+AsyncQueue& async_queue_of_thread(Site site) { return block_for("async_copy", site).async_queue(site); }
+
+void fail_kernel(Site site, const char* message) {
+  if (Block* block = current_block()) block->fail(site, "%s, at %s:%d", message, site.file, site.line);
+  throw Error(std::string(message) + ", at " + site.file + ":" + std::to_string(site.line), site);
+}
+
+}  // namespace gradring::simt::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA's barriers and warp intrinsics (kernels/simt/cpu) call. Each parks the calling emulated thread until its
+// partners have come; `what` is the intrinsic's name, for messages.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simt/site.h"
+
+namespace gradring::simt::detail {
+
+/// Waits for the whole block; returns for how many threads `predicate` held.
+unsigned block_barrier(const char* what, bool predicate, Site site);
+void warp_barrier(std::uint32_t mask, Site site);
+
+/// The `value` of the lane `source`, which must be in the mask.
+std::uint64_t warp_shuffle(const char* what, std::uint32_t mask, std::uint64_t value, unsigned source, Site site);
+
+/// One bit per lane of the mask.
+std::uint32_t warp_ballot(const char* what, std::uint32_t mask, bool predicate, Site site);
+/// The lanes whose value equals the caller's.
+std::uint32_t warp_match(const char* what, std::uint32_t mask, std::uint64_t value, Site site);
+
+enum class Reduction : std::uint8_t { add, minimum, maximum, minimum_signed, maximum_signed, bit_and, bit_or, bit_xor };
+std::uint32_t warp_reduce(const char* what, std::uint32_t mask, std::uint32_t value, Reduction reduction, Site site);
+
+/// c += a x b for a tile of m x n x k that the 32 lanes hold together. Lane l holds the row-major elements
+/// [l * rows * columns / 32, (l + 1) * rows * columns / 32) of each matrix.
+struct MatrixMultiply {
+  unsigned m, n, k;
+  const float* a;
+  const float* b;
+  float* c;
+};
+void warp_matrix_multiply(MatrixMultiply& part, Site site);
+
+/// Ends the launch with an error. `message` gets file:line appended.
+[[noreturn]] void fail_kernel(Site site, const char* message);
+
+}  // namespace gradring::simt::detail

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+
+#include "kernels/simt/engine/pool.h"
+#include "kernels/simt/engine/sanitizer.h"
+#include "kernels/simt/engine/shared_memory.h"
+#include "kernels/simt/engine/worker.h"
+#include "kernels/simt/error.h"
+
+namespace gradring::simt {
+namespace {
+
+constexpr unsigned kLeastWorkersUnderTsan = 4;
+
+std::string text_of(Extent3 extent) {
+  return "(" + std::to_string(extent.x) + "," + std::to_string(extent.y) + "," + std::to_string(extent.z) + ")";
+}
+
+[[noreturn]] void refuse(const Grid& grid, const std::string& message) {
+  throw Error(message + ", at " + grid.site.file + ":" + std::to_string(grid.site.line), grid.site);
+}
+
+/// The limits of compute capability 9.0.
+void check_launch(const Grid& grid) {
+  const Extent3 threads = grid.threads;
+  if (threads.count() == 0 || threads.count() > 1024 || threads.x > 1024 || threads.y > 1024 || threads.z > 64)
+    refuse(grid, "bad block size " + text_of(threads) + ": a block has 1 to 1024 threads, at most 64 of them along z");
+  if (grid.blocks.x > 0x7fffffffu || grid.blocks.y > 65535 || grid.blocks.z > 65535)
+    refuse(grid, "bad grid size " + text_of(grid.blocks) + ": at most 2147483647 x 65535 x 65535 blocks");
+  if (grid.shared_bytes > detail::kMostSharedBytes)
+    refuse(grid, "bad shared memory size " + std::to_string(grid.shared_bytes) + ": a block has at most " +
+                     std::to_string(detail::kMostSharedBytes) + " bytes");
+}
+
+}  // namespace
+
+Executor::Executor(const ExecutorOptions& options) : options_(options) {
+  options_.workers = std::max(options_.workers, detail::kThreadSanitizer ? kLeastWorkersUnderTsan : 1u);
+  workers_.resize(options_.workers);
+}
+
+Executor::~Executor() = default;
+
+detail::Worker& Executor::worker(unsigned index) {
+  if (!workers_[index]) workers_[index] = std::make_unique<detail::Worker>(options_);
+  return *workers_[index];
+}
+
+void Executor::run(const Grid& grid) {
+  const std::size_t blocks = grid.blocks.count();
+  if (blocks == 0) return;
+  check_launch(grid);
+  const auto wanted = static_cast<unsigned>(std::min<std::size_t>(options_.workers, blocks));
+  if (wanted > 1) return run_on_all(grid, wanted);
+  detail::Worker& only = worker(0);
+  only.begin(grid);
+  only.run(grid, 0, blocks);
+  only.end();
+}
+
+void Executor::run_on_all(const Grid& grid, unsigned workers) {
+  const std::size_t blocks = grid.blocks.count();
+  // A few slices a worker, so that none waits long for the slowest. Under TSan every worker gets its share, however late it
+  // wakes: block i runs on worker i modulo their number.
+  const std::size_t slice = std::max<std::size_t>(1, blocks / (std::size_t{workers} * 8));
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::exception_ptr> failures(workers);
+  for (unsigned i = 0; i < workers; ++i) worker(i);
+
+  const auto work = [&](unsigned index) {
+    detail::Worker& mine = *workers_[index];
+    mine.begin(grid);
+    if constexpr (detail::kThreadSanitizer) {
+      for (std::size_t i = index; i < blocks && !stop.load(std::memory_order_relaxed); i += workers)
+        mine.run(grid, i, i + 1);
+    } else {
+      while (!stop.load(std::memory_order_relaxed)) {
+        const std::size_t begin = next.fetch_add(slice, std::memory_order_relaxed);
+        if (begin >= blocks) break;
+        mine.run(grid, begin, std::min(begin + slice, blocks));
+      }
+    }
+    mine.end();
+  };
+  if (!pool_) pool_ = std::make_unique<detail::Pool>(options_.workers - 1);
+  pool_->run(workers, [&](unsigned index) {
+    try {
+      work(index);
+    } catch (...) {
+      failures[index] = std::current_exception();
+      stop.store(true, std::memory_order_relaxed);
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace gradring::simt

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C++ for nvcc: thin wrappers over the runtime; included by kernels/simt/simt.h only. The inline namespace keeps these
+// functions apart from those of the CPU when both are in one process.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <mma.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/stream.h"
+#include "kernels/simt/range.h"
+
+#define SIMT_DYNAMIC_SHARED(Type, name)                                  \
+  extern __shared__ __align__(128) unsigned char simt_dynamic_shared_[]; \
+  Type* const name = reinterpret_cast<Type*>(simt_dynamic_shared_)
+#define SIMT_SHARED(Type, name) __shared__ __align__(128) std::type_identity_t<Type> name
+#define SIMT_GRID_CONST(Type) const __grid_constant__ Type
+#define SIMT_UNROLL _Pragma("unroll")
+
+namespace gradring::simt {
+inline namespace on_cuda {
+
+struct Config {
+  dim3 grid{1};
+  dim3 block{1};
+  std::size_t shared_bytes = 0;
+};
+
+template <auto Kernel, class... Arguments>
+void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
+  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
+  constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
+  cudaError_t failure = cudaSuccess;
+  if (config.shared_bytes > kSharedWithoutAsking)
+    failure = cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(config.shared_bytes));
+  if (failure == cudaSuccess) {
+    cudaLaunchConfig_t launch_config{};
+    launch_config.gridDim = config.grid;
+    launch_config.blockDim = config.block;
+    launch_config.dynamicSmemBytes = config.shared_bytes;
+    launch_config.stream = static_cast<cudaStream_t>(stream.native_handle());
+    failure = cudaLaunchKernelEx(&launch_config, Kernel, std::forward<Arguments>(arguments)...);
+  }
+  if (failure != cudaSuccess)
+    throw DeviceError(std::string("a kernel could not be launched: ") + cudaGetErrorString(failure));
+}
+
+template <auto Kernel, class... Arguments>
+void launch_flat(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
+  launch<Kernel>(stream, config, std::forward<Arguments>(arguments)...);
+}
+
+/// Blocks of 256 threads, as many as the device holds at once, twice; each thread strides over the rest.
+inline Config grid_for(kernels::Stream&, std::size_t elements) {
+  constexpr std::size_t kThreads = 256;
+  constexpr std::size_t kBlocksPerProcessor = 16;
+  int device = 0;
+  int processors = 1;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+    throw DeviceError("the device does not say how many multiprocessors it has");
+  const std::size_t useful = (elements + kThreads - 1) / kThreads;
+  const std::size_t most = static_cast<std::size_t>(processors) * kBlocksPerProcessor;
+  return {.grid = dim3(static_cast<unsigned>(std::min(useful, most))), .block = dim3(kThreads)};
+}
+
+/// Neighbouring threads take neighbouring indices, so that a warp's accesses coalesce.
+__device__ inline Range<std::size_t> grid_range(std::size_t count) {
+  const std::size_t per_block = std::size_t{blockDim.x} * blockDim.y * blockDim.z;
+  const std::size_t in_block =
+      threadIdx.x + std::size_t{blockDim.x} * (threadIdx.y + std::size_t{blockDim.y} * threadIdx.z);
+  const std::size_t block = blockIdx.x + std::size_t{gridDim.x} * (blockIdx.y + std::size_t{gridDim.y} * blockIdx.z);
+  const std::size_t blocks = std::size_t{gridDim.x} * gridDim.y * gridDim.z;
+  return {block * per_block + in_block, count, blocks * per_block};
+}
+
+__device__ inline Range<unsigned> block_range(unsigned begin, unsigned end) {
+  const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  return {begin + thread, end, threads};
+}
+
+template <class Wide, class T>
+__device__ inline Wide load_as(const T* address) {
+  return *reinterpret_cast<const Wide*>(address);
+}
+
+template <class Wide, class T>
+__device__ inline void store_as(T* address, const Wide& value) {
+  *reinterpret_cast<Wide*>(address) = value;
+}
+
+}  // namespace on_cuda
+}  // namespace gradring::simt

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "tests/kernels/simt/device_fixture.h"
+#include "tests/kernels/simt/kernels.h"
+
+namespace gradring::simt_test {
+namespace {
+
+class SharedMemory : public EachOrder {};
+SIMT_IN_EACH_ORDER(SharedMemory);
+
+TEST_P(SharedMemory, TransposesThroughATile) {
+  constexpr unsigned kRows = 37, kColumns = 50;
+  std::vector<float> from(kRows * kColumns), to(from.size());
+  std::iota(from.begin(), from.end(), 0.0f);
+  transpose(*stream_, from.data(), to.data(), kRows, kColumns);
+  for (unsigned row = 0; row < kRows; ++row)
+    for (unsigned column = 0; column < kColumns; ++column)
+      ASSERT_EQ(to[column * kRows + row], from[row * kColumns + column]);
+}
+
+TEST_P(SharedMemory, StaticAndDynamicReverse) {
+  for (const bool dynamic : {false, true})
+    for (const unsigned threads : {1u, 31u, 32u, 33u, 1024u}) {
+      constexpr unsigned kBlocks = 5;
+      std::vector<float> values(kBlocks * threads), expected;
+      std::iota(values.begin(), values.end(), 0.0f);
+      expected = values;
+      for (unsigned block = 0; block < kBlocks; ++block)
+        std::reverse(expected.begin() + block * threads, expected.begin() + (block + 1) * threads);
+      reverse_pieces(*stream_, values.data(), kBlocks, threads, dynamic);
+      ASSERT_EQ(values, expected) << threads << " threads";
+    }
+}
+
+TEST_P(SharedMemory, ReachesTheLimitOfABlock) {
+  for (const std::size_t bytes : {0, 4, 4096, 227 * 1024}) {
+    std::int32_t ok = 0;
+    touch_dynamic_shared(*stream_, bytes, &ok);
+    EXPECT_EQ(ok, 1) << bytes;
+  }
+}
+
+TEST_P(SharedMemory, SumsOverBlockAndGrid) {
+  for (const std::size_t count : {0, 1, 1000, 10007})
+    for (const unsigned threads : {32u, 256u, 1024u}) {
+      std::vector<float> x(count);
+      std::iota(x.begin(), x.end(), 0.0f);
+      float total = 0.0f;
+      sum(*stream_, 5, threads, x.data(), count, &total);
+      const double exact = 0.5 * static_cast<double>(count) * (static_cast<double>(count) - 1.0);
+      EXPECT_NEAR(total, exact, 1e-6 * exact);
+    }
+}
+
+TEST_P(SharedMemory, BarriersVote) {
+  for (const unsigned odd : {0u, 1u, 50u, 100u}) {
+    std::vector<std::int32_t> values(100);
+    std::fill_n(values.begin(), odd, 1);
+    std::int32_t out[3] = {};
+    block_votes(*stream_, 100, values.data(), out);
+    EXPECT_EQ(out[0], static_cast<int>(odd));
+    EXPECT_EQ(out[1], odd == 100);
+    EXPECT_EQ(out[2], odd > 0);
+  }
+}
+
+}  // namespace
+}  // namespace gradring::simt_test
