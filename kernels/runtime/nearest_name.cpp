@@ -21,7 +21,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
       row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
     }
   }
-  return row.back();
+  return row[to.size()];
 }
 
 }  // namespace
