@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,8 @@
 #include "comm/transport/transport.h"
 
 namespace gradring::comm {
+
+class HostChannel;
 
 /// The ranks that train together, as one rank sees them: collectives on memory that they allocated together, and a few
 /// helpers for values on the host. Every rank makes the same calls in the same order.
@@ -31,7 +34,10 @@ class ProcessGroup {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// `data` carries the collectives, `control` the host helpers: two transports of the same ranks.
+  /// `data` carries the collectives, `control` the host helpers: two transports of the same ranks. Blocks until all ranks
+  /// have come.
+  ///
+  /// Errors    Timeout that names who did not.
   ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout);
   ~ProcessGroup();
 
@@ -68,14 +74,13 @@ class ProcessGroup {
   void barrier_on_host();
 
  private:
-  class HostChannel;
-
   void run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream);
 
   std::unique_ptr<Transport> data_;
   std::unique_ptr<HostChannel> host_;
   Duration timeout_;
-  std::uint64_t collectives_ = 0;  // begun so far
+  std::uint64_t collectives_ = 0;      // begun so far
+  std::atomic<bool> carrying_{false};  // whether a stream is in the middle of one
 };
 
 }  // namespace gradring::comm

@@ -15,7 +15,7 @@ namespace gradring::comm {
 /// Errors    InvalidArgument if a key is empty or too long, or a value is too long; CommError if the store is gone.
 class Store {
  public:
-  static constexpr std::size_t kMaxKeyBytes = 256;
+  static constexpr std::size_t kMaxKeyBytes = 80;
   static constexpr std::size_t kMaxValueBytes = 64 * 1024;
 
   virtual ~Store() = default;

@@ -67,11 +67,12 @@ class Transport {
   /// Errors    Timeout that names who did not come; Desync if the sizes differ; DeviceError if there is no memory.
   virtual std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline deadline) = 0;
 
-  /// Runs `collective`, which posts steps, at the point from which posted steps take effect in the order of `stream`.
+  /// Runs `collective`, which posts steps, so that these take effect in the order of `stream`. Steps that are posted outside
+  /// of submit take effect at once, where the transport's memory is the host's.
   virtual void submit(kernels::Stream& stream, std::function<void()> collective) = 0;
 
   /// Posts a step. Never waits for a peer.
-  virtual void enqueue(const Step& step, kernels::Stream& stream) = 0;
+  virtual void enqueue(const Step& step) = 0;
   /// Does what can be done now for the newest step, and says how far it has come. Never waits.
   virtual Progress poll() = 0;
   /// Blocks the host until poll may have more to do.

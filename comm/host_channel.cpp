@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/host_channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/collectives/dissemination.h"
+#include "comm/collectives/pipeline.h"
+#include "comm/collectives/ring.h"
+
+namespace gradring::comm {
+namespace {
+
+/// Room for one byte of each of very many ranks, and for all flags and counts of an epoch at once.
+constexpr std::size_t kStagingBytes = 64 * 1024;
+
+}  // namespace
+
+HostChannel::HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout)
+    : transport_(std::move(transport)),
+      timeout_(timeout),
+      staging_(transport_->allocate(std::max(kStagingBytes, static_cast<std::size_t>(transport_->world_size())),
+                                    Deadline::after(timeout))) {}
+
+HostChannel::~HostChannel() = default;
+
+void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
+  const SegmentRange range{.segment = staging_.get(), .slice = {0, bytes}, .dtype = kernels::DType::u8};
+  Collective collective({.schedule = &schedule, .range = range, .root = root, .number = ++collectives_}, *transport_);
+  drive(collective, *transport_, Deadline::after(timeout_));
+}
+
+std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine) {
+  const auto world = static_cast<std::size_t>(transport_->world_size());
+  const auto rank = static_cast<std::size_t>(transport_->rank());
+  const std::size_t room = staging_->size() / world;
+  std::vector<std::byte> all(world * mine.size());
+  for (std::size_t begin = 0; begin < mine.size(); begin += room) {
+    const std::size_t piece = std::min(room, mine.size() - begin);
+    std::memcpy(staging_->data() + rank * piece, mine.data() + begin, piece);
+    run(kRingAllGather, world * piece, 0);
+    for (std::size_t from = 0; from < world; ++from)
+      std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * piece, piece);
+  }
+  return all;
+}
+
+void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
+  for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
+    const std::size_t piece = std::min(staging_->size(), bytes.size() - begin);
+    if (transport_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, piece);
+    run(kPipelineBroadcast, piece, root);
+    std::memcpy(bytes.data() + begin, staging_->data(), piece);
+  }
+}
+
+void HostChannel::barrier() { run(kDisseminationBarrier, 0, 0); }
+
+}  // namespace gradring::comm

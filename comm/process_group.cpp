@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/process_group.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "comm/collectives/collective.h"
+#include "comm/collectives/dissemination.h"
+#include "comm/collectives/partition.h"
+#include "comm/collectives/pipeline.h"
+#include "comm/collectives/ring.h"
+#include "comm/host_channel.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm {
+namespace {
+
+/// A chunk and its neighbour's fit into a core's second-level cache together, and are long against the cost of a step.
+constexpr std::size_t kChunkBytes = 256 * 1024;
+
+void check_range(const SegmentRange& range, const Schedule& schedule) {
+  const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
+  check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
+        fmt::format("{} of {} {} from element {} on, but the segment holds {}", schedule.operation,
+                    range.slice.elements, name_of(range.dtype), range.slice.offset, room));
+  check(!schedule.sums || range.dtype != kernels::DType::u8,
+        fmt::format("{} of u8, which has no sum: use f32, f16, bf16, i32 or i64", schedule.operation));
+}
+
+/// Two streams that carry collectives of one group at once would mix up their messages.
+class Carrying {
+ public:
+  explicit Carrying(std::atomic<bool>& flag) : flag_(flag) {
+    check(!flag_.exchange(true), "two streams carry collectives of one group at once: enqueue them on one stream");
+  }
+  ~Carrying() { flag_.store(false); }
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+template <class T>
+void sum_on_host(HostChannel& channel, std::span<T> values) {
+  const std::vector<std::byte> all = channel.all_gather(std::as_bytes(values));
+  std::vector<T> part(values.size());
+  for (std::size_t begin = 0; begin < all.size(); begin += values.size_bytes()) {
+    std::memcpy(part.data(), all.data() + begin, values.size_bytes());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = begin == 0 ? part[i] : values[i] + part[i];
+  }
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout)
+    : data_(std::move(data)), host_(std::make_unique<HostChannel>(std::move(control), timeout)), timeout_(timeout) {}
+
+ProcessGroup::~ProcessGroup() = default;
+
+std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
+  return data_->allocate(bytes, Deadline::after(timeout_));
+}
+
+void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream) {
+  check_range(range, schedule);
+  check(root >= 0 && root < world_size(),
+        fmt::format("{} from rank {} in a world of {}", schedule.operation, root, world_size()));
+  const CollectiveSpec spec{
+      .schedule = &schedule, .range = range, .chunk_bytes = kChunkBytes, .root = root, .number = ++collectives_};
+  // On a CPU stream this runs on the stream, and the time that earlier work takes does not count; on a GPU it runs at once.
+  data_->submit(stream, [this, spec] {
+    const Carrying carrying(carrying_);
+    Collective collective(spec, *data_);
+    drive(collective, *data_, Deadline::after(timeout_));
+  });
+}
+
+void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream) {
+  run(kRingAllReduce, range, 0, stream);
+}
+
+void ProcessGroup::reduce_scatter(const SegmentRange& range, kernels::Stream& stream) {
+  run(kRingReduceScatter, range, 0, stream);
+}
+
+void ProcessGroup::all_gather(const SegmentRange& range, kernels::Stream& stream) {
+  run(kRingAllGather, range, 0, stream);
+}
+
+void ProcessGroup::broadcast(const SegmentRange& range, int root, kernels::Stream& stream) {
+  run(kPipelineBroadcast, range, root, stream);
+}
+
+void ProcessGroup::barrier(kernels::Stream& stream) { run(kDisseminationBarrier, {}, 0, stream); }
+
+Slice ProcessGroup::shard(std::size_t elements, int rank) const {
+  check(rank >= 0 && rank < world_size(), fmt::format("the shard of rank {} in a world of {}", rank, world_size()));
+  return shard_of(elements, static_cast<std::size_t>(world_size()), static_cast<std::size_t>(rank));
+}
+
+void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*host_, values); }
+void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values); }
+
+std::string ProcessGroup::broadcast_on_host(const std::string& text, int root) {
+  check(root >= 0 && root < world_size(), fmt::format("broadcast from rank {} in a world of {}", root, world_size()));
+  std::uint64_t length = text.size();
+  host_->broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
+  std::string result = rank() == root ? text : std::string(length, '\0');
+  host_->broadcast(std::as_writable_bytes(std::span(result)), root);
+  return result;
+}
+
+std::vector<std::byte> ProcessGroup::all_gather_on_host(std::span<const std::byte> mine) {
+  return host_->all_gather(mine);
+}
+
+void ProcessGroup::barrier_on_host() { host_->barrier(); }
+
+}  // namespace gradring::comm

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/mapped/mailboxes.h"
+
+#include <utility>
+
+namespace gradring::comm {
+
+// The counters are sequentially consistent, as are `sleeping` and `bell`: a rank that goes to sleep first says so and then
+// looks at a counter once more, a rank that moves a counter then looks whether somebody sleeps. One of them sees the other.
+
+Mailboxes::Mailboxes(std::vector<ControlBlock> blocks, int rank)
+    : blocks_(std::move(blocks)), rank_(rank), sent_(blocks_.size()), taken_(blocks_.size()) {}
+
+std::uint64_t Mailboxes::send(int peer, const MessageHeader& header) {
+  ControlBlock::Outbox& outbox = blocks_[index(rank_)].outbox(peer);
+  std::uint64_t& sent = sent_[index(peer)];
+  outbox.slots[sent % ControlBlock::kSlots] = header;
+  outbox.published.store(++sent);
+  return sent;
+}
+
+const MessageHeader& Mailboxes::front(int peer) const {
+  return outbox_from(peer).slots[taken_[index(peer)] % ControlBlock::kSlots];
+}
+
+void Mailboxes::take(int peer) { blocks_[index(rank_)].inbox(peer).consumed.store(++taken_[index(peer)]); }
+
+}  // namespace gradring::comm

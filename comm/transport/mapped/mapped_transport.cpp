@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/mapped/mapped_transport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/transport/mapped/message.h"
+#include "comm/transport/mapped/sum.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm {
+namespace {
+
+std::vector<ControlBlock> blocks_of(PeerMemory& memory) {
+  std::vector<ControlBlock> blocks;
+  for (int rank = 0; rank < memory.world_size(); ++rank) blocks.push_back(ControlBlock::at(memory.control_block(rank)));
+  return blocks;
+}
+
+bool overlap(const Slice& a, const Slice& b) {
+  return a.offset < b.offset + b.elements && b.offset < a.offset + a.elements;
+}
+
+}  // namespace
+
+MappedTransport::MappedTransport(std::unique_ptr<PeerMemory> memory)
+    : memory_(std::move(memory)),
+      blocks_(blocks_of(*memory_)),
+      watch_(*memory_, blocks_),
+      mail_(blocks_, memory_->rank()) {}
+
+MappedTransport::~MappedTransport() { watch_.leave(); }
+
+void MappedTransport::submit(kernels::Stream& stream, std::function<void()> collective) {
+  stream.enqueue(std::move(collective));
+}
+
+void MappedTransport::enqueue(const Step& step) {
+  watch_.refuse_if_broken();
+  check_step(step);
+  step_ = step;
+  segment_ = static_cast<const MappedSegment*>(step.range.segment);
+  errand_ = Errand{.operation = step.operation, .number = step.collective, .step = step.index};
+  open_ = step.moves;
+  // What is sent is there already, so the peers may start on it before this rank looks at what it receives.
+  std::erase_if(open_, [this](const Move& move) { return move.kind == Move::Kind::send && try_move(move); });
+}
+
+Progress MappedTransport::poll() {
+  watch_.refuse_if_broken();
+  std::erase_if(open_, [this](const Move& move) { return try_move(move); });
+  forget_what_was_read();
+  return progress();
+}
+
+Progress MappedTransport::progress() const {
+  if (!open_.empty()) return Progress::pending;
+  return unread_.empty() ? Progress::done : Progress::received;
+}
+
+void MappedTransport::wait(Deadline deadline) {
+  watch_.refuse_if_broken();
+  const auto ready = [this] {
+    if (open_.empty())
+      return std::any_of(unread_.begin(), unread_.end(),
+                         [this](const Unread& sent) { return mail_.read_by(sent.peer) >= sent.message; });
+    return std::any_of(open_.begin(), open_.end(), [this](const Move& move) { return can_move(move); });
+  };
+  watch_.block_until(
+      ready, [this] { return awaited(); }, deadline, errand_);
+}
+
+std::vector<int> MappedTransport::awaited() const {
+  std::vector<int> peers;
+  for (const Move& move : open_)
+    if (!can_move(move)) peers.push_back(move.peer);
+  if (peers.empty())
+    for (const Unread& sent : unread_) peers.push_back(sent.peer);
+  return peers;
+}
+
+bool MappedTransport::can_move(const Move& move) const {
+  if (move.kind == Move::Kind::send) return mail_.can_send(move.peer);
+  return mail_.has_message(move.peer) && may_write(move);
+}
+
+bool MappedTransport::may_write(const Move& move) const {
+  const Slice target = bytes_of(move.slice);
+  return std::none_of(unread_.begin(), unread_.end(), [&](const Unread& sent) {
+    return sent.segment == segment_ && overlap(sent.bytes, target) && mail_.read_by(sent.peer) < sent.message;
+  });
+}
+
+bool MappedTransport::try_move(const Move& move) {
+  if (!can_move(move)) return false;
+  move.kind == Move::Kind::send ? send(move) : receive(move);
+  watch_.ring(move.peer);
+  return true;
+}
+
+void MappedTransport::send(const Move& move) {
+  const std::uint64_t message = mail_.send(move.peer, header_of(move));
+  unread_.push_back({move.peer, message, segment_, bytes_of(move.slice)});
+}
+
+void MappedTransport::receive(const Move& move) {
+  const MessageHeader& header = mail_.front(move.peer);
+  const MessageHeader expected = header_of(move);
+  if (!belong_together(header, expected))
+    watch_.report_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), errand_);
+  if (move.slice.elements > 0) {
+    const std::size_t element_bytes = size_of(step_.range.dtype);
+    std::byte* to = segment_->data() + bytes_of(move.slice).offset;
+    const std::byte* from = segment_->share_of(move.peer) + header.offset * element_bytes;
+    if (move.kind == Move::Kind::receive)
+      std::memcpy(to, from, move.slice.elements * element_bytes);
+    else
+      add_into(to, from, move.slice.elements, step_.range.dtype);
+  }
+  mail_.take(move.peer);
+}
+
+void MappedTransport::forget_what_was_read() {
+  std::erase_if(unread_, [this](const Unread& sent) { return mail_.read_by(sent.peer) >= sent.message; });
+}
+
+Slice MappedTransport::bytes_of(const Slice& slice) const {
+  const std::size_t element_bytes = size_of(step_.range.dtype);
+  return {(step_.range.slice.offset + slice.offset) * element_bytes, slice.elements * element_bytes};
+}
+
+MessageHeader MappedTransport::header_of(const Move& move) const {
+  MessageHeader header;
+  set_operation(header, step_.operation);
+  header.collective = step_.collective;
+  header.step = step_.index;
+  header.segment = segment_ ? segment_->number() : 0;
+  header.range_offset = step_.range.slice.offset;
+  header.range_elements = step_.range.slice.elements;
+  header.offset = step_.range.slice.offset + move.slice.offset;
+  header.elements = move.slice.elements;
+  header.dtype = step_.range.dtype;
+  return header;
+}
+
+void MappedTransport::check_step(const Step& step) const {
+  const SegmentRange& range = step.range;
+  const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
+  check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
+        "a step reaches past the end of its segment");
+  for (const Move& move : step.moves) {
+    check(move.peer >= 0 && move.peer < world_size() && move.peer != rank(), "a move names a peer that is not there");
+    check(move.slice.offset <= range.slice.elements && move.slice.elements <= range.slice.elements - move.slice.offset,
+          "a move reaches past the end of its range");
+    check(move.kind != Move::Kind::receive_add || has_sum(range.dtype),
+          "these elements have no sum: use f32, f16, bf16, i32, i64");
+  }
+}
+
+std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline deadline) {
+  watch_.refuse_if_broken();
+  const Errand errand{.operation = "allocate", .number = segments_ + 1};
+  ControlBlock::Status& mine = blocks_[static_cast<std::size_t>(rank())].status();
+  std::vector<PeerMemory::Region> shares(blocks_.size());
+  shares[static_cast<std::size_t>(rank())] = memory_->create(segments_, bytes);
+  ++segments_;
+  mine.created_bytes.store(bytes);
+  mine.created.store(segments_);
+  wait_for_all(&ControlBlock::Status::created, deadline, errand);
+  for (int peer = 0; peer < world_size(); ++peer) {
+    if (peer == rank()) continue;
+    const std::size_t theirs = blocks_[static_cast<std::size_t>(peer)].status().created_bytes.load();
+    if (theirs != bytes)
+      watch_.report_desync(
+          peer,
+          fmt::format("rank {} allocates {} bytes where rank {} allocates {}: all ranks must allocate the same, "
+                      "in the same order",
+                      rank(), bytes, peer, theirs),
+          errand);
+    shares[static_cast<std::size_t>(peer)] = memory_->map(peer, segments_ - 1, bytes);
+  }
+  mine.mapped.store(segments_);
+  wait_for_all(&ControlBlock::Status::mapped, deadline, errand);
+  return std::make_unique<MappedSegment>(std::move(shares), rank(), bytes, segments_);
+}
+
+void MappedTransport::wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline,
+                                   const Errand& errand) {
+  watch_.ring_everybody();
+  const auto missing = [&] {
+    std::vector<int> peers;
+    for (int peer = 0; peer < world_size(); ++peer)
+      if ((blocks_[static_cast<std::size_t>(peer)].status().*counter).load() < segments_) peers.push_back(peer);
+    return peers;
+  };
+  watch_.block_until([&] { return missing().empty(); }, missing, deadline, errand);
+}
+
+}  // namespace gradring::comm

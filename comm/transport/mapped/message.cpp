@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/mapped/message.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gradring::comm {
+namespace {
+
+std::string describe(const MessageHeader& header) {
+  const std::string_view operation(header.operation.data());
+  return fmt::format("{} {}, step {}, {} of {} {} from element {} of segment {}", operation, header.collective,
+                     header.step, header.elements, header.range_elements, name_of(header.dtype), header.range_offset,
+                     header.segment);
+}
+
+}  // namespace
+
+void set_operation(MessageHeader& header, std::string_view operation) {
+  const std::size_t length = std::min(operation.size(), header.operation.size() - 1);
+  std::copy_n(operation.begin(), length, header.operation.begin());
+}
+
+bool belong_together(const MessageHeader& sent, const MessageHeader& expected) {
+  return sent.collective == expected.collective && sent.step == expected.step && sent.segment == expected.segment &&
+         sent.range_offset == expected.range_offset && sent.range_elements == expected.range_elements &&
+         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.operation == expected.operation;
+}
+
+std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent) {
+  return fmt::format(
+      "rank {} is in {}, but rank {} sent for {}: all ranks must make the same calls, in the same order, on the same "
+      "ranges",
+      rank, describe(expected), peer, describe(sent));
+}
+
+}  // namespace gradring::comm

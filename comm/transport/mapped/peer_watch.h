@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/error.h"
+#include "comm/transport/mapped/control_block.h"
+#include "comm/transport/mapped/peer_memory.h"
+#include "kernels/runtime/deadline.h"
+
+namespace gradring::comm {
+
+/// What a rank is doing while it waits, for messages.
+struct Errand {
+  std::string_view operation;
+  std::uint64_t number = 0;  ///< which collective or allocation of the group
+  std::size_t step = 0;
+  Deadline::Clock::time_point since = Deadline::Clock::now();
+};
+
+/// How a rank waits for its peers, and how it learns that waiting is in vain. A rank that fails says why, and whom it blames,
+/// in its control block: the others fail with it and blame the same rank, not each other.
+class PeerWatch {
+ public:
+  PeerWatch(PeerMemory& memory, std::vector<ControlBlock> blocks);
+
+  /// Blocks until ready(): looks a few times, then sleeps on this rank's bell. awaited() lists the ranks that it hangs on.
+  ///
+  /// Errors    PeerLost if one of them has left, or any rank has died; whatever another rank has failed with;
+  ///           Timeout if the deadline passes, naming the rank at the end of the line of those who wait for each other.
+  void block_until(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
+                   Deadline deadline, const Errand& errand);
+
+  /// Wakes `peer` if it sleeps; to be called after changing what it may wait for.
+  void ring(int peer) const;
+  void ring_everybody() const;
+
+  /// This rank will do no more; a peer that needs it still fails. Does not wait.
+  void leave();
+  /// Breaks the group: tells the others, and throws Desync.
+  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand);
+  /// Throws again what broke the group, if something did.
+  void refuse_if_broken() const;
+
+ private:
+  void look_after(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
+                  const Errand& errand);
+  [[noreturn]] void follow(int reporter, Membership reason, const Errand& errand);
+  [[noreturn]] void time_out(const std::vector<int>& awaited, const Errand& errand);
+  int last_in_line(int peer) const;
+  template <class E>
+  [[noreturn]] void fail(Membership reason, int culprit, const std::string& message, const Errand& errand);
+  ControlBlock::Status& status(int rank) const { return blocks_[static_cast<std::size_t>(rank)].status(); }
+  std::string name_of(int peer) const;
+
+  PeerMemory& memory_;
+  std::vector<ControlBlock> blocks_;
+  int rank_;
+  std::exception_ptr broken_;
+};
+
+}  // namespace gradring::comm

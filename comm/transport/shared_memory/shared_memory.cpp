@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/shared_memory/shared_memory.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "comm/error.h"
+#include "comm/transport/mapped/control_block.h"
+#include "comm/transport/mapped/mapped_transport.h"
+#include "comm/transport/shared_memory/memfd.h"
+#include "comm/transport/shared_memory/process_handle.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm {
+namespace {
+
+/// What a rank tells the others through the store: "PID FD".
+struct Address {
+  int pid = 0;
+  int fd = 0;
+
+  std::string to_string() const { return fmt::format("{} {}", pid, fd); }
+  static Address parse(const std::string& text) {
+    std::istringstream words(text);
+    Address address;
+    check<DeviceError>(static_cast<bool>(words >> address.pid >> address.fd),
+                       "a rank's address in the store is not one: " + text);
+    return address;
+  }
+};
+
+std::string key_of(const SharedMemorySpec& spec, int rank) { return fmt::format("shm/{}/{}", spec.name, rank); }
+
+/// The addresses of all ranks, as they come.
+///
+/// Errors    Timeout that names all ranks that did not come.
+std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const Address& mine, Deadline deadline) {
+  const Errand errand{.operation = "join"};
+  store.set(key_of(spec, spec.rank), mine.to_string());
+  std::vector<Address> addresses;
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec.world_size; ++rank) {
+    try {
+      addresses.push_back(Address::parse(store.wait(key_of(spec, rank), deadline)));
+    } catch (const Timeout&) {
+      missing.push_back(rank);
+    }
+  }
+  if (missing.empty()) return addresses;
+  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - errand.since);
+  throw Timeout(
+      {spec.rank, missing.front(), "join", 0},
+      fmt::format(
+          "rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, check that all "
+          "were given the same world size and store, or raise the timeout",
+          spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
+}
+
+class ProcessMemory final : public PeerMemory {
+ public:
+  ProcessMemory(Store& store, const SharedMemorySpec& spec, Deadline deadline)
+      : rank_(spec.rank), own_(Memfd::create()) {
+    const std::size_t bytes = ControlBlock::bytes_for(spec.world_size);
+    blocks_.resize(static_cast<std::size_t>(spec.world_size));
+    blocks_[index(rank_)] = own_.map(own_.grow(bytes), bytes);
+    ControlBlock::create(blocks_[index(rank_)].get(), spec.world_size);
+    const std::vector<Address> addresses = exchange(store, spec, {::getpid(), own_.fd()}, deadline);
+    for (int rank = 0; rank < spec.world_size; ++rank) meet(rank, addresses[index(rank)], bytes);
+  }
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(blocks_.size()); }
+  std::byte* control_block(int rank) override { return blocks_[index(rank)].get(); }
+
+  Region create(std::size_t, std::size_t bytes) override {
+    offsets_.push_back(own_.grow(bytes));
+    return own_.map_and_release(offsets_.back(), bytes);
+  }
+  /// All ranks allocate the same sizes in the same order, so the peer's share lies where this rank's does.
+  Region map(int peer, std::size_t segment, std::size_t bytes) override {
+    if (files_[index(peer)].size() < offsets_[segment] + bytes) return nullptr;
+    return files_[index(peer)].map(offsets_[segment], bytes);
+  }
+
+  Health health(int peer) override { return processes_[index(peer)].health(); }
+  std::string describe(int peer) const override { return fmt::format("process {}", processes_[index(peer)].pid()); }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  void meet(int rank, const Address& address, std::size_t block_bytes) {
+    processes_.emplace_back(address.pid);
+    files_.push_back(rank == rank_ ? own_ : open(rank, address));
+    if (rank == rank_) return;
+    const Memfd& file = files_.back();
+    check<DeviceError>(file.size() >= block_bytes,
+                       fmt::format("rank {} left no control block: is it another program?", rank));
+    blocks_[index(rank)] = file.map(0, block_bytes);
+    check<DeviceError>(ControlBlock::at(control_block(rank)).valid_for(world_size()),
+                       fmt::format("rank {} runs another version of gradring, or another world size", rank));
+  }
+
+  Memfd open(int rank, const Address& address) const {
+    try {
+      return Memfd::open(address.pid, address.fd);
+    } catch (const DeviceError& error) {
+      if (processes_.back().health() != Health::gone) throw;
+      throw PeerLost(
+          {rank_, rank, "join", 0},
+          fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, address.pid, rank_));
+    }
+  }
+
+  int rank_;
+  Memfd own_;
+  std::vector<Memfd> files_;
+  std::vector<ProcessHandle> processes_;
+  std::vector<Memfd::Mapping> blocks_;
+  std::vector<std::size_t> offsets_;  // of this rank's share of each segment
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline) {
+  check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
+        fmt::format("rank {} is outside a world of {}", spec.rank, spec.world_size));
+  return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
+}
+
+}  // namespace gradring::comm

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/collectives/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "comm/collectives/dissemination.h"
+#include "comm/collectives/partition.h"
+#include "comm/collectives/pipeline.h"
+#include "comm/collectives/ring.h"
+
+namespace gradring::comm {
+namespace {
+
+constexpr int kMaxWorld = 17;
+constexpr std::size_t kSizes[] = {0, 1, 2, 3, 16, 17, 18, 31, 32, 33, 100};
+constexpr std::size_t kChunks[] = {0, 1, 3, 7, 1000};
+
+/// For one element at one rank: how often each rank's part is in it.
+using Parts = std::map<int, int>;
+
+/// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit, and
+/// checks that every send meets a receive, and that no two moves of one rank and step touch the same elements.
+class Simulation {
+ public:
+  Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {
+    for (int rank = 0; rank < extent.world; ++rank) values_.emplace_back(extent.elements, Parts{{rank, 1}});
+  }
+
+  void run() {
+    const std::size_t steps = schedule_.step_count(extent_);
+    for (int rank = 0; rank < extent_.world; ++rank) ASSERT_EQ(schedule_.step_count(at(rank)), steps);
+    for (std::size_t index = 0; index < steps && !::testing::Test::HasFatalFailure(); ++index) step(index);
+  }
+
+  const Parts& value(int rank, std::size_t element) const { return values_[static_cast<std::size_t>(rank)][element]; }
+
+ private:
+  Extent at(int rank) const {
+    Extent extent = extent_;
+    extent.rank = rank;
+    return extent;
+  }
+
+  void step(std::size_t index) {
+    const auto before = values_;
+    std::map<std::pair<int, int>, Slice> sent;  // by sender and receiver
+    for (int rank = 0; rank < extent_.world; ++rank)
+      for (const Move& move : schedule_.step(at(rank), index)) {
+        ASSERT_TRUE(move.peer >= 0 && move.peer < extent_.world && move.peer != rank);
+        ASSERT_LE(move.slice.offset + move.slice.elements, extent_.elements);
+        ASSERT_TRUE(extent_.chunk == 0 || move.slice.elements <= extent_.chunk);
+        if (move.kind != Move::Kind::send) continue;
+        ASSERT_TRUE(sent.emplace(std::pair(rank, move.peer), move.slice).second) << "two sends to one rank in one step";
+      }
+    for (int rank = 0; rank < extent_.world; ++rank) receive(rank, index, before, sent);
+    ASSERT_TRUE(sent.empty()) << "a send of step " << index << " meets no receive";
+  }
+
+  void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before,
+               std::map<std::pair<int, int>, Slice>& sent) {
+    std::set<std::size_t> touched;
+    const std::vector<Move> moves = schedule_.step(at(rank), index);
+    for (const Move& move : moves)
+      for (std::size_t i = 0; i < move.slice.elements; ++i)
+        ASSERT_TRUE(touched.insert(move.slice.offset + i).second)
+            << "two moves of step " << index << " touch one element";
+    for (const Move& move : moves) {
+      if (move.kind == Move::Kind::send) continue;
+      const auto found = sent.find({move.peer, rank});
+      ASSERT_TRUE(found != sent.end()) << "a receive of step " << index << " meets no send";
+      ASSERT_EQ(found->second.elements, move.slice.elements);
+      for (std::size_t i = 0; i < move.slice.elements; ++i) {
+        const Parts& incoming = before[static_cast<std::size_t>(move.peer)][found->second.offset + i];
+        Parts& mine = values_[static_cast<std::size_t>(rank)][move.slice.offset + i];
+        if (move.kind == Move::Kind::receive) mine.clear();
+        for (const auto& [part, times] : incoming) mine[part] += times;
+      }
+      sent.erase(found);
+    }
+  }
+
+  const Schedule& schedule_;
+  Extent extent_;
+  std::vector<std::vector<Parts>> values_;
+};
+
+Parts each_rank_once(int world) {
+  Parts parts;
+  for (int rank = 0; rank < world; ++rank) parts[rank] = 1;
+  return parts;
+}
+
+/// Calls check(extent) for all worlds, sizes and chunks.
+template <class Check>
+void for_all_extents(const Check& check) {
+  for (int world = 1; world <= kMaxWorld; ++world)
+    for (const std::size_t elements : kSizes)
+      for (const std::size_t chunk : kChunks) {
+        SCOPED_TRACE("world " + std::to_string(world) + ", elements " + std::to_string(elements) + ", chunk " +
+                     std::to_string(chunk));
+        check(Extent{.world = world, .elements = elements, .chunk = chunk});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
+int owner_of(const Extent& extent, std::size_t element) {
+  for (int rank = 0; rank < extent.world; ++rank) {
+    const Slice shard =
+        shard_of(extent.elements, static_cast<std::size_t>(extent.world), static_cast<std::size_t>(rank));
+    if (element >= shard.offset && element < shard.offset + shard.elements) return rank;
+  }
+  return -1;
+}
+
+TEST(Schedule, AllReduceAddsEveryRankOnceEverywhere) {
+  for_all_extents([](const Extent& extent) {
+    Simulation simulation(kRingAllReduce, extent);
+    ASSERT_NO_FATAL_FAILURE(simulation.run());
+    for (int rank = 0; rank < extent.world; ++rank)
+      for (std::size_t i = 0; i < extent.elements; ++i)
+        ASSERT_EQ(simulation.value(rank, i), each_rank_once(extent.world));
+  });
+}
+
+TEST(Schedule, ReduceScatterLeavesEachSumWithItsOwner) {
+  for_all_extents([](const Extent& extent) {
+    Simulation simulation(kRingReduceScatter, extent);
+    ASSERT_NO_FATAL_FAILURE(simulation.run());
+    for (std::size_t i = 0; i < extent.elements; ++i)
+      ASSERT_EQ(simulation.value(owner_of(extent, i), i), each_rank_once(extent.world));
+  });
+}
+
+TEST(Schedule, AllGatherBringsEachShardFromItsOwner) {
+  for_all_extents([](const Extent& extent) {
+    Simulation simulation(kRingAllGather, extent);
+    ASSERT_NO_FATAL_FAILURE(simulation.run());
+    for (int rank = 0; rank < extent.world; ++rank)
+      for (std::size_t i = 0; i < extent.elements; ++i)
+        ASSERT_EQ(simulation.value(rank, i), (Parts{{owner_of(extent, i), 1}}));
+  });
+}
+
+TEST(Schedule, BroadcastBringsTheRootsElements) {
+  for_all_extents([](Extent extent) {
+    for (int root : {0, extent.world / 2, extent.world - 1}) {
+      extent.root = root;
+      Simulation simulation(kPipelineBroadcast, extent);
+      ASSERT_NO_FATAL_FAILURE(simulation.run());
+      for (int rank = 0; rank < extent.world; ++rank)
+        for (std::size_t i = 0; i < extent.elements; ++i) ASSERT_EQ(simulation.value(rank, i), (Parts{{root, 1}}));
+    }
+  });
+}
+
+TEST(Schedule, BarrierLetsNobodyGoBeforeItHasHeardOfAll) {
+  for (int world = 1; world <= kMaxWorld; ++world) {
+    const Extent extent{.world = world};
+    ASSERT_NO_FATAL_FAILURE(Simulation(kDisseminationBarrier, extent).run());
+    std::vector<std::set<int>> heard_of;
+    for (int rank = 0; rank < world; ++rank) heard_of.push_back({rank});
+    for (std::size_t index = 0; index < kDisseminationBarrier.step_count(extent); ++index) {
+      const auto before = heard_of;
+      for (int rank = 0; rank < world; ++rank)
+        for (const Move& move : kDisseminationBarrier.step({.rank = rank, .world = world}, index))
+          if (move.kind == Move::Kind::receive)
+            heard_of[static_cast<std::size_t>(rank)].merge(std::set(before[static_cast<std::size_t>(move.peer)]));
+    }
+    for (const std::set<int>& ranks : heard_of) EXPECT_EQ(ranks.size(), static_cast<std::size_t>(world));
+  }
+}
+
+TEST(Schedule, AWorldOfOneHasNoSteps) {
+  for (const Schedule* schedule :
+       {&kRingAllReduce, &kRingReduceScatter, &kRingAllGather, &kPipelineBroadcast, &kDisseminationBarrier})
+    EXPECT_EQ(schedule->step_count({.world = 1, .elements = 100, .chunk = 3}), 0u) << schedule->operation;
+}
+
+TEST(Schedule, AllReduceMovesTheLeastThatIsPossible) {
+  const Extent extent{.rank = 2, .world = 5, .elements = 1000, .chunk = 64};
+  std::size_t sent = 0;
+  for (std::size_t index = 0; index < kRingAllReduce.step_count(extent); ++index)
+    for (const Move& move : kRingAllReduce.step(extent, index))
+      if (move.kind == Move::Kind::send) sent += move.slice.elements;
+  EXPECT_EQ(sent, 2u * 4 * 1000 / 5);
+}
+
+}  // namespace
+}  // namespace gradring::comm

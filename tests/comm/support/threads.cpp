@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include "comm/in_process_hub.h"
+#include "tests/comm/support/ranks.h"
+
+namespace gradring::comm::testing {
+
+std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(ProcessGroup&)>& body,
+                                                  std::chrono::nanoseconds timeout) {
+  InProcessHub hub(world, timeout);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(world));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        body(*hub.join(rank));
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+void run_as_threads(int world, const std::function<void(ProcessGroup&)>& body, std::chrono::nanoseconds timeout) {
+  for (const std::exception_ptr& error : errors_of_threads(world, body, timeout))
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace gradring::comm::testing
