@@ -45,7 +45,9 @@ need_packages() {
 not_debian() { say "No dpkg here. On Debian 12 this would install: $*"; }
 
 # A GPU's driver, not a toolkit: without one the CUDA module would be built for nothing.
-has_gpu_driver() { [[ -e /proc/driver/nvidia/version ]] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
+has_gpu_driver() {
+  [[ -e /proc/driver/nvidia/version || $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null) == *libcuda.so.1* ]]
+}
 
 # What the presets' GRADRING_CUDA becomes in the scripts that a user runs.
 cuda_choice() { if has_gpu_driver; then echo AUTO; else echo OFF; fi; }

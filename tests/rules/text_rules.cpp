@@ -33,7 +33,7 @@ bool has_line(const std::vector<std::string>& lines, const char* pattern) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Violation& violation) {
-  return out << violation.path << ":" << violation.line << ": " << violation.message;
+  return out << "\n  " << violation.path << ":" << violation.line << ": " << violation.message;
 }
 
 Violations conditional_compilation(const SourceTree& tree) {

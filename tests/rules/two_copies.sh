@@ -18,8 +18,8 @@ fail() {
 entry_points() { nm -AC --defined-only "$archive" | sed -n 's/^[^ ]*\.cu\.o:[0-9a-f]* T //p' | grep -F '::on_cpu::' | sort -u; }
 all_of_module() { nm -C --defined-only "$module" | sed 's/^[0-9a-f]* [A-Za-z] //'; }
 
-readelf -SW "$module" | grep -qF .nv_fatbin || fail "no device code in $module: nvcc did not compile it"
-readelf -dW "$module" | grep -F NEEDED | grep -qF libcuda.so && fail "$module needs the driver, which a machine without a GPU lacks"
+readelf -SW "$module" | grep -F .nv_fatbin >/dev/null || fail "no device code in $module: nvcc did not compile it"
+readelf -dW "$module" | grep -F NEEDED | grep -F libcuda.so && fail "$module needs the driver, which a machine without a GPU lacks"
 all_of_module | grep -F '::on_cpu::' && fail "$module holds the host compiler's copy of these"
 nm -C "$archive" 2>/dev/null | grep -F '::on_cuda::' && fail "$archive holds nvcc's copy of these"
 
