@@ -6,8 +6,8 @@
 
 #include "data/datasets/digits/digits.h"
 #include "data/datasets/idx/idx_dataset.h"
-#include "data/datasets/nearest_name.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/nearest_name.h"
 
 namespace gradring::data {
 namespace {
@@ -24,6 +24,12 @@ std::unique_ptr<Dataset> open_mnist_like(std::string_view name, const char* torc
   return open_idx(files);
 }
 
+std::string known_names() {
+  std::string text;
+  for (std::string_view name : kNames) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
 }  // namespace
 
 std::span<const std::string_view> dataset_names() { return kNames; }
@@ -32,8 +38,8 @@ std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const 
   if (name == "digits") return make_digits(split);
   if (name == "mnist") return open_mnist_like(name, "MNIST", split, data_dir);
   if (name == "fashion-mnist") return open_mnist_like(name, "FashionMNIST", split, data_dir);
-  throw InvalidArgument("there is no data set '" + std::string(name) + "'; did you mean '" +
-                        std::string(nearest_name(name, kNames)) + "'?");
+  throw InvalidArgument("there is no data set '" + std::string(name) + "', there are " + known_names() + "." +
+                        did_you_mean(name, kNames));
 }
 
 }  // namespace gradring::data

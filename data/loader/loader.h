@@ -17,9 +17,9 @@
 namespace gradring::data {
 
 struct LoaderSpec {
-  std::vector<std::int64_t> indices;  ///< one rank's order, or the rest of it after a resume
+  std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
   std::int64_t batch_size = 64;
-  NormalizeSpec normalize;
+  NormalizeSpec normalize = {};
   int depth = 4;  ///< batches that exist at once: being filled, ready, or lent to the caller
 };
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/open_dataset.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "data/error.h"
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/temp_folder.h"
+#include "tests/data/support/written_idx.h"
+
+namespace gradring::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(OpenDataset, NamesTheNearestOfAnUnknownName) {
+  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("fashion_mnist", Split::train, "."); }),
+              AllOf(HasSubstr("'fashion_mnist'"), HasSubstr("Did you mean 'fashion-mnist'?")));
+}
+
+TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
+  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
+              HasSubstr("there are mnist, fashion-mnist, digits."));
+}
+
+TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
+  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("mnist", Split::train, ""); }),
+              HasSubstr("--data-dir"));
+}
+
+TEST(OpenDataset, KnowsEveryNameThatItLists) {
+  const test::TempFolder empty;
+  for (std::string_view name : dataset_names()) {
+    try {
+      EXPECT_EQ(open_dataset(name, Split::test, empty.path())->name(), name);
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("t10k-images-idx3-ubyte"));
+    }
+  }
+}
+
+TEST(OpenDataset, LooksInTheFolderAndInTheUsualOnesBelow) {
+  for (const std::filesystem::path below : {"", "mnist", "MNIST/raw"}) {
+    const test::TempFolder folder;
+    folder.write(below / "train-images-idx3-ubyte", test::idx_bytes({1, 1, 1}, {7}));
+    folder.write(below / "train-labels-idx1-ubyte", test::idx_bytes({1}, {5}));
+    EXPECT_EQ(open_dataset("mnist", Split::train, folder.path())->label(0), 5) << below;
+  }
+}
+
+/// The real sets, where the machine has them.
+class RealSets : public ::testing::TestWithParam<const char*> {
+ protected:
+  /// Labels of the sets are balanced to a tenth each within a few per cent; a shifted file is not.
+  void check(Split split, std::int64_t size) const {
+    const char* folder = std::getenv("GRADRING_DATA_DIR");
+    if (!folder) GTEST_SKIP() << "GRADRING_DATA_DIR is not set";
+    std::unique_ptr<Dataset> dataset;
+    try {
+      dataset = open_dataset(GetParam(), split, folder);
+    } catch (const DataError& error) {
+      if (!std::filesystem::is_directory(std::filesystem::path(folder) / GetParam())) GTEST_SKIP() << error.what();
+      throw;
+    }
+    EXPECT_EQ(dataset->size(), size);
+    EXPECT_EQ(dataset->shape(), kernels::Shape({28, 28, 1}));
+    std::array<int, 10> counts{};
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < size; ++i) {
+      ++counts.at(static_cast<std::size_t>(dataset->label(i)));
+      for (std::uint8_t pixel : dataset->pixels(i)) sum += pixel;
+    }
+    for (int count : counts) EXPECT_NEAR(count, size / 10, size / 50);
+    const double mean = static_cast<double>(sum) / static_cast<double>(size) / 784 / 255;
+    EXPECT_NEAR(mean, std::string_view(GetParam()) == "mnist" ? 0.1307 : 0.2860, 0.002);  // as published
+  }
+};
+
+TEST_P(RealSets, Train) { check(Split::train, 60'000); }
+TEST_P(RealSets, Test) { check(Split::test, 10'000); }
+
+INSTANTIATE_TEST_SUITE_P(Idx, RealSets, ::testing::Values("mnist", "fashion-mnist"));
+
+}  // namespace
+}  // namespace gradring::data
