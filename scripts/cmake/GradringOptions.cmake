@@ -34,7 +34,7 @@ add_library(gradring_flags INTERFACE)
 target_include_directories(gradring_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(gradring_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-march=${GRADRING_ARCH} -fno-math-errno -fno-trapping-math
-    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wnull-dereference>)
+    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651).
   target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
