@@ -17,7 +17,7 @@ std::string no_such_variant(std::string_view name, std::span<const std::string_v
 
 /// The variant of a table that a user named.
 ///
-/// Errors    InvalidArgument if there is none: lists the names, the nearest first.
+/// Errors    InvalidArgument if there is none: lists the names and says which is nearest.
 template <class Variant>
 const Variant& find_variant(std::span<const Variant> table, std::string_view name) {
   std::vector<std::string_view> names;

@@ -21,14 +21,16 @@ double differentiate(std::span<double> x, std::int32_t label, double scale, bool
     return std::numeric_limits<double>::quiet_NaN();
   }
   const auto largest = std::max_element(x.begin(), x.end());  // the first of several
-  right = largest - x.begin() == label;
+  const std::int64_t where = largest - x.begin();
   const double m = *largest;
   const double at_label = x[static_cast<std::size_t>(label)];
   double s = 0;
   for (double value : x) s += std::exp(value - m);
   for (std::size_t c = 0; c < x.size(); ++c)
     x[c] = (std::exp(x[c] - m) / s - (c == static_cast<std::size_t>(label) ? 1 : 0)) * scale;
-  return std::log(s) + m - at_label;
+  const double loss = std::log(s) + m - at_label;
+  right = where == label && !std::isnan(loss);
+  return loss;
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_set.h"
+
+namespace gradring::kernels {
+inline namespace GRADRING_KERNEL_COPY {
+
+KernelSet kernel_set() {
+  return {
+      .accumulate = accumulate::variants(),
+      .adam = adam::variants(),
+      .bias = bias::variants(),
+      .cast = cast::variants(),
+      .conv2d = conv2d::variants(),
+      .fill = fill::variants(),
+      .gemm = gemm::variants(),
+      .max_pool2d = max_pool2d::variants(),
+      .relu = relu::variants(),
+      .scale = scale::variants(),
+      .sgd = sgd::variants(),
+      .softmax_cross_entropy = softmax_cross_entropy::variants(),
+      .step_state = step_state::variants(),
+      .sum_of_squares = sum_of_squares::variants(),
+  };
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: loss and gradient share the row's maximum and its sum of exponentials; with them at hand, both cost one more
+//   pass over a row that is still in the cache.
+// Mapping: a thread per row, three passes over it; then one block adds up the rows' losses and verdicts, always in
+//   the same order.
+// Traffic and bound: reads and writes the logits once from memory; bound by the two launches for ten classes.
+// Still slow because: for many classes a thread's pass over its row does not coalesce: a warp per row would.
+// Limits: the rows' losses are added up in float by one block; rows < 2^32.
+
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+
+#include <limits>
+
+#include "kernels/lib/block_sum.h"
+#include "kernels/lib/element.h"
+#include "kernels/simt/simt.h"
+
+namespace gradring::kernels::softmax_cross_entropy {
+inline namespace GRADRING_KERNEL_COPY {
+namespace {
+
+constexpr int kTotalThreads = 256;
+constexpr std::size_t kWorkPerClass = 16;  // two exponentials and a division, counted in elements of grid_for
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+template <class T>
+__global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int32_t* __restrict__ labels, T* dlogits,
+                                                 std::size_t rows, int classes, float scale, float* __restrict__ losses,
+                                                 std::int32_t* __restrict__ verdicts) {
+  for (std::size_t row : simt::grid_range(rows)) {
+    const T* x = logits + row * static_cast<std::size_t>(classes);
+    const int label = labels[row];
+    float largest = lib::to_f32(x[0]);
+    int where = 0;
+    for (int c = 1; c < classes; ++c) {
+      const float value = lib::to_f32(x[c]);
+      where = value > largest ? c : where;
+      largest = value > largest ? value : largest;
+    }
+    float sum = 0;  // NaN if there is a NaN in the row
+    for (int c = 0; c < classes; ++c) sum += expf(lib::to_f32(x[c]) - largest);
+    const bool valid = label >= 0 && label < classes;
+    const float loss = valid ? logf(sum) + (largest - lib::to_f32(x[label])) : kNaN;
+    losses[row] = loss;
+    verdicts[row] = where == label && loss == loss;
+    if (!dlogits) continue;
+    const float factor = valid ? scale : kNaN;
+    T* dx = dlogits + row * static_cast<std::size_t>(classes);
+    for (int c = 0; c < classes; ++c) {
+      const float p = expf(lib::to_f32(x[c]) - largest) / sum;
+      dx[c] = lib::from_f32<T>((c == label ? p - 1.0f : p) * factor);
+    }
+  }
+}
+
+/// One block: adds up the rows' losses and verdicts.
+__global__ void softmax_cross_entropy_total_kernel(const float* __restrict__ losses,
+                                                   const std::int32_t* __restrict__ verdicts, unsigned rows,
+                                                   float* loss_sum, std::int32_t* correct) {
+  float loss[1] = {};
+  int right[1] = {};
+  for (unsigned row : simt::block_range(0, rows)) {
+    loss[0] += losses[row];
+    right[0] += verdicts[row];
+  }
+  const float total_loss = lib::block_sum<kTotalThreads>(loss);
+  const int total_right = lib::block_sum<kTotalThreads>(right);
+  if (threadIdx.x != 0) return;
+  *loss_sum = total_loss;
+  *correct = total_right;
+}
+
+void run(Stream& stream, const Args& args) {
+  check_args(args);
+  float* losses = static_cast<float*>(args.workspace);
+  std::int32_t* verdicts = reinterpret_cast<std::int32_t*>(losses + args.rows);
+  const auto rows = static_cast<std::size_t>(args.rows);
+  const auto work = static_cast<std::size_t>(args.rows * args.classes) * kWorkPerClass;
+  lib::with_element(args.dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    simt::launch_flat<softmax_cross_entropy_row_kernel<T>>(
+        stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
+        static_cast<T*>(args.dlogits), rows, static_cast<int>(args.classes), args.scale, losses, verdicts);
+  });
+  const simt::Config total{.grid = dim3(1), .block = dim3(kTotalThreads)};
+  simt::launch<softmax_cross_entropy_total_kernel>(stream, total, losses, verdicts, static_cast<unsigned>(args.rows),
+                                                   args.loss_sum, args.correct);
+}
+
+}  // namespace
+
+Variant row_per_thread() { return {"row_per_thread", run, lib::supports_floating}; }
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::softmax_cross_entropy
