@@ -33,6 +33,7 @@ class ArenaLayout {
               std::size_t riders = 0);
 
   std::size_t elements() const { return elements_; }
+  int parameters() const { return static_cast<int>(parameters_.size()); }
   const Slice& parameter(int index) const { return parameters_.at(static_cast<std::size_t>(index)); }
   int bucket_of(int parameter) const { return bucket_of_.at(static_cast<std::size_t>(parameter)); }
   int buckets() const { return static_cast<int>(buckets_.size()); }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/exit_code.h"
+
+#include <new>
+
+#include "comm/error.h"
+#include "data/error.h"
+#include "train/report/environment_error.h"
+#include "train/trainer/replicas.h"
+#include "train/trainer/trainer.h"
+
+namespace gradring::train {
+namespace {
+
+template <class E>
+bool is(const std::exception& error) {
+  return dynamic_cast<const E*>(&error) != nullptr;
+}
+
+}  // namespace
+
+ExitCode exit_code_of(const std::exception& error) {
+  if (is<comm::PeerLost>(error)) return kPeerLost;
+  if (is<comm::Timeout>(error)) return kTimeout;
+  if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
+  if (is<DivergedError>(error)) return kDiverged;
+  if (is<data::DataError>(error)) return kBadData;
+  if (is<EnvironmentError>(error) || is<DeviceError>(error) || is<std::bad_alloc>(error)) return kEnvironment;
+  if (is<InvalidArgument>(error)) return kUsage;
+  return kTrainingFailed;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/runtime/nearest_name.h"
+#include "train/cli/exit_code.h"
+#include "train/cli/train_command.h"
+#include "train/launch/launch_main.h"
+
+namespace {
+
+using Arguments = std::span<const std::string>;
+
+struct Command {
+  std::string_view name;
+  std::string_view help;
+  int (*run)(Arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"train", "train a model, as one rank or with --nprocs N", gradring::train::train_main},
+    {"launch", "start, watch and stop the ranks of a run, as torchrun does", gradring::train::launch_main},
+};
+
+void print_help(std::FILE* out) {
+  fmt::print(out, "gradring {}: a data-parallel trainer that a person can read\n\nUsage: gradring COMMAND [OPTIONS]\n\n",
+             GRADRING_VERSION);
+  for (const Command& command : kCommands) fmt::print(out, "  {:<8} {}\n", command.name, command.help);
+  fmt::print(out, "\ngradring COMMAND --help says more. gradrun is gradring launch.\nFirst try: gradring train\n");
+}
+
+int run(std::string_view name, Arguments rest) {
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help(stdout);
+    return gradring::train::kOk;
+  }
+  if (name == "--version") {
+    fmt::print("gradring {}\n", GRADRING_VERSION);
+    return gradring::train::kOk;
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) {
+    if (command.name == name) return command.run(rest);
+    names.push_back(command.name);
+  }
+  fmt::print(stderr, "gradring: there is no command '{}'.{} Try gradring --help\n", name,
+             gradring::did_you_mean(name, names));
+  return gradring::train::kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (std::filesystem::path(argv[0]).filename() == "gradrun") return run("launch", args);
+  if (args.empty()) {
+    print_help(stderr);
+    return gradring::train::kUsage;
+  }
+  return run(args.front(), Arguments(args).subspan(1));
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/config/train_config.h"
+
+namespace gradring::train {
+
+/// One thing that a user can set, in one place for the command line (--batch-size), the environment (GRADRING_BATCH_SIZE),
+/// the config file (batch-size or batch_size), --help and --print-config.
+struct Option {
+  std::string name;   ///< as on the command line, without the dashes
+  std::string value;  ///< what --help calls the value: "N", "adam|adamw|sgd"; empty for a flag
+  std::string help;
+  /// Reads the text of a value; a flag gets "true" or "false".
+  ///
+  /// Errors    UsageError that says what was expected.
+  std::function<void(TrainConfig&, std::string_view)> read;
+  /// The value as a TOML literal, which `read` takes back (strings without their quotes).
+  std::function<std::string(const TrainConfig&)> show;
+};
+
+/// All options of `gradring train`, in the order of --help.
+const std::vector<Option>& train_options();
+
+/// The environment variable of an option: "GRADRING_BATCH_SIZE".
+std::string variable_of(const Option& option);
+
+}  // namespace gradring::train

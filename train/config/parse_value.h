@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <span>
+#include <string_view>
+
+namespace gradring::train {
+
+/// Readers of option values. Each takes the option's name for the message.
+///
+/// Errors    UsageError: what was given, what was expected.
+std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t least);
+std::uint64_t parse_seed(std::string_view option, std::string_view text);
+/// A finite number of at least `least`.
+double parse_number(std::string_view option, std::string_view text, double least);
+bool parse_flag(std::string_view option, std::string_view text);
+/// "30s", "500ms", "2m"; a bare number is seconds.
+std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text);
+/// Megabytes of 2^20 bytes, fractions allowed, as bytes.
+std::size_t parse_megabytes(std::string_view option, std::string_view text);
+/// One of several words.
+std::string parse_word(std::string_view option, std::string_view text, std::span<const std::string_view> words);
+
+/// The inverse of parse_duration and parse_megabytes.
+std::string show_duration(std::chrono::milliseconds duration);
+std::string show_megabytes(std::size_t bytes);
+
+}  // namespace gradring::train

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "kernels/runtime/device.h"
+#include "train/optim/optimizer.h"
+#include "train/parallel/buckets.h"
+
+namespace gradring::train {
+
+/// Everything that decides a training run. The defaults are the command line's. config/options.cpp says how each field is
+/// spelled, read and written.
+struct TrainConfig {
+  std::string dataset = "digits";
+  std::string data_dir;
+  std::string model = "convnet";
+  std::int64_t epochs = 2;
+  std::int64_t steps = 0;  ///< stop after so many; 0: the epochs decide
+  std::int64_t batch_size = 64;  ///< per rank
+  std::uint64_t seed = 0;        ///< of the first weights and of the shuffles
+
+  OptimizerSpec optimizer;
+  double learning_rate = 1e-3;
+
+  std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
+  std::string backend = "auto";  ///< auto, reference, cpu
+
+  BucketLimits buckets;
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::int64_t check_replicas = 0;  ///< compare the ranks' weights every so many steps; 0: never
+
+  std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
+  std::string progress = "auto";
+  std::int64_t nprocs = 1;  ///< ranks to spawn from this one process
+};
+
+/// What one option alone cannot see: counts that fit each other, options that the chosen optimizer does not have.
+///
+/// Errors    InvalidArgument; says which options and what to do.
+void validate(const TrainConfig& config);
+
+}  // namespace gradring::train

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/config/train_config.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+
+void validate(const TrainConfig& config) {
+  const OptimizerSpec& optimizer = config.optimizer;
+  const auto require = [](bool condition, const std::string& message) {
+    if (!condition) throw UsageError(message);
+  };
+  require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
+  require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
+          "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
+  require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
+          "--nesterov needs a --momentum above 0 and no --dampening");
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "kernels/step_state/step_state.h"
+#include "nn/parameter/arena.h"
+
+namespace gradring::train {
+
+/// Turns gradients into new weights: one kernel over the whole arena. Owns its state (moments, momentum), an arena each.
+///
+/// Order     enqueued on the stream; returns at once.
+/// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// weights -= update(gradients * state->gradient_scale), unless state->non_finite. `state` is in device memory; its
+  /// count of applied steps is advanced by the caller afterwards.
+  virtual void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
+                            const kernels::step_state::StepState* state) = 0;
+};
+
+/// What a user may say about the optimizer. Numbers that an optimizer has no use for are refused where options are read.
+struct OptimizerSpec {
+  std::string name = "adam";  ///< adam, adamw, sgd
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+};
+
+/// Errors    InvalidArgument for an unknown name; DeviceError if there is no memory for the state.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
+                                          kernels::Device& device, const nn::ArenaLayout& layout);
+
+}  // namespace gradring::train

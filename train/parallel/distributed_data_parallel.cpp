@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/parallel/distributed_data_parallel.h"
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::train {
+namespace {
+
+comm::SegmentRange range_of(comm::Segment& segment, const nn::ArenaLayout::Slice& slice) {
+  return {.segment = &segment, .slice = {slice.offset, slice.elements}, .dtype = kernels::DType::f32};
+}
+
+}  // namespace
+
+DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients,
+                                                 const nn::ArenaLayout& layout, kernels::Device& device,
+                                                 kernels::Stream& compute)
+    : group_(group),
+      segment_(gradients),
+      layout_(layout),
+      compute_(compute),
+      comm_(device.make_stream(kernels::StreamMode::in_place)),
+      done_(device.make_event()),
+      tensors_(static_cast<std::size_t>(layout.buckets())) {
+  check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
+  for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+    ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
+}
+
+void DistributedDataParallel::broadcast_weights(const nn::Arena& weights) {
+  const std::size_t bytes = layout_.elements() * sizeof(float);
+  compute_.enqueue_copy(segment_.data(), weights.data, bytes);
+  group_.broadcast(range_of(segment_, {0, layout_.elements()}), 0, compute_);
+  compute_.enqueue_copy(weights.data, segment_.data(), bytes);
+  compute_.enqueue_zero(segment_.data(), bytes);
+  compute_.synchronize(Deadline::after(group_.timeout()));
+}
+
+void DistributedDataParallel::before_backward() {
+  missing_ = tensors_;
+  next_bucket_ = 0;
+}
+
+void DistributedDataParallel::gradient_ready(int parameter) {
+  --missing_[static_cast<std::size_t>(layout_.bucket_of(parameter))];
+  while (next_bucket_ < layout_.buckets() && missing_[static_cast<std::size_t>(next_bucket_)] == 0)
+    enqueue_all_reduce(next_bucket_++);
+}
+
+void DistributedDataParallel::enqueue_all_reduce(int bucket) {
+  kernels::Event& ready = *ready_[static_cast<std::size_t>(bucket)];
+  compute_.record(ready);
+  comm_->enqueue_wait(ready);
+  group_.all_reduce(range_of(segment_, layout_.bucket(bucket)), *comm_);
+}
+
+void DistributedDataParallel::enqueue_join() {
+  check(next_bucket_ == layout_.buckets(), "backward ended before every gradient was ready");
+  comm_->record(*done_);
+  compute_.enqueue_wait(*done_);
+}
+
+}  // namespace gradring::train

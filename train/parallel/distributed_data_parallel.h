@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "kernels/runtime/device.h"
+#include "nn/parameter/arena.h"
+#include "nn/program/step_observer.h"
+
+namespace gradring::train {
+
+/// Keeps the replicas equal: every rank starts from rank 0's weights, and each bucket of gradients is summed over the ranks
+/// as soon as backward has finished its last tensor. The loss is already divided by the samples of all ranks, so the sum is
+/// the mean.
+///
+///   compute stream   ... dgrad fc1 | wgrad fc1 |  conv2 ...        | conv1 ... |   wait   | optimizer
+///                                              \ event                        \ event   /
+///   comm stream                                 all_reduce bucket 0            bucket 1 /
+///
+/// Threads   that of the trainer. The group, segment and streams must outlive it.
+/// Errors    comm::CommError from the collectives.
+class DistributedDataParallel final : public nn::StepObserver {
+ public:
+  /// `gradients` holds layout.elements() floats and was allocated by `group`.
+  DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
+                          kernels::Device& device, kernels::Stream& compute);
+
+  /// Gives every rank rank 0's weights. Overwrites the gradients.
+  void broadcast_weights(const nn::Arena& weights);
+
+  void before_forward() override {}
+  void before_backward() override;
+  void gradient_ready(int parameter) override;
+
+  /// Work enqueued on the compute stream from now on sees the summed gradients.
+  void enqueue_join();
+
+ private:
+  void enqueue_all_reduce(int bucket);
+
+  comm::ProcessGroup& group_;
+  comm::Segment& segment_;
+  const nn::ArenaLayout& layout_;
+  kernels::Stream& compute_;
+  std::unique_ptr<kernels::Stream> comm_;
+  std::vector<std::unique_ptr<kernels::Event>> ready_;  // one a bucket, set on the compute stream
+  std::unique_ptr<kernels::Event> done_;                // set on the comm stream after the last bucket
+  std::vector<int> tensors_;                            // in each bucket
+  std::vector<int> missing_;                            // of those, not yet ready in this step
+  int next_bucket_ = 0;                                 // buckets go out in order, on all ranks alike
+};
+
+}  // namespace gradring::train

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "train/report/line_file.h"
+#include "train/report/metrics_sink.h"
+
+namespace gradring::train {
+
+/// metrics.jsonl: one JSON object a line, each line whole.
+///
+///   {"event":"step","step":1,"epoch":0,"loss":2.3,"lr":0.001,"samples":64,"samples_per_second":5000.0,"data_wait":0.0001,...}
+///   {"event":"eval","epoch":0,"accuracy":0.97,"loss":0.09,"samples":10000}
+///
+/// Errors    EnvironmentError if the file cannot be made or written (a full disk); what is there stays whole lines.
+class JsonLinesSink final : public MetricsSink {
+ public:
+  explicit JsonLinesSink(const std::filesystem::path& path) : file_(path) {}
+  void step(const StepRecord& record) override;
+  void eval(const EvalRecord& record) override;
+
+ private:
+  LineFile file_;
+};
+
+}  // namespace gradring::train

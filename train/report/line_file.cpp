@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/line_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, int error) {
+  throw EnvironmentError("cannot write " + path.string() + ": " + std::generic_category().message(error) +
+                         "; free some space or choose another --run-dir");
+}
+
+/// Returns 0, or errno of the write that failed.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+LineFile::LineFile(const std::filesystem::path& path)
+    : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) fail(path_, errno);
+}
+
+LineFile::~LineFile() { ::close(fd_); }
+
+void LineFile::append(std::string_view line) {
+  const std::string text = std::string(line) + '\n';
+  if (const int error = write_all(fd_, text)) {
+    if (::ftruncate(fd_, size_) != 0) fail(path_, errno);
+    fail(path_, error);
+  }
+  size_ += static_cast<long long>(text.size());
+}
+
+void write_file_whole(const std::filesystem::path& path, std::string_view text) {
+  std::filesystem::path aside = path;
+  aside += ".tmp";
+  const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) fail(path, errno);
+  int error = write_all(fd, text);
+  if (!error && ::fsync(fd) != 0) error = errno;
+  ::close(fd);
+  if (!error && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
+  if (!error) return;
+  ::unlink(aside.c_str());
+  fail(path, error);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace gradring::train {
+
+/// One optimizer step, as it is reported.
+struct StepRecord {
+  std::int64_t step = 0;   ///< 1 for the first step of the run
+  std::int64_t epoch = 0;  ///< 0 for the first
+  std::int64_t step_of_epoch = 0;
+  std::int64_t steps_in_epoch = 0;
+  double loss = 0;  ///< mean over the global batch, before the update
+  double learning_rate = 0;
+  std::int64_t samples = 0;  ///< in the global batch
+  std::chrono::duration<double> duration{0};
+  std::chrono::duration<double> data_wait{0};  ///< of that, waiting for the loader
+};
+
+/// One pass over the test set.
+struct EvalRecord {
+  std::int64_t epoch = 0;
+  double accuracy = 0;  ///< 0..1
+  double loss = 0;      ///< mean over the samples
+  std::int64_t samples = 0;
+};
+
+/// Hears what happens in a run: files, progress bars, tests.
+///
+/// Threads   that of the trainer. A sink must not throw for what does not stop training, and must not take long.
+class MetricsSink {
+ public:
+  virtual ~MetricsSink() = default;
+  virtual void step(const StepRecord& record) = 0;
+  virtual void eval(const EvalRecord& record) = 0;
+};
+
+/// Passes everything on to several sinks, in order.
+class MetricsFan final : public MetricsSink {
+ public:
+  explicit MetricsFan(std::vector<std::unique_ptr<MetricsSink>> sinks) : sinks_(std::move(sinks)) {}
+  void step(const StepRecord& record) override {
+    for (const auto& sink : sinks_) sink->step(record);
+  }
+  void eval(const EvalRecord& record) override {
+    for (const auto& sink : sinks_) sink->eval(record);
+  }
+
+ private:
+  std::vector<std::unique_ptr<MetricsSink>> sinks_;
+};
+
+}  // namespace gradring::train

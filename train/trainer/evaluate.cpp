@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/evaluate.h"
+
+#include <array>
+
+#include "data/loader/loader.h"
+#include "data/samplers/sequential_shard.h"
+
+namespace gradring::train {
+
+Evaluation evaluate(const EvaluationParts& parts) {
+  const data::SequentialShard sampler({.samples = parts.dataset.size(),
+                                       .rank = parts.group.rank(),
+                                       .world_size = parts.group.world_size()});
+  data::Loader loader(parts.dataset, parts.device,
+                      {.indices = sampler.order(0), .batch_size = parts.program.max_batch()});
+  const auto max_batch = static_cast<std::size_t>(parts.program.max_batch());
+  const auto sample_elements = static_cast<std::size_t>(parts.dataset.shape().elements());
+  const kernels::Buffer images = parts.device.allocate(max_batch * sample_elements * sizeof(float));
+  const kernels::Buffer labels = parts.device.allocate(max_batch * sizeof(std::int32_t));
+  const kernels::Buffer loss = parts.device.allocate(sizeof(float));
+  const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));
+  const kernels::Buffer host_loss = parts.device.allocate(sizeof(float), kernels::MemoryKind::pinned);
+  const kernels::Buffer host_correct = parts.device.allocate(sizeof(std::int32_t), kernels::MemoryKind::pinned);
+
+  nn::NoObserver nobody;
+  std::array<double, 3> sums = {0, 0, 0};  // loss, correct, samples
+  while (const auto batch = loader.next(Deadline::after(parts.group.timeout()))) {
+    parts.stream.enqueue_copy(images.data(), batch->images().data(), batch->images().size_bytes());
+    parts.stream.enqueue_copy(labels.data(), batch->labels().data(), batch->labels().size_bytes());
+    parts.program.enqueue_forward(parts.stream, parts.weights, images.as<float>(), batch->count(), nobody);
+    parts.program.enqueue_loss(parts.stream, {.labels = labels.as<std::int32_t>(),
+                                              .loss_sum = loss.as<float>(),
+                                              .correct = correct.as<std::int32_t>()});
+    parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
+    parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
+    parts.stream.synchronize(Deadline::after(parts.group.timeout()));
+    sums[0] += *host_loss.as<float>();
+    sums[1] += *host_correct.as<std::int32_t>();
+    sums[2] += static_cast<double>(batch->count());
+  }
+  parts.group.all_reduce_on_host(sums);
+  return {.accuracy = sums[1] / sums[2], .loss = sums[0] / sums[2], .samples = static_cast<std::int64_t>(sums[2])};
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "comm/process_group.h"
+#include "data/datasets/dataset.h"
+#include "kernels/runtime/device.h"
+#include "nn/program/program.h"
+
+namespace gradring::train {
+
+struct EvaluationParts {
+  kernels::Device& device;
+  kernels::Stream& stream;
+  comm::ProcessGroup& group;
+  nn::Program& program;  ///< in evaluation mode
+  const nn::Arena& weights;
+  const data::Dataset& dataset;
+};
+
+struct Evaluation {
+  double accuracy = 0;
+  double loss = 0;
+  std::int64_t samples = 0;
+};
+
+/// Every sample of the data set once, over all ranks together: no padding, no sample twice. The same result on every rank.
+///
+/// Errors    comm::CommError, DeviceError.
+Evaluation evaluate(const EvaluationParts& parts);
+
+}  // namespace gradring::train

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "comm/process_group.h"
+#include "data/datasets/dataset.h"
+#include "data/samplers/distributed_sampler.h"
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/error.h"
+#include "nn/backend/backend.h"
+#include "nn/program/program.h"
+#include "train/config/train_config.h"
+#include "train/optim/optimizer.h"
+#include "train/parallel/distributed_data_parallel.h"
+#include "train/report/metrics_sink.h"
+#include "train/report/summary.h"
+#include "train/trainer/train_step.h"
+
+namespace gradring::train {
+
+/// The loss is no longer a number. Exit code 5.
+class DivergedError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The world that a trainer works in: made in one place (setup.h, or a test), passed by reference.
+struct TrainerWorld {
+  kernels::Device& device;
+  const kernels::KernelSet& kernels;
+  nn::Backend& backend;
+  comm::ProcessGroup& group;
+  const data::Dataset& train_set;
+  const data::Dataset& test_set;
+  MetricsSink& metrics;
+};
+
+/// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group keeps
+/// the replicas equal.
+///
+///   for each epoch:  for each batch:  TrainStep            (forward, loss, backward + all-reduce, update)
+///                    evaluate                              (each test sample once, over all ranks)
+///
+/// Threads   one.
+/// Errors    DivergedError, ReplicaError, comm::CommError, DeviceError, EnvironmentError (from the metrics).
+class Trainer {
+ public:
+  /// Blocks until all ranks have come: they compare their settings and take over rank 0's weights.
+  Trainer(const TrainConfig& config, const TrainerWorld& world);
+
+  /// Trains and evaluates to the end. The same summary on every rank.
+  Summary run();
+
+ private:
+  void draw_weights();
+  void run_epoch(std::int64_t epoch);
+  bool enough_steps() const { return config_.steps > 0 && steps_ >= config_.steps; }
+  void check_step(double loss);
+
+  TrainConfig config_;
+  TrainerWorld world_;
+  nn::Model model_;
+  std::vector<nn::Parameter> parameters_;
+  nn::ArenaLayout layout_;
+  std::unique_ptr<kernels::Stream> stream_;
+  kernels::Buffer weight_memory_;
+  std::unique_ptr<comm::Segment> gradient_memory_;
+  nn::Arena weights_;
+  nn::Arena gradients_;
+  nn::Program train_program_;
+  nn::Program eval_program_;
+  std::unique_ptr<Optimizer> optimizer_;
+  DistributedDataParallel ddp_;
+  TrainStep step_;
+  data::DistributedSampler sampler_;
+
+  std::int64_t steps_ = 0;
+  std::int64_t samples_ = 0;          // seen by all ranks
+  double epoch_loss_sum_ = 0;         // over the samples of the running epoch
+  std::int64_t epoch_samples_ = 0;
+  std::chrono::duration<double> training_time_{0};
+};
+
+}  // namespace gradring::train
