@@ -10,6 +10,20 @@ namespace gradring::train {
 
 using nlohmann::json;
 
+namespace {
+
+/// torch writes it as a number or as a string, depending on who reports.
+std::int64_t timestamp_of(const json& message) {
+  const auto extra = message.find("extraInfo");
+  if (extra == message.end() || !extra->is_object()) return 0;
+  const auto timestamp = extra->find("timestamp");
+  if (timestamp == extra->end()) return 0;
+  if (timestamp->is_string()) return std::atoll(timestamp->get_ref<const std::string&>().c_str());
+  return timestamp->is_number() ? timestamp->get<std::int64_t>() : 0;
+}
+
+}  // namespace
+
 bool write_error_file(const std::string& path, const std::string& message) {
   if (path.empty()) return false;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -33,9 +47,7 @@ std::optional<ErrorReport> read_error_file(const std::string& path) {
   if (!message.is_object() || !message.contains("message") || !message["message"].is_string()) return std::nullopt;
 
   ErrorReport report{.message = message["message"].get<std::string>()};
-  const json timestamp = message.value("/extraInfo/timestamp"_json_pointer, json());
-  if (timestamp.is_string()) report.timestamp = std::atoll(timestamp.get_ref<const std::string&>().c_str());
-  if (timestamp.is_number()) report.timestamp = timestamp.get<std::int64_t>();
+  report.timestamp = timestamp_of(message);
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "kernels/runtime/error.h"
+#include "train/launch/signal_group.h"
 
 namespace gradring::train {
 namespace {
@@ -34,7 +35,7 @@ constexpr auto kBetweenAttempts = std::chrono::milliseconds(20);
   for (pid_t word = 0; ::read(launcher, &word, sizeof(word)) == sizeof(word);)
     word > 0 ? void(groups.insert(word)) : void(groups.erase(-word));
 
-  for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  for (const pid_t group : groups) signal_group(group, SIGKILL);
   // A dying worker may still be adding a file: try until the folder is gone.
   std::error_code error;
   for (int i = 0; i < kAttempts; ++i) {

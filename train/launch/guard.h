@@ -26,7 +26,8 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// From now on, until forget(group), this group dies with the launcher.
+  /// From now on, until forget(group), this group dies with the launcher. May be called between fork and exec: a worker
+  /// tells of itself before it can have children.
   void watch(pid_t group);
   void forget(pid_t group);
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "kernels/runtime/error.h"
-#include "train/launch/nearest_name.h"
+#include "kernels/runtime/nearest_name.h"
 
 namespace gradring::train {
 namespace {
@@ -124,32 +124,30 @@ void read(const Option& option, Draft& draft, const std::string& shown, const st
   throw InvalidArgument(fmt::format("{}={}: {}", shown, value, error.what()));
 }
 
-[[noreturn]] void reject(const std::string& name) {
-  std::vector<std::string> known = {"help"};
+[[noreturn]] void reject(const std::string& shown) {
+  std::vector<std::string_view> known = {"help"};
   for (const Option& option : kOptions) known.push_back(option.name);
-  std::string spelled = name;
+  std::string spelled = shown.substr(std::min(shown.find_first_not_of('-'), shown.size()));
   std::ranges::replace(spelled, '_', '-');
-  const std::string meant = nearest_name(spelled, known);
+  const std::string_view meant = nearest_name(spelled, known);
   throw InvalidArgument(
-      fmt::format("unknown option --{}{}{}", name, meant.empty() ? "" : "; the nearest is --", meant) + kSeeHelp);
+      fmt::format("unknown option {}{}{}{}", shown, meant.empty() ? "" : "; the nearest is --", meant, kSeeHelp));
 }
 
 /// Reads the option at args[i] and returns the index after it.
 std::size_t read_option(std::span<const std::string> args, std::size_t i, Draft& draft, const LaunchWorld& world) {
-  const std::string word = args[i].substr(args[i].starts_with("--") ? 2 : 1);
-  const std::string name = word.substr(0, word.find('='));
-  const Option* option = find_option(name);
-  if (option == nullptr) reject(name);
+  const std::string shown = args[i].substr(0, args[i].find('='));
+  const bool attached = shown.size() < args[i].size();
+  const Option* option = shown.starts_with("--") ? find_option(shown.substr(2)) : nullptr;
+  if (option == nullptr) reject(shown);
 
-  const std::string shown = "--" + name;
-  const bool attached = name.size() < word.size();
   if (option->value == nullptr) {
     if (attached) throw InvalidArgument(shown + " takes no value");
     read(*option, draft, shown, "1", world);
     return i + 1;
   }
   if (attached) {
-    read(*option, draft, shown, word.substr(name.size() + 1), world);
+    read(*option, draft, shown, args[i].substr(shown.size() + 1), world);
     return i + 1;
   }
   if (i + 1 == args.size() || args[i + 1].starts_with("--"))

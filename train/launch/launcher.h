@@ -9,8 +9,8 @@ namespace gradring::train {
 
 /// What to run, how often, and what the workers are told about their run.
 struct LaunchOptions {
-  std::string program;                 ///< a path, or a name looked up along PATH
-  std::vector<std::string> arguments;  ///< without the program's own name
+  std::string program{};                 ///< a path, or a name looked up along PATH
+  std::vector<std::string> arguments{};  ///< without the program's own name
   int nproc_per_node = 1;
   std::string role = "default";
   std::string run_id = "none";

@@ -14,11 +14,11 @@ namespace gradring::train {
 struct WorkerExit {
   int rank = 0;
   pid_t pid = 0;
-  int code = 0;            ///< what it returned; 0 if a signal ended it
-  int signal = 0;          ///< the signal that ended it, or 0
-  int exec_error = 0;      ///< errno if its program could not be executed, or 0
-  std::bitset<NSIG> sent;  ///< the signals that the launcher had sent it
-  std::string message;     ///< from its error file
+  int code = 0;              ///< what it returned; 0 if a signal ended it
+  int signal = 0;            ///< the signal that ended it, or 0
+  int exec_error = 0;        ///< errno if its program could not be executed, or 0
+  std::bitset<NSIG> sent{};  ///< the signals that the launcher had sent it
+  std::string message{};     ///< from its error file
 
   bool failed() const { return code != 0 || signal != 0; }
   /// What the launcher returns on its behalf: the code, or 128 + signal.

@@ -23,10 +23,8 @@ int poll_timeout(const std::optional<Deadline>& deadline) {
 
 WorkerGroup::WorkerGroup(const LaunchOptions& options) : guard_(folder_.path()) {
   try {
-    for (int rank = 0; rank < options.nproc_per_node; ++rank) {
-      workers_.push_back(WorkerProcess::start(rank, command_of(options, rank), signals_));
-      guard_.watch(workers_.back().pid());
-    }
+    for (int rank = 0; rank < options.nproc_per_node; ++rank)
+      workers_.push_back(WorkerProcess::start(rank, command_of(options, rank), signals_, guard_));
   } catch (...) {
     end_all();
     throw;

@@ -8,7 +8,7 @@
 #include "kernels/runtime/deadline.h"
 #include "train/launch/guard.h"
 #include "train/launch/launcher.h"
-#include "train/launch/run_directory.h"
+#include "train/launch/run_folder.h"
 #include "train/launch/signal_scope.h"
 #include "train/launch/worker_process.h"
 
@@ -47,7 +47,7 @@ class WorkerGroup {
   WorkerExit reap(WorkerProcess& worker);
 
   SignalScope signals_;
-  RunDirectory folder_;
+  RunFolder folder_;
   Guard guard_;
   std::vector<WorkerProcess> workers_;
 };

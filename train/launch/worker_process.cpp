@@ -13,6 +13,7 @@
 #include <map>
 
 #include "kernels/runtime/error.h"
+#include "train/launch/signal_group.h"
 
 namespace gradring::train {
 namespace {
@@ -34,10 +35,11 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
 
 /// The child's life between fork and exec: async-signal-safe calls only, memory was prepared before.
 [[noreturn]] void become(const char* program, char* const* argv, char* const* environment, pid_t launcher,
-                         const SignalScope& signals, int exec_error) {
+                         const SignalScope& signals, Guard& guard, int exec_error) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(kCannotExecute);  // the launcher died before the line above could help
+  guard.watch(::getpid());
   signals.restore_in_child();
   ::execvpe(program, argv, environment);
   const int reason = errno;
@@ -62,7 +64,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
   return environment;
 }
 
-WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const SignalScope& signals) {
+WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const SignalScope& signals, Guard& guard) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, errno);
   WorkerProcess worker;
@@ -78,7 +80,7 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   worker.pid_ = ::fork();
   if (worker.pid_ < 0) throw cannot_start(rank, errno);
   if (worker.pid_ == 0)
-    become(command.program.c_str(), argv.data(), environment.data(), launcher, signals, child_end.get());
+    become(command.program.c_str(), argv.data(), environment.data(), launcher, signals, guard, child_end.get());
 
   worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // CLOEXEC by its nature
   if (!worker.process_) {
@@ -93,18 +95,18 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
 void WorkerProcess::send(int number) {
   sent_.set(static_cast<std::size_t>(number));
   // Just after fork there is no group yet, only the child.
-  if (::kill(-pid_, number) != 0) pidfd_send_signal(process_.get(), number);
+  if (!signal_group(pid_, number)) pidfd_send_signal(process_.get(), number);
 }
 
 WorkerExit WorkerProcess::reap() {
   // The dead leader still holds its group's number, so this can hit nobody else.
-  ::kill(-pid_, SIGKILL);
+  signal_group(pid_, SIGKILL);
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED) != 0 && errno == EINTR) {
   }
   process_.reset();
 
-  WorkerExit exit{.rank = rank_, .pid = pid_, .sent = sent_, .message = {}};
+  WorkerExit exit{.rank = rank_, .pid = pid_, .sent = sent_};
   (info.si_code == CLD_EXITED ? exit.code : exit.signal) = info.si_status;
   int reason = 0;
   if (::read(exec_error_.get(), &reason, sizeof(reason)) == sizeof(reason)) exit.exec_error = reason;

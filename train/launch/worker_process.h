@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "train/launch/guard.h"
 #include "train/launch/signal_scope.h"
 #include "train/launch/unique_fd.h"
 #include "train/launch/worker_environment.h"
@@ -25,10 +26,11 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
 /// thread ends. Whoever makes one waits for fd() to become readable and then calls reap().
 class WorkerProcess {
  public:
-  /// Starts it; does not wait for its program to begin. Whether the program could be executed is known at reap().
+  /// Starts it; does not wait for its program to begin. Whether the program could be executed is known at reap(). The new
+  /// group is known to the guard before the program begins.
   ///
   /// Errors    DeviceError if the system has no more processes or files to give.
-  static WorkerProcess start(int rank, const WorkerCommand& command, const SignalScope& signals);
+  static WorkerProcess start(int rank, const WorkerCommand& command, const SignalScope& signals, Guard& guard);
 
   int rank() const { return rank_; }
   pid_t pid() const { return pid_; }

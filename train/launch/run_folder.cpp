@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/launch/run_directory.h"
+#include "train/launch/run_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,13 +51,13 @@ bool lock_folder(const fs::path& path, int folder) {
 
 }  // namespace
 
-fs::path RunDirectory::default_parent() {
+fs::path RunFolder::default_parent() {
   const char* folder = std::getenv("TMPDIR");
   const bool fits = folder != nullptr && *folder == '/' && std::strlen(folder) <= kLongestParent;
   return fits ? folder : "/tmp";
 }
 
-RunDirectory::RunDirectory(const fs::path& parent) {
+RunFolder::RunFolder(const fs::path& parent) {
   remove_stale(parent);
   do {
     std::string name = (parent / kPrefix).string() + "XXXXXX";
@@ -75,11 +75,11 @@ RunDirectory::RunDirectory(const fs::path& parent) {
   }
 }
 
-RunDirectory::~RunDirectory() {
+RunFolder::~RunFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
 
-fs::path RunDirectory::error_file(int rank) const { return path_ / fmt::format("error_{}.json", rank); }
+fs::path RunFolder::error_file(int rank) const { return path_ / fmt::format("error_{}.json", rank); }
 
 }  // namespace gradring::train

@@ -16,13 +16,13 @@ namespace gradring::train {
 /// locked folders alone.
 ///
 /// Errors    DeviceError if the folder cannot be made: it says where and why.
-class RunDirectory {
+class RunFolder {
  public:
   /// A folder beneath `parent`.
-  explicit RunDirectory(const std::filesystem::path& parent = default_parent());
-  ~RunDirectory();
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
+  explicit RunFolder(const std::filesystem::path& parent = default_parent());
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path store() const { return path_ / "store"; }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of the shape of `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train ...` a worker that
+// does what its words say, one after the other; `launch_probe spawn N words...` is mp.spawn's contract.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "train/launch/error_file.h"
+#include "train/launch/launch_main.h"
+#include "train/launch/launcher.h"
+#include "train/launch/worker_environment.h"
+
+namespace {
+
+using namespace gradring::train;
+
+constexpr auto kForever = std::chrono::minutes(5);  // of a test that goes wrong
+
+/// "1:exit=7" is for rank 1 only.
+bool is_for_another_rank(std::string& word, int rank) {
+  const auto colon = word.find_first_not_of("0123456789");
+  if (colon == 0 || colon == std::string::npos || word[colon] != ':') return false;
+  const int meant = std::stoi(word.substr(0, colon));
+  word.erase(0, colon + 1);
+  return meant != rank;
+}
+
+/// Tells the test that this worker has come to this point: a file `name`.<rank> that holds its pid.
+void mark(const std::string& name, int rank) {
+  const std::string path = fmt::format("{}.{}", name, rank);
+  std::ofstream(path + ".new") << ::getpid() << std::flush;
+  ::rename((path + ".new").c_str(), path.c_str());
+}
+
+/// The environment, a line per variable, to `name`.<rank>.
+void dump(const std::string& name, int rank) {
+  std::ofstream file(fmt::format("{}.{}", name, rank));
+  for (char** entry = environ; *entry != nullptr; ++entry) file << *entry << '\n';
+}
+
+void obey(const std::string& verb, const std::string& object, const WorkerEnvironment& place) {
+  if (verb == "exit") std::_Exit(std::stoi(object));
+  if (verb == "raise") ::raise(std::stoi(object));
+  if (verb == "ignore") ::signal(std::stoi(object), SIG_IGN);
+  if (verb == "mark") mark(object, place.rank);
+  if (verb == "dump") dump(object, place.rank);
+  if (verb == "report") write_error_file(place.error_file, object);
+  if (verb == "sleep") std::this_thread::sleep_for(kForever);
+  if (verb == "await")
+    while (::access(object.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (verb == "exit-on-sigterm") ::signal(SIGTERM, [](int) { std::_Exit(33); });
+  if (verb == "child" && ::fork() == 0) {  // a process of the worker's own, as data loaders are
+    mark(object, place.rank);
+    std::this_thread::sleep_for(kForever);
+    std::_Exit(0);
+  }
+}
+
+int work(std::span<const std::string> words) {
+  const auto place = WorkerEnvironment::from_environment(system_variable);
+  for (std::string word : words) {
+    if (is_for_another_rank(word, place.rank)) continue;
+    const auto sign = word.find('=');
+    obey(word.substr(0, sign), sign == std::string::npos ? "" : word.substr(sign + 1), place);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.size() >= 1 && args[0] == "launch") return launch_main(std::span(args).subspan(1));
+  if (args.size() >= 1 && args[0] == "train") return work(std::span(args).subspan(1));
+  if (args.size() >= 2 && args[0] == "spawn") {
+    std::vector<std::string> words = {"train"};
+    words.insert(words.end(), args.begin() + 2, args.end());
+    return spawn_ranks(std::stoi(args[1]), words);
+  }
+  return 64;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/worker_exit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gradring::train {
+namespace {
+
+WorkerExit coded(int rank, int code) { return {.rank = rank, .code = code}; }
+WorkerExit killed(int rank, int signal) { return {.rank = rank, .signal = signal}; }
+WorkerExit sent(int signal, WorkerExit exit) {
+  exit.sent.set(static_cast<std::size_t>(signal));
+  return exit;
+}
+
+/// The rank to blame, -1 if none.
+int blamed(std::vector<WorkerExit> exits) {
+  const WorkerExit* cause = root_cause(exits);
+  return cause == nullptr ? -1 : cause->rank;
+}
+
+TEST(RootCause, IsNobodyWhereAllIsWell) {
+  EXPECT_EQ(blamed({}), -1);
+  EXPECT_EQ(blamed({coded(0, 0), coded(1, 0)}), -1);
+}
+
+TEST(RootCause, IsTheFirstThatFailed) {
+  EXPECT_EQ(blamed({coded(2, 0), coded(1, 7), coded(0, 5)}), 1);
+  EXPECT_EQ(blamed({killed(1, SIGSEGV), coded(0, 161)}), 1);
+}
+
+TEST(RootCause, IsThePeerAndNotWhoMissedIt) {
+  EXPECT_EQ(blamed({coded(0, 161), killed(1, SIGKILL)}), 1);
+  EXPECT_EQ(blamed({coded(0, 162), coded(2, 161), coded(1, 4)}), 1);
+  EXPECT_EQ(blamed({coded(0, 162), coded(2, 161)}), 0);
+}
+
+TEST(RootCause, IsNotWhomTheLauncherStopped) {
+  EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGTERM))}), 0);
+  EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, coded(1, 143))}), 0);
+  EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, sent(SIGKILL, killed(1, SIGKILL)))}), 0);
+  EXPECT_EQ(blamed({sent(SIGINT, killed(0, SIGINT)), sent(SIGINT, coded(1, 130))}), -1);
+}
+
+TEST(RootCause, MayHaveDiedOfAnotherSignalThanTheLaunchers) {
+  EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGKILL))}), 1);
+  EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGSEGV))}), 1);
+}
+
+TEST(WorkerExit, HasACodeForTheLauncherToPassOn) {
+  EXPECT_EQ(coded(0, 7).exit_code(), 7);
+  EXPECT_EQ(killed(0, SIGKILL).exit_code(), 137);
+}
+
+TEST(WorkerExit, IsDescribedForPeople) {
+  EXPECT_THAT(describe(killed(3, SIGKILL), 8),
+              testing::MatchesRegex("rank 3 of 8 \\(pid 0 on .+\\) was killed by signal 9 \\(SIGKILL\\)"));
+  EXPECT_THAT(describe(coded(0, 2), 1), testing::EndsWith("exited with code 2"));
+  EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
+  EXPECT_EQ(signal_name(63), "signal 63");
+}
+
+}  // namespace
+}  // namespace gradring::train
