@@ -15,7 +15,7 @@ fail() {
 }
 
 # The functions that the device sources define for others, as the linker sees them, without their return types.
-entry_points() { nm -AC --defined-only "$archive" | sed -n 's/^[^ ]*\.cu\.o:[0-9a-f]* T //p' | grep -F '::on_cpu::' | sort -u; }
+entry_points() { nm -C --defined-only "$archive" | sed -n 's/^[0-9a-f]* T //p' | grep -F '::on_cpu::' | sort -u; }
 all_of_module() { nm -C --defined-only "$module" | sed 's/^[0-9a-f]* [A-Za-z] //'; }
 
 readelf -SW "$module" | grep -F .nv_fatbin >/dev/null || fail "no device code in $module: nvcc did not compile it"
@@ -24,7 +24,7 @@ all_of_module | grep -F '::on_cpu::' && fail "$module holds the host compiler's 
 nm -C "$archive" 2>/dev/null | grep -F '::on_cuda::' && fail "$archive holds nvcc's copy of these"
 
 mapfile -t names < <(entry_points)
-((${#names[@]})) || fail "no function of a .cu file in $archive: what does the module hold?"
+((${#names[@]})) || fail "no function of a device source in $archive: what does the module hold?"
 missing=$(comm -23 <(printf '%s\n' "${names[@]//::on_cpu::/::on_cuda::}" | sort) <(all_of_module | sort))
 [[ -z $missing ]] || fail "not in $module:"$'\n'"$missing"
 echo "${#names[@]} functions, each in both copies"
