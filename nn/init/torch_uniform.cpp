@@ -27,9 +27,7 @@ std::vector<std::vector<float>> draw_torch_uniform(std::span<const Parameter> pa
     std::vector<float> values(static_cast<std::size_t>(parameter.shape.elements()));
     for (float& value : values) {
       const float unit = static_cast<float>(words() & 0xffffffu) * 0x1p-24f;
-      // Two roundings, as PyTorch's build does it: no fused multiply-add.
-      volatile const float scaled = unit * (high - low);
-      value = scaled + low;
+      value = std::fma(unit, high - low, low);  // one rounding, as in PyTorch's builds
     }
     drawn.push_back(std::move(values));
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/parameter/arena_layout.h"
 
+#include <numeric>
+
 #include "kernels/runtime/error.h"
 
 namespace gradring::nn {
@@ -32,7 +34,7 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
       riders_ = {elements_, riders};
       elements_ += riders;
     }
-    elements_ = rounded_up(elements_, padding);
+    elements_ = rounded_up(elements_, std::lcm(padding, kAlignment));
     buckets_.push_back({begin, elements_ - begin});
   }
   for (std::size_t i = 0; i < parameters.size(); ++i)

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/program/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/runtime/error.h"
+#include "tests/nn/support/program_rig.h"
+
+namespace gradring::tests {
+namespace {
+
+using testing::ElementsAre;
+
+struct Samples {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+
+  Samples(std::size_t count, unsigned seed) : images(count * 28 * 28), labels(count) {
+    std::mt19937 random(seed);
+    for (float& value : images) value = std::uniform_real_distribution<float>(-1, 1)(random);
+    for (std::int32_t& label : labels) label = static_cast<std::int32_t>(random() % 10);
+  }
+};
+
+/// Notes what it hears: parameters as they come, -1 for before_forward, -2 for before_backward.
+class Listener final : public nn::StepObserver {
+ public:
+  void before_forward() override { heard.push_back(-1); }
+  void before_backward() override { heard.push_back(-2); }
+  void gradient_ready(int parameter) override { heard.push_back(parameter); }
+  std::vector<int> heard;
+};
+
+class ProgramOf : public testing::TestWithParam<std::string> {};
+
+TEST_P(ProgramOf, TellsItsObserverOfGradientsInReadyOrder) {
+  ProgramRig rig(nn::convnet({28, 28, 1}, 10), 2, GetParam());
+  rig.draw_weights(1);
+  const Samples samples(2, 5);
+  Listener listener;
+  rig.run(samples.images, samples.labels, &listener);
+  EXPECT_THAT(listener.heard, ElementsAre(-1, -2, 7, 6, 5, 4, 3, 2, 1, 0));
+  EXPECT_THAT(nn::Program::ready_order(nn::convnet({28, 28, 1}, 10)), ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+}
+
+TEST_P(ProgramOf, AShortBatchGivesWhatAProgramOfThatSizeGives) {
+  const Samples samples(3, 6);
+  nn::NoObserver observer;
+  ProgramRig large(nn::convnet({28, 28, 1}, 10), 8, GetParam()), small(nn::convnet({28, 28, 1}, 10), 3, GetParam());
+  large.draw_weights(2);
+  small.draw_weights(2);
+  const Samples full(8, 7);
+  large.run(full.images, full.labels, &observer);  // leaves other activations behind
+  const auto a = large.run(samples.images, samples.labels, &observer);
+  const auto b = small.run(samples.images, samples.labels, &observer);
+  EXPECT_LT(relative_error(a.logits, b.logits), 1e-6);
+  for (std::size_t i = 0; i < large.parameters().size(); ++i)
+    EXPECT_LT(relative_error(large.gradient(i), small.gradient(i)), 1e-5) << large.parameters()[i].name;
+}
+
+TEST_P(ProgramOf, EvaluationGivesTheSameLogitsInLessMemory) {
+  const Samples samples(4, 8);
+  ProgramRig training(nn::convnet({28, 28, 1}, 10), 4, GetParam());
+  ProgramRig evaluation(nn::convnet({28, 28, 1}, 10), 4, GetParam(), nn::ProgramMode::evaluation);
+  training.draw_weights(3);
+  evaluation.draw_weights(3);
+  const auto a = training.run(samples.images, samples.labels);
+  const auto b = evaluation.run(samples.images, samples.labels);
+  EXPECT_EQ(a.logits, b.logits);
+  EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_LT(evaluation.program().memory_bytes(), training.program().memory_bytes());
+}
+
+TEST_P(ProgramOf, RefusesBatchesItWasNotMadeFor) {
+  ProgramRig rig(nn::convnet({28, 28, 1}, 10), 2, GetParam());
+  rig.draw_weights(1);
+  const Samples three(3, 5), none(0, 5);
+  EXPECT_THROW(rig.run(three.images, three.labels), InvalidArgument);
+  EXPECT_THROW(rig.run(none.images, none.labels), InvalidArgument);
+  EXPECT_THROW(ProgramRig(nn::convnet({28, 28, 1}, 10), 0, GetParam()), InvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ProgramOf, testing::Values("reference", "cpu"),
+                         [](const auto& backend) { return backend.param; });
+
+TEST(Program, RefusesAModelThatDoesNotEndInItsClasses) {
+  nn::Model model = nn::convnet({28, 28, 1}, 10);
+  model.classes = 11;
+  EXPECT_THROW(ProgramRig(model, 2, "reference"), InvalidArgument);
+}
+
+TEST(MakeModel, NamesTheModelsThereAre) { EXPECT_THROW(nn::make_model("resnet", {28, 28, 1}, 10), InvalidArgument); }
+
+}  // namespace
+}  // namespace gradring::tests

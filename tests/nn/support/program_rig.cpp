@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/nn/support/program_rig.h"
+
+#include <cmath>
+
+#include "nn/backend/cpu/cpu_backend.h"
+#include "nn/backend/reference/reference_backend.h"
+#include "nn/init/torch_uniform.h"
+
+namespace gradring::tests {
+
+std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device) {
+  if (name == "reference") return std::make_unique<nn::ReferenceBackend>(device);
+  return std::make_unique<nn::CpuBackend>(device);
+}
+
+ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode)
+    : model_(model),
+      parameters_(nn::parameters_of(model)),
+      layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
+      backend_(make_backend(backend, device_)),
+      stream_(device_.make_stream(kernels::StreamMode::in_place)),
+      weights_(layout_.elements()),
+      gradients_(layout_.elements(), std::nanf("")),
+      program_(model, max_batch, mode, *backend_, device_) {}
+
+void ProgramRig::draw_weights(std::uint64_t seed) {
+  const auto drawn = nn::draw_torch_uniform(parameters_, seed);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    nn::from_torch_order(parameters_[i], drawn[i],
+                         {weights_.data() + layout_.parameter(static_cast<int>(i)).offset, drawn[i].size()});
+}
+
+ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
+                                   nn::StepObserver* observer) {
+  const nn::Arena weights{layout_, weights_.data()};
+  const nn::Arena gradients{layout_, gradients_.data()};
+  nn::NoObserver nobody;
+  nn::StepObserver& listener = observer ? *observer : nobody;
+  const auto batch = static_cast<std::int64_t>(labels.size());
+  Result result;
+  float loss_sum = 0;
+  program_.enqueue_forward(*stream_, weights, images.data(), batch, listener);
+  program_.enqueue_loss(*stream_, {.labels = labels.data(),
+                                   .scale = 1.0f / static_cast<float>(batch),
+                                   .loss_sum = &loss_sum,
+                                   .correct = &result.correct});
+  if (observer) program_.enqueue_backward(*stream_, weights, gradients, listener);
+  stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
+  result.loss = loss_sum / static_cast<double>(batch);
+  result.logits.assign(program_.logits(), program_.logits() + batch * model_.classes);
+  return result;
+}
+
+std::vector<float> ProgramRig::gradient(std::size_t parameter) const {
+  const auto& slice = layout_.parameter(static_cast<int>(parameter));
+  std::vector<float> torch(slice.elements);
+  nn::to_torch_order(parameters_[parameter], {gradients_.data() + slice.offset, slice.elements}, torch);
+  return torch;
+}
+
+double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace gradring::tests

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/runtime/host/host_device.h"
+#include "nn/backend/backend.h"
+#include "nn/program/program.h"
+
+namespace gradring::tests {
+
+std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device);
+
+/// A model with weights and gradients on the CPU, and a program over it: what one forward and backward pass needs.
+class ProgramRig {
+ public:
+  ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend,
+             nn::ProgramMode mode = nn::ProgramMode::training);
+
+  /// Draws the weights as PyTorch does.
+  void draw_weights(std::uint64_t seed);
+
+  struct Result {
+    std::vector<float> logits;
+    double loss = 0;  ///< mean
+    std::int32_t correct = 0;
+  };
+  /// Forward and loss; backward too if `observer` is given. The gradients are those of the mean loss.
+  Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
+             nn::StepObserver* observer = nullptr);
+
+  /// The gradient of one parameter, in PyTorch's order.
+  std::vector<float> gradient(std::size_t parameter) const;
+
+  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const nn::Program& program() const { return program_; }
+
+ private:
+  nn::Model model_;
+  std::vector<nn::Parameter> parameters_;
+  nn::ArenaLayout layout_;
+  kernels::HostDevice device_;
+  std::unique_ptr<nn::Backend> backend_;
+  std::unique_ptr<kernels::Stream> stream_;
+  std::vector<float> weights_;
+  std::vector<float> gradients_;
+  nn::Program program_;
+};
+
+/// |a - b| / |b| in the Euclidean norm.
+double relative_error(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace gradring::tests
