@@ -15,7 +15,15 @@
 namespace gradring::simt {
 namespace {
 
-constexpr unsigned kLeastWorkersUnderTsan = 4;
+constexpr unsigned kLeastWorkersUnderTsan = 2;
+
+/// Under TSan every worker gets its share of the blocks, however late it wakes: the digit sum of the block's number in base
+/// `workers`. Unlike the plain remainder it parts blocks at any distance that a kernel may have its conflicts at.
+unsigned worker_for(std::size_t block, unsigned workers) {
+  std::size_t sum = 0;
+  for (; block != 0; block /= workers) sum += block % workers;
+  return static_cast<unsigned>(sum % workers);
+}
 
 std::string text_of(Extent3 extent) {
   return "(" + std::to_string(extent.x) + "," + std::to_string(extent.y) + "," + std::to_string(extent.z) + ")";
@@ -65,8 +73,7 @@ void Executor::run(const Grid& grid) {
 
 void Executor::run_on_all(const Grid& grid, unsigned workers) {
   const std::size_t blocks = grid.blocks.count();
-  // A few slices a worker, so that none waits long for the slowest. Under TSan every worker gets its share, however late it
-  // wakes: block i runs on worker i modulo their number.
+  // A few slices a worker, so that none waits long for the slowest.
   const std::size_t slice = std::max<std::size_t>(1, blocks / (std::size_t{workers} * 8));
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
@@ -77,8 +84,8 @@ void Executor::run_on_all(const Grid& grid, unsigned workers) {
     detail::Worker& mine = *workers_[index];
     mine.begin(grid);
     if constexpr (detail::kThreadSanitizer) {
-      for (std::size_t i = index; i < blocks && !stop.load(std::memory_order_relaxed); i += workers)
-        mine.run(grid, i, i + 1);
+      for (std::size_t i = 0; i < blocks && !stop.load(std::memory_order_relaxed); ++i)
+        if (worker_for(i, workers) == index) mine.run(grid, i, i + 1);
     } else {
       while (!stop.load(std::memory_order_relaxed)) {
         const std::size_t begin = next.fetch_add(slice, std::memory_order_relaxed);

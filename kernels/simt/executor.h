@@ -31,8 +31,8 @@ class Executor {
   /// Errors    simt::Error if no GPU would take the launch, or a kernel breaks a rule; its other blocks may not have run.
   void run(const Grid& grid);
 
-  /// OS threads that share out the blocks of a grid, the caller included. Under TSan at least four: it sees a race between
-  /// two blocks only if they run on different threads.
+  /// OS threads that share out the blocks of a grid, the caller included. Under TSan at least two: it sees a race between
+  /// blocks only if they run on different threads.
   unsigned workers() const { return options_.workers; }
 
  private:

@@ -16,8 +16,9 @@ namespace {
 
 /// Sanitizers put redzones between a function's locals.
 constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * std::size_t{1024};
-/// TSan knows about 8,000 threads in a process; an idle block keeps no more identities than these.
-constexpr unsigned kIdentitiesKept = 64;
+/// A TSan identity costs most of a megabyte, and a process has about 8,000; making one costs as much as a small kernel. So
+/// a block keeps as many as kernels commonly need.
+constexpr unsigned kIdentitiesKept = 256;
 
 bool has(std::uint32_t mask, unsigned lane) { return (mask >> lane & 1u) != 0; }
 

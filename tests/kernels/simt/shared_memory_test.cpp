@@ -26,7 +26,7 @@ TEST_P(SharedMemory, TransposesThroughATile) {
 
 TEST_P(SharedMemory, StaticAndDynamicReverse) {
   for (const bool dynamic : {false, true})
-    for (const unsigned threads : {1u, 31u, 32u, 33u, 1024u}) {
+    for (const unsigned threads : {1u, 31u, 32u, 33u, 256u}) {
       constexpr unsigned kBlocks = 5;
       std::vector<float> values(kBlocks * threads), expected;
       std::iota(values.begin(), values.end(), 0.0f);
@@ -48,7 +48,7 @@ TEST_P(SharedMemory, ReachesTheLimitOfABlock) {
 
 TEST_P(SharedMemory, SumsOverBlockAndGrid) {
   for (const std::size_t count : {0, 1, 1000, 10007})
-    for (const unsigned threads : {32u, 256u, 1024u}) {
+    for (const unsigned threads : {32u, 96u, 256u}) {
       std::vector<float> x(count);
       std::iota(x.begin(), x.end(), 0.0f);
       float total = 0.0f;
