@@ -36,7 +36,7 @@ int launch_main(std::span<const std::string> args) try {
   return launch(parsed.options);
 } catch (const InvalidArgument& error) {
   return complain(error, kUsage);
-} catch (const DeviceError& error) {
+} catch (const std::exception& error) {  // no folder, no process, no memory
   return complain(error, kEnvironment);
 }
 

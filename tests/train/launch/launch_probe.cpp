@@ -45,9 +45,15 @@ void dump(const std::string& name, int rank) {
   for (char** entry = environ; *entry != nullptr; ++entry) file << *entry << '\n';
 }
 
+/// Without the handlers that sanitizers have for some signals.
+void die_of(int signal) {
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
 void obey(const std::string& verb, const std::string& object, const WorkerEnvironment& place) {
   if (verb == "exit") std::_Exit(std::stoi(object));
-  if (verb == "raise") ::raise(std::stoi(object));
+  if (verb == "raise") die_of(std::stoi(object));
   if (verb == "ignore") ::signal(std::stoi(object), SIG_IGN);
   if (verb == "mark") mark(object, place.rank);
   if (verb == "dump") dump(object, place.rank);
