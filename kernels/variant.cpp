@@ -6,9 +6,7 @@
 namespace gradring::kernels {
 
 std::string no_such_variant(std::string_view name, std::span<const std::string_view> names) {
-  std::string text = "there is no variant '" + std::string(name) + "'";
-  if (names.empty()) return text + ": the table is empty";
-  text += ": did you mean '" + std::string(nearest_name(name, names)) + "'? There are:";
+  std::string text = "There is no variant '" + std::string(name) + "'." + did_you_mean(name, names) + " There are:";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i ? ", " : " ") + std::string(names[i]);
   return text;
 }

@@ -12,7 +12,7 @@
 
 namespace gradring::kernels {
 
-/// "there is no variant 'dirct': did you mean 'direct'? There are: direct, tiled"
+/// "There is no variant 'dirct'. Did you mean 'direct'? There are: direct, tiled"
 std::string no_such_variant(std::string_view name, std::span<const std::string_view> names);
 
 /// The variant of a table that a user named.

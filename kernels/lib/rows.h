@@ -21,7 +21,8 @@ inline namespace GRADRING_KERNEL_COPY {
 
 /// `work` is the number of elements, or of multiplications where one element costs many: it decides how many threads pay.
 inline simt::Config rows_for(Stream& stream, std::int64_t rows, std::int64_t work) {
-  simt::Config config = simt::grid_for(stream, static_cast<std::size_t>(work));
+  // An empty sum is work, too: its result has to be written.
+  simt::Config config = simt::grid_for(stream, static_cast<std::size_t>(std::max<std::int64_t>(work, 1)));
   const unsigned lanes = std::min(config.block.x, 32u);
   config.block = dim3(lanes, config.block.x / lanes);
   const std::int64_t most_blocks = (rows + config.block.y - 1) / config.block.y;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/adam/adam.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/runtime/error.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/kernel_variants.h"
+#include "tests/support/values.h"
+
+namespace gradring::kernels::adam {
+namespace {
+
+using namespace gradring::tests;
+
+constexpr std::size_t kSizes[] = {0, 1, 31, 33, 1023, 20001};
+constexpr float kLearningRate = 0.01f;
+
+/// What an optimizer works on, in f32.
+struct Arena {
+  std::vector<float> weights, m, v;
+  step_state::StepState state{.gradient_scale = 0.5f, .learning_rate = kLearningRate};
+
+  explicit Arena(std::size_t elements) : m(elements), v(elements) {
+    for (double w : random_values(elements, 1)) weights.push_back(static_cast<float>(w));
+  }
+};
+
+std::vector<float> gradients_of(std::size_t elements, int step) {
+  std::vector<float> gradients;
+  for (double g : random_values(elements, 100 + static_cast<std::uint64_t>(step)))
+    gradients.push_back(static_cast<float>(g));
+  return gradients;
+}
+
+Args args_of(Arena& arena, const std::vector<float>& gradients, const Hyper& hyper) {
+  return {arena.weights.size(),
+          arena.weights.data(),
+          gradients.data(),
+          arena.m.data(),
+          arena.v.data(),
+          &arena.state,
+          hyper};
+}
+
+/// PyTorch's formula, written down once more, one weight over all steps in double.
+double by_hand(double w, const std::vector<double>& gradients, const Hyper& h) {
+  double m = 0;
+  double v = 0;
+  for (std::size_t t = 1; t <= gradients.size(); ++t) {
+    double g = gradients[t - 1];
+    if (h.decoupled)
+      w -= static_cast<double>(kLearningRate) * h.weight_decay * w;
+    else
+      g += h.weight_decay * w;
+    m += (g - m) * (1 - h.beta1);
+    v = v * h.beta2 + g * g * (1 - h.beta2);
+    const double denominator = std::sqrt(v) / std::sqrt(1 - std::pow(h.beta2, t)) + h.epsilon;
+    w -= kLearningRate / (1 - std::pow(h.beta1, t)) * (m / denominator);
+  }
+  return w;
+}
+
+const Hyper kHypers[] = {
+    {},
+    {.weight_decay = 0.1},
+    {.weight_decay = 0.1, .decoupled = true},
+    {.beta1 = 0, .beta2 = 0.9, .epsilon = 1e-3},
+};
+
+TEST(Adam, FollowsTheFormulaOverSeveralSteps) {
+  constexpr int kSteps = 12;
+  for (const Hyper& hyper : kHypers)
+    for (std::size_t elements : kSizes)
+      for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+        Arena arena(elements);
+        const std::vector<float> start = arena.weights;
+        std::vector<std::vector<double>> history(elements);
+        for (int step = 0; step < kSteps; ++step) {
+          const std::vector<float> gradients = gradients_of(elements, step);
+          for (std::size_t i = 0; i < elements; ++i) history[i].push_back(0.5 * gradients[i]);
+          variant.run(stream, args_of(arena, gradients, hyper));
+          finish(stream);
+          ++arena.state.applied_steps;
+        }
+        std::vector<double> actual(arena.weights.begin(), arena.weights.end());
+        std::vector<double> expected;
+        for (std::size_t i = 0; i < elements; ++i) expected.push_back(by_hand(start[i], history[i], hyper));
+        // Per step: a rounding of the weight (at most 2 here), and 16 of the step. A step is at most lr / sqrt(1 - beta2)
+        // times a little, but that large only after gradients of 0; twice lr here.
+        const double bound = kSteps * 0x1p-24 * (2 + 16 * 2 * kLearningRate);
+        expect_close(actual, expected, [&](std::size_t) { return bound; });
+      });
+}
+
+TEST(Adam, MatchesTheReferenceInEveryArray) {
+  for (const Hyper& hyper : kHypers)
+    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+      Arena expected(1023);
+      expected.state.applied_steps = 7;
+      for (std::size_t i = 0; i < 1023; ++i) {
+        expected.m[i] = expected.weights[i] / 3;
+        expected.v[i] = expected.weights[i] * expected.weights[i];
+      }
+      Arena actual = expected;
+      const std::vector<float> gradients = gradients_of(1023, 0);
+      reference::run(args_of(expected, gradients, hyper));
+      variant.run(stream, args_of(actual, gradients, hyper));
+      finish(stream);
+      for (std::size_t i = 0; i < 1023; ++i) {
+        EXPECT_NEAR(actual.m[i], expected.m[i], 4 * 0x1p-24);
+        EXPECT_NEAR(actual.v[i], expected.v[i], 4 * 0x1p-24);
+        EXPECT_NEAR(actual.weights[i], expected.weights[i], 4 * 0x1p-24);
+      }
+    });
+}
+
+TEST(Adam, ChangesNothingInASkippedStep) {
+  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    Arena arena(33);
+    arena.state.non_finite = 1;
+    const Arena before = arena;
+    const std::vector<float> gradients(33, std::nanf(""));
+    variant.run(stream, args_of(arena, gradients, {.weight_decay = 0.1, .decoupled = true}));
+    finish(stream);
+    EXPECT_EQ(arena.weights, before.weights);
+    EXPECT_EQ(arena.m, before.m);
+    EXPECT_EQ(arena.v, before.v);
+    EXPECT_EQ(arena.state.applied_steps, 0);
+  });
+}
+
+TEST(Adam, RefusesNullAndImpossibleHyperParameters) {
+  Arena arena(1);
+  const std::vector<float> gradients(1);
+  const auto refuse = [&](auto change) {
+    Args args = args_of(arena, gradients, {});
+    EXPECT_NO_THROW(check_args(args));
+    change(args);
+    EXPECT_THROW(check_args(args), InvalidArgument);
+  };
+  refuse([](Args& args) { args.weights = nullptr; });
+  refuse([](Args& args) { args.v = nullptr; });
+  refuse([](Args& args) { args.state = nullptr; });
+  refuse([](Args& args) { args.hyper.beta1 = 1; });
+  refuse([](Args& args) { args.hyper.beta2 = -0.1; });
+  refuse([](Args& args) { args.hyper.epsilon = -1; });
+  refuse([](Args& args) { args.hyper.weight_decay = -1; });
+}
+
+}  // namespace
+}  // namespace gradring::kernels::adam

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "kernels/runtime/error.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/kernel_variants.h"
+#include "tests/support/values.h"
+
+namespace gradring::kernels::gemm {
+namespace {
+
+using namespace gradring::tests;
+
+struct Extents {
+  std::int64_t m, n, k;
+};
+constexpr Extents kCases[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},    {31, 33, 32}, {33, 31, 7},
+                              {2, 10, 256}, {256, 10, 2}, {2, 256, 64}, {5, 1023, 3}, {3, 5, 1023}, {64, 64, 64}};
+
+std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
+/// Inputs in [-1, 1) and what the reference makes of them.
+struct Case {
+  Args args;
+  TypedArray a, b, c;
+
+  Case(const Extents& e, DType dtype, DType c_dtype, bool transpose_a, bool transpose_b, bool accumulate)
+      : args{.dtype = dtype,
+             .c_dtype = c_dtype,
+             .m = e.m,
+             .n = e.n,
+             .k = e.k,
+             .transpose_a = transpose_a,
+             .transpose_b = transpose_b,
+             .accumulate = accumulate},
+        a(dtype, random_values(size(e.m * e.k), 1)),
+        b(dtype, random_values(size(e.k * e.n), 2)),
+        c(start()) {
+    reference::run(with_c(c));
+  }
+
+  TypedArray start() const { return TypedArray(args.c_dtype, random_values(size(args.m * args.n), 3)); }
+
+  Args with_c(TypedArray& to) const {
+    Args filled = args;
+    filled.a = a.data();
+    filled.b = b.data();
+    filled.c = to.data();
+    return filled;
+  }
+};
+
+void expect_product(const Case& expected, const TypedArray& actual) {
+  const std::vector<double> truth = expected.c.values();
+  const auto terms = static_cast<double>(expected.args.k + 1);
+  const double sum_error = terms * terms * 0x1p-24;
+  expect_close(actual.values(), truth, [&](std::size_t i) {
+    return sum_error + 2 * rounding(actual.dtype(), std::fabs(truth[i]) + sum_error);
+  });
+}
+
+TEST(Gemm, StaysWithinItsBound) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (DType c_dtype : {DType::f32, dtype})
+      for (const Extents& extents : kCases)
+        for (int flags = 0; flags < 8; ++flags) {
+          const Case expected(extents, dtype, c_dtype, flags & 1, flags & 2, flags & 4);
+          for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+            TypedArray c = expected.start();
+            variant.run(stream, expected.with_c(c));
+            finish(stream);
+            expect_product(expected, c);
+          });
+        }
+}
+
+TEST(Gemm, ReferenceMultipliesByHand) {
+  const float a[] = {1, 2, 3, 4, 5, 6};  // [2, 3], or [3, 2] transposed
+  const float b[] = {1, 0, 2, 1, 0, 3};  // [3, 2], or [2, 3] transposed
+  std::vector<float> c(4, 10);
+  Args args{.m = 2, .n = 2, .k = 3, .a = a, .b = b, .c = c.data()};
+  reference::run(args);
+  EXPECT_EQ(c, (std::vector<float>{5, 11, 14, 23}));
+  args.transpose_b = true;
+  reference::run(args);
+  EXPECT_EQ(c, (std::vector<float>{7, 10, 16, 22}));
+  args.transpose_a = true;
+  args.accumulate = true;
+  reference::run(args);
+  EXPECT_EQ(c, (std::vector<float>{7 + 11, 10 + 16, 16 + 14, 22 + 20}));
+}
+
+TEST(Gemm, RefusesNegativeExtentsNullOverlapAndOtherTypes) {
+  float data[12] = {};
+  const Args good{.m = 2, .n = 2, .k = 2, .a = data, .b = data + 4, .c = data + 8};
+  const auto with = [&](auto change) {
+    Args args = good;
+    change(args);
+    return args;
+  };
+  EXPECT_NO_THROW(check_args(good));
+  EXPECT_THROW(check_args(with([](Args& args) { args.k = -1; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Args& args) { args.a = nullptr; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([&](Args& args) { args.c = data + 7; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Args& args) { args.dtype = DType::i32; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Args& args) { args.c_dtype = DType::f16; })), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::kernels::gemm

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sgd/sgd.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/runtime/error.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/kernel_variants.h"
+#include "tests/support/values.h"
+
+namespace gradring::kernels::sgd {
+namespace {
+
+using namespace gradring::tests;
+
+constexpr std::size_t kSizes[] = {0, 1, 31, 33, 1023, 20001};
+constexpr float kLearningRate = 0.1f;
+
+/// What an optimizer works on, in f32. The momentum buffer starts as garbage: the first step must not read it.
+struct Arena {
+  std::vector<float> weights, buffer;
+  step_state::StepState state{.gradient_scale = 0.5f, .learning_rate = kLearningRate};
+
+  explicit Arena(std::size_t elements) : buffer(elements, std::nanf("")) {
+    for (double w : random_values(elements, 1)) weights.push_back(static_cast<float>(w));
+  }
+};
+
+std::vector<float> gradients_of(std::size_t elements, int step) {
+  std::vector<float> gradients;
+  for (double g : random_values(elements, 100 + static_cast<std::uint64_t>(step)))
+    gradients.push_back(static_cast<float>(g));
+  return gradients;
+}
+
+Args args_of(Arena& arena, const std::vector<float>& gradients, const Hyper& hyper) {
+  return {arena.weights.size(), arena.weights.data(), gradients.data(), arena.buffer.data(), &arena.state, hyper};
+}
+
+/// PyTorch's formula, written down once more, one weight over all steps in double.
+double by_hand(double w, const std::vector<double>& gradients, const Hyper& h) {
+  double velocity = 0;
+  for (std::size_t t = 0; t < gradients.size(); ++t) {
+    double g = gradients[t] + h.weight_decay * w;
+    if (h.momentum != 0) {
+      velocity = t == 0 ? g : h.momentum * velocity + (1 - h.dampening) * g;
+      g = h.nesterov ? g + h.momentum * velocity : velocity;
+    }
+    w -= kLearningRate * g;
+  }
+  return w;
+}
+
+const Hyper kHypers[] = {
+    {},
+    {.weight_decay = 0.1},
+    {.momentum = 0.9},
+    {.momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1},
+    {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+};
+
+template <class Run>
+void follow(const Hyper& hyper, std::size_t elements, Run run) {
+  constexpr int kSteps = 12;
+  Arena arena(elements);
+  const std::vector<float> start = arena.weights;
+  std::vector<std::vector<double>> history(elements);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<float> gradients = gradients_of(elements, step);
+    for (std::size_t i = 0; i < elements; ++i) history[i].push_back(0.5 * gradients[i]);
+    run(args_of(arena, gradients, hyper));
+    ++arena.state.applied_steps;
+  }
+  const std::vector<double> actual(arena.weights.begin(), arena.weights.end());
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < elements; ++i) expected.push_back(by_hand(start[i], history[i], hyper));
+  // Per step 8 roundings of the largest term, below 4 here: momentum 0.9 sums up to ten gradients of at most 0.5.
+  expect_close(actual, expected, [&](std::size_t) { return kSteps * 8 * 4 * 0x1p-24; });
+}
+
+TEST(Sgd, FollowsTheFormulaOverSeveralSteps) {
+  for (const Hyper& hyper : kHypers)
+    for (std::size_t elements : kSizes) {
+      follow(hyper, elements, [](const Args& args) { reference::run(args); });
+      for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+        follow(hyper, elements, [&](const Args& args) {
+          variant.run(stream, args);
+          finish(stream);
+        });
+      });
+    }
+}
+
+TEST(Sgd, NeedsNoBufferWithoutMomentum) {
+  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    float weight = 1;
+    const float gradient = 2;
+    const step_state::StepState state{.gradient_scale = 0.5f, .learning_rate = 0.25f};
+    variant.run(stream, {1, &weight, &gradient, nullptr, &state, {}});
+    finish(stream);
+    EXPECT_EQ(weight, 0.75f);
+  });
+}
+
+TEST(Sgd, ChangesNothingInASkippedStep) {
+  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    Arena arena(33);
+    arena.buffer.assign(33, 5);
+    arena.state.non_finite = 1;
+    const Arena before = arena;
+    const std::vector<float> gradients(33, std::nanf(""));
+    variant.run(stream, args_of(arena, gradients, {.momentum = 0.9, .weight_decay = 0.1}));
+    finish(stream);
+    EXPECT_EQ(arena.weights, before.weights);
+    EXPECT_EQ(arena.buffer, before.buffer);
+  });
+}
+
+TEST(Sgd, RefusesNullAndImpossibleHyperParameters) {
+  Arena arena(1);
+  const std::vector<float> gradients(1);
+  const auto refuse = [&](auto change) {
+    Args args = args_of(arena, gradients, {.momentum = 0.9});
+    EXPECT_NO_THROW(check_args(args));
+    change(args);
+    EXPECT_THROW(check_args(args), InvalidArgument);
+  };
+  refuse([](Args& args) { args.weights = nullptr; });
+  refuse([](Args& args) { args.momentum_buffer = nullptr; });
+  refuse([](Args& args) { args.state = nullptr; });
+  refuse([](Args& args) { args.hyper.momentum = -1; });
+  refuse([](Args& args) { args.hyper.weight_decay = -1; });
+  refuse([](Args& args) { args.hyper = {.nesterov = true}; });
+  refuse([](Args& args) { args.hyper = {.momentum = 0.9, .dampening = 0.1, .nesterov = true}; });
+}
+
+}  // namespace
+}  // namespace gradring::kernels::sgd

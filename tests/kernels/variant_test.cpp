@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/variant.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/host/host_device.h"
+
+namespace gradring::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Variant, IsFoundByName) { EXPECT_EQ(find_variant(conv2d::variants(), "direct").name, "direct"); }
+
+TEST(Variant, AnUnknownNameIsAnsweredWithTheNearest) {
+  try {
+    find_variant(conv2d::variants(), "dirct");
+    FAIL() << "there is no such variant";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'dirct'"), HasSubstr("mean 'direct'"), HasSubstr("There are: direct")));
+  }
+}
+
+TEST(Variant, IsPickedByTypeAndDevice) {
+  HostDevice device;
+  EXPECT_TRUE(pick_variant(relu::variants(), device, DType::f16).supports(device, DType::f16));
+  EXPECT_THROW(pick_variant(relu::variants(), device, DType::i32), InvalidArgument);
+}
+
+TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
+  const KernelSet set = kernel_set();
+  const auto expect_table = [](auto table) {
+    ASSERT_FALSE(table.empty());
+    for (std::size_t i = 0; i < table.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
+  };
+  const auto& [accumulate, adam, bias, cast, conv2d, fill, gemm, max_pool2d, relu, scale, sgd, softmax_cross_entropy,
+               step_state, sum_of_squares] = set;
+  expect_table(accumulate);
+  expect_table(adam);
+  expect_table(bias);
+  expect_table(cast);
+  expect_table(conv2d);
+  expect_table(fill);
+  expect_table(gemm);
+  expect_table(max_pool2d);
+  expect_table(relu);
+  expect_table(scale);
+  expect_table(sgd);
+  expect_table(softmax_cross_entropy);
+  expect_table(step_state);
+  expect_table(sum_of_squares);
+}
+
+}  // namespace
+}  // namespace gradring::kernels
