@@ -48,7 +48,9 @@ void PeerWatch::block_until(const std::function<bool()>& ready, const std::funct
     if (!ready() && !deadline.passed())
       futex_wait(mine.bell, bell, std::min<std::chrono::nanoseconds>(deadline.remaining(), kNap));
     mine.sleeping.store(0);
-    if (deadline.passed() && !ready()) time_out(awaited(), errand);
+    if (!deadline.passed() || ready()) continue;
+    look_after(ready, awaited, errand);  // who has failed first knows better whom to blame
+    if (!ready()) time_out(awaited(), errand);
   }
   mine.waiting_for.store(-1);
 }
@@ -139,7 +141,6 @@ template <class E>
 void PeerWatch::fail(Membership reason, int culprit, const std::string& message, const Errand& errand) {
   const E error({rank_, culprit, text(errand), errand.step}, message);
   broken_ = std::make_exception_ptr(error);
-  status(rank_).waiting_for.store(-1);
   status(rank_).culprit.store(culprit);
   status(rank_).membership.store(reason);
   ring_everybody();

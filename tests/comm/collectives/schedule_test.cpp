@@ -16,8 +16,8 @@ namespace gradring::comm {
 namespace {
 
 constexpr int kMaxWorld = 17;
-constexpr std::size_t kSizes[] = {0, 1, 2, 3, 16, 17, 18, 31, 32, 33, 100};
-constexpr std::size_t kChunks[] = {0, 1, 3, 7, 1000};
+constexpr std::size_t kSizes[] = {0, 1, 2, 3, 16, 17, 18, 33, 70};
+constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 
 /// For one element at one rank: how often each rank's part is in it.
 using Parts = std::map<int, int>;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <numeric>
+#include <stdexcept>
 
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/host/host_device.h"
@@ -41,14 +41,15 @@ class Bench {
   void expect(const Slice& slice, const std::string& what, const std::function<int(std::size_t)>& expected) const {
     for (std::size_t i = slice.offset; i < slice.offset + slice.elements; ++i) {
       const double found = load(segment_->data(), range_.dtype, range_.slice.offset + i);
-      require(found == expected(i),
-              fmt::format("{} of {} {} at offset {}: element {} is {}, not {}", what, range_.slice.elements,
-                          name_of(range_.dtype), range_.slice.offset, i, found, expected(i)));
+      if (found == expected(i)) continue;
+      throw std::runtime_error(fmt::format("{} of {} {} at offset {}: element {} is {}, not {}", what,
+                                           range_.slice.elements, name_of(range_.dtype), range_.slice.offset, i, found,
+                                           expected(i)));
     }
     const auto untouched = [&](std::size_t at) { return load(segment_->data(), range_.dtype, at) == kUntouched; };
-    for (std::size_t i = 0; i < range_.slice.offset; ++i) require(untouched(i), what + " wrote before its range");
-    for (std::size_t i = 0; i < kMargin; ++i)
-      require(untouched(range_.slice.offset + range_.slice.elements + i), what + " wrote after its range");
+    const std::size_t end = range_.slice.offset + range_.slice.elements;
+    for (std::size_t i = 0; i < range_.slice.offset; ++i) require(untouched(i), "a write before the range");
+    for (std::size_t i = end; i < end + kMargin; ++i) require(untouched(i), "a write after the range");
   }
 
  private:
@@ -65,12 +66,12 @@ class Bench {
 
 void check_all_reduce(ProcessGroup& group) {
   Bench bench(group);
+  const auto sum = [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); };
   for (const DType dtype : kSummed)
     for (const std::size_t elements : kSizes)
       for (const std::size_t offset : kOffsets) {
         group.all_reduce(bench.fill(dtype, offset, elements), bench.stream());
-        bench.expect({0, elements}, "all_reduce",
-                     [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); });
+        bench.expect({0, elements}, "all_reduce", sum);
       }
 }
 
@@ -136,8 +137,8 @@ void check_order_of_sums(ProcessGroup& group) {
     for (std::size_t i = shard.offset; i < shard.offset + shard.elements; ++i) {
       float sum = rough_number(kSeed, (owner + 1) % world, i);
       for (int hop = 2; hop <= world; ++hop) sum += rough_number(kSeed, (owner + hop) % world, i);
-      require(std::bit_cast<std::uint32_t>(sum) == std::bit_cast<std::uint32_t>(segment->as<float>()[i]),
-              fmt::format("seed {}: element {} is not the sum in the documented order", kSeed, i));
+      if (std::bit_cast<std::uint32_t>(sum) == std::bit_cast<std::uint32_t>(segment->as<float>()[i])) continue;
+      throw std::runtime_error(fmt::format("seed {}: element {} is not the sum in the documented order", kSeed, i));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "comm/error.h"
@@ -66,6 +67,7 @@ Processes::Processes(int world, const Body& body) {
   for (int rank = 0; rank < world; ++rank) {
     int ends[2];
     require(::pipe2(ends, O_CLOEXEC) == 0, "no pipe");
+    std::fflush(nullptr);  // or the child prints it once more
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(ends[0]);
@@ -109,7 +111,7 @@ void run_as_processes(int world, const std::function<void(ProcessGroup&)>& body)
   }
 }
 
-void require(bool condition, const std::string& message) {
+void require(bool condition, const char* message) {
   if (!condition) throw std::runtime_error(message);
 }
 

@@ -55,6 +55,6 @@ class Processes {
 void run_as_processes(int world, const std::function<void(ProcessGroup&)>& body);
 
 /// For use in processes, where gtest's own macros would be lost: throws unless the condition holds.
-void require(bool condition, const std::string& message);
+void require(bool condition, const char* message);
 
 }  // namespace gradring::comm::testing

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/collectives/collective.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <utility>
+
+#include "comm/collectives/ring.h"
+#include "comm/error.h"
+#include "comm/process_group.h"
+#include "kernels/runtime/host/host_device.h"
+
+namespace gradring::comm {
+namespace {
+
+class PlainSegment final : public Segment {
+ public:
+  explicit PlainSegment(std::vector<std::byte>& bytes) : Segment(bytes.data(), bytes.size()) {}
+};
+
+/// A transport that records what it is asked, and answers poll from a script: what a GPU's or a simulator's looks like.
+class ScriptedTransport final : public Transport {
+ public:
+  int rank() const override { return 1; }
+  int world_size() const override { return 3; }
+  std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline) override {
+    memory_.resize(memory_.size() + 1);
+    memory_.back().resize(bytes);
+    return std::make_unique<PlainSegment>(memory_.back());
+  }
+  void submit(kernels::Stream&, std::function<void()> collective) override { collective(); }
+  void enqueue(const Step& step) override { posted.push_back(step); }
+  Progress poll() override {
+    if (const auto once = std::exchange(on_poll, nullptr)) once();
+    if (script.empty()) return Progress::done;
+    const Progress progress = script.front();
+    script.pop_front();
+    return progress;
+  }
+  void wait(Deadline) override { ++waits; }
+
+  std::vector<Step> posted;
+  std::deque<Progress> script;
+  std::function<void()> on_poll;
+  int waits = 0;
+
+ private:
+  std::deque<std::vector<std::byte>> memory_;
+};
+
+Collective all_reduce_on(ScriptedTransport& transport) {
+  return Collective({.schedule = &kRingAllReduce, .range = {.slice = {0, 30}}, .number = 7}, transport);
+}
+
+TEST(Collective, GoesStraightThroughWhereTheStreamOrdersTheWork) {
+  ScriptedTransport transport;
+  Collective collective = all_reduce_on(transport);
+  drive(collective, transport, Deadline::after(std::chrono::seconds(60)));
+  EXPECT_EQ(transport.waits, 0);
+  ASSERT_EQ(transport.posted.size(), 4u);
+  for (std::size_t index = 0; index < 4; ++index) {
+    EXPECT_EQ(transport.posted[index].index, index);
+    EXPECT_EQ(transport.posted[index].collective, 7u);
+    EXPECT_EQ(transport.posted[index].operation, "all_reduce");
+    EXPECT_EQ(transport.posted[index].moves, kRingAllReduce.step({.rank = 1, .world = 3, .elements = 30}, index));
+  }
+}
+
+TEST(Collective, ResumesWhereItHadToStop) {
+  ScriptedTransport transport;
+  transport.script = {Progress::pending, Progress::pending, Progress::received, Progress::pending};
+  Collective collective = all_reduce_on(transport);
+  EXPECT_FALSE(collective.advance());
+  EXPECT_FALSE(collective.advance());
+  EXPECT_EQ(transport.posted.size(), 1u);
+  EXPECT_FALSE(collective.advance());
+  EXPECT_EQ(transport.posted.size(), 2u) << "what the first step receives was there";
+  EXPECT_TRUE(collective.advance());
+  EXPECT_EQ(transport.posted.size(), 4u);
+}
+
+TEST(Collective, IsDoneOnlyWhenNobodyReadsItsRangeAnyMore) {
+  ScriptedTransport transport;
+  transport.script = {Progress::done, Progress::done, Progress::done, Progress::received, Progress::received};
+  Collective collective = all_reduce_on(transport);
+  EXPECT_FALSE(collective.advance());
+  EXPECT_FALSE(collective.advance());
+  EXPECT_TRUE(collective.advance());
+}
+
+TEST(Collective, OnTwoStreamsAtOnceIsRefused) {
+  auto owned = std::make_unique<ScriptedTransport>();
+  ScriptedTransport& data = *owned;
+  ProcessGroup group(std::move(owned), std::make_unique<ScriptedTransport>(), std::chrono::seconds(60));
+  kernels::HostDevice device;
+  const auto one = device.make_stream(kernels::StreamMode::in_place);
+  const auto other = device.make_stream(kernels::StreamMode::in_place);
+  const auto segment = group.allocate(64);
+  bool refused = false;
+  data.on_poll = [&] {
+    EXPECT_THROW(group.barrier(*other), InvalidArgument);
+    refused = true;
+  };
+  group.all_reduce({.segment = segment.get(), .slice = {0, 16}}, *one);
+  EXPECT_TRUE(refused);
+  group.barrier(*other);  // afterwards it is welcome
+}
+
+}  // namespace
+}  // namespace gradring::comm

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "comm/error.h"
+#include "comm/in_process_hub.h"
+#include "kernels/runtime/host/host_device.h"
+#include "tests/comm/support/ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using kernels::DType;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kLong(60);
+constexpr std::chrono::milliseconds kShort(300);
+
+/// One rank's stream and segment of 1000 floats.
+struct Workplace {
+  explicit Workplace(ProcessGroup& group)
+      : stream(device.make_stream(kernels::StreamMode::in_place)), segment(group.allocate(1000 * sizeof(float))) {}
+  SegmentRange range(std::size_t elements = 1000, std::size_t offset = 0, DType dtype = DType::f32) const {
+    return {.segment = segment.get(), .slice = {offset, elements}, .dtype = dtype};
+  }
+  kernels::HostDevice device;
+  std::unique_ptr<kernels::Stream> stream;
+  std::unique_ptr<Segment> segment;
+};
+
+/// Expects that the rank threw an E that blames `peer` and contains `words`.
+template <class E>
+void expect_error(const std::exception_ptr& error, int peer, const std::string& words) {
+  ASSERT_TRUE(error) << "nothing was thrown";
+  try {
+    std::rethrow_exception(error);
+  } catch (const E& thrown) {
+    EXPECT_EQ(thrown.peer(), peer) << thrown.what();
+    EXPECT_THAT(thrown.what(), HasSubstr(words));
+  } catch (const std::exception& other) {
+    ADD_FAILURE() << "another error: " << other.what();
+  }
+}
+
+TEST(InProcessFaults, ALateRankIsWaitedFor) {
+  testing::run_as_threads(3, [](ProcessGroup& group) {
+    Workplace work(group);
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group.all_reduce(work.range(), *work.stream);
+    if (group.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group.barrier(*work.stream);
+  });
+}
+
+TEST(InProcessFaults, ARankThatThrowsTakesTheOthersWithItAtOnce) {
+  const auto errors = testing::errors_of_threads(
+      4,
+      [](ProcessGroup& group) {
+        Workplace work(group);
+        group.all_reduce(work.range(), *work.stream);
+        if (group.rank() == 2) throw std::runtime_error("a planted error");
+        group.all_reduce(work.range(), *work.stream);
+        group.barrier(*work.stream);
+      },
+      kLong);
+  for (const std::size_t rank : {0, 1, 3}) expect_error<PeerLost>(errors[rank], 2, "rank 2");
+  EXPECT_THROW(std::rethrow_exception(errors[2]), std::runtime_error);
+}
+
+TEST(InProcessFaults, ARankThatNeverCallsIsNamedByAll) {
+  std::atomic<int> waiting{3};
+  const auto errors = testing::errors_of_threads(
+      4,
+      [&](ProcessGroup& group) {
+        Workplace work(group);
+        try {
+          if (group.rank() != 2) group.all_reduce(work.range(), *work.stream);
+        } catch (...) {
+          --waiting;
+          throw;
+        }
+        while (waiting > 0) std::this_thread::yield();
+      },
+      kShort);
+  for (const std::size_t rank : {0, 1, 3}) expect_error<Timeout>(errors[rank], 2, "all_reduce 1");
+  EXPECT_FALSE(errors[2]);
+}
+
+TEST(InProcessFaults, ARankThatNeverJoinsIsNamed) {
+  InProcessHub hub(3, kShort);
+  std::exception_ptr error;
+  std::thread other([&] { EXPECT_THROW(hub.join(0), CommError); });
+  try {
+    hub.join(2);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  other.join();
+  expect_error<Timeout>(error, 1, "rank 1");
+}
+
+TEST(InProcessFaults, RanksOutsideTheWorldAreRefused) {
+  InProcessHub hub(1, kLong);
+  EXPECT_THROW(hub.join(-1), InvalidArgument);
+  EXPECT_THROW(hub.join(1), InvalidArgument);
+  hub.join(0);
+  EXPECT_THROW(hub.join(0), InvalidArgument);
+  EXPECT_THROW(InProcessHub(0, kLong), InvalidArgument);
+}
+
+/// Runs two ranks that do different things, and expects that both report a Desync, and that one's text has both words.
+void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
+                   const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
+                   const std::string& other) {
+  const auto errors = testing::errors_of_threads(
+      2,
+      [&](ProcessGroup& group) {
+        Workplace work(group);
+        (group.rank() == 0 ? first : second)(group, work);
+        group.barrier(*work.stream);
+      },
+      kLong);
+  std::string texts;
+  for (const std::exception_ptr& error : errors) {
+    ASSERT_TRUE(error);
+    try {
+      std::rethrow_exception(error);
+    } catch (const Desync& desync) {
+      texts += desync.what();
+    } catch (const std::exception& unexpected) {
+      ADD_FAILURE() << unexpected.what();
+    }
+  }
+  EXPECT_THAT(texts, HasSubstr(one));
+  EXPECT_THAT(texts, HasSubstr(other));
+}
+
+TEST(InProcessFaults, AnotherElementCountIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); }, "of 100 f32",
+                "of 101 f32");
+}
+
+TEST(InProcessFaults, AnotherTypeIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(100, 0, DType::i32), *work.stream); },
+                "of 100 f32", "of 100 i32");
+}
+
+TEST(InProcessFaults, AnotherBucketIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100, 0), *work.stream); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(100, 100), *work.stream); }, "from element 0",
+                "from element 100");
+}
+
+TEST(InProcessFaults, AnotherOperationIsReported) {
+  expect_desync([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); }, "reduce_scatter",
+                "all_gather");
+}
+
+TEST(InProcessFaults, OneCallTooManyIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
+                "all_reduce 1", "barrier 1");
+}
+
+TEST(InProcessFaults, AnotherSegmentSizeIsReported) {
+  expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
+                "1024", "2048");
+}
+
+TEST(InProcessFaults, ABrokenGroupStaysBroken) {
+  testing::errors_of_threads(
+      2,
+      [](ProcessGroup& group) {
+        Workplace work(group);
+        EXPECT_THROW(group.all_reduce(work.range(100 + static_cast<std::size_t>(group.rank())), *work.stream), Desync);
+        EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
+        EXPECT_THROW(group.allocate(8), Desync);
+      },
+      kLong);
+}
+
+TEST(InProcessFaults, RangesThatCannotBeAreRefused) {
+  testing::run_as_threads(2, [](ProcessGroup& group) {
+    Workplace work(group);
+    EXPECT_THROW(group.all_reduce(work.range(1001), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce(work.range(1, 1000), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce(work.range(~std::size_t{0}, 1), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce(work.range(501, 0, DType::i64), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce(work.range(1, 0, DType::u8), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce({.segment = nullptr, .slice = {0, 1}}, *work.stream), InvalidArgument);
+    EXPECT_THROW(group.broadcast(work.range(), 2, *work.stream), InvalidArgument);
+    EXPECT_THROW(group.broadcast_on_host("", -1), InvalidArgument);
+    group.all_reduce(work.range(), *work.stream);  // the group is as good as before
+  });
+}
+
+}  // namespace
+}  // namespace gradring::comm

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "comm/error.h"
+#include "kernels/runtime/host/host_device.h"
+#include "tests/comm/support/patterns.h"
+#include "tests/comm/support/ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+constexpr std::size_t kBuckets = 6;
+constexpr std::size_t kBucketElements = 10'001;
+constexpr int kRounds = 5;
+
+/// What DDP does: one stream computes buckets, another sums each as soon as it is ready, while the host goes on.
+void sum_buckets_while_computing(ProcessGroup& group) {
+  kernels::HostDevice device;
+  const auto segment = group.allocate(kBuckets * kBucketElements * sizeof(float));
+  auto* const gradients = segment->as<float>();
+  std::array<std::unique_ptr<kernels::Event>, kBuckets> ready;
+  for (auto& event : ready) event = device.make_event();
+  const auto summed = device.make_event();
+  const auto compute = device.make_stream(kernels::StreamMode::asynchronous);
+  const auto carry = device.make_stream(kernels::StreamMode::asynchronous);
+
+  std::vector<std::vector<float>> results(kRounds);
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+      compute->enqueue([=, rank = group.rank()] {
+        for (std::size_t i = bucket * kBucketElements; i < (bucket + 1) * kBucketElements; ++i)
+          gradients[i] = static_cast<float>(testing::whole_number(rank + round, i));
+      });
+      compute->record(*ready[bucket]);
+      carry->enqueue_wait(*ready[bucket]);
+      group.all_reduce({.segment = segment.get(), .slice = {bucket * kBucketElements, kBucketElements}}, *carry);
+    }
+    carry->record(*summed);
+    compute->enqueue_wait(*summed);
+    compute->enqueue([&results, gradients, round] {
+      results[static_cast<std::size_t>(round)].assign(gradients, gradients + kBuckets * kBucketElements);
+    });
+    // The control channel is free all the while.
+    std::int64_t one = 1;
+    group.all_reduce_on_host(std::span(&one, 1));
+    testing::require(one == group.world_size(), "a host helper beside collectives is wrong");
+  }
+  compute->synchronize(Deadline::after(std::chrono::seconds(60)));
+  carry->synchronize(Deadline::after(std::chrono::seconds(60)));
+
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t i = 0; i < kBuckets * kBucketElements; ++i) {
+      int sum = 0;
+      for (int rank = 0; rank < group.world_size(); ++rank) sum += testing::whole_number(rank + round, i);
+      testing::require(results[static_cast<std::size_t>(round)][i] == static_cast<float>(sum),
+                       "a bucket's sum is wrong");
+    }
+}
+
+TEST(Overlap, BucketsInFlightWhileAnotherStreamComputes) {
+  for (const int world : {1, 2, 3, 4}) testing::run_as_threads(world, sum_buckets_while_computing);
+}
+
+TEST(Overlap, BucketsInFlightBetweenProcesses) { testing::run_as_processes(2, sum_buckets_while_computing); }
+
+TEST(Overlap, AThreadedStreamThrowsWhatWentWrongOnIt) {
+  const auto errors = testing::errors_of_threads(
+      2,
+      [](ProcessGroup& group) {
+        kernels::HostDevice device;
+        const auto segment = group.allocate(400);
+        const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
+        group.all_reduce({.segment = segment.get(), .slice = {0, static_cast<std::size_t>(99 + group.rank())}},
+                         *stream);
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+      },
+      std::chrono::seconds(50));
+  for (const std::exception_ptr& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_THROW(std::rethrow_exception(error), Desync);
+  }
+}
+
+}  // namespace
+}  // namespace gradring::comm

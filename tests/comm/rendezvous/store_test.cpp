@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/rendezvous/store.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "comm/error.h"
+#include "comm/rendezvous/file_store.h"
+#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/unix_store/client.h"
+#include "comm/rendezvous/unix_store/server.h"
+#include "tests/comm/support/temporary_directory.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::HasSubstr;
+
+Deadline soon() { return Deadline::after(std::chrono::milliseconds(50)); }
+Deadline late() { return Deadline::after(std::chrono::seconds(60)); }
+
+/// A store of each kind, and what it lives in.
+class StoreWorld {
+ public:
+  virtual ~StoreWorld() = default;
+  virtual Store& store() = 0;
+};
+
+class MemoryWorld final : public StoreWorld {
+ public:
+  Store& store() override { return store_; }
+
+ private:
+  MemoryStore store_;
+};
+
+class FileWorld final : public StoreWorld {
+ public:
+  Store& store() override { return store_; }
+
+ private:
+  testing::TemporaryDirectory directory_;
+  FileStore store_{directory_.path() / "store"};
+};
+
+class UnixWorld final : public StoreWorld {
+ public:
+  Store& store() override { return store_; }
+
+ private:
+  testing::TemporaryDirectory directory_;
+  UnixStoreServer server_{directory_.path()};
+  UnixStore store_{server_.path(), std::chrono::seconds(60)};
+};
+
+template <class World>
+class StoreTest : public ::testing::Test {
+ protected:
+  Store& store() { return world_.store(); }
+
+ private:
+  World world_;
+};
+
+class WorldNames {
+ public:
+  template <class World>
+  static std::string GetName(int index) {
+    return std::vector<std::string>{"Memory", "File", "Unix"}[static_cast<std::size_t>(index)];
+  }
+};
+
+using Worlds = ::testing::Types<MemoryWorld, FileWorld, UnixWorld>;
+TYPED_TEST_SUITE(StoreTest, Worlds, WorldNames);
+
+TYPED_TEST(StoreTest, GivesBackWhatWasSet) {
+  Store& store = this->store();
+  store.set("key", "first");
+  store.set("key", "second");
+  EXPECT_EQ(store.get("key"), "second");
+  EXPECT_EQ(store.wait("key", soon()), "second");
+}
+
+TYPED_TEST(StoreTest, KeepsAnyBytesUnderAnyKey) {
+  Store& store = this->store();
+  const std::string value = std::string("a\0b\n", 4) + std::string(Store::kMaxValueBytes - 4, '\xff');
+  for (const std::string key :
+       {"../escape", "a/b", "a%2fb", ".", "spaces and \n", std::string(Store::kMaxKeyBytes, '/').c_str()}) {
+    store.set(key, key + "!");
+    EXPECT_EQ(store.get(key), key + "!");
+  }
+  EXPECT_EQ(store.get("a/b"), "a/b!");
+  store.set("long", value);
+  EXPECT_EQ(store.get("long"), value);
+  store.set("empty", "");
+  EXPECT_EQ(store.get("empty"), "");
+}
+
+TYPED_TEST(StoreTest, RefusesWhatIsTooLong) {
+  Store& store = this->store();
+  EXPECT_THROW(store.set("", "x"), InvalidArgument);
+  EXPECT_THROW(store.set(std::string(Store::kMaxKeyBytes + 1, 'k'), "x"), InvalidArgument);
+  EXPECT_THROW(store.set("k", std::string(Store::kMaxValueBytes + 1, 'v')), InvalidArgument);
+  EXPECT_THROW(store.get("k"), InvalidArgument);
+}
+
+TYPED_TEST(StoreTest, AWaitThatRunsOutNamesTheKey) {
+  try {
+    this->store().wait("rank/3/address", soon());
+    FAIL() << "nobody has set it";
+  } catch (const Timeout& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank/3/address"));
+  }
+}
+
+TYPED_TEST(StoreTest, AWaitEndsWhenTheKeyIsSet) {
+  Store& store = this->store();
+  std::vector<std::thread> waiting;
+  std::vector<std::string> seen(4);
+  for (std::string& value : seen) waiting.emplace_back([&] { value = store.wait("key", late()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  store.set("key", "value");
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_THAT(seen, ::testing::Each("value"));
+}
+
+TYPED_TEST(StoreTest, AddsOfManyThreadsAreAllCounted) {
+  Store& store = this->store();
+  EXPECT_EQ(store.add("count", -5), -5);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) store.add("count", 2);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(store.add("count", 0), 8 * 50 * 2 - 5);
+  EXPECT_EQ(store.get("count"), "795");
+}
+
+TYPED_TEST(StoreTest, AddWantsANumber) {
+  Store& store = this->store();
+  store.set("text", "12 apples");
+  EXPECT_THROW(store.add("text", 1), InvalidArgument);
+  store.set("large", "9223372036854775807");
+  EXPECT_THROW(store.add("large", 1), InvalidArgument);
+  EXPECT_EQ(store.get("large"), "9223372036854775807");
+}
+
+TYPED_TEST(StoreTest, ValuesAppearWholeWhileOthersWrite) {
+  Store& store = this->store();
+  const std::string values[] = {std::string(5000, 'a'), std::string(5000, 'b')};
+  store.set("key", values[0]);
+  std::thread writer([&] {
+    for (int i = 0; i < 200; ++i) store.set("key", values[i % 2]);
+  });
+  for (int i = 0; i < 200; ++i) {
+    const std::string value = store.get("key");
+    EXPECT_TRUE(value == values[0] || value == values[1]);
+  }
+  writer.join();
+}
+
+}  // namespace
+}  // namespace gradring::comm

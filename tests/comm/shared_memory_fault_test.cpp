@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "comm/error.h"
+#include "comm/shared_memory_group.h"
+#include "kernels/runtime/host/host_device.h"
+#include "tests/comm/support/ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::Processes;
+
+constexpr std::chrono::seconds kLong(50);  // less than Processes::outcome waits
+constexpr std::chrono::seconds kShort(2);
+constexpr std::size_t kElements = 20'000;
+
+/// Sums until something goes wrong; says in the store when the first sum is done.
+void sum_for_ever(ProcessGroup& group, Store& store) {
+  kernels::HostDevice device;
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const auto segment = group.allocate(kElements * sizeof(float));
+  for (;;) {
+    group.all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
+    store.set("going/" + std::to_string(group.rank()), "");
+  }
+}
+
+Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout) {
+  return [=](int rank, Store& store) {
+    sum_for_ever(*make_shared_memory_group(store, {.rank = rank, .world_size = world, .timeout = timeout}), store);
+  };
+}
+
+void wait_until_all_are_going(Processes& processes, int world) {
+  for (int rank = 0; rank < world; ++rank)
+    processes.store().wait("going/" + std::to_string(rank), Deadline::after(kLong));
+}
+
+TEST(SharedMemoryFaults, AKilledProcessIsNamedByAllSurvivors) {
+  constexpr unsigned kSeed = 99;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 12; ++round) {
+    const int world = 2 + round % 3;
+    const int victim = static_cast<int>(random() % static_cast<unsigned>(world));
+    SCOPED_TRACE(::testing::Message() << "seed " << kSeed << ", round " << round << ", victim " << victim << " of "
+                                      << world);
+    Processes processes(world, sums_for_ever(world, kLong));
+    wait_until_all_are_going(processes, world);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    ::kill(processes.pid(victim), SIGKILL);
+    for (int rank = 0; rank < world; ++rank) {
+      const Outcome outcome = processes.outcome(rank);
+      EXPECT_EQ(outcome.kind, rank == victim ? "signal" : "PeerLost") << outcome.message;
+      if (rank == victim) continue;
+      EXPECT_EQ(outcome.peer, victim) << outcome.message;
+      EXPECT_THAT(outcome.message, HasSubstr("process " + std::to_string(processes.pid(victim))));
+    }
+  }
+}
+
+TEST(SharedMemoryFaults, AStoppedProcessIsNamedAtTheDeadline) {
+  constexpr int kWorld = 4;
+  for (const int victim : {0, 2}) {
+    Processes processes(kWorld, sums_for_ever(kWorld, kShort));
+    wait_until_all_are_going(processes, kWorld);
+    ::kill(processes.pid(victim), SIGSTOP);
+    for (int rank = 0; rank < kWorld; ++rank) {
+      if (rank == victim) continue;
+      const Outcome outcome = processes.outcome(rank);
+      EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
+      EXPECT_EQ(outcome.peer, victim) << outcome.message;
+    }
+    ::kill(processes.pid(victim), SIGCONT);
+    const Outcome outcome = processes.outcome(victim);
+    EXPECT_EQ(outcome.kind, "Timeout") << "the others have given up on it: " << outcome.message;
+    EXPECT_EQ(outcome.peer, victim);
+  }
+}
+
+TEST(SharedMemoryFaults, AProcessThatExitsWithoutAWordIsLost) {
+  Processes processes(3, [](int rank, Store& store) {
+    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    if (rank == 1) ::_exit(7);
+    sum_for_ever(*group, store);
+  });
+  for (const int rank : {0, 2}) {
+    const Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.kind, "PeerLost") << outcome.message;
+    EXPECT_EQ(outcome.peer, 1);
+  }
+}
+
+TEST(SharedMemoryFaults, AProcessThatThrowsTakesTheOthersWithIt) {
+  Processes processes(3, [](int rank, Store& store) {
+    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    if (rank == 2) throw std::runtime_error("a planted error");
+    sum_for_ever(*group, store);
+  });
+  for (const int rank : {0, 1}) {
+    const Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.kind, "PeerLost") << outcome.message;
+    EXPECT_EQ(outcome.peer, 2);
+  }
+  EXPECT_EQ(processes.outcome(2).message, "a planted error");
+}
+
+TEST(SharedMemoryFaults, MissingRanksAreNamed) {
+  Processes processes(2, [](int rank, Store& store) {
+    make_shared_memory_group(store, {.rank = rank * 2, .world_size = 4, .timeout = kShort});
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
+    EXPECT_EQ(outcome.peer, 1);
+    EXPECT_THAT(outcome.message, HasSubstr("rank 1, 3 of a world of 4"));
+  }
+}
+
+TEST(SharedMemoryFaults, ARankOutsideTheWorldIsRefused) {
+  Processes processes(1, [](int, Store& store) {
+    for (const int rank : {-1, 2})
+      EXPECT_THROW(make_shared_memory_group(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
+    testing::require(!::testing::Test::HasFailure(), "it was accepted");
+  });
+  EXPECT_EQ(processes.outcome(0).kind, "ok");
+}
+
+TEST(SharedMemoryFaults, AnotherElementCountIsReported) {
+  Processes processes(2, [](int rank, Store& store) {
+    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 2, .timeout = kLong});
+    kernels::HostDevice device;
+    const auto stream = device.make_stream(kernels::StreamMode::in_place);
+    const auto segment = group->allocate(1024);
+    group->all_reduce({.segment = segment.get(), .slice = {0, static_cast<std::size_t>(64 + rank)}}, *stream);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.kind, "Desync") << outcome.message;
+    EXPECT_EQ(outcome.peer, 1 - rank);
+  }
+}
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST(SharedMemoryFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
+  const auto mapped = [] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text((std::istreambuf_iterator<char>(maps)), {});
+    return text.find("memfd:gradring") != std::string::npos;
+  };
+  Processes processes(2, [&](int rank, Store& store) {
+    const int before = open_descriptors();
+    for (int round = 0; round < 3; ++round) {
+      const auto group = make_shared_memory_group(
+          store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
+      const auto segment = group->allocate(1 << 20);
+      testing::require(mapped(), "the segment is not where it should be");
+      group->barrier_on_host();
+    }
+    testing::require(open_descriptors() == before, "a descriptor stayed open");
+    testing::require(!mapped(), "memory stayed mapped");
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(processes.outcome(rank).kind, "ok") << processes.outcome(rank).message;
+}
+
+}  // namespace
+}  // namespace gradring::comm
