@@ -82,12 +82,15 @@ class Run {
   /// Says what went wrong and returns the exit code.
   int conclude() const {
     const WorkerExit* cause = root_cause(exits_);
-    // An interrupted worker may end as it likes; one that leaves a message could not do what it was asked to.
-    if (interrupted_by_ != 0 && (cause == nullptr || cause->message.empty())) return 128 + interrupted_by_;
+    if (interrupted_by_ != 0 && (cause == nullptr || !spoils_interruption(*cause))) return 128 + interrupted_by_;
     if (cause == nullptr) return given_up_ ? 128 + SIGKILL : 0;
     report(*cause);
     return cause->exit_code();
   }
+
+  /// An interrupted worker may end as it likes, and the others may miss it. One that leaves a message of another kind could
+  /// not do what it was asked to: save a checkpoint, perhaps.
+  static bool spoils_interruption(const WorkerExit& exit) { return !exit.message.empty() && !exit.blames_a_peer(); }
 
   void report(const WorkerExit& cause) const {
     if (cause.exec_error != 0) return say("cannot run '{}': {}", options_.program, std::strerror(cause.exec_error));

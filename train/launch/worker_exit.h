@@ -25,10 +25,12 @@ struct WorkerExit {
   int exit_code() const { return signal != 0 ? 128 + signal : code; }
   /// It ended as the launcher told it to.
   bool stopped_by_launcher() const;
+  /// It failed because a peer was lost or late: 161, 162.
+  bool blames_a_peer() const;
 };
 
 /// Of all exits, in the order in which they were seen, the one to blame; nullptr if all is well or only the launcher's own
-/// signals ended them. The first failure, but one that says that a peer was lost or late (161, 162) yields to the first
+/// signals ended them. The first failure, but one that blames a peer yields to the first
 /// that does not: the peer itself may take longer to be gone than the others to notice.
 const WorkerExit* root_cause(std::span<const WorkerExit> exits);
 

@@ -107,6 +107,17 @@ TEST_F(LauncherSignals, AWorkerThatCannotDoItsLastWorkIsHeard) {
   EXPECT_TRUE(errors_say("exited with code 1: disk full"));
 }
 
+TEST_F(LauncherSignals, AWorkerThatOnlyMissesAnInterruptedPeerIsNotTheCause) {
+  RunningLauncher launcher(folder_, {"launch", "--nproc-per-node", "2", "train", "1:ignore=2", "mark=up", "0:sleep",
+                                     "await=go", "report=rank 0 is lost", "exit=161"});
+  launcher.await_mark("up", 0);
+  launcher.await_mark("up", 1);
+  launcher.send(SIGINT);
+  ASSERT_TRUE(errors_say("SIGINT: waiting"));
+  folder_.touch("go");
+  EXPECT_EQ(launcher.wait(), 130);
+}
+
 TEST_F(LauncherSignals, NohupHolds) {
   RunningLauncher launcher(folder_, {"launch", "train", "mark=up", "await=go"}, {SIGHUP});
   launcher.await_mark("up", 0);
