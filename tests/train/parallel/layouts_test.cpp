@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same global batch over 1, 2 and 4 ranks: the same training, as far as rounding lets it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "data/datasets/open_dataset.h"
+#include "data/samplers/distributed_sampler.h"
+#include "tests/nn/support/program_rig.h"
+#include "tests/support/safetensors.h"
+#include "tests/train/support/rank_rig.h"
+
+namespace gradring::tests {
+namespace {
+
+struct Trace {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> first_gradients;
+};
+
+/// Trains `steps` steps of 64 samples over `world` ranks. After every step all ranks must hold the same bits.
+Trace train(int world, int steps, const data::Dataset& dataset, const train::BucketLimits& buckets = {}) {
+  constexpr std::int64_t kGlobalBatch = 64;
+  const std::int64_t batch = kGlobalBatch / world;
+  Trace trace;
+  run_ranks(world, [&](comm::ProcessGroup& group) {
+    RankRig rig(group, dataset,
+                {.max_batch = batch, .seed = static_cast<std::uint64_t>(group.rank()), .buckets = buckets});
+    const auto order =
+        data::DistributedSampler({.samples = dataset.size(), .rank = group.rank(), .world_size = world}).order(0);
+    for (int step = 0; step < steps; ++step) {
+      const auto begin = order.begin() + step * batch;
+      const double loss = rig.step({begin, begin + batch}, kGlobalBatch);
+
+      std::vector<float> flat;
+      for (const auto& weights : rig.weights()) flat.insert(flat.end(), weights.begin(), weights.end());
+      const auto all = group.all_gather_on_host(std::as_bytes(std::span(flat)));
+      const std::size_t bytes = flat.size() * sizeof(float);
+      for (int r = 1; r < world; ++r)
+        ASSERT_EQ(std::memcmp(all.data(), all.data() + static_cast<std::size_t>(r) * bytes, bytes), 0)
+            << "rank " << r << " after step " << step;
+      if (group.rank() != 0) continue;
+      trace.losses.push_back(loss);
+      if (step == 0) trace.first_gradients = rig.gradients();
+    }
+  });
+  return trace;
+}
+
+void expect_alike(const Trace& actual, const Trace& expected) {
+  for (std::size_t i = 0; i < expected.first_gradients.size(); ++i)
+    EXPECT_LT(relative_error(actual.first_gradients[i], expected.first_gradients[i]), 1e-5) << "gradient " << i;
+  for (std::size_t step = 0; step < expected.losses.size(); ++step)
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], step < 20 ? 1e-4 : 1e-2) << "step " << step;
+}
+
+TEST(Layouts, OneTwoAndFourRanksTrainAlikeAndReplicasStayBitIdentical) {
+  constexpr int kSteps = 100;
+  const auto dataset = data::open_dataset("digits", data::Split::train, "");
+  const Trace one = train(1, kSteps, *dataset);
+  ASSERT_EQ(one.losses.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_LT(one.losses.back(), one.losses.front() / 2) << "it must learn, or agreement means nothing";
+  for (int world : {2, 4}) {
+    SCOPED_TRACE(std::to_string(world) + " ranks");
+    expect_alike(train(world, kSteps, *dataset), one);
+  }
+}
+
+TEST(Layouts, WorldsThatDivideNothingEvenlyTrainAlike) {
+  const auto dataset = data::open_dataset("digits", data::Split::train, "");
+  const Trace one = train(1, 3, *dataset);
+  expect_alike(train(8, 3, *dataset), one);
+  expect_alike(train(2, 3, *dataset, {.first_bytes = 1, .rest_bytes = 1}), one);  // a bucket a tensor
+}
+
+TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {
+  const auto golden = test::read_golden("ddp_two_ranks_mean");
+  const auto dataset = golden_images();
+  run_ranks(2, [&](comm::ProcessGroup& group) {
+    RankRig rig(group, *dataset, {.max_batch = 16});
+    std::vector<std::int64_t> indices;
+    for (std::int64_t i = group.rank(); i < 32; i += 2) indices.push_back(i);
+    rig.step(indices, 32);
+    const auto gradients = rig.gradients();
+    int compared = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto stored = golden.find("grad." + rig.parameters()[i].name);
+      if (stored == golden.end()) continue;
+      ++compared;
+      EXPECT_LT(relative_error(gradients[i], stored->second.as<float>()), 1e-4) << stored->first;
+    }
+    EXPECT_EQ(compared, 3);
+  });
+}
+
+TEST(DistributedDataParallel, EveryRankStartsFromTheWeightsOfRankZero) {
+  const auto dataset = golden_images();
+  std::mutex mutex;
+  std::vector<std::vector<std::vector<float>>> starts;
+  run_ranks(3, [&](comm::ProcessGroup& group) {
+    const RankRig rig(group, *dataset, {.seed = static_cast<std::uint64_t>(group.rank())});
+    const std::lock_guard lock(mutex);
+    starts.push_back(rig.weights());
+  });
+  const auto golden = test::read_golden("convnet_init_seed0");
+  ASSERT_EQ(starts.size(), 3u);
+  for (const auto& start : starts) {
+    EXPECT_EQ(start, starts.front());
+    EXPECT_EQ(start[0], golden.at("conv_layers.0.weight").as<float>());
+  }
+}
+
+}  // namespace
+}  // namespace gradring::tests

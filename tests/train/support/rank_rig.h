@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "data/datasets/dataset.h"
+#include "data/loader/loader.h"
+#include "kernels/runtime/host/host_device.h"
+#include "nn/backend/backend.h"
+#include "train/parallel/buckets.h"
+#include "train/trainer/train_step.h"
+
+namespace gradring::tests {
+
+/// One rank of a data-parallel ConvNet, step by step: what the trainer drives, in the hands of a test, which chooses the
+/// samples of every step.
+class RankRig {
+ public:
+  struct Options {
+    std::string backend = "cpu";
+    train::OptimizerSpec optimizer;
+    std::int64_t max_batch = 32;
+    std::uint64_t seed = 0;  ///< of this rank's own first weights; rank 0's count
+    train::BucketLimits buckets;
+    double learning_rate = 1e-3;
+  };
+  RankRig(comm::ProcessGroup& group, const data::Dataset& dataset, const Options& options);
+  ~RankRig();
+
+  /// One step on the samples `indices`, of which all ranks together have `global_samples`. Returns the global mean loss.
+  double step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
+
+  /// All weights, or gradients, in state_dict order and PyTorch's layout.
+  std::vector<std::vector<float>> weights() const;
+  std::vector<std::vector<float>> gradients() const;
+  const std::vector<nn::Parameter>& parameters() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Runs `rank(group)` on `world` threads, each with its own process group of one in-process world. What a rank throws is
+/// rethrown here, the lowest rank's first.
+void run_ranks(int world, const std::function<void(comm::ProcessGroup&)>& rank);
+
+/// The 320 made-up images of the golden files.
+std::unique_ptr<data::Dataset> golden_images();
+
+}  // namespace gradring::tests

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "data/datasets/in_memory_dataset.h"
+#include "data/datasets/open_dataset.h"
+#include "tests/nn/support/program_rig.h"
+#include "tests/support/safetensors.h"
+#include "tests/train/support/rank_rig.h"
+#include "train/trainer/replicas.h"
+
+namespace gradring::tests {
+namespace {
+
+class Recorder final : public train::MetricsSink {
+ public:
+  void step(const train::StepRecord& record) override { steps.push_back(record); }
+  void eval(const train::EvalRecord& record) override { evals.push_back(record); }
+  std::vector<train::StepRecord> steps;
+  std::vector<train::EvalRecord> evals;
+};
+
+/// The first samples of a data set.
+data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples) {
+  data::InMemoryDataset::Contents contents{.name = std::string(whole.name()),
+                                           .shape = whole.shape(),
+                                           .classes = whole.classes(),
+                                           .pixels = {},
+                                           .labels = {}};
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const auto pixels = whole.pixels(i);
+    contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
+    contents.labels.push_back(static_cast<std::uint8_t>(whole.label(i)));
+  }
+  return data::InMemoryDataset(std::move(contents));
+}
+
+struct Run {
+  std::vector<train::Summary> summaries;  // in the order in which ranks ended
+  Recorder rank0;
+};
+
+Run train(int world, train::TrainConfig config, const data::Dataset& train_set, const data::Dataset& test_set,
+          const std::function<void(train::TrainConfig&, int rank)>& change = {}) {
+  Run run;
+  std::mutex mutex;
+  run_ranks(world, [&](comm::ProcessGroup& group) {
+    train::TrainConfig mine = config;
+    if (change) change(mine, group.rank());
+    kernels::HostDevice device;
+    const auto backend = make_backend("cpu", device);
+    const auto kernels = kernels::kernel_set();
+    Recorder others;
+    train::Trainer trainer(mine, {.device = device,
+                                  .kernels = kernels,
+                                  .backend = *backend,
+                                  .group = group,
+                                  .train_set = train_set,
+                                  .test_set = test_set,
+                                  .metrics = group.rank() == 0 ? run.rank0 : others});
+    const train::Summary summary = trainer.run();
+    const std::lock_guard lock(mutex);
+    run.summaries.push_back(summary);
+  });
+  return run;
+}
+
+TEST(Trainer, CountsEveryTestSampleOnceWhateverTheWorld) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 100), test_set = head_of(*digits, 37);
+  const Run one = train(1, {.epochs = 1, .batch_size = 30}, train_set, test_set);
+  EXPECT_EQ(one.rank0.evals.front().samples, 37);
+  for (int world : {2, 3}) {
+    const Run run = train(world, {.epochs = 1, .batch_size = 30 / world}, train_set, test_set);
+    ASSERT_EQ(run.rank0.evals.size(), 1u);
+    EXPECT_EQ(run.rank0.evals.front().samples, 37);
+    EXPECT_NEAR(run.rank0.evals.front().accuracy, one.rank0.evals.front().accuracy, 1.0 / 37 + 1e-9);
+  }
+}
+
+TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 101), test_set = head_of(*digits, 20);
+  const Run run = train(2, {.epochs = 2, .batch_size = 20, .check_replicas = 1}, train_set, test_set);
+  ASSERT_EQ(run.summaries.size(), 2u);
+  EXPECT_EQ(run.summaries[0].parameters_sha256, run.summaries[1].parameters_sha256);
+  EXPECT_EQ(run.summaries[0].parameters_sha256.size(), 64u);
+  EXPECT_EQ(run.summaries[0].accuracy, run.summaries[1].accuracy);
+  EXPECT_EQ(run.summaries[0].loss, run.summaries[1].loss);
+  ASSERT_EQ(run.rank0.steps.size(), 6u);  // 51 samples a rank, padded; 20 + 20 + 11, twice
+  EXPECT_EQ(run.summaries[0].steps, 6);
+  EXPECT_EQ(run.rank0.steps[2].samples, 22);
+  EXPECT_EQ(run.rank0.steps[3].epoch, 1);
+}
+
+TEST(Trainer, StopsAfterSteps) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 64);
+  const Run run = train(1, {.epochs = 0, .steps = 5, .batch_size = 16}, set, set);
+  EXPECT_EQ(run.rank0.steps.size(), 5u);
+  EXPECT_EQ(run.rank0.steps.back().epoch, 1);
+  EXPECT_EQ(run.rank0.evals.size(), 2u);
+}
+
+TEST(Trainer, RefusesRanksWithDifferentSettings) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 64);
+  EXPECT_THROW(train(2, {.epochs = 1}, set, set,
+                     [](train::TrainConfig& config, int rank) { config.learning_rate = 1e-3 * (rank + 1); }),
+               train::ReplicaError);
+}
+
+TEST(Trainer, SaysWhenTheLossIsNoNumber) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 64);
+  EXPECT_THROW(
+      train(2, {.epochs = 20, .batch_size = 16, .optimizer = {.name = "sgd"}, .learning_rate = 1e20}, set, set),
+      train::DivergedError);
+}
+
+TEST(Trainer, LearnsDigitsInTwoEpochs) {
+  const auto train_set = data::open_dataset("digits", data::Split::train, "");
+  const auto test_set = data::open_dataset("digits", data::Split::test, "");
+  const Run run = train(2, {.epochs = 2, .batch_size = 32}, *train_set, *test_set);
+  EXPECT_GE(run.summaries[0].accuracy, 0.97);
+}
+
+TEST(Trainer, FollowsPyTorchOnMnist) {
+  const char* folder = std::getenv("GRADRING_DATA_DIR");
+  if (!folder) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with MNIST";
+  const auto train_set = data::open_dataset("mnist", data::Split::train, folder);
+  const auto test_set = data::open_dataset("mnist", data::Split::test, folder);
+  const auto golden = test::read_golden("mnist_two_epochs_seed0");
+  const auto losses = golden.at("losses").as<double>();
+  const auto accuracy = golden.at("test_accuracy").as<double>();
+  const Run run = train(1, {.epochs = 2, .batch_size = 64}, *train_set, *test_set);
+  ASSERT_EQ(run.rank0.steps.size(), losses.size());
+  for (std::size_t step = 0; step < 20; ++step) EXPECT_NEAR(run.rank0.steps[step].loss, losses[step], 1e-3) << step;
+  for (std::size_t epoch = 0; epoch < 2; ++epoch) EXPECT_NEAR(run.rank0.evals[epoch].accuracy, accuracy[epoch], 0.003);
+}
+
+}  // namespace
+}  // namespace gradring::tests
