@@ -57,7 +57,7 @@ accuracy=$(sed -n 's/.*"accuracy": *\([0-9.]*\).*/\1/p' "$run_dir/summary.json" 
 say "Done in $(elapsed)"
 cat <<END
 Test accuracy  $accuracy
-Run directory  $run_dir  (summary.json, metrics.jsonl, checkpoints/)
+Run directory  $run_dir  (summary.json, metrics.jsonl)
 
 Worth trying next:
   build/release/gradring launch --nproc-per-node 2 train ${data[*]} --epochs 3 --optimizer sgd --lr 0.05 --momentum 0.9
