@@ -9,7 +9,7 @@ namespace gradring::test {
 
 struct LinearSpec {
   float learning_rate = 0.002f;  ///< of the first epoch; it falls as 1 / (1 + epoch / 4)
-  int most_epochs = 40;
+  int most_epochs = 30;
   int patience = 6;  ///< epochs without a better test accuracy before it stops
   std::uint32_t seed = 0;
 };
