@@ -35,15 +35,14 @@ template <class T>
 __global__ void bias_grad_rows_kernel(const T* __restrict__ dy, float* __restrict__ db, unsigned rows, int channels,
                                       bool accumulate) {
   const int first = static_cast<int>(blockIdx.x) * kStrip;
-  const int width = lib::strip_width(channels, static_cast<int>(blockIdx.x), kStrip);
-  float sums[kStrip] = {};
-  for (unsigned row : simt::block_range(0, rows)) {
-    const T* strip = dy + std::int64_t{row} * channels + first;
-    lib::for_strip<kStrip>(width, [&](int j) { sums[j] += lib::to_f32(strip[j]); });
-  }
-  const float sum = lib::block_sum<kGradThreads>(sums);
-  const int j = static_cast<int>(threadIdx.x);
-  if (j < width) db[first + j] = accumulate ? db[first + j] + sum : sum;
+  const int width = lib::strip_width(channels, blockIdx.x, kStrip);
+  lib::Strip<kStrip> strip;
+  for (unsigned row : simt::block_range(0, rows)) strip.add(dy + std::int64_t{row} * channels + first, width);
+  float sums[kStrip];
+  strip.copy_to(sums);
+  lib::block_sum<kGradThreads>(sums, [&](int j, float sum) {
+    if (j < width) db[first + j] = accumulate ? db[first + j] + sum : sum;
+  });
 }
 
 void add(Stream& stream, const AddArgs& args) {

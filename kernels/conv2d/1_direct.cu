@@ -26,7 +26,9 @@ inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kFilters = 8;        // of a thread in the forward pass
-constexpr int kChannels = 32;      // of a thread in dgrad
+constexpr int kPositions = 4;      // of a thread in dgrad
+constexpr int kChannels = 16;      // of a thread in dgrad
+constexpr int kWgradInputs = 4;    // of a block in wgrad
 constexpr int kWgradFilters = 32;  // of a block in wgrad
 constexpr int kWgradThreads = 64;
 
@@ -57,10 +59,10 @@ __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const 
       const std::int64_t iw = ow * g.stride - g.padding + wide.first;
       lib::Dots<kFilters> dots;
       for (int kh = tall.first; kh < tall.end; ++kh)
-        dots.add(x_row + (kh * g.in_width + iw) * g.in_channels, 1,
+        dots.add(x_row + (kh * g.in_width + iw) * g.in_channels,
                  w_strip + (kh * g.kernel_width + wide.first) * g.in_channels, g.filter_elements(), filters, run);
       T* to = y + (row * g.out_width() + ow) * g.out_channels + strip * kFilters;
-      lib::for_strip<kFilters>(filters, [&](int o) { to[o] = lib::from_f32<T>(dots.sum(o)); });
+      dots.for_each(filters, [&](int o, float sum) { to[o] = lib::from_f32<T>(sum); });
     }
   }
 }
@@ -68,66 +70,87 @@ __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const 
 template <class T>
 __global__ void conv2d_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ dy,
                                            const T* __restrict__ w, T* __restrict__ dx) {
-  const int strip = static_cast<int>(blockIdx.y);
-  const int width = lib::strip_width(g.in_channels, strip, kChannels);
+  const int first_channel = static_cast<int>(blockIdx.y) * kChannels;
+  const int width = lib::strip_width(g.in_channels, blockIdx.y, kChannels);
   const int stride = static_cast<int>(g.stride);
+  const int in_width = static_cast<int>(g.in_width);
+  const std::int64_t out_channels = g.out_channels;
+  const std::int64_t filter = g.filter_elements();
   for (std::int64_t row : lib::row_range(g.batch * g.in_height)) {
     const std::int64_t n = row / g.in_height;
     const int ih = static_cast<int>(row - n * g.in_height + g.padding);
-    for (int iw : lib::lane_range(static_cast<int>(g.in_width))) {
-      float sums[kChannels] = {};
+    for (int group : lib::lane_range((in_width + kPositions - 1) / kPositions)) {
+      const int first = group * kPositions;
+      lib::Strip<kChannels> sums[kPositions];
       for (int kh = 0; kh < g.kernel_height; ++kh) {
         const int oh = (ih - kh) / stride;
         if (kh > ih || oh * stride != ih - kh || oh >= g.out_height()) continue;
+        const T* dy_row = dy + (n * g.out_height() + oh) * g.out_width() * out_channels;
         for (int kw = 0; kw < g.kernel_width; ++kw) {
-          const int at = iw + static_cast<int>(g.padding) - kw;
-          const int ow = at / stride;
-          if (at < 0 || ow * stride != at || ow >= g.out_width()) continue;
-          const T* dy_here = dy + ((n * g.out_height() + oh) * g.out_width() + ow) * g.out_channels;
-          const T* w_here = w + (kh * g.kernel_width + kw) * g.in_channels + strip * kChannels;
-          for (std::int64_t o = 0; o < g.out_channels; ++o) {
-            const float factor = lib::to_f32(dy_here[o]);
-            const T* w_run = w_here + o * g.filter_elements();
-            lib::for_strip<kChannels>(width, [&](int i) { sums[i] += factor * lib::to_f32(w_run[i]); });
+          const T* w_here = w + (kh * g.kernel_width + kw) * g.in_channels + first_channel;
+          const T* dy_here[kPositions];  // the output that this weight links to each position, or null
+          for (int p = 0; p < kPositions; ++p) {
+            const int at = first + p + static_cast<int>(g.padding) - kw;
+            const int ow = at / stride;
+            const bool linked = at >= 0 && ow * stride == at && ow < g.out_width();
+            dy_here[p] = linked ? dy_row + ow * out_channels : nullptr;
+          }
+          for (std::int64_t o = 0; o < out_channels; ++o) {
+            SIMT_UNROLL
+            for (int p = 0; p < kPositions; ++p)
+              sums[p].add_product(dy_here[p] ? lib::to_f32(dy_here[p][o]) : 0.0f, w_here + o * filter, width);
           }
         }
       }
-      T* to = dx + (row * g.in_width + iw) * g.in_channels + strip * kChannels;
-      lib::for_strip<kChannels>(width, [&](int i) { to[i] = lib::from_f32<T>(sums[i]); });
+      SIMT_UNROLL
+      for (int p = 0; p < kPositions; ++p) {
+        if (first + p >= in_width) break;
+        T* to = dx + (row * in_width + first + p) * g.in_channels + first_channel;
+        sums[p].for_each(width, [&](int i, float sum) { to[i] = lib::from_f32<T>(sum); });
+      }
     }
   }
 }
 
-/// blockIdx.x: which of a filter's weights; blockIdx.y: the strip of filters.
+/// blockIdx.x: a place in the kernel and a group of input channels; blockIdx.y: the strip of filters.
 template <class T>
 __global__ void conv2d_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ x,
                                            const T* __restrict__ dy, float* __restrict__ dw, bool accumulate) {
-  const int strip = static_cast<int>(blockIdx.y);
-  const int width = lib::strip_width(g.out_channels, strip, kWgradFilters);
-  const std::int64_t tap = blockIdx.x / g.in_channels;
-  const std::int64_t i = blockIdx.x - tap * g.in_channels;
-  const std::int64_t kh = tap / g.kernel_width;
-  const std::int64_t kw = tap - kh * g.kernel_width;
-  float sums[kWgradFilters] = {};
+  const int filters = lib::strip_width(g.out_channels, blockIdx.y, kWgradFilters);
+  const std::int64_t groups = lib::strips(g.in_channels, kWgradInputs);
+  const std::int64_t place = blockIdx.x / groups;
+  const std::int64_t group = blockIdx.x - place * groups;
+  const std::int64_t kh = place / g.kernel_width;
+  const std::int64_t kw = place - kh * g.kernel_width;
+  const std::int64_t first_input = group * kWgradInputs;
+  const std::int64_t first_filter = std::int64_t{blockIdx.y} * kWgradFilters;
+  const int inputs = lib::strip_width(g.in_channels, group, kWgradInputs);
+  lib::Strip<kWgradFilters> sums[kWgradInputs];
   for (unsigned row : simt::block_range(0, static_cast<unsigned>(g.batch * g.out_height()))) {
     const std::int64_t n = row / g.out_height();
     const std::int64_t ih = (row - n * g.out_height()) * g.stride + kh - g.padding;
     if (ih < 0 || ih >= g.in_height) continue;
-    const T* x_row = x + (n * g.in_height + ih) * g.in_width * g.in_channels + i;
-    const T* dy_row = dy + row * g.out_width() * g.out_channels + strip * kWgradFilters;
+    const T* x_row = x + (n * g.in_height + ih) * g.in_width * g.in_channels + first_input;
+    const T* dy_row = dy + row * g.out_width() * g.out_channels + first_filter;
     for (std::int64_t ow = 0; ow < g.out_width(); ++ow) {
       const std::int64_t iw = ow * g.stride + kw - g.padding;
       if (iw < 0 || iw >= g.in_width) continue;
-      const float factor = lib::to_f32(x_row[iw * g.in_channels]);
-      const T* dy_here = dy_row + ow * g.out_channels;
-      lib::for_strip<kWgradFilters>(width, [&](int o) { sums[o] += factor * lib::to_f32(dy_here[o]); });
+      SIMT_UNROLL
+      for (int i = 0; i < kWgradInputs; ++i)
+        if (i < inputs)
+          sums[i].add_product(lib::to_f32(x_row[iw * g.in_channels + i]), dy_row + ow * g.out_channels, filters);
     }
   }
-  const float sum = lib::block_sum<kWgradThreads>(sums);
-  const int o = static_cast<int>(threadIdx.x);
-  if (o >= width) return;
-  float& to = dw[(strip * kWgradFilters + o) * g.filter_elements() + blockIdx.x];
-  to = accumulate ? to + sum : sum;
+  float values[kWgradInputs * kWgradFilters];
+  SIMT_UNROLL
+  for (int i = 0; i < kWgradInputs; ++i) sums[i].copy_to(values + i * kWgradFilters);
+  lib::block_sum<kWgradThreads>(values, [&](int at, float sum) {
+    const int i = at / kWgradFilters;
+    const int o = at - i * kWgradFilters;
+    if (i >= inputs || o >= filters) return;
+    float& to = dw[(first_filter + o) * g.filter_elements() + place * g.in_channels + first_input + i];
+    to = accumulate ? to + sum : sum;
+  });
 }
 
 /// The grid of a kernel whose warps walk along rows, for each strip of `channels`.
@@ -164,7 +187,8 @@ void dgrad(Stream& stream, const DgradArgs& args) {
 void wgrad(Stream& stream, const WgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
-  const simt::Config config{.grid = dim3(static_cast<unsigned>(g.filter_elements()),
+  const std::int64_t places = g.kernel_height * g.kernel_width;
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(places * lib::strips(g.in_channels, kWgradInputs)),
                                          static_cast<unsigned>(lib::strips(g.out_channels, kWgradFilters))),
                             .block = dim3(kWgradThreads)};
   lib::with_element(args.dtype, [&](auto element) {

@@ -30,16 +30,17 @@ __global__ void gemm_run_dots_kernel(const T* __restrict__ a, const T* __restric
                                      std::int64_t n, int k, bool accumulate) {
   for (std::int64_t strip : lib::row_range(lib::strips(n, kDots))) {
     const std::int64_t col = strip * kDots;
-    const int width = lib::strip_width(n, static_cast<int>(strip), kDots);
+    const int width = lib::strip_width(n, strip, kDots);
     for (int row : lib::lane_range(m)) {
       lib::Dots<kDots> dots;
-      if (kTransposeA)
-        dots.add(a + row, m, b + col * k, k, width, k);
-      else
-        dots.add(a + std::int64_t{row} * k, 1, b + col * k, k, width, k);
+      if constexpr (kTransposeA) {
+        for (std::int64_t i = 0; i < k; ++i) dots.add(a + i * m + row, b + col * k + i, k, width, 1);
+      } else {
+        dots.add(a + std::int64_t{row} * k, b + col * k, k, width, k);
+      }
       C* to = c + row * n + col;
-      lib::for_strip<kDots>(
-          width, [&](int j) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + dots.sum(j) : dots.sum(j)); });
+      dots.for_each(width,
+                    [&](int j, float sum) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + sum : sum); });
     }
   }
 }
@@ -50,17 +51,16 @@ __global__ void gemm_run_sums_kernel(const T* __restrict__ a, const T* __restric
                                      std::int64_t n, int k, bool accumulate) {
   for (std::int64_t strip : lib::row_range(lib::strips(n, kSums))) {
     const std::int64_t col = strip * kSums;
-    const int width = lib::strip_width(n, static_cast<int>(strip), kSums);
+    const int width = lib::strip_width(n, strip, kSums);
     for (int row : lib::lane_range(m)) {
-      float sums[kSums] = {};
+      lib::Strip<kSums> sums;
       for (std::int64_t i = 0; i < k; ++i) {
         const float factor = lib::to_f32(kTransposeA ? a[i * m + row] : a[std::int64_t{row} * k + i]);
-        const T* b_row = b + i * n + col;
-        lib::for_strip<kSums>(width, [&](int j) { sums[j] += factor * lib::to_f32(b_row[j]); });
+        sums.add_product(factor, b + i * n + col, width);
       }
       C* to = c + row * n + col;
-      lib::for_strip<kSums>(
-          width, [&](int j) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + sums[j] : sums[j]); });
+      sums.for_each(width,
+                    [&](int j, float sum) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + sum : sum); });
     }
   }
 }

@@ -3,46 +3,45 @@
 
 #include <cstdint>
 
-#include "kernels/lib/element.h"
+#include "kernels/lib/lanes.h"
 
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Dot products of one vector with kRows others, summed up piece by piece in registers: lane l of row r adds up the products
-/// at positions l, l + kLanes, ... so that sums do not wait for each other, and so that the lanes are a vector on a CPU.
-template <int kRows, int kLanes = 8>
+/// Dot products of one vector with kRows others, added up piece by piece in registers. Lane l of a row's sums takes the
+/// products at l, l + 8, ..., so that the additions do not wait for each other; what is left at the end is added up apart.
+template <int kRows>
 class Dots {
  public:
-  /// Adds x . w[r] over `length` elements, element i of x at x[i * x_step], of row r at w[r * w_stride + i]. Rows from
-  /// `rows` on are not read (the last one is, in their place), and their sums mean nothing.
+  /// Adds x . row r over `length` elements; row r starts at w + r * stride and is contiguous, as is x. Rows from `rows` on
+  /// are not read (the last one is, in their place), and their sums mean nothing.
   template <class T>
-  __device__ void add(const T* __restrict__ x, std::int64_t x_step, const T* __restrict__ w, std::int64_t w_stride,
-                      int rows, int length) {
+  __device__ void add(const T* __restrict__ x, const T* __restrict__ w, std::int64_t stride, int rows, int length) {
     int at = 0;
     for (; at + kLanes <= length; at += kLanes) {
-      float piece[kLanes];
-      for (int l = 0; l < kLanes; ++l) piece[l] = to_f32(x[(at + l) * x_step]);
+      const Lanes x_lanes = load_lanes(x + at);
       SIMT_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const T* row = w + (r < rows ? r : rows - 1) * w_stride + at;
-        for (int l = 0; l < kLanes; ++l) sums_[r][l] += piece[l] * to_f32(row[l]);
-      }
+      for (int r = 0; r < kRows; ++r)
+        add_product(sums_[r], x_lanes, load_lanes(w + (r < rows ? r : rows - 1) * stride + at));
     }
     for (; at < length; ++at) {
-      const float value = to_f32(x[at * x_step]);
+      const float value = to_f32(x[at]);
       SIMT_UNROLL
-      for (int r = 0; r < kRows; ++r) sums_[r][0] += value * to_f32(w[(r < rows ? r : rows - 1) * w_stride + at]);
+      for (int r = 0; r < kRows; ++r) rest_[r] += value * to_f32(w[(r < rows ? r : rows - 1) * stride + at]);
     }
   }
 
-  __device__ float sum(int row) const {
-    float total = 0;
-    for (int l = 0; l < kLanes; ++l) total += sums_[row][l];
-    return total;
+  /// Calls visit(r, sum of row r) for every r below `rows`.
+  template <class Visit>
+  __device__ void for_each(int rows, Visit visit) const {
+    SIMT_UNROLL
+    for (int r = 0; r < kRows; ++r)
+      if (r < rows) visit(r, sum_of(sums_[r]) + rest_[r]);
   }
 
  private:
-  float sums_[kRows][kLanes] = {};
+  Lanes sums_[kRows] = {};
+  float rest_[kRows] = {};
 };
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -63,11 +63,8 @@ __global__ void softmax_cross_entropy_total_kernel(const float* __restrict__ los
     loss[0] += losses[row];
     right[0] += verdicts[row];
   }
-  const float total_loss = lib::block_sum<kTotalThreads>(loss);
-  const int total_right = lib::block_sum<kTotalThreads>(right);
-  if (threadIdx.x != 0) return;
-  *loss_sum = total_loss;
-  *correct = total_right;
+  lib::block_sum<kTotalThreads>(loss, [=](int, float sum) { *loss_sum = sum; });
+  lib::block_sum<kTotalThreads>(right, [=](int, int sum) { *correct = sum; });
 }
 
 void run(Stream& stream, const Args& args) {

@@ -58,11 +58,8 @@ __global__ void sum_of_squares_total_kernel(const float* __restrict__ partial_su
     sums[0] += partial_sums[i];
     flags[0] += partial_flags[i];
   }
-  const float total = lib::block_sum<kTotalThreads>(sums);
-  const int flagged = lib::block_sum<kTotalThreads>(flags);
-  if (threadIdx.x != 0) return;
-  *sum = total;
-  *non_finite = flagged > 0;
+  lib::block_sum<kTotalThreads>(sums, [=](int, float total) { *sum = total; });
+  lib::block_sum<kTotalThreads>(flags, [=](int, int flagged) { *non_finite = flagged > 0; });
 }
 
 void run(Stream& stream, const Args& args) {

@@ -20,8 +20,9 @@ namespace gradring::kernels::sum_of_squares {
 /// Aliasing  nothing overlaps. sum, non_finite and workspace are device memory; both results are overwritten.
 /// Order     enqueued on the stream; returns at once. Zero elements: sum 0, flag 0.
 /// Errors    InvalidArgument if a pointer is null (x may be for zero elements) or the type is none of the three.
-/// Numerics  deterministic: the order of the sum depends on `elements` alone, not on how many threads there are.
-///           Relative error below (elements / 65536 + 32) * 2^-24. The sum may overflow to infinity while the flag
+/// Numerics  deterministic: on one kind of device, the order of the sum depends on `elements` alone, not on how many
+///           multiprocessors or workers there are.
+///           Relative error below (elements / 65536 + 300) * 2^-24. The sum may overflow to infinity while the flag
 ///           stays 0.
 /// Cost      reads elements * size_of(dtype) bytes; 2 floating-point operations per element.
 /// Example   tests/kernels/sum_of_squares/sum_of_squares_test.cpp
