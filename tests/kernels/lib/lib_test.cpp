@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/lib/kernels.h"
+#include "tests/support/host_streams.h"
+
+namespace gradring::kernels::lib_test {
+namespace {
+
+using namespace gradring::tests;
+
+/// 1, 2, 3, ...: sums of them are exact in f32 as long as these tests are short.
+std::vector<float> counting(std::size_t elements) {
+  std::vector<float> values(elements);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+TEST(BlockSum, AddsEveryColumnOfEveryBlock) {
+  constexpr unsigned kBlocks = 5;
+  const std::vector<float> values = counting(64 * kBlocks * 3);
+  for_each_host_stream([&](Device&, Stream& stream) {
+    std::vector<float> sums(kBlocks * 3, -1);
+    add_blocks(stream, values.data(), sums.data(), kBlocks);
+    finish(stream);
+    for (unsigned b = 0; b < kBlocks; ++b)
+      for (unsigned j = 0; j < 3; ++j) {
+        float expected = 0;
+        for (unsigned row = 64 * b; row < 64 * (b + 1); ++row) expected += values[3 * row + j];
+        EXPECT_EQ(sums[3 * b + j], expected) << "block " << b << ", column " << j;
+      }
+  });
+}
+
+TEST(BlockSum, AddsWholeNumbers) {
+  std::vector<std::int32_t> values(256);
+  std::iota(values.begin(), values.end(), 1 << 20);
+  for_each_host_stream([&](Device&, Stream& stream) {
+    std::int32_t sum = -1;
+    add_block(stream, values.data(), &sum);
+    finish(stream);
+    EXPECT_EQ(sum, std::accumulate(values.begin(), values.end(), 0));
+  });
+}
+
+TEST(Rows, VisitEveryElementOnce) {
+  const Shape shapes[] = {{1, 1, 1}, {1, 8, 32}, {7, 8, 32}, {3, 3, 5}, {100, 1, 1}};
+  for (std::int64_t rows : {0, 1, 31, 33, 1023})
+    for (int cols : {0, 1, 7, 32, 33, 100})
+      for_each_host_stream([&](Device&, Stream& stream) {
+        const std::vector<std::int32_t> once(static_cast<std::size_t>(rows * cols), 1);
+        std::vector<std::int32_t> visits(once.size());
+        visit_matrix(stream, rows, cols, visits.data());
+        finish(stream);
+        EXPECT_EQ(visits, once) << "rows_for, " << rows << " x " << cols;
+        for (const Shape& shape : shapes) {
+          visits.assign(once.size(), 0);
+          visit_matrix(stream, shape, rows, cols, visits.data());
+          finish(stream);
+          EXPECT_EQ(visits, once) << shape.blocks << " blocks of " << shape.warps << " x " << shape.lanes << ", "
+                                  << rows << " x " << cols;
+        }
+      });
+}
+
+TEST(Strip, AddsAnyWidthWithoutReadingPastIt) {
+  for (int width = 1; width <= 16; ++width)
+    for_each_host_stream([&](Device&, Stream& stream) {
+      constexpr int kRows = 5;
+      const auto columns = static_cast<std::size_t>(width);
+      const std::vector<float> x = counting(kRows * columns);
+      const std::vector<float> factors = counting(kRows);
+      std::vector<float> sums(columns, -2);
+      add_strip(stream, x.data(), factors.data(), kRows, width, sums.data());
+      finish(stream);
+      for (std::size_t j = 0; j < columns; ++j) {
+        float expected = 0;
+        for (std::size_t row = 0; row < kRows; ++row) expected += (1 + factors[row]) * x[row * columns + j];
+        EXPECT_EQ(sums[j], expected) << "column " << j << " of " << width;
+      }
+    });
+}
+
+TEST(Dots, MultiplyAnyLengthWithoutReadingPastIt) {
+  for (int rows = 1; rows <= 4; ++rows)
+    for (int length : {0, 1, 7, 8, 9, 31, 32, 33})
+      for_each_host_stream([&](Device&, Stream& stream) {
+        const auto n = static_cast<std::size_t>(length);
+        const std::vector<float> x = counting(n);
+        const std::vector<float> w = counting(n * static_cast<std::size_t>(rows));
+        std::vector<float> dots(static_cast<std::size_t>(rows), -1);
+        multiply_dots(stream, x.data(), w.data(), rows, length, dots.data());
+        finish(stream);
+        for (std::size_t r = 0; r < dots.size(); ++r)
+          EXPECT_EQ(dots[r],
+                    std::inner_product(x.begin(), x.end(), w.begin() + static_cast<std::ptrdiff_t>(r * n), 0.0f))
+              << "row " << r << " of " << rows << ", length " << length;
+      });
+}
+
+}  // namespace
+}  // namespace gradring::kernels::lib_test
