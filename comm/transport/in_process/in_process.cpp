@@ -38,7 +38,8 @@ class ThreadMemory final : public PeerMemory {
   }
   Region map(int peer, std::size_t index, std::size_t) override { return meeting_->share(peer, index); }
   /// A thread cannot die alone; one that throws leaves the group, and the control block says so.
-  Health health(int) override { return Health::well; }
+  bool gone(int) override { return false; }
+  bool stopped(int) override { return false; }
   std::string describe(int) const override { return "a thread of this process"; }
 
  private:

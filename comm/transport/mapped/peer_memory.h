@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,7 +15,6 @@ class PeerMemory {
  public:
   /// Memory that stays mapped while somebody holds it.
   using Region = std::shared_ptr<std::byte>;
-  enum class Health : std::uint8_t { well, stopped, gone };
 
   virtual ~PeerMemory() = default;
   virtual int rank() const = 0;
@@ -31,8 +29,10 @@ class PeerMemory {
   /// The peer's share of segment `index`, which it has created with as many bytes. Null if it has gone meanwhile.
   virtual Region map(int peer, std::size_t index, std::size_t bytes) = 0;
 
-  /// Whether the peer can still do its part; cheap enough to ask a few times in a second.
-  virtual Health health(int peer) = 0;
+  /// Whether the peer has ended; cheap enough to ask fifty times in a second.
+  virtual bool gone(int peer) = 0;
+  /// Whether the peer is there but cannot run until somebody lets it.
+  virtual bool stopped(int peer) = 0;
   /// What a person calls the peer: "process 4711", "a thread of this process".
   virtual std::string describe(int peer) const = 0;
 };

@@ -59,7 +59,7 @@ void PeerWatch::look_after(const std::function<bool()>& ready, const std::functi
                            const Errand& errand) {
   for (int peer = 0; peer < memory_.world_size(); ++peer) {
     const Membership membership = status(peer).membership.load();
-    const bool dead = membership == Membership::member && memory_.health(peer) == PeerMemory::Health::gone;
+    const bool dead = membership == Membership::member && memory_.gone(peer);
     if (peer == rank_ || (membership == Membership::member && !dead)) continue;
     // Its last deeds count: they were done before it left, and are seen now if they were not before.
     if (ready()) return;
@@ -93,7 +93,7 @@ void PeerWatch::follow(int reporter, Membership reason, const Errand& errand) {
 
 void PeerWatch::time_out(const std::vector<int>& awaited, const Errand& errand) {
   const int culprit = awaited.empty() ? -1 : last_in_line(awaited.front());
-  const bool stopped = culprit >= 0 && memory_.health(culprit) == PeerMemory::Health::stopped;
+  const bool stopped = culprit >= 0 && memory_.stopped(culprit);
   const std::string line = awaited.empty() || culprit == awaited.front()
                                ? ""
                                : fmt::format(" (the line of those who wait ends at rank {})", culprit);
@@ -109,7 +109,7 @@ void PeerWatch::time_out(const std::vector<int>& awaited, const Errand& errand) 
 int PeerWatch::last_in_line(int peer) const {
   for (int hops = 0; hops < memory_.world_size(); ++hops) {
     const int next = status(peer).waiting_for.load();
-    if (next < 0 || next == rank_ || memory_.health(peer) != PeerMemory::Health::well) break;
+    if (next < 0 || next == rank_ || memory_.stopped(peer)) break;
     peer = next;
   }
   return peer;

@@ -10,10 +10,11 @@ namespace {
 
 using kernels::BFloat16;
 using kernels::DType;
-using kernels::Half;
+/// The compiler's own binary16: it converts vectors in hardware, where kernels::to_float goes bit by bit. Equal results, by test.
+using Float16 = _Float16;
 
 float sum(float a, float b) { return a + b; }
-Half sum(Half a, Half b) { return kernels::to_half(to_float(a) + to_float(b)); }
+Float16 sum(Float16 a, Float16 b) { return static_cast<Float16>(static_cast<float>(a) + static_cast<float>(b)); }
 BFloat16 sum(BFloat16 a, BFloat16 b) { return kernels::to_bfloat16(to_float(a) + to_float(b)); }
 // Unsigned, because an overflow of signed integers is undefined.
 std::uint32_t sum(std::uint32_t a, std::uint32_t b) { return a + b; }
@@ -31,7 +32,7 @@ void add(std::byte* to_bytes, const std::byte* from_bytes, std::size_t elements)
 void add_into(std::byte* to, const std::byte* from, std::size_t elements, DType dtype) {
   switch (dtype) {
     case DType::f32: return add<float>(to, from, elements);
-    case DType::f16: return add<Half>(to, from, elements);
+    case DType::f16: return add<Float16>(to, from, elements);
     case DType::bf16: return add<BFloat16>(to, from, elements);
     case DType::i32: return add<std::uint32_t>(to, from, elements);
     case DType::i64: return add<std::uint64_t>(to, from, elements);

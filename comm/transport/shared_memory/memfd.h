@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "comm/unique_fd.h"
 

@@ -24,11 +24,12 @@ char state_of(int pid) {
 
 ProcessHandle::ProcessHandle(int pid) : pid_(pid), handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
-PeerMemory::Health ProcessHandle::health() const {
-  if (!handle_) return PeerMemory::Health::gone;
+bool ProcessHandle::gone() const {
+  if (!handle_) return true;
   pollfd ended{.fd = handle_.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&ended, 1, 0) > 0) return PeerMemory::Health::gone;
-  return state_of(pid_) == 'T' ? PeerMemory::Health::stopped : PeerMemory::Health::well;
+  return ::poll(&ended, 1, 0) > 0;
 }
+
+bool ProcessHandle::stopped() const { return state_of(pid_) == 'T'; }
 
 }  // namespace gradring::comm

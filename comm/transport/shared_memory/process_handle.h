@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "comm/transport/mapped/peer_memory.h"
 #include "comm/unique_fd.h"
 
 namespace gradring::comm {
@@ -12,8 +11,10 @@ class ProcessHandle {
   explicit ProcessHandle(int pid);
 
   int pid() const { return pid_; }
-  /// gone: it has ended, even if its parent has not taken note of that yet.
-  PeerMemory::Health health() const;
+  /// Whether it has ended, even if its parent has not taken note of that yet.
+  bool gone() const;
+  /// Whether a signal has stopped it.
+  bool stopped() const;
 
  private:
   int pid_;

@@ -88,7 +88,8 @@ class ProcessMemory final : public PeerMemory {
     return files_[index(peer)].map(offsets_[segment], bytes);
   }
 
-  Health health(int peer) override { return processes_[index(peer)].health(); }
+  bool gone(int peer) override { return processes_[index(peer)].gone(); }
+  bool stopped(int peer) override { return processes_[index(peer)].stopped(); }
   std::string describe(int peer) const override { return fmt::format("process {}", processes_[index(peer)].pid()); }
 
  private:
@@ -110,7 +111,7 @@ class ProcessMemory final : public PeerMemory {
     try {
       return Memfd::open(address.pid, address.fd);
     } catch (const DeviceError& error) {
-      if (processes_.back().health() != Health::gone) throw;
+      if (!processes_.back().gone()) throw;
       throw PeerLost(
           {rank_, rank, "join", 0},
           fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, address.pid, rank_));

@@ -85,8 +85,9 @@ TYPED_TEST(StoreTest, GivesBackWhatWasSet) {
 TYPED_TEST(StoreTest, KeepsAnyBytesUnderAnyKey) {
   Store& store = this->store();
   const std::string value = std::string("a\0b\n", 4) + std::string(Store::kMaxValueBytes - 4, '\xff');
-  for (const std::string key :
-       {"../escape", "a/b", "a%2fb", ".", "spaces and \n", std::string(Store::kMaxKeyBytes, '/').c_str()}) {
+  const std::vector<std::string> keys = {"../escape", "a/b",           "a%2fb",
+                                         ".",         "spaces and \n", std::string(Store::kMaxKeyBytes, '/')};
+  for (const std::string& key : keys) {
     store.set(key, key + "!");
     EXPECT_EQ(store.get(key), key + "!");
   }
