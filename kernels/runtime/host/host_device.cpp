@@ -8,7 +8,8 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/host/host_event.h"
-#include "kernels/runtime/host/host_stream.h"
+#include "kernels/runtime/host/in_place_stream.h"
+#include "kernels/runtime/host/threaded_stream.h"
 
 namespace gradring::kernels {
 namespace {
