@@ -26,8 +26,11 @@ Trace train(int world, int steps, const data::Dataset& dataset, const train::Buc
   const std::int64_t batch = kGlobalBatch / world;
   Trace trace;
   run_ranks(world, [&](comm::ProcessGroup& group) {
-    RankRig rig(group, dataset,
-                {.max_batch = batch, .seed = static_cast<std::uint64_t>(group.rank()), .buckets = buckets});
+    RankRig::Options options;
+    options.max_batch = batch;
+    options.seed = static_cast<std::uint64_t>(group.rank());
+    options.buckets = buckets;
+    RankRig rig(group, dataset, options);
     const auto order =
         data::DistributedSampler({.samples = dataset.size(), .rank = group.rank(), .world_size = world}).order(0);
     for (int step = 0; step < steps; ++step) {
@@ -79,7 +82,7 @@ TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {
   const auto golden = test::read_golden("ddp_two_ranks_mean");
   const auto dataset = golden_images();
   run_ranks(2, [&](comm::ProcessGroup& group) {
-    RankRig rig(group, *dataset, {.max_batch = 16});
+    RankRig rig(group, *dataset, {});
     std::vector<std::int64_t> indices;
     for (std::int64_t i = group.rank(); i < 32; i += 2) indices.push_back(i);
     rig.step(indices, 32);
@@ -100,7 +103,9 @@ TEST(DistributedDataParallel, EveryRankStartsFromTheWeightsOfRankZero) {
   std::mutex mutex;
   std::vector<std::vector<std::vector<float>>> starts;
   run_ranks(3, [&](comm::ProcessGroup& group) {
-    const RankRig rig(group, *dataset, {.seed = static_cast<std::uint64_t>(group.rank())});
+    RankRig::Options options;
+    options.seed = static_cast<std::uint64_t>(group.rank());
+    const RankRig rig(group, *dataset, options);
     const std::lock_guard lock(mutex);
     starts.push_back(rig.weights());
   });

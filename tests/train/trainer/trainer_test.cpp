@@ -16,6 +16,13 @@
 namespace gradring::tests {
 namespace {
 
+train::TrainConfig config_for(std::int64_t epochs, std::int64_t batch_size) {
+  train::TrainConfig config;
+  config.epochs = epochs;
+  config.batch_size = batch_size;
+  return config;
+}
+
 class Recorder final : public train::MetricsSink {
  public:
   void step(const train::StepRecord& record) override { steps.push_back(record); }
@@ -39,14 +46,14 @@ data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples) 
   return data::InMemoryDataset(std::move(contents));
 }
 
-struct Run {
+struct TrainingRun {
   std::vector<train::Summary> summaries;  // in the order in which ranks ended
   Recorder rank0;
 };
 
-Run train(int world, train::TrainConfig config, const data::Dataset& train_set, const data::Dataset& test_set,
-          const std::function<void(train::TrainConfig&, int rank)>& change = {}) {
-  Run run;
+TrainingRun train(int world, train::TrainConfig config, const data::Dataset& train_set, const data::Dataset& test_set,
+                  const std::function<void(train::TrainConfig&, int rank)>& change = {}) {
+  TrainingRun run;
   std::mutex mutex;
   run_ranks(world, [&](comm::ProcessGroup& group) {
     train::TrainConfig mine = config;
@@ -72,10 +79,10 @@ Run train(int world, train::TrainConfig config, const data::Dataset& train_set, 
 TEST(Trainer, CountsEveryTestSampleOnceWhateverTheWorld) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 100), test_set = head_of(*digits, 37);
-  const Run one = train(1, {.epochs = 1, .batch_size = 30}, train_set, test_set);
+  const TrainingRun one = train(1, config_for(1, 30), train_set, test_set);
   EXPECT_EQ(one.rank0.evals.front().samples, 37);
   for (int world : {2, 3}) {
-    const Run run = train(world, {.epochs = 1, .batch_size = 30 / world}, train_set, test_set);
+    const TrainingRun run = train(world, config_for(1, 30 / world), train_set, test_set);
     ASSERT_EQ(run.rank0.evals.size(), 1u);
     EXPECT_EQ(run.rank0.evals.front().samples, 37);
     EXPECT_NEAR(run.rank0.evals.front().accuracy, one.rank0.evals.front().accuracy, 1.0 / 37 + 1e-9);
@@ -85,7 +92,9 @@ TEST(Trainer, CountsEveryTestSampleOnceWhateverTheWorld) {
 TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 101), test_set = head_of(*digits, 20);
-  const Run run = train(2, {.epochs = 2, .batch_size = 20, .check_replicas = 1}, train_set, test_set);
+  train::TrainConfig config = config_for(2, 20);
+  config.check_replicas = 1;
+  const TrainingRun run = train(2, config, train_set, test_set);
   ASSERT_EQ(run.summaries.size(), 2u);
   EXPECT_EQ(run.summaries[0].parameters_sha256, run.summaries[1].parameters_sha256);
   EXPECT_EQ(run.summaries[0].parameters_sha256.size(), 64u);
@@ -100,7 +109,9 @@ TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
 TEST(Trainer, StopsAfterSteps) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
-  const Run run = train(1, {.epochs = 0, .steps = 5, .batch_size = 16}, set, set);
+  train::TrainConfig config = config_for(0, 16);
+  config.steps = 5;
+  const TrainingRun run = train(1, config, set, set);
   EXPECT_EQ(run.rank0.steps.size(), 5u);
   EXPECT_EQ(run.rank0.steps.back().epoch, 1);
   EXPECT_EQ(run.rank0.evals.size(), 2u);
@@ -109,7 +120,7 @@ TEST(Trainer, StopsAfterSteps) {
 TEST(Trainer, RefusesRanksWithDifferentSettings) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
-  EXPECT_THROW(train(2, {.epochs = 1}, set, set,
+  EXPECT_THROW(train(2, config_for(1, 16), set, set,
                      [](train::TrainConfig& config, int rank) { config.learning_rate = 1e-3 * (rank + 1); }),
                train::ReplicaError);
 }
@@ -117,15 +128,16 @@ TEST(Trainer, RefusesRanksWithDifferentSettings) {
 TEST(Trainer, SaysWhenTheLossIsNoNumber) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
-  EXPECT_THROW(
-      train(2, {.epochs = 20, .batch_size = 16, .optimizer = {.name = "sgd"}, .learning_rate = 1e20}, set, set),
-      train::DivergedError);
+  train::TrainConfig config = config_for(20, 16);
+  config.optimizer.name = "sgd";
+  config.learning_rate = 1e20;
+  EXPECT_THROW(train(2, config, set, set), train::DivergedError);
 }
 
 TEST(Trainer, LearnsDigitsInTwoEpochs) {
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
-  const Run run = train(2, {.epochs = 2, .batch_size = 32}, *train_set, *test_set);
+  const TrainingRun run = train(2, config_for(2, 32), *train_set, *test_set);
   EXPECT_GE(run.summaries[0].accuracy, 0.97);
 }
 
@@ -137,7 +149,7 @@ TEST(Trainer, FollowsPyTorchOnMnist) {
   const auto golden = test::read_golden("mnist_two_epochs_seed0");
   const auto losses = golden.at("losses").as<double>();
   const auto accuracy = golden.at("test_accuracy").as<double>();
-  const Run run = train(1, {.epochs = 2, .batch_size = 64}, *train_set, *test_set);
+  const TrainingRun run = train(1, config_for(2, 64), *train_set, *test_set);
   ASSERT_EQ(run.rank0.steps.size(), losses.size());
   for (std::size_t step = 0; step < 20; ++step) EXPECT_NEAR(run.rank0.steps[step].loss, losses[step], 1e-3) << step;
   for (std::size_t epoch = 0; epoch < 2; ++epoch) EXPECT_NEAR(run.rank0.evals[epoch].accuracy, accuracy[epoch], 0.003);
