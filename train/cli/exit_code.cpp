@@ -2,6 +2,7 @@
 #include "train/cli/exit_code.h"
 
 #include <new>
+#include <system_error>
 
 #include "comm/error.h"
 #include "data/error.h"
@@ -25,9 +26,15 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
   if (is<DivergedError>(error)) return kDiverged;
   if (is<data::DataError>(error)) return kBadData;
-  if (is<EnvironmentError>(error) || is<DeviceError>(error) || is<std::bad_alloc>(error)) return kEnvironment;
+  if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
+  if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
   if (is<InvalidArgument>(error)) return kUsage;
   return kTrainingFailed;
+}
+
+std::string message_of(const std::exception& error) {
+  if (is<std::bad_alloc>(error)) return "there is not enough memory: lower --batch-size, or start fewer ranks";
+  return error.what();
 }
 
 }  // namespace gradring::train

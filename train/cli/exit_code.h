@@ -22,4 +22,7 @@ enum ExitCode : int {
 /// The exit code of what was thrown.
 ExitCode exit_code_of(const std::exception& error);
 
+/// What the person at the terminal reads about it.
+std::string message_of(const std::exception& error);
+
 }  // namespace gradring::train

@@ -28,7 +28,8 @@ constexpr Command kCommands[] = {
 };
 
 void print_help(std::FILE* out) {
-  fmt::print(out, "gradring {}: a data-parallel trainer that a person can read\n\nUsage: gradring COMMAND [OPTIONS]\n\n",
+  fmt::print(out,
+             "gradring {}: a data-parallel trainer that a person can read\n\nUsage: gradring COMMAND [OPTIONS]\n\n",
              GRADRING_VERSION);
   for (const Command& command : kCommands) fmt::print(out, "  {:<8} {}\n", command.name, command.help);
   fmt::print(out, "\ngradring COMMAND --help says more. gradrun is gradring launch.\nFirst try: gradring train\n");

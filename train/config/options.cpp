@@ -5,15 +5,30 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
+#include "data/datasets/open_dataset.h"
+#include "kernels/runtime/nearest_name.h"
 #include "train/config/parse_value.h"
 
 namespace gradring::train {
 namespace {
 
+constexpr std::string_view kModels[] = {"convnet"};
+constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
+constexpr std::string_view kBackends[] = {"auto", "reference", "cpu"};
+constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
+constexpr std::int64_t kMostRanks = 4096;
+
+/// A TOML basic string.
 std::string quoted(const std::string& text) {
   std::string literal = "\"";
-  for (char c : text) {
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      literal += fmt::format("\\u{:04x}", code);
+      continue;
+    }
     if (c == '"' || c == '\\') literal += '\\';
     literal += c;
   }
@@ -21,32 +36,32 @@ std::string quoted(const std::string& text) {
 }
 
 /// An option whose value is any text.
-Option text(std::string name, std::string value, std::string help, std::string TrainConfig::* field) {
+Option text(std::string name, std::string value, std::string help, std::string TrainConfig::*field) {
   return {std::move(name), std::move(value), std::move(help),
           [field](TrainConfig& config, std::string_view given) { config.*field = std::string(given); },
           [field](const TrainConfig& config) { return quoted(config.*field); }};
 }
 
-/// An option that is one of a few words; --help lists them.
-Option word(const std::string& name, std::string help, std::initializer_list<std::string_view> words,
-            std::string TrainConfig::* field) {
+/// An option that is one of a few words; --help lists them. `words` must outlive the option.
+Option word(const std::string& name, std::string help, std::span<const std::string_view> words,
+            std::string TrainConfig::*field) {
   return {name, fmt::format("{}", fmt::join(words, "|")), std::move(help),
-          [name, list = std::vector<std::string_view>(words), field](TrainConfig& config, std::string_view given) {
-            config.*field = parse_word(name, given, list);
+          [name, words, field](TrainConfig& config, std::string_view given) {
+            config.*field = parse_word(name, given, words);
           },
           [field](const TrainConfig& config) { return quoted(config.*field); }};
 }
 
-Option integer(const std::string& name, std::string help, std::int64_t least, std::int64_t TrainConfig::* field) {
+Option integer(const std::string& name, std::string help, IntegerRange range, std::int64_t TrainConfig::*field) {
   return {name, "N", std::move(help),
-          [name, least, field](TrainConfig& config, std::string_view given) {
-            config.*field = parse_integer(name, given, least);
+          [name, range, field](TrainConfig& config, std::string_view given) {
+            config.*field = parse_integer(name, given, range);
           },
           [field](const TrainConfig& config) { return std::to_string(config.*field); }};
 }
 
 /// A number of the optimizer.
-Option number(const std::string& name, std::string help, double OptimizerSpec::* field) {
+Option number(const std::string& name, std::string help, double OptimizerSpec::*field) {
   return {name, "F", std::move(help),
           [name, field](TrainConfig& config, std::string_view given) {
             config.optimizer.*field = parse_number(name, given, 0);
@@ -54,7 +69,7 @@ Option number(const std::string& name, std::string help, double OptimizerSpec::*
           [field](const TrainConfig& config) { return fmt::format("{}", config.optimizer.*field); }};
 }
 
-Option megabytes(const std::string& name, std::string help, std::size_t BucketLimits::* field) {
+Option megabytes(const std::string& name, std::string help, std::size_t BucketLimits::*field) {
   return {name, "F", std::move(help),
           [name, field](TrainConfig& config, std::string_view given) {
             config.buckets.*field = parse_megabytes(name, given);
@@ -63,10 +78,9 @@ Option megabytes(const std::string& name, std::string help, std::size_t BucketLi
 }
 
 Option optimizer_name() {
-  return {"optimizer", "adam|adamw|sgd", "how gradients become new weights",
+  return {"optimizer", fmt::format("{}", fmt::join(kOptimizers, "|")), "how gradients become new weights",
           [](TrainConfig& config, std::string_view given) {
-            constexpr std::string_view kNames[] = {"adam", "adamw", "sgd"};
-            config.optimizer.name = parse_word("optimizer", given, kNames);
+            config.optimizer.name = parse_word("optimizer", given, kOptimizers);
           },
           [](const TrainConfig& config) { return quoted(config.optimizer.name); }};
 }
@@ -78,15 +92,20 @@ Option learning_rate() {
 }
 
 Option nesterov() {
-  return {"nesterov", "", "Nesterov's form of momentum (sgd)",
-          [](TrainConfig& config, std::string_view given) { config.optimizer.nesterov = parse_flag("nesterov", given); },
-          [](const TrainConfig& config) { return std::string(config.optimizer.nesterov ? "true" : "false"); }};
+  return {
+      "nesterov", "", "Nesterov's form of momentum (sgd)",
+      [](TrainConfig& config, std::string_view given) { config.optimizer.nesterov = parse_flag("nesterov", given); },
+      [](const TrainConfig& config) { return std::string(config.optimizer.nesterov ? "true" : "false"); }};
 }
 
 Option seed() {
   return {"seed", "N", "seed of the first weights and of the shuffles",
           [](TrainConfig& config, std::string_view given) { config.seed = parse_seed("seed", given); },
-          [](const TrainConfig& config) { return std::to_string(config.seed); }};
+          [](const TrainConfig& config) {
+            const std::string digits = std::to_string(config.seed);
+            const bool fits = config.seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+            return fits ? digits : quoted(digits);  // TOML's integers end there
+          }};
 }
 
 Option device() {
@@ -108,13 +127,13 @@ Option timeout() {
 
 const std::vector<Option>& train_options() {
   static const std::vector<Option> options = {
-      word("dataset", "what to learn; digits is made on the spot", {"digits", "mnist", "fashion-mnist"},
-           &TrainConfig::dataset),
+      word("dataset", "what to learn; digits is made on the spot", data::dataset_names(), &TrainConfig::dataset),
       text("data-dir", "D", "folder of the data set's files", &TrainConfig::data_dir),
-      word("model", "what learns", {"convnet"}, &TrainConfig::model),
-      integer("epochs", "passes over the training set", 0, &TrainConfig::epochs),
-      integer("steps", "stop after so many steps; 0: after the epochs", 0, &TrainConfig::steps),
-      integer("batch-size", "samples a step, per rank", 1, &TrainConfig::batch_size),
+      word("model", "what learns", kModels, &TrainConfig::model),
+      integer("epochs", "passes over the training set; where only --steps is given, as many as it takes", {.least = 0},
+              &TrainConfig::epochs),
+      integer("steps", "stop after so many steps; 0: after the epochs", {.least = 0}, &TrainConfig::steps),
+      integer("batch-size", "samples a step, per rank", {.least = 1}, &TrainConfig::batch_size),
       seed(),
       optimizer_name(),
       learning_rate(),
@@ -124,23 +143,36 @@ const std::vector<Option>& train_options() {
       number("weight-decay", "L2 (adam, sgd) or decoupled decay (adamw, where 0.01 is usual)",
              &OptimizerSpec::weight_decay),
       device(),
-      word("backend", "who computes the layers", {"auto", "reference", "cpu"}, &TrainConfig::backend),
+      word("backend", "who computes the layers", kBackends, &TrainConfig::backend),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),
       megabytes("first-bucket-mb", "the same, for the first bucket of a step", &BucketLimits::first_bytes),
       timeout(),
-      integer("check-replicas", "compare the ranks' weights every N steps; 0: never", 0, &TrainConfig::check_replicas),
-      text("run-dir", "R", "folder for the results; default runs/<dataset>-<model>-<time>", &TrainConfig::run_dir),
-      word("progress", "how to show progress", {"auto", "bar", "plain", "none"}, &TrainConfig::progress),
-      integer("nprocs", "ranks to spawn from this one process", 1, &TrainConfig::nprocs),
+      integer("check-replicas", "compare the ranks' weights every N steps; 0: never", {.least = 0},
+              &TrainConfig::check_replicas),
+      text("run-dir", "R", "new folder for the results; default runs/<dataset>-<model>-<time>", &TrainConfig::run_dir),
+      word("progress", "how to show progress; auto: a bar on a terminal, else lines", kProgress,
+           &TrainConfig::progress),
+      integer("nprocs", "ranks to spawn from this one process", {.least = 1, .most = kMostRanks}, &TrainConfig::nprocs),
   };
   return options;
 }
 
+const Option* find_option(std::string_view name) {
+  const auto& options = train_options();
+  const auto found = std::ranges::find(options, name, &Option::name);
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::string nearest_option(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Option& option : train_options()) names.push_back(option.name);
+  return did_you_mean(name, names);
+}
+
 std::string variable_of(const Option& option) {
   std::string name = "GRADRING_" + option.name;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
   return name;
 }
 

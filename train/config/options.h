@@ -28,6 +28,12 @@ struct Option {
 /// All options of `gradring train`, in the order of --help.
 const std::vector<Option>& train_options();
 
+/// The option of that name, or null.
+const Option* find_option(std::string_view name);
+
+/// " Did you mean 'batch-size'?", or nothing if no option is near.
+std::string nearest_option(std::string_view name);
+
 /// The environment variable of an option: "GRADRING_BATCH_SIZE".
 std::string variable_of(const Option& option);
 

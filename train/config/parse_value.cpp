@@ -7,12 +7,14 @@
 #include <charconv>
 #include <cmath>
 
+#include "kernels/runtime/nearest_name.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
 namespace {
 
 constexpr double kMegabyte = 1024.0 * 1024.0;
+constexpr double kMostMegabytes = 1e6;
 
 template <class T>
 bool read_all(std::string_view text, T& value) {
@@ -26,9 +28,10 @@ bool read_all(std::string_view text, T& value) {
 
 }  // namespace
 
-std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t least) {
+std::int64_t parse_integer(std::string_view option, std::string_view text, IntegerRange range) {
   std::int64_t value = 0;
-  if (!read_all(text, value) || value < least) refuse(option, text, fmt::format("a whole number of at least {}", least));
+  if (!read_all(text, value) || value < range.least || value > range.most)
+    refuse(option, text, fmt::format("a whole number from {} to {}", range.least, range.most));
   return value;
 }
 
@@ -52,36 +55,41 @@ bool parse_flag(std::string_view option, std::string_view text) {
 }
 
 std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text) {
-  double milliseconds = 1000;
+  constexpr double kLongest = 1e12;  // in milliseconds; a clock's nanoseconds hold it
+  double unit = 1000;
   std::string_view number = text;
   if (number.ends_with("ms")) {
-    milliseconds = 1;
+    unit = 1;
     number.remove_suffix(2);
   } else if (number.ends_with('s')) {
     number.remove_suffix(1);
   } else if (number.ends_with('m')) {
-    milliseconds = 60'000;
+    unit = 60'000;
     number.remove_suffix(1);
   }
   double value = 0;
-  if (!read_all(number, value) || !(value > 0) || value * milliseconds > 1e12 || value * milliseconds < 1)
-    refuse(option, text, "a time such as 500ms, 30s or 2m");
-  return std::chrono::milliseconds(static_cast<std::int64_t>(value * milliseconds));
+  const bool understood = read_all(number, value) && value * unit >= 1 && value * unit <= kLongest;
+  if (!understood) refuse(option, text, "a time such as 500ms, 30s or 2m");
+  return std::chrono::milliseconds(std::llround(value * unit));
 }
 
 std::size_t parse_megabytes(std::string_view option, std::string_view text) {
   const double megabytes = parse_number(option, text, 0);
-  if (megabytes * kMegabyte < 1 || megabytes > 1e6) refuse(option, text, "a size in megabytes above 0");
+  if (megabytes * kMegabyte < 1 || megabytes > kMostMegabytes)
+    refuse(option, text, fmt::format("a size in megabytes above 0, at most {:.0f}", kMostMegabytes));
   return static_cast<std::size_t>(megabytes * kMegabyte);
 }
 
 std::string parse_word(std::string_view option, std::string_view text, std::span<const std::string_view> words) {
   if (std::find(words.begin(), words.end(), text) == words.end())
-    refuse(option, text, fmt::format("one of {}", fmt::join(words, ", ")));
+    refuse(option, text, fmt::format("one of {}.{}", fmt::join(words, ", "), did_you_mean(text, words)));
   return std::string(text);
 }
 
-std::string show_duration(std::chrono::milliseconds duration) { return fmt::format("{}ms", duration.count()); }
+std::string show_duration(std::chrono::milliseconds duration) {
+  const auto milliseconds = duration.count();
+  return milliseconds % 1000 == 0 ? fmt::format("{}s", milliseconds / 1000) : fmt::format("{}ms", milliseconds);
+}
 
 std::string show_megabytes(std::size_t bytes) { return fmt::format("{}", static_cast<double>(bytes) / kMegabyte); }
 

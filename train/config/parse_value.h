@@ -4,25 +4,33 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gradring::train {
 
-/// Readers of option values. Each takes the option's name for the message.
+/// The whole numbers that an option takes, both ends included.
+struct IntegerRange {
+  std::int64_t least = 0;
+  std::int64_t most = std::numeric_limits<std::int32_t>::max();
+};
+
+/// Readers of option values. Each takes the option's name for the message, and the whole text: no blanks, nothing behind it.
 ///
 /// Errors    UsageError: what was given, what was expected.
-std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t least);
+std::int64_t parse_integer(std::string_view option, std::string_view text, IntegerRange range);
 std::uint64_t parse_seed(std::string_view option, std::string_view text);
 /// A finite number of at least `least`.
 double parse_number(std::string_view option, std::string_view text, double least);
+/// true, false, 1 or 0.
 bool parse_flag(std::string_view option, std::string_view text);
-/// "30s", "500ms", "2m"; a bare number is seconds.
+/// "30s", "500ms", "2m"; a bare number is seconds. At least a millisecond.
 std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text);
-/// Megabytes of 2^20 bytes, fractions allowed, as bytes.
+/// Megabytes of 2^20 bytes, fractions allowed, as bytes; at least one.
 std::size_t parse_megabytes(std::string_view option, std::string_view text);
-/// One of several words.
+/// One of several words; another is told the nearest.
 std::string parse_word(std::string_view option, std::string_view text, std::span<const std::string_view> words);
 
 /// The inverse of parse_duration and parse_megabytes.

@@ -3,82 +3,45 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <sstream>
-#include <toml++/toml.h>
-
-#include "kernels/runtime/nearest_name.h"
+#include "train/config/config_file.h"
 #include "train/config/usage_error.h"
+#include "train/config/variables.h"
 
 namespace gradring::train {
 namespace {
 
-struct Given {
-  std::string text;
-  std::string source;
-};
-using GivenOptions = std::map<std::string, Given>;
+constexpr std::string_view kCommandLine = "command line";
+constexpr std::string_view kDefault = "default";
 
-const Option* find_option(const std::string& name) {
-  for (const Option& option : train_options())
-    if (option.name == name) return &option;
-  return nullptr;
-}
-
-/// The text of a TOML value as the option's reader takes it: strings without quotes, numbers and booleans as written.
-std::string text_of(const toml::node& node, const std::string& where) {
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* value = node.as_integer()) return std::to_string(value->get());
-  if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
-  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  throw UsageError(where + " must be a string, a number or true or false");
-}
-
-GivenOptions read_file(const std::string& path) {
-  GivenOptions given;
-  try {
-    const toml::table table = toml::parse_file(path);
-    for (const auto& [key, node] : table) {
-      std::string name(key.str());
-      std::replace(name.begin(), name.end(), '_', '-');
-      const std::string where = fmt::format("{}:{}: '{}'", path, node.source().begin.line, key.str());
-      if (!find_option(name)) throw UsageError(where + " is no option." + nearest_option(name));
-      given[name] = {text_of(node, where), fmt::format("{}:{}", path, node.source().begin.line)};
-    }
-  } catch (const toml::parse_error& error) {
-    throw UsageError(fmt::format("--config: cannot read {} (line {}): {}", path, error.source().begin.line,
-                                 error.description()));
-  }
+/// What wins for each option that somebody set: whoever comes later.
+GivenOptions gather(const OptionTexts& command_line, const Variables& environment,
+                    const std::optional<std::string>& config_file) {
+  GivenOptions given = config_file ? read_config_file(*config_file) : GivenOptions();
+  for (auto& [name, value] : read_variables(environment)) given[name] = value;
+  for (const auto& [name, text] : command_line) given[name] = {text, std::string(kCommandLine)};
   return given;
+}
+
+void read(const Option& option, const Given& given, TrainConfig& config) {
+  try {
+    option.read(config, given.text);
+  } catch (const InvalidArgument& error) {
+    throw UsageError(given.source == kCommandLine ? error.what() : given.source + ": " + error.what());
+  }
 }
 
 }  // namespace
 
-std::string nearest_option(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Option& option : train_options()) names.push_back(option.name);
-  return did_you_mean(name, names);
-}
-
-ResolvedConfig resolve(const OptionTexts& command_line, const VariableLookup& environment,
+ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file) {
-  const GivenOptions file = config_file ? read_file(*config_file) : GivenOptions();
+  const GivenOptions given = gather(command_line, environment, config_file);
   ResolvedConfig resolved;
   for (const Option& option : train_options()) {
-    Given given{"", "default"};
-    if (const auto in_file = file.find(option.name); in_file != file.end()) given = in_file->second;
-    if (const auto variable = environment(variable_of(option))) given = {*variable, variable_of(option)};
-    if (const auto typed = command_line.find(option.name); typed != command_line.end())
-      given = {typed->second, "command line"};
-
-    resolved.sources[option.name] = given.source;
-    if (given.source == "default") continue;
-    try {
-      option.read(resolved.config, given.text);
-    } catch (const InvalidArgument& error) {
-      throw UsageError(given.source == "command line" ? error.what() : given.source + ": " + error.what());
-    }
+    const auto found = given.find(option.name);
+    resolved.sources[option.name] = found == given.end() ? kDefault : found->second.source;
+    if (found != given.end()) read(option, found->second, resolved.config);
   }
+  if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
   validate(resolved.config);
   return resolved;
 }

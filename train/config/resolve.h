@@ -4,14 +4,13 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "train/config/options.h"
 #include "train/launch/worker_environment.h"
 
 namespace gradring::train {
 
-/// Option values as text, by option name: what the command line, or a file, said.
+/// Option values as text, by option name: what the command line said.
 using OptionTexts = std::map<std::string, std::string>;
 
 /// A config and where each value came from: "command line", "GRADRING_LR", "file.toml:3" or "default".
@@ -20,11 +19,12 @@ struct ResolvedConfig {
   std::map<std::string, std::string> sources;
 };
 
-/// Settles every option: command line, then GRADRING_* environment, then the file, then the default.
+/// Settles every option: command line, then GRADRING_* variables, then the file, then the default. Where --steps is given
+/// and --epochs is not, the steps decide alone.
 ///
-/// Errors    UsageError: an unknown key in the file (names the nearest and the line), a value that does not fit, or a file
-///           that is not there or no TOML.
-ResolvedConfig resolve(const OptionTexts& command_line, const VariableLookup& environment,
+/// Errors    UsageError: an unknown key or variable (names the nearest and the line), a value that does not fit, values that
+///           do not fit each other, or a file that is not there or no TOML.
+ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file);
 
 /// The config as TOML, each value with its source behind it: what --print-config shows.
@@ -32,8 +32,5 @@ std::string print_config(const ResolvedConfig& resolved);
 
 /// The config as TOML that --config takes back: config.resolved.toml. Leaves out where the run happens (run-dir, nprocs).
 std::string to_toml(const TrainConfig& config);
-
-/// " Did you mean 'batch-size'?", or nothing if no option is near.
-std::string nearest_option(const std::string& name);
 
 }  // namespace gradring::train

@@ -17,8 +17,8 @@ struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
   std::string model = "convnet";
-  std::int64_t epochs = 2;
-  std::int64_t steps = 0;  ///< stop after so many; 0: the epochs decide
+  std::int64_t epochs = 2;       ///< 0: the steps decide
+  std::int64_t steps = 0;        ///< stop after so many; 0: the epochs decide
   std::int64_t batch_size = 64;  ///< per rank
   std::uint64_t seed = 0;        ///< of the first weights and of the shuffles
 
@@ -39,7 +39,7 @@ struct TrainConfig {
 
 /// What one option alone cannot see: counts that fit each other, options that the chosen optimizer does not have.
 ///
-/// Errors    InvalidArgument; says which options and what to do.
+/// Errors    UsageError; says which options and what to do.
 void validate(const TrainConfig& config);
 
 }  // namespace gradring::train

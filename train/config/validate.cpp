@@ -10,6 +10,9 @@ void validate(const TrainConfig& config) {
     if (!condition) throw UsageError(message);
   };
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
+  require(config.dataset == "digits" || !config.data_dir.empty(),
+          config.dataset +
+              " is read from files: name their folder by --data-dir, or take --dataset digits, which needs none");
   require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),

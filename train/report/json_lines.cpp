@@ -16,7 +16,9 @@ void JsonLinesSink::step(const StepRecord& record) {
                     {"lr", record.learning_rate},
                     {"samples", record.samples},
                     {"samples_per_second", seconds > 0 ? static_cast<double>(record.samples) / seconds : 0.0},
-                    {"data_wait", record.data_wait.count()}}
+                    {"data_wait", record.data_wait.count()},
+                    {"loss_scale", record.loss_scale},
+                    {"skipped", record.skipped}}
                    .dump());
 }
 

@@ -8,9 +8,10 @@
 
 namespace gradring::train {
 
-/// metrics.jsonl: one JSON object a line, each line whole.
+/// metrics.jsonl: one JSON object a line, each line whole. A number that is none (a loss of NaN) is null.
 ///
-///   {"event":"step","step":1,"epoch":0,"loss":2.3,"lr":0.001,"samples":64,"samples_per_second":5000.0,"data_wait":0.0001,...}
+///   {"event":"step","step":1,"epoch":0,"loss":2.3,"lr":0.001,"samples":64,"samples_per_second":5000.0,"data_wait":0.0001,
+///    "loss_scale":1.0,"skipped":false}
 ///   {"event":"eval","epoch":0,"accuracy":0.97,"loss":0.09,"samples":10000}
 ///
 /// Errors    EnvironmentError if the file cannot be made or written (a full disk); what is there stays whole lines.

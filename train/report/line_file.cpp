@@ -53,7 +53,7 @@ void write_file_whole(const std::filesystem::path& path, std::string_view text) 
   if (fd < 0) fail(path, errno);
   int error = write_all(fd, text);
   if (!error && ::fsync(fd) != 0) error = errno;
-  ::close(fd);
+  if (::close(fd) != 0 && !error) error = errno;
   if (!error && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
   if (!error) return;
   ::unlink(aside.c_str());

@@ -19,6 +19,8 @@ struct StepRecord {
   std::int64_t samples = 0;  ///< in the global batch
   std::chrono::duration<double> duration{0};
   std::chrono::duration<double> data_wait{0};  ///< of that, waiting for the loader
+  double loss_scale = 1;                       ///< by which the loss was multiplied for the backward pass
+  bool skipped = false;                        ///< a gradient was not finite, so no weight was changed
 };
 
 /// One pass over the test set.
@@ -39,10 +41,10 @@ class MetricsSink {
   virtual void eval(const EvalRecord& record) = 0;
 };
 
-/// Passes everything on to several sinks, in order.
+/// Passes everything on to the sinks that were added, in their order.
 class MetricsFan final : public MetricsSink {
  public:
-  explicit MetricsFan(std::vector<std::unique_ptr<MetricsSink>> sinks) : sinks_(std::move(sinks)) {}
+  void add(std::unique_ptr<MetricsSink> sink) { sinks_.push_back(std::move(sink)); }
   void step(const StepRecord& record) override {
     for (const auto& sink : sinks_) sink->step(record);
   }

@@ -15,28 +15,57 @@ namespace gradring::train {
 
 namespace fs = std::filesystem;
 
-fs::path default_run_dir(const TrainConfig& config) {
-  const std::string name = fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", config.dataset, config.model,
-                                       fmt::localtime(std::time(nullptr)));
+namespace {
+
+constexpr const char* kLogs = "logs";
+
+[[noreturn]] void refuse_taken(const fs::path& path) {
+  throw UsageError("--run-dir " + path.string() + " is there already: choose another, or remove it");
+}
+
+void check_made(const fs::path& path, const std::error_code& error) {
+  if (error)
+    throw EnvironmentError("cannot make the run directory " + path.string() + ": " + error.message() +
+                           "; choose another --run-dir");
+}
+
+}  // namespace
+
+fs::path run_dir_for(const TrainConfig& config) {
+  if (!config.run_dir.empty()) {
+    const fs::path given = config.run_dir;
+    return given.has_filename() ? given : given.parent_path();  // without a slash behind it
+  }
+  const std::string name =
+      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", config.dataset, config.model, fmt::localtime(std::time(nullptr)));
   fs::path path = name;
   for (int number = 2; fs::exists(path); ++number) path = fmt::format("{}-{}", name, number);
   return path;
 }
 
+void check_new_run_dir(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at cannot be made either: make_run_dir says why
+  if (fs::exists(fs::symlink_status(path, ignored))) refuse_taken(path);
+}
+
 void make_run_dir(const fs::path& path, const TrainConfig& config) {
+  check_new_run_dir(path);
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  const bool made = !error && fs::create_directory(path, error);
-  if (error)
-    throw EnvironmentError("cannot make the run directory " + path.string() + ": " + error.message() +
-                           "; choose another --run-dir");
-  if (!made) throw UsageError("the run directory " + path.string() + " is there already: choose another --run-dir");
+  check_made(path, error);
+  const bool made = fs::create_directory(path, error);
+  check_made(path, error);
+  if (!made) refuse_taken(path);  // by another run, just now
   try {
+    fs::create_directory(path / kLogs, error);
+    check_made(path, error);
     write_file_whole(path / "config.resolved.toml", to_toml(config));
   } catch (...) {
     fs::remove_all(path, error);
     throw;
   }
 }
+
+fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
 
 }  // namespace gradring::train

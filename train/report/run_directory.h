@@ -2,18 +2,29 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 
 #include "train/config/train_config.h"
 
 namespace gradring::train {
 
-/// runs/<dataset>-<model>-<time>, in local time to the second, with a number behind it if that is taken.
-std::filesystem::path default_run_dir(const TrainConfig& config);
+/// The run directory keeps the results of a run: config.resolved.toml, metrics.jsonl, summary.json, logs/rank_<N>.log.
+/// (launch/run_folder.h is another thing: where processes meet while they run, and nothing of it stays.)
 
-/// Makes the folder of a run, and config.resolved.toml in it. Nothing is left behind if that fails.
+/// What --run-dir says, or else runs/<dataset>-<model>-<time>, in local time to the second, with a number behind it if that
+/// is taken.
+std::filesystem::path run_dir_for(const TrainConfig& config);
+
+/// Looks before hours of work, or a wait for other ranks, are lost: make_run_dir would find the folder already there.
 ///
-/// Errors    UsageError if the folder is there already; EnvironmentError if it cannot be made or written.
+/// Errors    UsageError.
+void check_new_run_dir(const std::filesystem::path& path);
+
+/// Makes the run directory with config.resolved.toml and an empty logs/ in it. Nothing is left behind if that fails.
+///
+/// Errors    UsageError if it is there already; EnvironmentError if it cannot be made or written.
 void make_run_dir(const std::filesystem::path& path, const TrainConfig& config);
+
+/// logs/rank_<N>.log
+std::filesystem::path log_file(const std::filesystem::path& run_dir, int rank);
 
 }  // namespace gradring::train

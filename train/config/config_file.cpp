@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/config/config_file.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "train/config/options.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+/// The text of a TOML value as the option's reader takes it: strings without quotes, numbers and booleans as written.
+std::string text_of(const toml::node& node, const std::string& place) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  throw UsageError(place + " must be a string, a number or true or false");
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path))
+    throw UsageError("--config: cannot read " + path + ": give the path of a TOML file");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+toml::table parse(const std::string& path) {
+  try {
+    return toml::parse(read_text(path));
+  } catch (const toml::parse_error& error) {
+    throw UsageError(fmt::format("{}:{}: no TOML: {}", path, error.source().begin.line, error.description()));
+  }
+}
+
+}  // namespace
+
+GivenOptions read_config_file(const std::string& path) {
+  GivenOptions given;
+  for (const auto& [key, node] : parse(path)) {
+    std::string name(key.str());
+    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string line = fmt::format("{}:{}", path, key.source().begin.line);
+    const std::string place = fmt::format("{}: '{}'", line, key.str());
+    if (!find_option(name)) throw UsageError(place + " is no option." + nearest_option(name));
+    if (given.contains(name)) throw UsageError(place + " is set twice, with - and with _");
+    given[name] = {text_of(node, place), line};
+  }
+  return given;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/config/variables.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+#include "kernels/runtime/nearest_name.h"
+#include "train/config/options.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::string_view kPrefix = "GRADRING_";
+constexpr std::string_view kStore = "GRADRING_STORE";  // from launcher to worker: no option
+
+void refuse_typo(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Option& option : train_options()) known.push_back(variable_of(option).substr(kPrefix.size()));
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string_view nearest = nearest_name(name.substr(kPrefix.size()), views);
+  if (nearest.empty()) return;
+  throw UsageError(std::string(name) + " in the environment sets no option. Did you mean '" + std::string(kPrefix) +
+                   std::string(nearest) + "'?");
+}
+
+}  // namespace
+
+GivenOptions read_variables(const Variables& environment) {
+  std::map<std::string, std::string> option_of;
+  for (const Option& option : train_options()) option_of[variable_of(option)] = option.name;
+
+  GivenOptions given;
+  for (const auto& [name, value] : environment) {
+    if (!name.starts_with(kPrefix) || name == kStore) continue;
+    if (const auto option = option_of.find(name); option != option_of.end())
+      given[option->second] = {value, name};
+    else
+      refuse_typo(name);
+  }
+  return given;
+}
+
+Variables system_variables() {
+  Variables variables;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t end = text.find('=');
+    if (end != std::string_view::npos) variables.emplace_back(text.substr(0, end), text.substr(end + 1));
+  }
+  return variables;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/bar_progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace gradring::train {
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{80};
+constexpr std::size_t kWidestBar = 40;
+constexpr const char* kClearLine = "\r\033[K";
+
+std::string clock_text(EpochSoFar::Seconds time) {
+  const auto seconds = static_cast<long long>(time.count() + 0.5);
+  return fmt::format("{:02}:{:02}", seconds / 60, seconds % 60);
+}
+
+}  // namespace
+
+BarProgress::~BarProgress() {
+  if (!line_open_) return;
+  std::fputc('\n', out_);  // not fmt: it throws
+  std::fflush(out_);
+}
+
+void BarProgress::step(const StepRecord& record) {
+  epoch_.add(record);
+  const bool last = record.step_of_epoch + 1 == record.steps_in_epoch;
+  const auto now = std::chrono::steady_clock::now();
+  if (!last && now - drawn_at_ < kRedraw) return;
+  drawn_at_ = now;
+  draw(record);
+}
+
+void BarProgress::eval(const EvalRecord& record) {
+  fmt::print(out_, "{}{}\n", kClearLine, eval_text(record));
+  std::fflush(out_);
+  line_open_ = false;
+}
+
+void BarProgress::draw(const StepRecord& record) {
+  const std::int64_t done = record.step_of_epoch + 1;
+  const double share = static_cast<double>(done) / static_cast<double>(record.steps_in_epoch);
+  const double rate = epoch_.steps_per_second();
+  const EpochSoFar::Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
+  const std::string head = fmt::format("Epoch {}: {:3.0f}%|", record.epoch + 1, 100 * share);
+  const std::string tail = fmt::format("| {}/{} [{}<{}, {:.1f}it/s, loss={:.4f}]", done, record.steps_in_epoch,
+                                       clock_text(epoch_.time()), clock_text(left), rate, epoch_.mean_loss());
+  const std::size_t text = head.size() + tail.size() + 1;  // a full line would wrap
+  const std::size_t width = std::min(columns() > text ? columns() - text : 0, kWidestBar);
+  const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
+  fmt::print(out_, "{}{}{}{}{}", kClearLine, head, std::string(filled, '#'), std::string(width - filled, ' '), tail);
+  std::fflush(out_);
+  line_open_ = true;
+}
+
+std::size_t BarProgress::columns() const {
+  winsize size{};
+  return ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace gradring::train

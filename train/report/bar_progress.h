@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+
+#include "train/report/epoch_so_far.h"
+#include "train/report/metrics_sink.h"
+
+namespace gradring::train {
+
+/// One line on a terminal, drawn again and again; an evaluation takes its place. A bar that is cut short, by an error, ends
+/// with its line, so that what follows has one of its own.
+///
+///   Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
+class BarProgress final : public MetricsSink {
+ public:
+  explicit BarProgress(std::FILE* out) : out_(out) {}
+  ~BarProgress() override;
+  void step(const StepRecord& record) override;
+  void eval(const EvalRecord& record) override;
+
+ private:
+  void draw(const StepRecord& record);
+  std::size_t columns() const;
+
+  std::FILE* out_;
+  EpochSoFar epoch_;
+  std::chrono::steady_clock::time_point drawn_at_{};
+  bool line_open_ = false;
+};
+
+}  // namespace gradring::train
