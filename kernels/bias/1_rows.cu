@@ -52,7 +52,8 @@ void add(Stream& stream, const AddArgs& args) {
     using T = typename decltype(element)::type;
     simt::launch_flat<bias_add_rows_kernel<T>>(stream, lib::rows_for(stream, args.rows, args.rows * args.channels),
                                                static_cast<const T*>(args.x), static_cast<const T*>(args.bias),
-                                               static_cast<T*>(args.y), args.rows, static_cast<int>(args.channels));
+                                               static_cast<T*>(args.y), args.rows,
+                                               lib::narrow<int>("bias add", "channels", args.channels));
   });
 }
 
@@ -63,8 +64,8 @@ void grad(Stream& stream, const GradArgs& args) {
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     simt::launch<bias_grad_rows_kernel<T>>(stream, config, static_cast<const T*>(args.dy), args.db,
-                                           static_cast<unsigned>(args.rows), static_cast<int>(args.channels),
-                                           args.accumulate);
+                                           lib::narrow<unsigned>("bias grad", "rows", args.rows),
+                                           lib::narrow<int>("bias grad", "channels", args.channels), args.accumulate);
   });
 }
 

@@ -3,14 +3,14 @@
 //   run, and so are the filter's weights. A convolution is kernel_height dot products of such runs; its gradients are
 //   the same products, added up elsewhere. Padding only shortens the runs.
 // Mapping: forward: a warp per output row, lanes over its positions, blockIdx.y over strips of 8 filters. dgrad: a
-//   warp per input row, lanes over its positions, blockIdx.y over strips of 32 input channels. wgrad: a block per
-//   weight position and strip of 32 filters; its threads share out the output rows, then add up.
+//   warp per input row, lanes over groups of 4 positions, blockIdx.y over strips of 16 input channels. wgrad: a block
+//   per place in the kernel, 4 input channels and 32 filters; its threads share out the output rows, then add up.
 // Traffic and bound: inputs are read once per strip of filters and kernel row, weights once per position, all but the
 //   first time from the caches; bound by their bandwidth.
 // Still slow because: nothing is shared within a block, and with one input channel the runs are shorter than a
 //   vector. Tiles in shared memory would serve many positions per load; tensor cores want the whole as one matrix
 //   product.
-// Limits: kernel_width * in_channels < 2^31.
+// Limits: kernel_width * in_channels < 2^31, 524,280 filters, a million input channels.
 
 #include "kernels/conv2d/conv2d.h"
 
@@ -153,6 +153,17 @@ __global__ void conv2d_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T*
   });
 }
 
+/// The kernels count within an image in int, and a grid has at most 65,535 strips.
+void check_limits(const Geometry& g) {
+  lib::narrow<int>("conv2d", "in_height + padding", g.in_height + g.padding);
+  lib::narrow<int>("conv2d", "in_width + padding", g.in_width + g.padding);
+  lib::narrow<int>("conv2d", "kernel_width * in_channels", g.kernel_width * g.in_channels);
+  lib::narrow<int>("conv2d", "stride", g.stride);
+  lib::narrow<unsigned>("conv2d", "batch * out_height", g.batch * g.out_height());
+  lib::check_limit("conv2d", "out_channels", g.out_channels, 65535 * kFilters);
+  lib::check_limit("conv2d", "in_channels", g.in_channels, 65535 * kChannels);
+}
+
 /// The grid of a kernel whose warps walk along rows, for each strip of `channels`.
 simt::Config config_for(Stream& stream, const Geometry& g, std::int64_t rows, std::int64_t channels, int strip) {
   simt::Config config = lib::rows_for(stream, rows, g.out_elements() * g.filter_elements());
@@ -164,6 +175,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
+  check_limits(g);
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     simt::launch_flat<conv2d_forward_direct_kernel<T>>(
@@ -176,6 +188,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.in_elements() == 0) return;
+  check_limits(g);
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     simt::launch_flat<conv2d_dgrad_direct_kernel<T>>(
@@ -187,6 +200,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
 void wgrad(Stream& stream, const WgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
+  check_limits(g);
   const std::int64_t places = g.kernel_height * g.kernel_width;
   const simt::Config config{.grid = dim3(static_cast<unsigned>(places * lib::strips(g.in_channels, kWgradInputs)),
                                          static_cast<unsigned>(lib::strips(g.out_channels, kWgradFilters))),

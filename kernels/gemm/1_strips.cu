@@ -70,7 +70,8 @@ void launch(Stream& stream, const Args& args) {
   const auto start = [&]<auto Kernel>(int strip) {
     simt::launch_flat<Kernel>(stream, lib::rows_for(stream, lib::strips(args.n, strip), args.m * args.n * args.k),
                               static_cast<const T*>(args.a), static_cast<const T*>(args.b), static_cast<C*>(args.c),
-                              static_cast<int>(args.m), args.n, static_cast<int>(args.k), args.accumulate);
+                              lib::narrow<int>("gemm", "m", args.m), args.n, lib::narrow<int>("gemm", "k", args.k),
+                              args.accumulate);
   };
   if (args.transpose_b)
     start.template operator()<gemm_run_dots_kernel<T, C, kTransposeA>>(kDots);
@@ -89,6 +90,7 @@ void launch(Stream& stream, const Args& args) {
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
+  lib::narrow<int>("gemm", "n", args.n);
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     if (args.c_dtype == DType::f32)

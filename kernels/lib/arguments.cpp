@@ -31,6 +31,12 @@ void check_at_least(std::string_view op, std::string_view argument, std::int64_t
                    " is needed");
 }
 
+void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most) {
+  if (value < 0 || value > most)
+    refuse(op, std::string(argument) + " is " + std::to_string(value) + ": this variant can do " +
+                   std::to_string(most) + " at most; pick another, or split the work");
+}
+
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer) {
   if (!pointer) refuse(op, std::string(argument) + " is a null pointer");
 }

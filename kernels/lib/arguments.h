@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "kernels/runtime/dtype.h"
@@ -17,6 +18,16 @@ constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype ==
 void check_floating(std::string_view op, std::string_view argument, DType dtype);
 void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least);
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer);
+
+/// Throws unless value is in [0, most]. For what a variant cannot do, though the contract allows it.
+void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most);
+
+/// `value` as a narrower type, for a kernel that counts in that.
+template <class Narrow>
+Narrow narrow(std::string_view op, std::string_view argument, std::int64_t value) {
+  check_limit(op, argument, value, static_cast<std::int64_t>(std::numeric_limits<Narrow>::max()));
+  return static_cast<Narrow>(value);
+}
 
 /// Two memory ranges that must not share a byte.
 void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes);

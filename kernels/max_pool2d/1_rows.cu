@@ -91,6 +91,13 @@ __global__ void max_pool2d_backward_rows_kernel(SIMT_GRID_CONST(Geometry) g, con
   }
 }
 
+/// The kernels count within an image in int.
+void check_limits(const Geometry& g) {
+  lib::narrow<int>("max_pool2d", "height", g.height);
+  lib::narrow<int>("max_pool2d", "width * channels", g.width * g.channels);
+  lib::narrow<int>("max_pool2d", "stride", g.stride);
+}
+
 template <class T, int kWindow>
 void launch_forward(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
@@ -102,6 +109,7 @@ void launch_forward(Stream& stream, const ForwardArgs& args) {
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   if (args.geometry.out_elements() == 0) return;
+  check_limits(args.geometry);
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     if (args.geometry.window == 2)
@@ -115,6 +123,7 @@ void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.in_elements() == 0) return;
+  check_limits(g);
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     simt::launch_flat<max_pool2d_backward_rows_kernel<T>>(

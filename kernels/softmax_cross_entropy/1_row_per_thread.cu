@@ -77,10 +77,12 @@ void run(Stream& stream, const Args& args) {
     using T = typename decltype(element)::type;
     simt::launch_flat<softmax_cross_entropy_row_kernel<T>>(
         stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
-        static_cast<T*>(args.dlogits), rows, static_cast<int>(args.classes), args.scale, losses, verdicts);
+        static_cast<T*>(args.dlogits), rows, lib::narrow<int>("softmax_cross_entropy", "classes", args.classes),
+        args.scale, losses, verdicts);
   });
   const simt::Config total{.grid = dim3(1), .block = dim3(kTotalThreads)};
-  simt::launch<softmax_cross_entropy_total_kernel>(stream, total, losses, verdicts, static_cast<unsigned>(args.rows),
+  simt::launch<softmax_cross_entropy_total_kernel>(stream, total, losses, verdicts,
+                                                   lib::narrow<unsigned>("softmax_cross_entropy", "rows", args.rows),
                                                    args.loss_sum, args.correct);
 }
 
