@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # One table at the end of configuring: what this build will have, and what would add the rest.
 
-function(gradring_say label)
+function(gradring_say label text)
   string(SUBSTRING "${label}            " 0 12 padded)
-  list(JOIN ARGN " " text)
   message(STATUS "  ${padded}${text}")
 endfunction()
 
