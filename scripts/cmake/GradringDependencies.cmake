@@ -23,7 +23,6 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
 
 set(GRADRING_HAVE_ONEDNN OFF)
 if(NOT GRADRING_ONEDNN STREQUAL OFF)

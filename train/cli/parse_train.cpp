@@ -1,86 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cli/parse_train.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <vector>
 
+#include "kernels/runtime/nearest_name.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr const char* kFooter =
-    "\nEvery option can also be set by a GRADRING_* variable (--batch-size: GRADRING_BATCH_SIZE) or in the --config "
-    "file\n"
-    "(batch-size = 64). The command line wins, then the environment, then the file.\n"
-    "\nExamples:\n"
-    "  gradring train                                        the embedded digits, one rank\n"
-    "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
-    "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR --epochs 2\n";
+constexpr const char* kSeeHelp = "; see gradring train --help";
 
-/// The default as --help shows it: " [64]", without a string's quotes; nothing for an empty one.
-std::string shown_default(const Option& option) {
-  std::string value = option.show(TrainConfig());
-  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
-  return value.empty() ? "" : " [" + value + "]";
+/// One word of the command line, taken apart: --name, or --name=value.
+struct Word {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+Word split(const std::string& text) {
+  if (!text.starts_with("--") || text == "--")
+    throw UsageError("'" + text + "' is not understood: options begin with --" + kSeeHelp);
+  const std::size_t end = std::min(text.find('='), text.size());
+  Word word{.name = text.substr(2, end - 2), .value = std::nullopt};
+  std::ranges::replace(word.name, '_', '-');
+  if (end < text.size()) word.value = text.substr(end + 1);
+  return word;
 }
 
-/// Lets the parser know the option; its text is asked for afterwards.
-void add_option(CLI::App& app, const Option& option) {
-  const std::string name = "--" + option.name;
-  if (option.value.empty()) {
-    app.add_flag(name, option.help);
-    return;
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  std::vector<std::string_view> names = {"config", "print-config", "dry-run", "help"};
+  for (const Option& option : train_options()) names.push_back(option.name);
+  throw UsageError("there is no option --" + name + "." + did_you_mean(name, names));
+}
+
+/// Reads `args` from the front to the back.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::string> args) : args_(args) {}
+
+  ParsedTrain read() {
+    while (next_ < args_.size()) read_one();
+    return std::move(parsed_);
   }
-  app.add_option(name)
-      ->description(option.help + shown_default(option))
-      ->type_name(option.value)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
 
-OptionTexts given_texts(const CLI::App& app) {
-  OptionTexts texts;
-  for (const Option& option : train_options()) {
-    const auto& results = app.get_option("--" + option.name)->results();
-    if (!results.empty()) texts[option.name] = results.back();
+ private:
+  void read_one() {
+    if (args_[next_] == "-h") return read_switch(parsed_.help, {.name = "help", .value = std::nullopt});
+    const Word word = split(args_[next_]);
+    if (word.name == "help") return read_switch(parsed_.help, word);
+    if (word.name == "print-config") return read_switch(parsed_.print_config, word);
+    if (word.name == "dry-run") return read_switch(parsed_.dry_run, word);
+    ++next_;
+    if (word.name == "config") {
+      parsed_.config_file = value_of(word);
+      return;
+    }
+    const Option* option = find_option(word.name);
+    if (!option) refuse_unknown(word.name);
+    parsed_.options[word.name] = option->is_flag() ? word.value.value_or("true") : value_of(word);
   }
-  return texts;
-}
 
-[[noreturn]] void refuse_unknown(const std::string& word) {
-  if (!word.starts_with("--") || word == "--")
-    throw UsageError("'" + word + "' is not understood: options begin with --");
-  const std::string name = word.substr(2, word.find('=') - 2);
-  throw UsageError("there is no option --" + name + "." + nearest_option(name));
-}
+  void read_switch(bool& on, const Word& word) {
+    if (word.value) throw UsageError("--" + word.name + " takes no value" + kSeeHelp);
+    on = true;
+    ++next_;
+  }
+
+  std::string value_of(const Word& word) {
+    if (word.value) return *word.value;
+    if (next_ == args_.size() || args_[next_].starts_with("--"))
+      throw UsageError("--" + word.name + " needs a value" + kSeeHelp);
+    return args_[next_++];
+  }
+
+  std::span<const std::string> args_;
+  std::size_t next_ = 0;
+  ParsedTrain parsed_;
+};
 
 }  // namespace
 
-ParsedTrain parse_train(std::span<const std::string> args) {
-  ParsedTrain parsed;
-  CLI::App app("Trains a model on one or many ranks.", "gradring train");
-  app.footer(kFooter);
-  app.allow_extras();
-  for (const Option& option : train_options()) add_option(app, option);
-  app.add_option("--config", parsed.config_file, "TOML file with any of the options above")->type_name("F.toml");
-  app.add_flag("--print-config", parsed.print_config, "show every option, its value and where it came from, and stop");
-  app.add_flag("--dry-run", parsed.dry_run, "check options and data, and stop before training");
-
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    parsed.help = app.help();
-    return parsed;
-  } catch (const CLI::ArgumentMismatch& error) {  // "--lr: 1 required F missing"
-    const std::string text = error.what();
-    throw UsageError(text.substr(0, text.find(':')) + " needs a value; see gradring train --help");
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
-  }
-  if (const auto unknown = app.remaining(); !unknown.empty()) refuse_unknown(unknown.front());
-  parsed.options = given_texts(app);
-  return parsed;
-}
+ParsedTrain parse_train(std::span<const std::string> args) { return Reader(args).read(); }
 
 }  // namespace gradring::train

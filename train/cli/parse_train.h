@@ -15,10 +15,16 @@ struct ParsedTrain {
   std::optional<std::string> config_file;
   bool print_config = false;
   bool dry_run = false;
-  std::string help;  ///< not empty: print it and stop
+  bool help = false;
 };
 
-/// Errors    UsageError: an unknown option (names the nearest), or a value missing.
+/// Options as --name VALUE, --name=VALUE, or --name for a flag; - and _ are the same within a name; the last one of a name
+/// wins. A value that begins with -- must be attached by =.
+///
+/// Errors    UsageError: an unknown option (names the nearest), a value that is missing or that a flag does not take.
 ParsedTrain parse_train(std::span<const std::string> args);
+
+/// The text of `gradring train --help`, made from the table that the parser uses.
+std::string train_help();
 
 }  // namespace gradring::train

@@ -26,8 +26,8 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
 
 int train(std::span<const std::string> args) {
   const ParsedTrain parsed = parse_train(args);
-  if (!parsed.help.empty()) {
-    fmt::print("{}", parsed.help);
+  if (parsed.help) {
+    fmt::print("{}", train_help());
     return kOk;
   }
   const auto place = WorkerEnvironment::from_environment(system_variable);

@@ -23,6 +23,8 @@ struct Option {
   std::function<void(TrainConfig&, std::string_view)> read;
   /// The value as a TOML literal, which `read` takes back (strings without their quotes).
   std::function<std::string(const TrainConfig&)> show;
+
+  bool is_flag() const { return value.empty(); }
 };
 
 /// All options of `gradring train`, in the order of --help.
