@@ -24,17 +24,16 @@ bool has(std::uint32_t mask, unsigned lane) { return (mask >> lane & 1u) != 0; }
 
 }  // namespace
 
-Block::Block(const ExecutorOptions& options) : options_(options), stacks_(kMaxThreads, kStackBytes) { make_fibers(); }
+Block::Block(const ExecutorOptions& options) : options_(options), stacks_(kMaxThreads, kStackBytes) { reset_fibers(); }
 
-Block::~Block() {
-  for (Fiber& fiber : fibers_) destroy_identity(fiber.tracked);
-}
+Block::~Block() { reset_fibers(); }
 
-void Block::make_fibers() {
+void Block::reset_fibers() {
   idle_count_ = 0;
   for (unsigned i = kMaxThreads; i-- > 0;) {
     Fiber& fiber = fibers_[i];
     destroy_identity(fiber.tracked);
+    if (fiber.context.resume) unpoison(stacks_.stack(i), stacks_.usable_bytes(i));  // functions on it never returned
     fiber.stack_index = i;
     fiber.tracked = {stacks_.stack(i), stacks_.usable_bytes(i), nullptr, nullptr};
     fiber.context = {};
@@ -51,9 +50,7 @@ void Block::run(const Grid& grid, std::size_t block_index) {
   acquire(&ended_edge_);
   if (failure_[0] == 0) return;
   for (unsigned i = 0; i < threads_; ++i) join_identity(fibers_[i].tracked, host_.tracked);
-  for (unsigned i = 0; i < kMaxThreads; ++i)
-    if (fibers_[i].context.resume) unpoison(stacks_.stack(i), stacks_.usable_bytes(i));
-  make_fibers();
+  reset_fibers();
   throw Error(failure_, failure_site_);
 }
 
@@ -98,7 +95,6 @@ void Block::assign(Fiber& fiber, unsigned linear) {
   fiber.waits_in = nullptr;
   if (fiber.context.resume) return;
   fiber.context = make_context(stacks_.stack(fiber.stack_index), stacks_.usable_bytes(fiber.stack_index), &enter_fiber);
-  stacks_.mark_end(fiber.stack_index);
 }
 
 Fiber& Block::next_fiber() {
@@ -124,8 +120,8 @@ void Block::switch_to(Fiber& to) {
 }
 
 void Block::park(Fiber& fiber) {
-  if (stacks_.overflown(fiber.stack_index))
-    fail(fiber.site, "stack overflow in %s: a thread has %zu bytes for its locals", describe(fiber).text, kStackBytes);
+  if (static_cast<char*>(__builtin_frame_address(0)) < stacks_.stack(fiber.stack_index))
+    fail(fiber.site, "stack overflow: a thread has %zu bytes for its locals: %s", kStackBytes, describe(fiber).text);
   switch_to(next_fiber());
 }
 
@@ -227,7 +223,8 @@ void Block::check_partners(const Fiber& fiber, const Warp& warp, const Deposit& 
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const Deposit& other = warp.deposits[lane];
     if (!has(mine.mask, lane) && !has(other.mask, fiber.lane())) continue;  // of another group of lanes
-    if (other.mask == mine.mask && other.operation == mine.operation && other.fiber->site == fiber.site) continue;
+    if (other.mask == mine.mask && other.operation == mine.operation && other.fiber->site == fiber.site)
+      break;  // a partner, which has looked at the others
     fail(fiber.site, "mismatched warp operation: %s with mask 0x%x but %s with mask 0x%x", describe(fiber).text,
          mine.mask, describe(*other.fiber).text, other.mask);
   }

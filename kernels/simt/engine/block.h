@@ -59,7 +59,7 @@ class Block {
  private:
   static constexpr unsigned kMaxWarps = kMaxThreads / 32;
 
-  void make_fibers();
+  void reset_fibers();
   void begin(const Grid& grid, std::size_t block_index);
   static void enter_fiber();
   void assign(Fiber& fiber, unsigned linear);

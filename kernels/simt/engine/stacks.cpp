@@ -9,11 +9,10 @@
 
 namespace gradring::simt::detail {
 Stacks::Stacks(std::size_t count, std::size_t bytes_each) : count_(count), bytes_each_(bytes_each) {
-  void* memory =
-      mmap(nullptr, count * bytes_each, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const std::size_t bytes = count * bytes_each;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw DeviceError("no " + std::to_string(count * bytes_each) +
-                      " bytes of address space left for the stacks of a block");
+    throw DeviceError("no " + std::to_string(bytes) + " bytes of address space left for the stacks of a block");
   memory_ = static_cast<char*>(memory);
 }
 

@@ -8,7 +8,7 @@
 namespace gradring::simt_test {
 namespace {
 
-__device__ void put(float* values, unsigned i) {
+__attribute__((noinline)) __device__ void put(float* values, unsigned i) {
   values[i] = 1.0f;  // planted: past_simt_shared past_simt_shared_in_template past_local_array
 }
 

@@ -95,6 +95,14 @@ __global__ void partial_warp_multiply(float* y) {
   y[self()] = c.x[0];
 }
 
+/// More locals than a thread's stack holds.
+__global__ void stack_overflow(float* y) {
+  volatile float locals[80000];
+  locals[threadIdx.x] = 1.0f;
+  __syncthreads();  // planted: stack_overflow
+  y[self()] = locals[threadIdx.x];
+}
+
 template <auto Kernel, unsigned Threads>
 bool run(kernels::Device& device) {
   Bench bench(device);
@@ -123,6 +131,7 @@ const Planted kDivergence[] = {
     {"barrier_in_flat_launch", &run_flat<barrier_in_flat_launch>},
     {"ballot_in_flat_launch", &run_flat<ballot_in_flat_launch>},
     {"partial_warp_multiply", &run<partial_warp_multiply, 16>},
+    {"stack_overflow", &run<stack_overflow, 32>},
 };
 
 }  // namespace
