@@ -5,29 +5,18 @@
 
 #include "comm/error.h"
 #include "comm/in_process_hub.h"
-#include "kernels/runtime/host/host_device.h"
 #include "tests/comm/support/ranks.h"
+#include "tests/comm/support/workplace.h"
 
 namespace gradring::comm {
 namespace {
 
 using kernels::DType;
 using ::testing::HasSubstr;
+using testing::Workplace;
 
 constexpr std::chrono::seconds kLong(60);
 constexpr std::chrono::milliseconds kShort(300);
-
-/// One rank's stream and segment of 1000 floats.
-struct Workplace {
-  explicit Workplace(ProcessGroup& group)
-      : stream(device.make_stream(kernels::StreamMode::in_place)), segment(group.allocate(1000 * sizeof(float))) {}
-  SegmentRange range(std::size_t elements = 1000, std::size_t offset = 0, DType dtype = DType::f32) const {
-    return {.segment = segment.get(), .slice = {offset, elements}, .dtype = dtype};
-  }
-  kernels::HostDevice device;
-  std::unique_ptr<kernels::Stream> stream;
-  std::unique_ptr<Segment> segment;
-};
 
 /// Expects that the rank threw an E that blames `peer` and contains `words`.
 template <class E>
@@ -107,67 +96,6 @@ TEST(InProcessFaults, RanksOutsideTheWorldAreRefused) {
   hub.join(0);
   EXPECT_THROW(hub.join(0), InvalidArgument);
   EXPECT_THROW(InProcessHub(0, kLong), InvalidArgument);
-}
-
-/// Runs two ranks that do different things, and expects that both report a Desync, and that one's text has both words.
-void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
-                   const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
-                   const std::string& other) {
-  const auto errors = testing::errors_of_threads(
-      2,
-      [&](ProcessGroup& group) {
-        Workplace work(group);
-        (group.rank() == 0 ? first : second)(group, work);
-        group.barrier(*work.stream);
-      },
-      kLong);
-  std::string texts;
-  for (const std::exception_ptr& error : errors) {
-    ASSERT_TRUE(error);
-    try {
-      std::rethrow_exception(error);
-    } catch (const Desync& desync) {
-      texts += desync.what();
-    } catch (const std::exception& unexpected) {
-      ADD_FAILURE() << unexpected.what();
-    }
-  }
-  EXPECT_THAT(texts, HasSubstr(one));
-  EXPECT_THAT(texts, HasSubstr(other));
-}
-
-TEST(InProcessFaults, AnotherElementCountIsReported) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); }, "of 100 f32",
-                "of 101 f32");
-}
-
-TEST(InProcessFaults, AnotherTypeIsReported) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(100, 0, DType::i32), *work.stream); },
-                "of 100 f32", "of 100 i32");
-}
-
-TEST(InProcessFaults, AnotherBucketIsReported) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100, 0), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(100, 100), *work.stream); }, "from element 0",
-                "from element 100");
-}
-
-TEST(InProcessFaults, AnotherOperationIsReported) {
-  expect_desync([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); }, "reduce_scatter",
-                "all_gather");
-}
-
-TEST(InProcessFaults, OneCallTooManyIsReported) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
-                "all_reduce 1", "barrier 1");
-}
-
-TEST(InProcessFaults, AnotherSegmentSizeIsReported) {
-  expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
-                "1024", "2048");
 }
 
 TEST(InProcessFaults, ABrokenGroupStaysBroken) {
