@@ -19,7 +19,7 @@ constexpr unsigned kLeastWorkersUnderTsan = 2;
 
 /// Under TSan every worker gets its share of the blocks, however late it wakes: the digit sum of the block's number in base
 /// `workers`. Unlike the plain remainder it parts blocks at any distance that a kernel may have its conflicts at.
-unsigned worker_for(std::size_t block, unsigned workers) {
+[[maybe_unused]] unsigned worker_for(std::size_t block, unsigned workers) {
   std::size_t sum = 0;
   for (; block != 0; block /= workers) sum += block % workers;
   return static_cast<unsigned>(sum % workers);

@@ -34,7 +34,7 @@ struct BoundKernel {
   /// Plain loops around the inlined kernel, whose arguments are local copies: nothing that it stores can change them.
   static void run_flat(const void* self, const Grid& grid, std::size_t begin, std::size_t end) {
     std::apply(
-        [blocks = grid.blocks, threads = grid.threads, begin, end](auto... arguments) {
+        [blocks = grid.blocks, threads = grid.threads, begin, end](auto... copies) {
           for (std::size_t i = begin; i < end; ++i) {
             const Extent3 block = blocks.at(i);
             blockIdx = {block.x, block.y, block.z};
@@ -42,7 +42,7 @@ struct BoundKernel {
               for (unsigned y = 0; y < threads.y; ++y)
                 for (unsigned x = 0; x < threads.x; ++x) {
                   threadIdx = {x, y, z};
-                  Kernel(arguments...);
+                  Kernel(copies...);
                 }
           }
         },
