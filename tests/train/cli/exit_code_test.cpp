@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/exit_code.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <new>
+
+#include "comm/error.h"
+#include "data/error.h"
+#include "train/config/usage_error.h"
+#include "train/report/environment_error.h"
+#include "train/trainer/replicas.h"
+#include "train/trainer/trainer.h"
+
+namespace gradring::train {
+namespace {
+
+TEST(ExitCode, IsThatOfTheKindOfError) {
+  EXPECT_EQ(exit_code_of(std::runtime_error("")), 1);
+  EXPECT_EQ(exit_code_of(Error("")), 1);
+  EXPECT_EQ(exit_code_of(comm::CommError({}, "")), 1);
+  EXPECT_EQ(exit_code_of(InvalidArgument("")), 2);
+  EXPECT_EQ(exit_code_of(UsageError("")), 2);
+  EXPECT_EQ(exit_code_of(EnvironmentError("")), 3);
+  EXPECT_EQ(exit_code_of(DeviceError("")), 3);
+  EXPECT_EQ(exit_code_of(std::bad_alloc()), 3);
+  EXPECT_EQ(exit_code_of(std::filesystem::filesystem_error("", std::error_code())), 3);
+  EXPECT_EQ(exit_code_of(data::DataError("", "", "")), 4);
+  EXPECT_EQ(exit_code_of(DivergedError("")), 5);
+  EXPECT_EQ(exit_code_of(comm::PeerLost({}, "")), 161);
+  EXPECT_EQ(exit_code_of(comm::Timeout({}, "")), 162);
+  EXPECT_EQ(exit_code_of(comm::Desync({}, "")), 163);
+  EXPECT_EQ(exit_code_of(ReplicaError("")), 163);
+}
+
+TEST(MessageOf, PutsNoMemoryIntoWords) {
+  EXPECT_EQ(message_of(Error("as it is")), "as it is");
+  EXPECT_THAT(message_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory: lower --batch-size"));
+}
+
+}  // namespace
+}  // namespace gradring::train

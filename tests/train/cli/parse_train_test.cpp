@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/parse_train.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/support/message_of.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+using Words = std::vector<std::string>;
+
+ParsedTrain parse(const Words& words) { return parse_train(words); }
+
+std::string refusal(const Words& words) {
+  return test::message_of<UsageError>([&] { parse_train(words); });
+}
+
+TEST(ParseTrain, TakesNothing) { EXPECT_THAT(parse({}).options, IsEmpty()); }
+
+TEST(ParseTrain, TakesValuesBehindOrAttached) {
+  EXPECT_THAT(
+      parse({"--lr", "0.1", "--batch-size=8", "--data-dir=", "--run-dir=a=b"}).options,
+      UnorderedElementsAre(Pair("lr", "0.1"), Pair("batch-size", "8"), Pair("data-dir", ""), Pair("run-dir", "a=b")));
+}
+
+TEST(ParseTrain, TakesAnyTextAsAValueButAnOption) {
+  EXPECT_THAT(parse({"--lr", "-1", "--data-dir", "[a,b]", "--run-dir=--x"}).options,
+              UnorderedElementsAre(Pair("lr", "-1"), Pair("data-dir", "[a,b]"), Pair("run-dir", "--x")));
+}
+
+TEST(ParseTrain, TakesBothSpellingsAndTheLastOfAName) {
+  EXPECT_THAT(parse({"--batch_size", "8", "--batch-size", "9"}).options, UnorderedElementsAre(Pair("batch-size", "9")));
+}
+
+TEST(ParseTrain, TakesFlagsWithAndWithoutAValue) {
+  EXPECT_THAT(parse({"--nesterov", "--lr", "1"}).options,
+              UnorderedElementsAre(Pair("nesterov", "true"), Pair("lr", "1")));
+  EXPECT_THAT(parse({"--nesterov", "--nesterov=false"}).options, UnorderedElementsAre(Pair("nesterov", "false")));
+}
+
+TEST(ParseTrain, TakesWhatIsNoOptionOfARun) {
+  const ParsedTrain parsed = parse({"--config", "F.toml", "--print-config", "--dry-run"});
+  EXPECT_EQ(parsed.config_file, "F.toml");
+  EXPECT_TRUE(parsed.print_config);
+  EXPECT_TRUE(parsed.dry_run);
+  EXPECT_FALSE(parsed.help);
+  EXPECT_TRUE(parse({"--help"}).help);
+  EXPECT_TRUE(parse({"-h"}).help);
+}
+
+TEST(ParseTrain, NamesTheNearestOption) {
+  EXPECT_EQ(refusal({"--batch-sise", "3"}), "there is no option --batch-sise. Did you mean 'batch-size'?");
+  EXPECT_EQ(refusal({"--dryrun"}), "there is no option --dryrun. Did you mean 'dry-run'?");
+  EXPECT_EQ(refusal({"--zero=3"}), "there is no option --zero.");
+}
+
+TEST(ParseTrain, RefusesWhatIsNoOption) {
+  EXPECT_THAT(refusal({"mnist"}), HasSubstr("'mnist' is not understood: options begin with --"));
+  for (const char* word : {"", "-", "--", "-b", "-lr=1"})
+    EXPECT_THAT(refusal({word}), HasSubstr("is not understood")) << word;
+}
+
+TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
+  EXPECT_THAT(refusal({"--lr"}), HasSubstr("--lr needs a value"));
+  EXPECT_THAT(refusal({"--lr", "--seed", "1"}), HasSubstr("--lr needs a value"));
+  EXPECT_THAT(refusal({"--config"}), HasSubstr("--config needs a value"));
+  EXPECT_THAT(refusal({"--dry-run=1"}), HasSubstr("--dry-run takes no value"));
+}
+
+TEST(TrainHelp, NamesEveryOption) {
+  const std::string help = train_help();
+  for (const Option& option : train_options()) EXPECT_THAT(help, HasSubstr("  --" + option.name)) << option.name;
+  for (const char* option : {"--config F.toml", "--print-config", "--dry-run", "--help"})
+    EXPECT_THAT(help, HasSubstr(option));
+  EXPECT_THAT(help, HasSubstr("samples a step, per rank [64]"));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/config/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/temp_folder.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using test::message_of;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Resolve : public ::testing::Test {
+ protected:
+  /// Writes a config file and returns its path.
+  std::string file(const std::string& text, const std::string& name = "F.toml") const {
+    return folder_.write(name, std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size())).string();
+  }
+  /// What is said about a config file with this text.
+  std::string refusal(const std::string& text) const {
+    return message_of<UsageError>([&] { resolve({}, {}, file(text)); });
+  }
+
+  test::TempFolder folder_;
+};
+
+TEST_F(Resolve, GivesTheDefaultsIfNobodySaysAnything) {
+  const ResolvedConfig resolved = resolve({}, {}, std::nullopt);
+  EXPECT_EQ(resolved.config.batch_size, TrainConfig().batch_size);
+  for (const Option& option : train_options()) EXPECT_EQ(resolved.sources.at(option.name), "default");
+}
+
+TEST_F(Resolve, TheCommandLineWinsThenTheEnvironmentThenTheFile) {
+  const std::string path = file("batch-size = 1\nlr = 0.1\nseed = 1\n");
+  const ResolvedConfig resolved =
+      resolve({{"batch-size", "3"}}, {{"GRADRING_BATCH_SIZE", "2"}, {"GRADRING_LR", "0.2"}}, path);
+  EXPECT_EQ(resolved.config.batch_size, 3);
+  EXPECT_EQ(resolved.config.learning_rate, 0.2);
+  EXPECT_EQ(resolved.config.seed, 1u);
+  EXPECT_EQ(resolved.sources.at("batch-size"), "command line");
+  EXPECT_EQ(resolved.sources.at("lr"), "GRADRING_LR");
+  EXPECT_EQ(resolved.sources.at("seed"), path + ":3");
+  EXPECT_EQ(resolved.sources.at("model"), "default");
+}
+
+TEST_F(Resolve, PrintConfigShowsEveryOptionWithItsSource) {
+  const std::string text = print_config(resolve({{"lr", "0.5"}}, {{"GRADRING_PROGRESS", "none"}}, file("steps = 7\n")));
+  EXPECT_THAT(text, HasSubstr("lr = 0.5 "));
+  EXPECT_THAT(text, HasSubstr("# command line\n"));
+  EXPECT_THAT(text, HasSubstr("# GRADRING_PROGRESS\n"));
+  EXPECT_THAT(text, HasSubstr("F.toml:1\n"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), std::ssize(train_options()));
+  EXPECT_EQ(resolve({}, {}, file(text, "printed.toml")).config.steps, 7) << "the text is TOML itself";
+}
+
+TEST_F(Resolve, AFileMayUseEitherSpellingButNotBoth) {
+  EXPECT_EQ(resolve({}, {}, file("batch_size = 5")).config.batch_size, 5);
+  EXPECT_THAT(refusal("batch-size = 5\nbatch_size = 6\n"), HasSubstr("F.toml:2: 'batch_size' is set twice"));
+}
+
+TEST_F(Resolve, ReadsEveryKindOfTomlValue) {
+  const auto config = resolve({}, {}, file("lr = 1\nmomentum = 9e-1\noptimizer = 'sgd'\nnesterov = true\n")).config;
+  EXPECT_EQ(config.learning_rate, 1);
+  EXPECT_EQ(config.optimizer.momentum, 0.9);
+  EXPECT_TRUE(config.optimizer.nesterov);
+}
+
+TEST_F(Resolve, NamesTheLineAndTheNearestKey) {
+  EXPECT_THAT(refusal("\n\nbatch-sise = 3\n"),
+              EndsWith("F.toml:3: 'batch-sise' is no option. Did you mean 'batch-size'?"));
+  EXPECT_THAT(refusal("[train]\nlr = 1\n"), EndsWith("F.toml:1: 'train' is no option."));
+}
+
+TEST_F(Resolve, NamesTheLineOfAWrongValue) {
+  EXPECT_THAT(refusal("lr = 1\nbatch-size = 0\n"), HasSubstr("F.toml:2: --batch-size is '0', but must be"));
+  EXPECT_THAT(refusal("lr = [1, 2]\n"), HasSubstr("F.toml:1: 'lr' must be a string, a number or true or false"));
+  EXPECT_THAT(refusal("lr = inf\n"), HasSubstr("--lr is 'inf'"));
+}
+
+TEST_F(Resolve, NamesTheLineOfBadToml) {
+  EXPECT_THAT(refusal("lr = 1\nsteps = = 2\n"), HasSubstr("F.toml:2: no TOML: "));
+  EXPECT_THAT(refusal("lr = 1\nlr = 2\n"), HasSubstr("F.toml:2: no TOML: "));
+}
+
+TEST_F(Resolve, RefusesAFileThatIsNone) {
+  EXPECT_THAT(message_of<UsageError>([] { resolve({}, {}, "/no/such/file.toml"); }),
+              HasSubstr("--config: cannot read /no/such/file.toml"));
+  EXPECT_THAT(message_of<UsageError>([&] { resolve({}, {}, folder_.path().string()); }), HasSubstr("cannot read"));
+}
+
+TEST_F(Resolve, AnEmptyFileSaysNothing) { EXPECT_EQ(resolve({}, {}, file("# later\n")).config.steps, 0); }
+
+TEST_F(Resolve, NamesTheVariableOfAWrongValue) {
+  EXPECT_THAT(message_of<UsageError>([] {
+                resolve({}, {{"GRADRING_LR", "fast"}}, {});
+              }),
+              StartsWith("GRADRING_LR: --lr is 'fast', but must be"));
+}
+
+TEST_F(Resolve, RefusesVariablesThatAreNearlyRight) {
+  EXPECT_THAT(message_of<UsageError>([] {
+                resolve({}, {{"GRADRING_BATCHSIZE", "8"}}, {});
+              }),
+              AllOf(StartsWith("GRADRING_BATCHSIZE "), HasSubstr("Did you mean 'GRADRING_BATCH_SIZE'?")));
+}
+
+TEST_F(Resolve, LeavesOtherPeoplesVariablesAlone) {
+  EXPECT_NO_THROW(resolve({}, {{"GRADRING_STORE", "/x"}, {"GRADRING_FRESH_NAMESPACE", "1"}, {"LR", "fast"}}, {}));
+}
+
+TEST_F(Resolve, StepsAloneDecideWhereEpochsAreNotGiven) {
+  EXPECT_EQ(resolve({{"steps", "9"}}, {}, {}).config.epochs, 0);
+  EXPECT_EQ(resolve({{"steps", "9"}, {"epochs", "2"}}, {}, {}).config.epochs, 2);
+  EXPECT_EQ(resolve({{"steps", "0"}}, {}, {}).config.epochs, TrainConfig().epochs);
+}
+
+TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
+  const auto refuse = [](const OptionTexts& options) {
+    return message_of<UsageError>([&] { resolve(options, {}, std::nullopt); });
+  };
+  EXPECT_THAT(refuse({{"epochs", "0"}}), HasSubstr("--epochs or --steps must be positive"));
+  EXPECT_THAT(refuse({{"momentum", "0.9"}}), HasSubstr("belong to --optimizer sgd, not to adam"));
+  EXPECT_THAT(refuse({{"optimizer", "sgd"}, {"nesterov", "true"}}), HasSubstr("--nesterov needs a --momentum"));
+  EXPECT_THAT(refuse({{"dataset", "mnist"}}), HasSubstr("--data-dir"));
+  EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
+  EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("there is no device 'gpu'"));
+}
+
+/// A config in which no option has its default.
+OptionTexts everything_else() {
+  return {{"dataset", "mnist"},
+          {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
+          {"model", "convnet"},
+          {"epochs", "3"},
+          {"steps", "4"},
+          {"batch-size", "5"},
+          {"seed", "18446744073709551615"},
+          {"optimizer", "sgd"},
+          {"lr", "1e-05"},
+          {"momentum", "0.1"},
+          {"dampening", "0"},
+          {"nesterov", "true"},
+          {"weight-decay", "3e22"},
+          {"device", "cuda:3"},
+          {"backend", "reference"},
+          {"bucket-mb", "0.3"},
+          {"first-bucket-mb", "7"},
+          {"timeout", "1500ms"},
+          {"check-replicas", "6"},
+          {"run-dir", "elsewhere"},
+          {"progress", "none"},
+          {"nprocs", "2"}};
+}
+
+TEST_F(Resolve, ConfigResolvedTomlComesBackThroughConfig) {
+  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
+  const TrainConfig after = resolve({}, {}, file(to_toml(before))).config;
+  for (const Option& option : train_options()) {
+    if (option.name == "run-dir" || option.name == "nprocs") continue;
+    EXPECT_EQ(option.show(after), option.show(before)) << option.name;
+  }
+  EXPECT_EQ(after.data_dir, before.data_dir);
+  EXPECT_EQ(after.seed, before.seed);
+  EXPECT_EQ(after.timeout, before.timeout);
+}
+
+TEST_F(Resolve, ConfigResolvedTomlLeavesOutWhereTheRunHappens) {
+  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
+  const TrainConfig after = resolve({}, {}, file(to_toml(before))).config;
+  EXPECT_EQ(after.run_dir, "");
+  EXPECT_EQ(after.nprocs, 1);
+}
+
+TEST(TrainOptions, TheTestsKnowThemAll) {
+  const OptionTexts known = everything_else();
+  for (const Option& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;
+}
+
+TEST(TrainOptions, AreSpelledAsNamesAreAndOnlyOnce) {
+  std::set<std::string> names;
+  for (const Option& option : train_options()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_EQ(option.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << option.name;
+    EXPECT_EQ(find_option(option.name), &option);
+  }
+  EXPECT_EQ(find_option("none"), nullptr);
+}
+
+TEST(TrainOptions, HaveVariables) { EXPECT_EQ(variable_of(*find_option("batch-size")), "GRADRING_BATCH_SIZE"); }
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/line_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/temp_folder.h"
+#include "tests/train/support/file_size_limit.h"
+#include "tests/train/support/text_of.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FileSizeLimit;
+using test::message_of;
+using test::text_of;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class LineFileTest : public ::testing::Test {
+ protected:
+  test::TempFolder folder_;
+  fs::path path_ = folder_.path() / "lines";
+};
+
+TEST_F(LineFileTest, IsThereAtOnceAndHoldsEachLineAsSoonAsItIsAppended) {
+  LineFile file(path_);
+  EXPECT_EQ(text_of(path_), "");
+  file.append("one");
+  EXPECT_EQ(text_of(path_), "one\n");
+  file.append("");
+  file.append("three");
+  EXPECT_EQ(text_of(path_), "one\n\nthree\n");
+}
+
+TEST_F(LineFileTest, IsNeverAnOlderFile) {
+  std::ofstream(path_) << "precious";
+  EXPECT_THROW(LineFile file(path_), EnvironmentError);
+  EXPECT_EQ(text_of(path_), "precious");
+}
+
+TEST_F(LineFileTest, SaysWhyItCannotBeMade) {
+  EXPECT_THAT(message_of<EnvironmentError>([&] { LineFile file(folder_.path() / "none" / "lines"); }),
+              AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another --run-dir")));
+}
+
+TEST_F(LineFileTest, TakesALineBackThatDoesNotFit) {
+  LineFile file(path_);
+  file.append("0123456");
+  {
+    const FileSizeLimit disk(12);
+    EXPECT_THAT(message_of<EnvironmentError>([&] { file.append("89abcdef"); }), HasSubstr("lines: File too large"));
+    EXPECT_EQ(text_of(path_), "0123456\n") << "no half a line";
+  }
+  file.append("later");
+  EXPECT_EQ(text_of(path_), "0123456\nlater\n");
+}
+
+TEST_F(LineFileTest, WriteFileWholeReplacesWhatIsThere) {
+  write_file_whole(path_, "first");
+  write_file_whole(path_, "second");
+  EXPECT_EQ(text_of(path_), "second");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "nothing lies beside it";
+}
+
+TEST_F(LineFileTest, WriteFileWholeLeavesAllAsItWasIfTheDiskIsFull) {
+  write_file_whole(path_, "before");
+  const FileSizeLimit disk(3);
+  EXPECT_THROW(write_file_whole(path_, "longer than that"), EnvironmentError);
+  EXPECT_THROW(write_file_whole(folder_.path() / "new", "longer than that"), EnvironmentError);
+  EXPECT_EQ(text_of(path_), "before");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "nothing lies beside it";
+}
+
+TEST_F(LineFileTest, WriteFileWholeCannotReplaceAFolder) {
+  fs::create_directory(path_);
+  EXPECT_THROW(write_file_whole(path_, "text"), EnvironmentError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/support/temp_folder.h"
+#include "tests/train/support/text_of.h"
+#include "train/report/rank_log.h"
+
+namespace gradring::train {
+namespace {
+
+using test::lines_of;
+using test::text_of;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr EvalRecord kEval{.epoch = 1, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
+constexpr std::string_view kEvalText = "Epoch 2: test accuracy 97.12 % (9712 of 10000), loss 0.5000";
+
+/// `steps` steps of epoch 2, each with 10 samples in 0.1 s; losses 1, 2, 3, ...
+void train_an_epoch(MetricsSink& sink, std::int64_t steps) {
+  for (std::int64_t i = 0; i < steps; ++i)
+    sink.step({.step = 100 + i,
+               .epoch = 1,
+               .step_of_epoch = i,
+               .steps_in_epoch = steps,
+               .loss = static_cast<double>(i + 1),
+               .learning_rate = 0.001,
+               .samples = 10,
+               .duration = std::chrono::milliseconds(100)});
+}
+
+class Progress : public ::testing::Test {
+ protected:
+  ~Progress() override { std::fclose(out_); }
+
+  test::TempFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "out";
+  std::FILE* out_ = std::fopen(path_.c_str(), "w");
+};
+
+TEST_F(Progress, PlainWritesAFewLinesAnEpoch) {
+  const auto progress = make_progress("plain", out_);
+  train_an_epoch(*progress, 1000);
+  progress->eval(kEval);
+  const auto lines = lines_of(path_);
+  ASSERT_THAT(lines, SizeIs(7));
+  EXPECT_EQ(lines[0], "Train: 2 [   1/1000 (  0%)]  Loss: 1.0000 (1.0000)  10.0it/s, 100/s  LR: 1.0e-03  Data: 0.0000");
+  EXPECT_EQ(lines[1],
+            "Train: 2 [ 200/1000 ( 20%)]  Loss: 200.0000 (100.5000)  10.0it/s, 100/s  LR: 1.0e-03  Data: 0.0000");
+  EXPECT_THAT(lines[5], StartsWith("Train: 2 [1000/1000 (100%)]  Loss: 1000.0000 (500.5000)"));
+  EXPECT_EQ(lines[6], kEvalText);
+}
+
+TEST_F(Progress, PlainBeginsAnewWithEachEpoch) {
+  const auto progress = make_progress("plain", out_);
+  train_an_epoch(*progress, 3);
+  train_an_epoch(*progress, 1);
+  EXPECT_THAT(lines_of(path_).back(), HasSubstr("[   1/1 (100%)]  Loss: 1.0000 (1.0000)"));
+}
+
+TEST_F(Progress, BarIsOneLineThatTheEvaluationReplaces) {
+  const auto progress = make_progress("bar", out_);
+  train_an_epoch(*progress, 50);
+  EXPECT_THAT(text_of(path_), Not(HasSubstr("\n")));
+  EXPECT_THAT(text_of(path_), StartsWith("\r\033[KEpoch 2: "));
+  EXPECT_THAT(text_of(path_), HasSubstr("Epoch 2: 100%|#"));
+  EXPECT_THAT(text_of(path_), EndsWith("| 50/50 [00:05<00:00, 10.0it/s, loss=25.5000]"));
+  progress->eval(kEval);
+  EXPECT_THAT(text_of(path_), EndsWith("\r\033[K" + std::string(kEvalText) + "\n"));
+}
+
+TEST_F(Progress, BarFitsInto80ColumnsWhereNobodyKnowsTheWidth) {
+  const auto progress = make_progress("bar", out_);
+  train_an_epoch(*progress, 9999);
+  const std::string text = text_of(path_);
+  EXPECT_LT(text.size() - text.rfind("\033[K") - 3, 80u);
+}
+
+TEST_F(Progress, ABarThatIsCutShortEndsItsLine) {
+  {
+    const auto progress = make_progress("bar", out_);
+    progress->step({.steps_in_epoch = 5, .samples = 1});
+    EXPECT_THAT(text_of(path_), Not(EndsWith("\n")));
+  }
+  EXPECT_THAT(text_of(path_), EndsWith("]\n"));
+}
+
+TEST_F(Progress, ABarThatIsDoneAddsNothing) {
+  make_progress("bar", out_)->eval(kEval);
+  EXPECT_THAT(text_of(path_), EndsWith("0.5000\n"));
+  EXPECT_EQ(std::ranges::count(text_of(path_), '\n'), 1);
+}
+
+TEST_F(Progress, AutoIsPlainWhereThereIsNoTerminal) {
+  const auto progress = make_progress("auto", out_);
+  train_an_epoch(*progress, 1);
+  EXPECT_THAT(text_of(path_), StartsWith("Train: 2 "));
+}
+
+TEST_F(Progress, NoneSaysNothing) {
+  const auto progress = make_progress("none", out_);
+  train_an_epoch(*progress, 5);
+  progress->eval(kEval);
+  EXPECT_EQ(text_of(path_), "");
+}
+
+TEST_F(Progress, ARankLogHasTheTimeInFront) {
+  const auto log_path = folder_.path() / "rank_1.log";
+  RankLog log(log_path);
+  log.say("hello");
+  train_an_epoch(log, 1);
+  log.eval(kEval);
+  constexpr const char* kTime = R"([0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+  )";
+  EXPECT_THAT(lines_of(log_path),
+              ElementsAre(MatchesRegex(kTime + std::string("hello")), MatchesRegex(kTime + std::string("Train: 2 .*")),
+                          MatchesRegex(kTime + std::string("Epoch 2: .*"))));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/sha256.h"
+
+#include <gtest/gtest.h>
+
+namespace gradring::train {
+namespace {
+
+std::string sha256(std::initializer_list<std::string> pieces) {
+  Sha256Sum sum;
+  for (const std::string& piece : pieces) sum.add(std::as_bytes(std::span(piece)));
+  return to_hex(sum.finish());
+}
+
+// The messages and digests of NIST's examples to FIPS 180-4.
+TEST(Sha256Sum, GivesTheStandardsAnswers) {
+  EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256({"abc"}), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256({"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"}),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(sha256({std::string(1'000'000, 'a')}), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256Sum, DoesNotSeeWhereAMessageIsCut) {
+  EXPECT_EQ(sha256({"a", "", "bc"}), sha256({"abc"}));
+  EXPECT_NE(sha256({"ab"}), sha256({"abc"}));
+}
+
+}  // namespace
+}  // namespace gradring::train
