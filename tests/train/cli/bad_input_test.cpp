@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person can get wrong, by the program that was built: the exit code, one clear message, nothing half-written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/data/support/written_idx.h"
+#include "tests/train/cli/support/workplace.h"
+
+namespace gradring {
+namespace {
+
+using test::ProgramEnd;
+using test::short_training;
+using test::Words;
+using test::Workplace;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct BadInput {
+  std::string name;
+  Words options;  ///< beside those of a short training, which they override
+  int code = 0;
+  Words said;  ///< what the message must hold
+  Workplace::Variables variables{};
+  std::function<void(const test::TempFolder&)> prepare = [](const test::TempFolder&) {};
+};
+
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.name; }
+
+void put_data(const test::TempFolder& folder, const std::string& name, const test::Bytes& bytes) {
+  folder.write(std::filesystem::path("data") / name, bytes);
+}
+
+/// A good .gz in place of the plain training images, but for its last bytes.
+void truncate_gzip(const test::TempFolder& folder) {
+  test::Bytes bytes = test::gzipped(test::idx_bytes({64, 28, 28}, test::counting(64 * 28 * 28)));
+  bytes.resize(bytes.size() / 2);
+  std::filesystem::remove(folder.path() / "data" / test::kTrainImages);
+  put_data(folder, std::string(test::kTrainImages) + ".gz", bytes);
+}
+
+void put_config(const test::TempFolder& folder, std::string_view text) {
+  folder.write("F.toml", test::Bytes(text.begin(), text.end()));
+}
+
+std::vector<BadInput> bad_inputs() {
+  return {
+      {"MissingDataFolder", {"--data-dir", "nowhere"}, 4, {"nowhere: ", "name the folder that has it"}},
+      {"NoDataFolderGiven", {"--data-dir="}, 2, {"mnist is read from files", "--data-dir"}},
+      {"TruncatedGzip", {}, 4, {"train-images-idx3-ubyte.gz: ends in the middle"}, {}, truncate_gzip},
+      {"WrongMagic",
+       {},
+       4,
+       {"train-labels-idx1-ubyte: starts with"},
+       {},
+       [](const auto& folder) { put_data(folder, test::kTrainLabels, test::Bytes(72, 7)); }},
+      {"CountsThatDiffer",
+       {},
+       4,
+       {"train-labels-idx1-ubyte: ", "63", "64"},
+       {},
+       [](const auto& folder) { put_data(folder, test::kTrainLabels, test::idx_bytes({63}, test::Bytes(63, 1))); }},
+      {"LabelsOutOfRange",
+       {},
+       4,
+       {"t10k-labels-idx1-ubyte: ", "10"},
+       {},
+       [](const auto& folder) { put_data(folder, test::kTestLabels, test::idx_bytes({32}, test::Bytes(32, 10))); }},
+      {"UnknownOption", {"--batch-sise", "3"}, 2, {"there is no option --batch-sise. Did you mean 'batch-size'?"}},
+      {"UnknownDataset", {"--dataset", "fashon-mnist"}, 2, {"one of ", "Did you mean 'fashion-mnist'?"}},
+      {"UnknownKey",
+       {"--config", "F.toml"},
+       2,
+       {"F.toml:2: 'epoch' is no option. Did you mean 'epochs'?"},
+       {},
+       [](const auto& folder) { put_config(folder, "lr = 0.1\nepoch = 3\n"); }},
+      {"BadToml",
+       {"--config", "F.toml"},
+       2,
+       {"F.toml:1: no TOML"},
+       {},
+       [](const auto& folder) { put_config(folder, "lr = = 0.1\n"); }},
+      {"UnknownVariable", {}, 2, {"GRADRING_EPOCH ", "Did you mean 'GRADRING_EPOCHS'?"}, {{"GRADRING_EPOCH", "3"}}},
+      {"NoBatch", {"--batch-size", "0"}, 2, {"--batch-size is '0', but must be a whole number from 1"}},
+      {"BatchBeyondTheData", {"--batch-size", "65"}, 2, {"--batch-size is 65, but mnist has 64 training samples"}},
+      {"NoNumber", {"--lr", "fast"}, 2, {"--lr is 'fast', but must be a number"}},
+      {"MissingValue", {"--lr"}, 2, {"--lr needs a value"}},
+      {"NothingToDo", {"--steps", "0", "--epochs", "0"}, 2, {"nothing to do"}},
+      {"NoGpu", {"--device", "cuda"}, 3, {"cuda:0", "use --device cpu"}},
+      {"RunDirectoryThatIsThere",
+       {},
+       2,
+       {"run is there already: choose another"},
+       {},
+       [](const auto& folder) { folder.write("run/precious", {}); }},
+      {"RunDirectoryThatCannotBe",
+       {"--run-dir", "file/run"},
+       3,
+       {"cannot make the run directory", "choose another"},
+       {},
+       [](const auto& folder) { folder.write("file", {}); }},
+  };
+}
+
+/// Of ranks that nobody launched.
+std::vector<BadInput> bad_places() {
+  return {
+      {"RankOutsideTheWorld", {}, 2, {"RANK=5 is outside WORLD_SIZE=2"}, {{"RANK", "5"}, {"WORLD_SIZE", "2"}}},
+      {"RankWithoutAWorld", {}, 2, {"RANK is set but WORLD_SIZE is not"}, {{"RANK", "0"}}},
+      {"RanksWithinARank",
+       {"--nprocs", "2"},
+       2,
+       {"this process is a rank already"},
+       {{"RANK", "0"}, {"WORLD_SIZE", "1"}}},
+      {"RanksThatNeverCome",
+       {"--timeout", "1s"},
+       162,
+       {"rank 0 waited", "for rank 1, 2 of a world of 3", "timeout"},
+       {{"RANK", "0"}, {"WORLD_SIZE", "3"}}},
+      {"RankZeroThatNeverComes",
+       {"--timeout", "1s"},
+       162,
+       {"rank 1 of 2 waited in vain for rank 0"},
+       {{"RANK", "1"}, {"WORLD_SIZE", "2"}}},
+  };
+}
+
+class BadInputTest : public ::testing::TestWithParam<BadInput> {
+ protected:
+  /// Runs gradring and holds it to its promises; `title` begins the line on stderr.
+  void expect_refused(const Words& words, const std::string& title) {
+    const BadInput& input = GetParam();
+    input.prepare(place_.folder());
+    const auto before = place_.left();
+    const ProgramEnd end = place_.run(words, input.variables);
+    EXPECT_EQ(end.code, input.code);
+    EXPECT_THAT(end.err, StartsWith(title));
+    EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+    for (const std::string& text : input.said) EXPECT_THAT(end.err, HasSubstr(text));
+    EXPECT_THAT(end.err, Not(HasSubstr(".cpp"))) << "where it was thrown is nothing to a person";
+    EXPECT_THAT(end.out, IsEmpty());
+    EXPECT_EQ(place_.left(), before) << "nothing half-written";
+  }
+
+  Workplace place_;
+};
+
+TEST_P(BadInputTest, IsRefused) { expect_refused(short_training(GetParam().options), "gradring train: "); }
+
+std::string name_of(const ::testing::TestParamInfo<BadInput>& test) { return test.param.name; }
+INSTANTIATE_TEST_SUITE_P(Inputs, BadInputTest, ::testing::ValuesIn(bad_inputs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Places, BadInputTest, ::testing::ValuesIn(bad_places()), name_of);
+
+class LaunchedBadInputTest : public BadInputTest {};
+
+TEST_P(LaunchedBadInputTest, IsRefusedOnce) {
+  Words words = {"launch", "--nproc-per-node", "2"};
+  const Words training = short_training(GetParam().options);
+  words.insert(words.end(), training.begin(), training.end());
+  expect_refused(words, "gradring launch: rank ");
+}
+
+INSTANTIATE_TEST_SUITE_P(Inputs, LaunchedBadInputTest, ::testing::ValuesIn(bad_inputs()), name_of);
+
+TEST(Spawn, SaysOnceWhatItsRanksCannotDo) {
+  const Workplace place;
+  const ProgramEnd end = place.run(short_training({"--nprocs", "2", "--data-dir", "nowhere"}));
+  EXPECT_EQ(end.code, 4);
+  EXPECT_THAT(end.err, AllOf(StartsWith("gradring: rank "), HasSubstr("nowhere: ")));
+  EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+  EXPECT_THAT(place.left(), IsEmpty());
+}
+
+TEST(Command, ThatIsNoneIsTold) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"trian"});
+  EXPECT_EQ(end.code, 2);
+  EXPECT_EQ(end.err, "gradring: there is no command 'trian'. Did you mean 'train'? Try gradring --help\n");
+}
+
+}  // namespace
+}  // namespace gradring

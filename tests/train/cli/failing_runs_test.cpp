@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings that begin well and fail: the exit code, one message, and files that are whole as far as they go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using test::ProgramEnd;
+using test::short_training;
+using test::Words;
+using test::Workplace;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::ptrdiff_t lines_in(const std::string& text) { return std::ranges::count(text, '\n'); }
+
+/// metrics.jsonl holds whole objects only, and there is no summary of what did not end.
+void expect_honest_files(const Workplace& place) {
+  EXPECT_FALSE(std::filesystem::exists(place.path("run/summary.json")));
+  for (const std::string& line : test::lines_of(place.path("run/metrics.jsonl")))
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+}
+
+TEST(FailingRun, ThatDivergesSaysSo) {
+  const Workplace place;
+  const Words diverging = {"--optimizer", "sgd", "--lr", "1e12", "--steps", "20"};
+  const ProgramEnd end = place.run(short_training(diverging));
+  EXPECT_EQ(end.code, 5);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr")));
+  EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  EXPECT_THAT(test::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
+  expect_honest_files(place);
+}
+
+TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run(short_training({"--optimizer", "sgd", "--lr", "1e12", "--steps", "20", "--nprocs", "2"}));
+  EXPECT_EQ(end.code, 5);
+  EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("the loss of step "));
+  expect_honest_files(place);
+}
+
+TEST(FailingRun, OfRanksWithDifferentSettingsNamesThem) {
+  const Workplace place;
+  const auto rank = [&](const std::string& number, const std::string& batch) {
+    return place.gradring(short_training({"--batch-size", batch}), {{"RANK", number}, {"WORLD_SIZE", "2"}});
+  };
+  test::RunningProgram first(rank("0", "8"));
+  test::RunningProgram second(rank("1", "16"));
+  for (const ProgramEnd& end : {first.wait(), second.wait()}) {
+    EXPECT_EQ(end.code, 163);
+    EXPECT_EQ(end.err,
+              "gradring train: the ranks were started with different settings: batch-size is 8 on rank 0 but 16 "
+              "on rank 1\n");
+  }
+  EXPECT_THAT(place.left(), IsEmpty());
+}
+
+TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
+  const Workplace place;
+  const auto rank = [&](const std::string& number) {
+    return place.gradring(short_training({"--steps", "1000000"}), {{"RANK", number}, {"WORLD_SIZE", "2"}});
+  };
+  test::RunningProgram first(rank("0"));
+  test::RunningProgram second(rank("1"));
+  const auto trains = [&] { return !test::text_of(place.path("run/metrics.jsonl")).empty(); };
+  for (int i = 0; i < 6000 && !trains(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(trains());
+  ::kill(second.pid(), SIGKILL);
+  EXPECT_EQ(second.wait().code, 128 + SIGKILL);
+  const ProgramEnd end = first.wait();
+  EXPECT_EQ(end.code, 161);
+  EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("rank 1"));
+  expect_honest_files(place);
+}
+
+/// A shell script in a mount namespace of its own, where `disk` is a file system of `pages` pages and `inodes` files and
+/// folders; it ends with gradring's code, after a listing of the disk. Nothing of it outlives the script.
+test::ProgramSpec on_small_disk(const Workplace& place, int pages, int inodes, const Words& words) {
+  std::filesystem::create_directory(place.path("disk"));
+  const std::string options =
+      "size=" + std::to_string(pages * ::sysconf(_SC_PAGESIZE)) + ",nr_inodes=" + std::to_string(inodes);
+  const std::string script = "mount -t tmpfs -o " + options +
+                             " tmpfs disk || exit 99; \"$@\"; code=$?; find disk; cat " +
+                             "disk/run/metrics.jsonl 2> /dev/null; exit $code";
+  test::ProgramSpec spec = place.gradring(words);
+  Words command = {"/usr/bin/unshare", "--map-root-user", "--mount", "/bin/sh", "-c", script, "sh"};
+  command.insert(command.end(), spec.command.begin(), spec.command.end());
+  spec.command = command;
+  return spec;
+}
+
+bool can_mount(const Workplace& place) {
+  test::ProgramSpec spec = on_small_disk(place, 1, 2, {});
+  spec.command.resize(7);
+  spec.command.push_back("true");
+  return test::run_program(spec).code == 0;
+}
+
+TEST(FailingRun, OnAFullDiskLeavesNoHalfRunDirectory) {
+  const Workplace place;
+  if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
+  for (const int inodes : {1, 2, 3}) {  // no room for the run directory, logs/, the config
+    const ProgramEnd end =
+        test::run_program(on_small_disk(place, 8, inodes, short_training({"--run-dir", "disk/run"})));
+    EXPECT_EQ(end.code, 3);
+    EXPECT_EQ(end.out, "disk\n") << "what is left";
+    EXPECT_THAT(end.err, AllOf(HasSubstr("No space left on device"), HasSubstr("--run-dir")));
+    EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  }
+}
+
+TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
+  const Workplace place;
+  if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
+  const ProgramEnd end =
+      test::run_program(on_small_disk(place, 3, 100, short_training({"--run-dir", "disk/run", "--steps", "100"})));
+  EXPECT_EQ(end.code, 3);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("metrics.jsonl: No space left on device"), HasSubstr("free some space")));
+  EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  EXPECT_THAT(end.out, Not(HasSubstr("summary.json")));
+  const std::string metrics = end.out.substr(end.out.find('{'));
+  EXPECT_GT(lines_in(metrics), 2);
+  for (std::istringstream stream(metrics); stream.peek() != EOF;) {
+    std::string line;
+    std::getline(stream, line);
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace gradring

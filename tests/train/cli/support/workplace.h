@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/data/support/temp_folder.h"
+#include "tests/support/run_program.h"
+
+namespace gradring::test {
+
+using Words = std::vector<std::string>;
+
+/// A folder with a small data set, in which the gradring that was just built runs.
+///
+///   data/    64 training and 32 test images of 28 x 28 with labels 0 .. 9, under MNIST's names
+class Workplace {
+ public:
+  Workplace();
+
+  std::filesystem::path path(const std::filesystem::path& name) const { return folder_.path() / name; }
+  const TempFolder& folder() const { return folder_; }
+
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  /// gradring words..., in the folder.
+  ProgramSpec gradring(const Words& words, const Variables& variables = {}) const;
+  ProgramEnd run(const Words& words, const Variables& variables = {}) const {
+    return run_program(gradring(words, variables));
+  }
+
+  /// What lies in the folder beside data/, sorted; what a program left behind.
+  std::vector<std::string> left() const;
+
+ private:
+  TempFolder folder_;
+};
+
+/// "train", options for two small steps on the workplace's data into the run directory `run`, and `more`.
+Words short_training(const Words& more = {});
+
+/// MNIST's four file names.
+extern const char* const kTrainImages;
+extern const char* const kTrainLabels;
+extern const char* const kTestImages;
+extern const char* const kTestLabels;
+
+}  // namespace gradring::test
