@@ -48,17 +48,12 @@ configure release "-DGRADRING_TESTS=$(cached release GRADRING_TESTS | grep . || 
 say "Building build/release/gradring"
 cmake --build --preset release --target gradring
 
-run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)
-train=(build/release/gradring launch --nproc-per-node 2 train "${data[@]}" --epochs 2 --run-dir "$run_dir")
+train=(build/release/gradring launch --nproc-per-node 2 train "${data[@]}" --epochs 2)
 say "Training on two ranks: ${train[*]}"
 "${train[@]}"
 
-accuracy=$(sed -n 's/.*"accuracy": *\([0-9.]*\).*/\1/p' "$run_dir/summary.json" | head -n 1)
 say "Done in $(elapsed)"
 cat <<END
-Test accuracy  $accuracy
-Run directory  $run_dir  (summary.json, metrics.jsonl)
-
 Worth trying next:
   build/release/gradring launch --nproc-per-node 2 train ${data[*]} --epochs 3 --optimizer sgd --lr 0.05 --momentum 0.9
   build/release/gradring train --help
