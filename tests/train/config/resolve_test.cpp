@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/temp_folder.h"
 #include "train/config/usage_error.h"
@@ -134,68 +132,6 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
   EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
   EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("there is no device 'gpu'"));
 }
-
-/// A config in which no option has its default.
-OptionTexts everything_else() {
-  return {{"dataset", "mnist"},
-          {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
-          {"model", "convnet"},
-          {"epochs", "3"},
-          {"steps", "4"},
-          {"batch-size", "5"},
-          {"seed", "18446744073709551615"},
-          {"optimizer", "sgd"},
-          {"lr", "1e-05"},
-          {"momentum", "0.1"},
-          {"dampening", "0"},
-          {"nesterov", "true"},
-          {"weight-decay", "3e22"},
-          {"device", "cuda:3"},
-          {"backend", "reference"},
-          {"bucket-mb", "0.3"},
-          {"first-bucket-mb", "7"},
-          {"timeout", "1500ms"},
-          {"check-replicas", "6"},
-          {"run-dir", "elsewhere"},
-          {"progress", "none"},
-          {"nprocs", "2"}};
-}
-
-TEST_F(Resolve, ConfigResolvedTomlComesBackThroughConfig) {
-  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
-  const TrainConfig after = resolve({}, {}, file(to_toml(before))).config;
-  for (const Option& option : train_options()) {
-    if (option.name == "run-dir" || option.name == "nprocs") continue;
-    EXPECT_EQ(option.show(after), option.show(before)) << option.name;
-  }
-  EXPECT_EQ(after.data_dir, before.data_dir);
-  EXPECT_EQ(after.seed, before.seed);
-  EXPECT_EQ(after.timeout, before.timeout);
-}
-
-TEST_F(Resolve, ConfigResolvedTomlLeavesOutWhereTheRunHappens) {
-  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
-  const TrainConfig after = resolve({}, {}, file(to_toml(before))).config;
-  EXPECT_EQ(after.run_dir, "");
-  EXPECT_EQ(after.nprocs, 1);
-}
-
-TEST(TrainOptions, TheTestsKnowThemAll) {
-  const OptionTexts known = everything_else();
-  for (const Option& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;
-}
-
-TEST(TrainOptions, AreSpelledAsNamesAreAndOnlyOnce) {
-  std::set<std::string> names;
-  for (const Option& option : train_options()) {
-    EXPECT_TRUE(names.insert(option.name).second) << option.name;
-    EXPECT_EQ(option.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << option.name;
-    EXPECT_EQ(find_option(option.name), &option);
-  }
-  EXPECT_EQ(find_option("none"), nullptr);
-}
-
-TEST(TrainOptions, HaveVariables) { EXPECT_EQ(variable_of(*find_option("batch-size")), "GRADRING_BATCH_SIZE"); }
 
 }  // namespace
 }  // namespace gradring::train

@@ -34,6 +34,7 @@ Workplace::Workplace() {
 ProgramSpec Workplace::gradring(const Words& words, const Variables& variables) const {
   ProgramSpec spec{.command = {GRADRING_BINARY}, .folder = folder_.path(), .variables = variables};
   spec.command.insert(spec.command.end(), words.begin(), words.end());
+  spec.variables.emplace_back("TORCHELASTIC_RUN_ID", folder_.path().string());  // meets nobody of another test
   return spec;
 }
 
