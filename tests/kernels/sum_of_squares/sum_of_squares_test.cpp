@@ -56,14 +56,17 @@ TEST(SumOfSquares, StaysWithinItsBound) {
 
 TEST(SumOfSquares, FindsOneBadNumberAnywhere) {
   const double infinity = std::numeric_limits<double>::infinity();
-  for (double bad : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
-    for (DType dtype : kTypes)
-      for (std::size_t where : {0, 31, 8191, 20000})
-        for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
-          std::vector<double> values = random_values(20001, 2);
-          values[where] = bad;
-          EXPECT_EQ(run(variant, stream, TypedArray(dtype, values)).non_finite, 1) << "at " << where;
-        });
+  const auto expect_found = [](DType dtype, std::size_t where, double bad) {
+    std::vector<double> values = random_values(20001, 2);
+    values[where] = bad;
+    const TypedArray x(dtype, values);
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      EXPECT_EQ(run(variant, stream, x).non_finite, 1) << bad << " at " << where;
+    });
+  };
+  for (std::size_t where : {0, 31, 8191, 20000}) expect_found(DType::f32, where, infinity);
+  for (DType dtype : kTypes)
+    for (double bad : {-infinity, std::numeric_limits<double>::quiet_NaN()}) expect_found(dtype, 33, bad);
 }
 
 TEST(SumOfSquares, DoesNotTakeAnOverflowOfTheSumForABadNumber) {
