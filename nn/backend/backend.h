@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/runtime/dtype.h"
 #include "nn/backend/plan.h"
 #include "nn/layers/layer.h"
 #include "nn/losses/loss_plan.h"
@@ -17,6 +18,14 @@ struct NodeSpec {
   Layer layer;
   Shape input;
   Shape output;
+  kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
+};
+
+/// The loss behind a program's last node.
+struct CrossEntropySpec {
+  std::int64_t rows = 0;  ///< at most, in one call
+  std::int64_t classes = 0;
+  kernels::DType dtype = kernels::DType::f32;  ///< of the logits and their gradient
 };
 
 /// Turns layers into work for a device: the one door to the libraries and kernels that compute. `reference` is complete
@@ -29,13 +38,12 @@ class Backend {
   /// Plans a first part of `nodes`: one node, or as many consecutive ones as this backend computes at once (convolution
   /// and ReLU, say). The plan says how many it took. Flatten nodes never come here.
   ///
-  /// Errors    InvalidArgument if the first node is of a kind or size that this backend cannot compute; DeviceError if
-  /// the
-  ///           library behind it fails.
+  /// Errors    InvalidArgument if the first node is of a kind, type or size that this backend cannot compute;
+  ///           DeviceError if the library behind it fails.
   virtual std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) = 0;
 
-  /// Plans softmax and cross-entropy over at most `rows` rows of `classes` logits.
-  virtual std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) = 0;
+  /// Plans softmax and cross-entropy.
+  virtual std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) = 0;
 };
 
 }  // namespace gradring::nn

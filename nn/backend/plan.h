@@ -9,25 +9,26 @@
 
 namespace gradring::nn {
 
-/// Pointers of one forward pass through a plan. Activations are f32, NHWC or [n, features].
+/// Pointers of one forward pass through a plan. Activations and parameters are of the type that the nodes were planned for
+/// (NodeSpec::dtype), NHWC or [n, features].
 struct ForwardPass {
   std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
-  const float* x = nullptr;
-  float* y = nullptr;
-  std::span<const float* const> parameters;  ///< of the plan's nodes, in state_dict order
-  std::byte* saved = nullptr;                ///< the plan's saved_bytes(), kept until backward
-  std::byte* workspace = nullptr;            ///< the plan's workspace_bytes(), lent for this call
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
+  std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
+  std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), lent for this call
 };
 
 /// Pointers of one backward pass. x, y, parameters, saved: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
-  const float* x = nullptr;
-  const float* y = nullptr;
-  float* dy = nullptr;  ///< gradient of y; backward may overwrite it
-  float* dx = nullptr;  ///< gradient of x; null for the first plan of a program, where nobody asks for it
-  std::span<const float* const> parameters;
-  std::span<float* const> gradients;  ///< of the parameters, same order; overwritten
+  const void* x = nullptr;
+  const void* y = nullptr;
+  void* dy = nullptr;  ///< gradient of y; backward may overwrite it
+  void* dx = nullptr;  ///< gradient of x; null for the first plan of a program, where nobody asks for it
+  std::span<const void* const> parameters;
+  std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
   std::byte* saved = nullptr;
   std::byte* workspace = nullptr;
 };

@@ -11,10 +11,10 @@ namespace gradring::nn {
 /// Pointers of one evaluation of the loss.
 struct LossPass {
   std::int64_t rows = 0;
-  const float* logits = nullptr;         ///< [rows, classes]
+  const void* logits = nullptr;          ///< [rows, classes], of the type that was planned for
   const std::int32_t* labels = nullptr;  ///< [rows], each in [0, classes)
   float scale = 1;                       ///< loss_scale / samples of the whole window, over all ranks
-  float* dlogits = nullptr;              ///< [rows, classes], gradient of scale * sum of losses; null to leave it out
+  void* dlogits = nullptr;               ///< [rows, classes], gradient of scale * sum of losses; null to leave it out
   float* loss_sum = nullptr;             ///< sum of the rows' losses, unscaled; overwritten
   std::int32_t* correct = nullptr;       ///< rows whose largest logit is the label's; overwritten
   std::byte* workspace = nullptr;

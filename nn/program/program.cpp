@@ -13,18 +13,21 @@ namespace gradring::nn {
 struct Program::Stage {
   std::unique_ptr<Plan> plan;
   std::vector<int> parameters;
-  float* y = nullptr;
+  void* y = nullptr;
   kernels::Buffer saved;
 };
 
 namespace {
 
-std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch) {
+/// Weights are kept in f32 alone so far, and so are activations.
+constexpr kernels::DType kActivations = kernels::DType::f32;
+
+std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype) {
   std::vector<NodeSpec> nodes;
   Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
   for (const NamedLayer& named : model.layers) {
     const Shape output = output_shape(named.layer, shape);
-    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output});
+    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output, dtype});
     shape = output;
   }
   check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
@@ -36,7 +39,9 @@ int parameter_count(const NodeSpec& node) {
   return std::holds_alternative<Conv2d>(node.layer) || std::holds_alternative<Linear>(node.layer) ? 2 : 0;
 }
 
-std::size_t bytes_of(const Shape& shape) { return static_cast<std::size_t>(shape.elements()) * sizeof(float); }
+std::size_t output_bytes_of(const NodeSpec& node) {
+  return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
+}
 
 template <class T>
 std::vector<T*> pointers(const Arena& arena, const std::vector<int>& parameters) {
@@ -51,8 +56,8 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
                  kernels::Device& device)
     : max_batch_(max_batch), mode_(mode) {
   check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
-  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch);
-  loss_ = backend.plan_cross_entropy(max_batch, model.classes);
+  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch, kActivations);
+  loss_ = backend.plan_cross_entropy({.rows = max_batch, .classes = model.classes, .dtype = kActivations});
 
   std::size_t workspace_bytes = loss_->workspace_bytes();
   std::size_t largest_activation = 0;
@@ -66,7 +71,7 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
       for (int i = 0; i < parameter_count(node); ++i) stage.parameters.push_back(next_parameter++);
     stage.saved = device.allocate(stage.plan->saved_bytes());
     workspace_bytes = std::max(workspace_bytes, stage.plan->workspace_bytes());
-    output_bytes.push_back(bytes_of(rest[taken - 1].output));
+    output_bytes.push_back(output_bytes_of(rest[taken - 1]));
     largest_activation = std::max(largest_activation, output_bytes.back());
     stages_.push_back(std::move(stage));
     rest = rest.subspan(taken);
@@ -77,7 +82,7 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
     for (std::size_t bytes : output_bytes) activations_.push_back(device.allocate(bytes));
   else
     for (int i = 0; i < 2; ++i) activations_.push_back(device.allocate(largest_activation));
-  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].y = activations_[i % activations_.size()].as<float>();
+  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].y = activations_[i % activations_.size()].data();
   if (mode == ProgramMode::training)
     for (int i = 0; i < 2; ++i) gradients_.push_back(device.allocate(largest_activation));
   workspace_ = device.allocate(workspace_bytes);
@@ -85,7 +90,7 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
 
 Program::~Program() = default;
 
-void Program::enqueue_forward(kernels::Stream& stream, const Arena& weights, const float* x, std::int64_t batch,
+void Program::enqueue_forward(kernels::Stream& stream, const Arena& weights, const void* x, std::int64_t batch,
                               StepObserver& observer) {
   check(batch > 0 && batch <= max_batch_,
         "a batch of " + std::to_string(batch) + " samples for a program of 1 to " + std::to_string(max_batch_));
@@ -93,7 +98,7 @@ void Program::enqueue_forward(kernels::Stream& stream, const Arena& weights, con
   input_ = x;
   observer.before_forward();
   for (Stage& stage : stages_) {
-    const std::vector<const float*> parameters = pointers<const float>(weights, stage.parameters);
+    const std::vector<const void*> parameters = pointers<const void>(weights, stage.parameters);
     stage.plan->enqueue_forward(stream, {.batch = batch,
                                          .x = x,
                                          .y = stage.y,
@@ -110,7 +115,7 @@ void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
                           .logits = logits(),
                           .labels = target.labels,
                           .scale = target.scale,
-                          .dlogits = mode_ == ProgramMode::training ? gradients_[0].as<float>() : nullptr,
+                          .dlogits = mode_ == ProgramMode::training ? gradients_[0].data() : nullptr,
                           .loss_sum = target.loss_sum,
                           .correct = target.correct,
                           .workspace = workspace_.data()});
@@ -120,10 +125,10 @@ void Program::enqueue_backward(kernels::Stream& stream, const Arena& weights, co
                                StepObserver& observer) {
   check(mode_ == ProgramMode::training && batch_ > 0, "backward needs a training program and a forward pass before it");
   observer.before_backward();
-  std::array<float*, 2> turn = {gradients_[0].as<float>(), gradients_[1].as<float>()};
+  std::array<void*, 2> turn = {gradients_[0].data(), gradients_[1].data()};
   for (std::size_t i = stages_.size(); i-- > 0;) {
     Stage& stage = stages_[i];
-    const std::vector<const float*> parameters = pointers<const float>(weights, stage.parameters);
+    const std::vector<const void*> parameters = pointers<const void>(weights, stage.parameters);
     const std::vector<float*> dparameters = pointers<float>(gradients, stage.parameters);
     stage.plan->enqueue_backward(stream, {.batch = batch_,
                                           .x = i == 0 ? input_ : stages_[i - 1].y,
@@ -140,7 +145,7 @@ void Program::enqueue_backward(kernels::Stream& stream, const Arena& weights, co
   }
 }
 
-const float* Program::logits() const { return stages_.back().y; }
+const float* Program::logits() const { return static_cast<const float*>(stages_.back().y); }
 
 std::size_t Program::memory_bytes() const {
   std::size_t bytes = workspace_.size();

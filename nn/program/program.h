@@ -33,7 +33,7 @@ class Program {
   ~Program();
 
   /// Runs the model over `batch` samples at `x` (f32, NHWC), with the weights in `weights`.
-  void enqueue_forward(kernels::Stream& stream, const Arena& weights, const float* x, std::int64_t batch,
+  void enqueue_forward(kernels::Stream& stream, const Arena& weights, const void* x, std::int64_t batch,
                        StepObserver& observer);
 
   /// The cross-entropy of the logits of the last forward. In training mode it also leaves their gradient for backward.
@@ -63,7 +63,7 @@ class Program {
   std::int64_t max_batch_ = 0;
   std::int64_t batch_ = 0;  // of the last forward
   ProgramMode mode_;
-  const float* input_ = nullptr;
+  const void* input_ = nullptr;
   std::vector<Stage> stages_;
   std::unique_ptr<LossPlan> loss_;
   std::vector<kernels::Buffer> activations_;

@@ -10,8 +10,8 @@
 namespace gradring::train {
 
 struct BucketLimits {
-  std::size_t first_bytes = 1024 * 1024;       ///< small, so that the first all-reduce starts early
-  std::size_t rest_bytes = 25 * 1024 * 1024;   ///< large, so that the others are efficient
+  std::size_t first_bytes = 1024 * 1024;      ///< small, so that the first all-reduce starts early
+  std::size_t rest_bytes = 25 * 1024 * 1024;  ///< large, so that the others are efficient
 };
 
 /// Groups gradients, in the order in which backward finishes them, into buckets that are all-reduced as one: a bucket takes

@@ -19,9 +19,9 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
       segment_(gradients),
       layout_(layout),
       compute_(compute),
-      comm_(device.make_stream(kernels::StreamMode::in_place)),
       done_(device.make_event()),
-      tensors_(static_cast<std::size_t>(layout.buckets())) {
+      tensors_(static_cast<std::size_t>(layout.buckets())),
+      comm_(device.make_stream(kernels::StreamMode::in_place)) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)

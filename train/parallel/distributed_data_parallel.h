@@ -19,6 +19,8 @@ namespace gradring::train {
 ///                                              \ event                        \ event   /
 ///   comm stream                                 all_reduce bucket 0            bucket 1 /
 ///
+/// The communication stream is in place so far: on the CPU a bucket's all-reduce runs before backward goes on.
+///
 /// Threads   that of the trainer. The group, segment and streams must outlive it.
 /// Errors    comm::CommError from the collectives.
 class DistributedDataParallel final : public nn::StepObserver {
@@ -44,12 +46,12 @@ class DistributedDataParallel final : public nn::StepObserver {
   comm::Segment& segment_;
   const nn::ArenaLayout& layout_;
   kernels::Stream& compute_;
-  std::unique_ptr<kernels::Stream> comm_;
   std::vector<std::unique_ptr<kernels::Event>> ready_;  // one a bucket, set on the compute stream
   std::unique_ptr<kernels::Event> done_;                // set on the comm stream after the last bucket
   std::vector<int> tensors_;                            // in each bucket
   std::vector<int> missing_;                            // of those, not yet ready in this step
   int next_bucket_ = 0;                                 // buckets go out in order, on all ranks alike
+  std::unique_ptr<kernels::Stream> comm_;               // last: its work uses all of the above
 };
 
 }  // namespace gradring::train

@@ -9,9 +9,8 @@
 namespace gradring::train {
 
 Evaluation evaluate(const EvaluationParts& parts) {
-  const data::SequentialShard sampler({.samples = parts.dataset.size(),
-                                       .rank = parts.group.rank(),
-                                       .world_size = parts.group.world_size()});
+  const data::SequentialShard sampler(
+      {.samples = parts.dataset.size(), .rank = parts.group.rank(), .world_size = parts.group.world_size()});
   data::Loader loader(parts.dataset, parts.device,
                       {.indices = sampler.order(0), .batch_size = parts.program.max_batch()});
   const auto max_batch = static_cast<std::size_t>(parts.program.max_batch());
@@ -29,9 +28,9 @@ Evaluation evaluate(const EvaluationParts& parts) {
     parts.stream.enqueue_copy(images.data(), batch->images().data(), batch->images().size_bytes());
     parts.stream.enqueue_copy(labels.data(), batch->labels().data(), batch->labels().size_bytes());
     parts.program.enqueue_forward(parts.stream, parts.weights, images.as<float>(), batch->count(), nobody);
-    parts.program.enqueue_loss(parts.stream, {.labels = labels.as<std::int32_t>(),
-                                              .loss_sum = loss.as<float>(),
-                                              .correct = correct.as<std::int32_t>()});
+    parts.program.enqueue_loss(
+        parts.stream,
+        {.labels = labels.as<std::int32_t>(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
     parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
     parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
     parts.stream.synchronize(Deadline::after(parts.group.timeout()));

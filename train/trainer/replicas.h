@@ -20,7 +20,7 @@ class ReplicaError : public Error {
 /// SHA-256 of all weights: f32 little-endian, in state_dict order and PyTorch's layout. The weights must be in host memory.
 Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights);
 
-/// Compares what must be the same on all ranks: weights, settings. `what` names it for the message.
+/// Compares what must be the same on all ranks. `what` names it for the message.
 ///
 /// Errors    ReplicaError that names the ranks which differ from the majority; comm::CommError.
 void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what);

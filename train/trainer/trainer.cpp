@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "data/loader/loader.h"
 #include "nn/init/torch_uniform.h"
 #include "nn/models/model.h"
-#include "train/config/resolve.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/replicas.h"
 
@@ -20,21 +21,14 @@ constexpr std::int64_t kEvalBatch = 250;
 /// Shards of 64 bytes for every rank.
 constexpr std::size_t kShardElements = 16;
 
-nn::ArenaLayout layout_for(const TrainConfig& config, const nn::Model& model,
-                           std::span<const nn::Parameter> parameters, int world_size) {
+nn::ArenaLayout layout_for(const TrainConfig& config, const nn::Model& model, std::span<const nn::Parameter> parameters,
+                           int world_size) {
   const auto buckets = make_buckets(parameters, nn::Program::ready_order(model), config.buckets);
   return nn::ArenaLayout(parameters, buckets, kShardElements * static_cast<std::size_t>(world_size),
                          TrainStep::kRiders);
 }
 
 std::size_t bytes_of(const nn::ArenaLayout& layout) { return layout.elements() * sizeof(float); }
-
-Sha256 hash_settings(const TrainConfig& config) {
-  Sha256Sum sum;
-  const std::string text = to_toml(config);
-  sum.add(std::as_bytes(std::span(text)));
-  return sum.finish();
-}
 
 }  // namespace
 
@@ -44,7 +38,6 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       model_(nn::make_model(config.model, world.train_set.shape(), world.train_set.classes())),
       parameters_(nn::parameters_of(model_)),
       layout_(layout_for(config, model_, parameters_, world.group.world_size())),
-      stream_(world.device.make_stream(kernels::StreamMode::in_place)),
       weight_memory_(world.device.allocate(bytes_of(layout_))),
       gradient_memory_(world.group.allocate(bytes_of(layout_))),
       weights_{layout_, weight_memory_.as<float>()},
@@ -52,6 +45,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       train_program_(model_, config.batch_size, nn::ProgramMode::training, world.backend, world.device),
       eval_program_(model_, kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device),
       optimizer_(make_optimizer(config.optimizer, world.kernels, world.device, layout_)),
+      stream_(world.device.make_stream(kernels::StreamMode::in_place)),
       ddp_(world.group, *gradient_memory_, layout_, world.device, *stream_),
       step_({.device = world.device,
              .stream = *stream_,
@@ -66,7 +60,6 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
                 .seed = config.seed}) {
-  check_replicas(world.group, hash_settings(config), "settings");
   draw_weights();
   ddp_.broadcast_weights(weights_);
 }
@@ -92,11 +85,11 @@ Summary Trainer::run() {
                        .program = eval_program_,
                        .weights = weights_,
                        .dataset = world_.test_set});
-    world_.metrics.eval(
-        {.epoch = epoch, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
+    world_.metrics.eval({.epoch = epoch, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
     if (enough_steps()) break;
   }
-  const Sha256 weights = hash_weights(parameters_, weights_);
+  check_finite(result.loss, "test loss after step " + std::to_string(steps_));
+  const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   return {.accuracy = result.accuracy,
           .loss = result.loss,
@@ -147,11 +140,22 @@ void Trainer::run_epoch(std::int64_t epoch) {
 }
 
 void Trainer::check_step(double loss) {
-  if (!std::isfinite(loss))
-    throw DivergedError("the loss of step " + std::to_string(steps_) + " is " + std::to_string(loss) +
-                        ": lower --lr (it is " + std::to_string(config_.learning_rate) + ")");
+  check_finite(loss, "loss of step " + std::to_string(steps_));
   if (config_.check_replicas > 0 && steps_ % config_.check_replicas == 0)
-    check_replicas(world_.group, hash_weights(parameters_, weights_), "weights after step " + std::to_string(steps_));
+    check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(steps_));
+}
+
+void Trainer::check_finite(double loss, const std::string& what) const {
+  if (!std::isfinite(loss))
+    throw DivergedError(fmt::format("the {} is {}: lower --lr (it is {})", what,
+                                    std::isnan(loss) ? "no number" : "infinite", config_.learning_rate));
+}
+
+Sha256 Trainer::hash_of_weights() {
+  const kernels::Buffer host = world_.device.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
+  stream_->enqueue_copy(host.data(), weights_.data, host.size());
+  stream_->synchronize(Deadline::after(config_.timeout));
+  return hash_weights(parameters_, {layout_, host.as<float>()});
 }
 
 }  // namespace gradring::train

@@ -13,12 +13,13 @@
 #include "train/optim/optimizer.h"
 #include "train/parallel/distributed_data_parallel.h"
 #include "train/report/metrics_sink.h"
+#include "train/report/sha256.h"
 #include "train/report/summary.h"
 #include "train/trainer/train_step.h"
 
 namespace gradring::train {
 
-/// The loss is no longer a number. Exit code 5.
+/// A loss, of a step or of the test set, is no longer a finite number. Exit code 5.
 class DivergedError : public Error {
  public:
   using Error::Error;
@@ -45,7 +46,7 @@ struct TrainerWorld {
 /// Errors    DivergedError, ReplicaError, comm::CommError, DeviceError, EnvironmentError (from the metrics).
 class Trainer {
  public:
-  /// Blocks until all ranks have come: they compare their settings and take over rank 0's weights.
+  /// Blocks until all ranks have come and taken over rank 0's weights.
   Trainer(const TrainConfig& config, const TrainerWorld& world);
 
   /// Trains and evaluates to the end. The same summary on every rank.
@@ -56,13 +57,14 @@ class Trainer {
   void run_epoch(std::int64_t epoch);
   bool enough_steps() const { return config_.steps > 0 && steps_ >= config_.steps; }
   void check_step(double loss);
+  void check_finite(double loss, const std::string& what) const;
+  Sha256 hash_of_weights();
 
   TrainConfig config_;
   TrainerWorld world_;
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
-  std::unique_ptr<kernels::Stream> stream_;
   kernels::Buffer weight_memory_;
   std::unique_ptr<comm::Segment> gradient_memory_;
   nn::Arena weights_;
@@ -70,13 +72,14 @@ class Trainer {
   nn::Program train_program_;
   nn::Program eval_program_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
   DistributedDataParallel ddp_;
   TrainStep step_;
   data::DistributedSampler sampler_;
 
   std::int64_t steps_ = 0;
-  std::int64_t samples_ = 0;          // seen by all ranks
-  double epoch_loss_sum_ = 0;         // over the samples of the running epoch
+  std::int64_t samples_ = 0;   // seen by all ranks
+  double epoch_loss_sum_ = 0;  // over the samples of the running epoch
   std::int64_t epoch_samples_ = 0;
   std::chrono::duration<double> training_time_{0};
 };

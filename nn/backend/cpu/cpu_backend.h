@@ -12,8 +12,8 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
-  std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) override {
-    return plans_.plan_cross_entropy(rows, classes);
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) override {
+    return plans_.plan_cross_entropy(spec);
   }
 
  private:

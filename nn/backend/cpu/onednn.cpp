@@ -10,6 +10,7 @@ namespace gradring::nn {
 
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu) {
   const NodeSpec& node = nodes.front();
+  if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
   if (std::holds_alternative<Conv2d>(node.layer)) return std::make_unique<onednn::Conv2dPlan>(node, mask);

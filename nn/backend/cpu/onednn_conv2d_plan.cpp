@@ -55,7 +55,7 @@ struct Conv2dPlan::Primitives {
         data_w(context, t.w, data_desc.weights_desc()),
         dw(context, t.w, weights_desc.diff_weights_desc()) {}
 
-  void run_forward(const ForwardPass& pass, const float* w, const float* b) {
+  void run_forward(const ForwardPass& pass, const void* w, const void* b) {
     forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, pass.x)},
                                      {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
                                      {DNNL_ARG_BIAS, context.view(t.b, b)},
@@ -63,7 +63,7 @@ struct Conv2dPlan::Primitives {
     context.stream.wait();
   }
 
-  void run_weights(const float* x, const float* dy, float* dw_data, float* db) {
+  void run_weights(const void* x, const void* dy, float* dw_data, float* db) {
     weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x)},
                                      {DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
                                      {DNNL_ARG_DIFF_WEIGHTS, dw.target(context, dw_data)},
@@ -72,7 +72,7 @@ struct Conv2dPlan::Primitives {
     context.stream.wait();
   }
 
-  void run_data(const float* dy, const float* w, float* dx) {
+  void run_data(const void* dy, const void* w, void* dx) {
     data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
                                   {DNNL_ARG_WEIGHTS, data_w.load(context, w)},
                                   {DNNL_ARG_DIFF_SRC, context.view(t.x, dx)}});

@@ -32,7 +32,7 @@ struct LinearPlan::Primitives {
         data(describe_backward<BackwardData>(context.engine, forward_desc, x, w, y)),
         weights(describe_backward<BackwardWeights>(context.engine, forward_desc, x, w, b, y)) {}
 
-  void run_forward(const ForwardPass& pass, const float* w_data, const float* b_data) {
+  void run_forward(const ForwardPass& pass, const void* w_data, const void* b_data) {
     forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, pass.x)},
                                      {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
                                      {DNNL_ARG_BIAS, context.view(b, b_data)},
@@ -40,7 +40,7 @@ struct LinearPlan::Primitives {
     context.stream.wait();
   }
 
-  void run_weights(const float* x_data, const float* dy, float* dw, float* db) {
+  void run_weights(const void* x_data, const void* dy, float* dw, float* db) {
     weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, x_data)},
                                      {DNNL_ARG_DIFF_DST, context.view(y, dy)},
                                      {DNNL_ARG_DIFF_WEIGHTS, context.view(w, dw)},
@@ -48,7 +48,7 @@ struct LinearPlan::Primitives {
     context.stream.wait();
   }
 
-  void run_data(const float* dy, const float* w_data, float* dx) {
+  void run_data(const void* dy, const void* w_data, void* dx) {
     data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(y, dy)},
                                   {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
                                   {DNNL_ARG_DIFF_SRC, context.view(x, dx)}});

@@ -71,8 +71,8 @@ struct Context {
   dnnl::stream stream{engine};
 
   /// A view of memory that somebody else owns.
-  dnnl::memory view(const dnnl::memory::desc& desc, const float* data) const {
-    return {desc, engine, const_cast<float*>(data)};
+  dnnl::memory view(const dnnl::memory::desc& desc, const void* data) const {
+    return {desc, engine, const_cast<void*>(data)};
   }
 };
 
@@ -83,7 +83,7 @@ class Packed {
       : plain_(plain), same_(plain == wanted), copy_(same_ ? dnnl::memory() : dnnl::memory(wanted, context.engine)) {}
 
   /// The tensor at `data` in the wanted layout, valid until the next call.
-  dnnl::memory load(Context& context, const float* data) {
+  dnnl::memory load(Context& context, const void* data) {
     dnnl::memory plain = context.view(plain_, data);
     if (same_) return plain;
     dnnl::reorder(plain, copy_).execute(context.stream, plain, copy_);
@@ -91,8 +91,8 @@ class Packed {
   }
 
   /// Where a primitive writes so that store() brings it to `data`.
-  dnnl::memory target(Context& context, float* data) { return same_ ? context.view(plain_, data) : copy_; }
-  void store(Context& context, float* data) {
+  dnnl::memory target(Context& context, void* data) { return same_ ? context.view(plain_, data) : copy_; }
+  void store(Context& context, void* data) {
     if (same_) return;
     dnnl::memory plain = context.view(plain_, data);
     dnnl::reorder(copy_, plain).execute(context.stream, copy_, plain);

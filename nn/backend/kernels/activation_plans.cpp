@@ -3,20 +3,19 @@
 
 namespace gradring::nn {
 
-using kernels::DType;
-
 void ReluPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
   const auto elements = static_cast<std::size_t>(pass.batch * sample_elements_);
-  relu_.forward(stream, {.dtype = DType::f32, .x = pass.x, .y = pass.y, .elements = elements});
+  relu_.forward(stream, {.dtype = dtype_, .x = pass.x, .y = pass.y, .elements = elements});
 }
 
 void ReluPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) {
   if (!pass.dx) return;
   const auto elements = static_cast<std::size_t>(pass.batch * sample_elements_);
-  relu_.backward(stream, {.dtype = DType::f32, .y = pass.y, .dy = pass.dy, .dx = pass.dx, .elements = elements});
+  relu_.backward(stream, {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dx, .elements = elements});
 }
 
-MaxPool2dPlan::MaxPool2dPlan(const NodeSpec& node, const kernels::max_pool2d::Variant& pool) : pool_(pool) {
+MaxPool2dPlan::MaxPool2dPlan(const NodeSpec& node, const kernels::max_pool2d::Variant& pool)
+    : dtype_(node.dtype), pool_(pool) {
   const auto& layer = std::get<MaxPool2d>(node.layer);
   geometry_ = {.batch = node.input[0],
                .height = node.input[1],
@@ -36,7 +35,7 @@ std::size_t MaxPool2dPlan::saved_bytes() const { return static_cast<std::size_t>
 
 void MaxPool2dPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
   pool_.forward(stream, {.geometry = geometry_for(pass.batch),
-                         .dtype = DType::f32,
+                         .dtype = dtype_,
                          .x = pass.x,
                          .y = pass.y,
                          .codes = reinterpret_cast<std::uint8_t*>(pass.saved)});
@@ -45,7 +44,7 @@ void MaxPool2dPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& 
 void MaxPool2dPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) {
   if (!pass.dx) return;
   pool_.backward(stream, {.geometry = geometry_for(pass.batch),
-                          .dtype = DType::f32,
+                          .dtype = dtype_,
                           .dy = pass.dy,
                           .codes = reinterpret_cast<const std::uint8_t*>(pass.saved),
                           .dx = pass.dx});

@@ -11,12 +11,13 @@ namespace gradring::nn {
 class ReluPlan final : public SingleNodePlan {
  public:
   ReluPlan(const NodeSpec& node, const kernels::relu::Variant& relu)
-      : sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
+      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
 
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 
  private:
+  kernels::DType dtype_;
   std::int64_t sample_elements_;
   kernels::relu::Variant relu_;
 };
@@ -33,6 +34,7 @@ class MaxPool2dPlan final : public SingleNodePlan {
  private:
   kernels::max_pool2d::Geometry geometry_for(std::int64_t batch) const;
 
+  kernels::DType dtype_;
   kernels::max_pool2d::Geometry geometry_;
   kernels::max_pool2d::Variant pool_;
 };

@@ -3,10 +3,8 @@
 
 namespace gradring::nn {
 
-using kernels::DType;
-
 Conv2dPlan::Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias)
-    : conv_(conv), bias_(bias) {
+    : dtype_(node.dtype), conv_(conv), bias_(bias) {
   const auto& layer = std::get<Conv2d>(node.layer);
   geometry_ = {.batch = node.input[0],
                .in_height = node.input[1],
@@ -27,8 +25,8 @@ kernels::conv2d::Geometry Conv2dPlan::geometry_for(std::int64_t batch) const {
 
 void Conv2dPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
   const auto geometry = geometry_for(pass.batch);
-  conv_.forward(stream, {.geometry = geometry, .dtype = DType::f32, .x = pass.x, .w = pass.parameters[0], .y = pass.y});
-  bias_.add(stream, {.dtype = DType::f32,
+  conv_.forward(stream, {.geometry = geometry, .dtype = dtype_, .x = pass.x, .w = pass.parameters[0], .y = pass.y});
+  bias_.add(stream, {.dtype = dtype_,
                      .rows = geometry.batch * geometry.out_height() * geometry.out_width(),
                      .channels = geometry.out_channels,
                      .x = pass.y,
@@ -38,21 +36,20 @@ void Conv2dPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pas
 
 void Conv2dPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) {
   const auto geometry = geometry_for(pass.batch);
-  bias_.grad(stream, {.dtype = DType::f32,
+  bias_.grad(stream, {.dtype = dtype_,
                       .rows = geometry.batch * geometry.out_height() * geometry.out_width(),
                       .channels = geometry.out_channels,
                       .dy = pass.dy,
                       .db = pass.gradients[1],
                       .accumulate = false});
   conv_.wgrad(stream, {.geometry = geometry,
-                       .dtype = DType::f32,
+                       .dtype = dtype_,
                        .x = pass.x,
                        .dy = pass.dy,
                        .dw = pass.gradients[0],
                        .accumulate = false});
   if (pass.dx)
-    conv_.dgrad(stream,
-                {.geometry = geometry, .dtype = DType::f32, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
+    conv_.dgrad(stream, {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
 }
 
 }  // namespace gradring::nn

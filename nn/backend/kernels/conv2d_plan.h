@@ -19,6 +19,7 @@ class Conv2dPlan final : public SingleNodePlan {
  private:
   kernels::conv2d::Geometry geometry_for(std::int64_t batch) const;
 
+  kernels::DType dtype_;
   kernels::conv2d::Geometry geometry_;
   kernels::conv2d::Variant conv_;
   kernels::bias::Variant bias_;

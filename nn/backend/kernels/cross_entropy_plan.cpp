@@ -4,9 +4,9 @@
 namespace gradring::nn {
 
 void CrossEntropyPlan::enqueue(kernels::Stream& stream, const LossPass& pass) {
-  kernel_.run(stream, {.dtype = kernels::DType::f32,
+  kernel_.run(stream, {.dtype = spec_.dtype,
                        .rows = pass.rows,
-                       .classes = classes_,
+                       .classes = spec_.classes,
                        .logits = pass.logits,
                        .labels = pass.labels,
                        .scale = pass.scale,

@@ -11,11 +11,10 @@
 
 namespace gradring::nn {
 
-using kernels::DType;
 using kernels::pick_variant;
 
 std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
-  const auto pick = [this](const auto& table) { return pick_variant(table, device_, DType::f32); };
+  const auto pick = [&](const auto& table) { return pick_variant(table, device_, node.dtype); };
   return std::visit(
       Overloaded{
           [&](const Conv2d&) -> std::unique_ptr<Plan> {
@@ -34,9 +33,8 @@ std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
       node.layer);
 }
 
-std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(std::int64_t rows, std::int64_t classes) const {
-  return std::make_unique<CrossEntropyPlan>(rows, classes,
-                                            pick_variant(kernels_.softmax_cross_entropy, device_, DType::f32));
+std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {
+  return std::make_unique<CrossEntropyPlan>(spec, pick_variant(kernels_.softmax_cross_entropy, device_, spec.dtype));
 }
 
 }  // namespace gradring::nn

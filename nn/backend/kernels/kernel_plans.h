@@ -19,7 +19,7 @@ class KernelPlans {
   KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device) : kernels_(kernels), device_(device) {}
 
   std::unique_ptr<Plan> plan(const NodeSpec& node) const;
-  std::unique_ptr<LossPlan> plan_cross_entropy(std::int64_t rows, std::int64_t classes) const;
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) const;
 
  private:
   kernels::KernelSet kernels_;

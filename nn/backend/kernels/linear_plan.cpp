@@ -6,8 +6,8 @@ namespace gradring::nn {
 using kernels::DType;
 
 void LinearPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
-  gemm_.run(stream, {.dtype = DType::f32,  // y [n, out] = x [n, in] * w^T, w [out, in]
-                     .c_dtype = DType::f32,
+  gemm_.run(stream, {.dtype = dtype_,  // y [n, out] = x [n, in] * w^T, w [out, in]
+                     .c_dtype = dtype_,
                      .m = pass.batch,
                      .n = layer_.out_features,
                      .k = layer_.in_features,
@@ -17,7 +17,7 @@ void LinearPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pas
                      .b = pass.parameters[0],
                      .c = pass.y,
                      .accumulate = false});
-  bias_.add(stream, {.dtype = DType::f32,
+  bias_.add(stream, {.dtype = dtype_,
                      .rows = pass.batch,
                      .channels = layer_.out_features,
                      .x = pass.y,
@@ -26,13 +26,13 @@ void LinearPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pas
 }
 
 void LinearPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) {
-  bias_.grad(stream, {.dtype = DType::f32,
+  bias_.grad(stream, {.dtype = dtype_,
                       .rows = pass.batch,
                       .channels = layer_.out_features,
                       .dy = pass.dy,
                       .db = pass.gradients[1],
                       .accumulate = false});
-  gemm_.run(stream, {.dtype = DType::f32,  // dw [out, in] = dy^T * x, dy [n, out]
+  gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
                      .c_dtype = DType::f32,
                      .m = layer_.out_features,
                      .n = layer_.in_features,
@@ -44,8 +44,8 @@ void LinearPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& p
                      .c = pass.gradients[0],
                      .accumulate = false});
   if (!pass.dx) return;
-  gemm_.run(stream, {.dtype = DType::f32,  // dx [n, in] = dy * w
-                     .c_dtype = DType::f32,
+  gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
+                     .c_dtype = dtype_,
                      .m = pass.batch,
                      .n = layer_.in_features,
                      .k = layer_.out_features,

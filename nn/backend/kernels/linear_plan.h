@@ -12,12 +12,13 @@ namespace gradring::nn {
 class LinearPlan final : public SingleNodePlan {
  public:
   LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias)
-      : layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
+      : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
 
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 
  private:
+  kernels::DType dtype_;
   Linear layer_;
   kernels::gemm::Variant gemm_;
   kernels::bias::Variant bias_;

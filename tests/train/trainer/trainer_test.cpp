@@ -11,7 +11,6 @@
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/trainer/replicas.h"
 
 namespace gradring::tests {
 namespace {
@@ -51,24 +50,22 @@ struct TrainingRun {
   Recorder rank0;
 };
 
-TrainingRun train(int world, train::TrainConfig config, const data::Dataset& train_set, const data::Dataset& test_set,
-                  const std::function<void(train::TrainConfig&, int rank)>& change = {}) {
+TrainingRun train(int world, const train::TrainConfig& config, const data::Dataset& train_set,
+                  const data::Dataset& test_set) {
   TrainingRun run;
   std::mutex mutex;
   run_ranks(world, [&](comm::ProcessGroup& group) {
-    train::TrainConfig mine = config;
-    if (change) change(mine, group.rank());
     kernels::HostDevice device;
     const auto backend = make_backend("cpu", device);
     const auto kernels = kernels::kernel_set();
     Recorder others;
-    train::Trainer trainer(mine, {.device = device,
-                                  .kernels = kernels,
-                                  .backend = *backend,
-                                  .group = group,
-                                  .train_set = train_set,
-                                  .test_set = test_set,
-                                  .metrics = group.rank() == 0 ? run.rank0 : others});
+    train::Trainer trainer(config, {.device = device,
+                                    .kernels = kernels,
+                                    .backend = *backend,
+                                    .group = group,
+                                    .train_set = train_set,
+                                    .test_set = test_set,
+                                    .metrics = group.rank() == 0 ? run.rank0 : others});
     const train::Summary summary = trainer.run();
     const std::lock_guard lock(mutex);
     run.summaries.push_back(summary);
@@ -115,14 +112,6 @@ TEST(Trainer, StopsAfterSteps) {
   EXPECT_EQ(run.rank0.steps.size(), 5u);
   EXPECT_EQ(run.rank0.steps.back().epoch, 1);
   EXPECT_EQ(run.rank0.evals.size(), 2u);
-}
-
-TEST(Trainer, RefusesRanksWithDifferentSettings) {
-  const auto digits = data::open_dataset("digits", data::Split::train, "");
-  const auto set = head_of(*digits, 64);
-  EXPECT_THROW(train(2, config_for(1, 16), set, set,
-                     [](train::TrainConfig& config, int rank) { config.learning_rate = 1e-3 * (rank + 1); }),
-               train::ReplicaError);
 }
 
 TEST(Trainer, SaysWhenTheLossIsNoNumber) {
