@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that a person types, on the real data sets, and the accuracy that they must reach.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_program.h"
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): support of this test alone
+
+struct Case {
+  std::string name;
+  std::string dataset;
+  std::string epochs;
+  double accuracy;
+};
+
+class Accuracy : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Accuracy, TwoRanksByTheLauncherReachIt) {
+  const char* root = std::getenv("GRADRING_DATA_DIR");
+  if (!root) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with mnist/ and fashion-mnist/";
+  const std::string data_dir = std::filesystem::absolute(root) / GetParam().dataset;
+  const Workplace place;
+  RunningProgram program(place.gradring({"launch", "--nproc-per-node", "2", "train", "--dataset", GetParam().dataset,
+                                         "--data-dir", data_dir, "--epochs", GetParam().epochs, "--batch-size", "32",
+                                         "--seed", "0", "--progress", "none", "--run-dir", "run"}));
+  const ProgramEnd end = program.wait(std::chrono::minutes(8));
+  ASSERT_EQ(end.code, 0) << end.err;
+  const auto summary = nlohmann::json::parse(text_of(place.path("run") / "summary.json"));
+  EXPECT_EQ(summary.at("world_size"), 2);
+  EXPECT_GE(summary.at("accuracy").get<double>(), GetParam().accuracy);
+}
+
+INSTANTIATE_TEST_SUITE_P(DataSets, Accuracy,
+                         ::testing::Values(Case{"mnist", "mnist", "2", 0.983},
+                                           Case{"fashion_mnist", "fashion-mnist", "3", 0.88}),
+                         [](const auto& data_set) { return data_set.param.name; });
+
+}  // namespace
+}  // namespace gradring
