@@ -37,9 +37,18 @@ TEST(FailingRun, ThatDivergesSaysSo) {
   const Words diverging = {"--optimizer", "sgd", "--lr", "1e12", "--steps", "20"};
   const ProgramEnd end = place.run(short_training(diverging));
   EXPECT_EQ(end.code, 5);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr")));
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (it is 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
   EXPECT_THAT(test::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
+  expect_honest_files(place);
+}
+
+TEST(FailingRun, ThatDivergesInItsLastStepIsNoSuccess) {
+  const Workplace place;
+  const ProgramEnd end = place.run(short_training({"--optimizer", "sgd", "--lr", "1e20", "--steps", "1"}));
+  EXPECT_EQ(end.code, 5);
+  EXPECT_THAT(end.err, HasSubstr("the test loss after "));
   expect_honest_files(place);
 }
 
