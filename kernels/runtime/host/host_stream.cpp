@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/host/host_stream.h"
 
-#include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/host/host_event.h"
+#include "kernels/runtime/poll_until.h"
 
 namespace gradring::kernels {
 namespace {
@@ -15,16 +14,8 @@ namespace {
 constexpr std::chrono::minutes kLongestEventWait(10);
 
 void wait_for_record(const HostEvent& event, std::uint64_t record) {
-  constexpr int kSpins = 200;
-  constexpr std::chrono::microseconds kLongestNap(100);
-  const Deadline deadline = Deadline::after(kLongestEventWait);
-  std::chrono::microseconds nap(1);
-  for (int turn = 0; !event.reached(record); ++turn) {
-    check<DeviceError>(!deadline.passed(), "a stream waited 10 minutes for an event that was never reached");
-    if (turn < kSpins) continue;
-    std::this_thread::sleep_for(nap);
-    nap = std::min(nap * 2, kLongestNap);
-  }
+  check<DeviceError>(poll_until([&] { return event.reached(record); }, Deadline::after(kLongestEventWait)),
+                     "a stream waited 10 minutes for an event that was never reached");
 }
 
 }  // namespace
