@@ -6,27 +6,26 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <system_error>
-#include <thread>
 
 #include "comm/error.h"
 #include "comm/rendezvous/entry.h"
-#include "comm/unique_fd.h"
+#include "kernels/runtime/poll_until.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kFirstNap(1);
-constexpr std::chrono::milliseconds kLongestNap(20);
+constexpr PollPace kPace = {
+    .spins = 0, .first_nap = std::chrono::milliseconds(1), .longest_nap = std::chrono::milliseconds(20)};
 
 [[noreturn]] void throw_failed(const std::string& what, const fs::path& path) {
-  throw CommError({.operation = "store"}, fmt::format("the store cannot {} {}: {}", what, path.string(),
-                                                      std::generic_category().message(errno)));
+  throw DeviceError(
+      fmt::format("the store cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)));
 }
 
 /// Letters, digits and a few others stand for themselves; the rest is %XX, so that no key can leave the directory.
@@ -45,6 +44,7 @@ std::string file_name(const std::string& key) {
 std::optional<std::string> read(const fs::path& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return std::nullopt;
+  if (!file) throw_failed("open", path);
   std::string value(Store::kMaxValueBytes, '\0');
   const ssize_t length = ::read(file.get(), value.data(), value.size());
   if (length < 0) throw_failed("read", path);
@@ -52,9 +52,17 @@ std::optional<std::string> read(const fs::path& path) {
   return value;
 }
 
+/// The whole value or an error: a write that stops short ran out of space.
+bool write_all(int file, const std::string& value) {
+  const ssize_t written = ::write(file, value.data(), value.size());
+  if (written >= 0 && written < static_cast<ssize_t>(value.size())) errno = ENOSPC;
+  return written == static_cast<ssize_t>(value.size());
+}
+
 }  // namespace
 
-FileStore::FileStore(fs::path directory) : directory_(std::move(directory)) {
+FileStore::FileStore(fs::path directory, std::chrono::nanoseconds patience)
+    : directory_(std::move(directory)), patience_(patience) {
   struct stat status {};
   const bool made = ::mkdir(directory_.c_str(), 0700) == 0;
   const bool usable = made || (::stat(directory_.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
@@ -72,8 +80,7 @@ void FileStore::write(const std::string& key, const std::string& value) const {
   std::string draft = (directory_ / "draft-XXXXXX").string();
   const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));
   if (!file) throw_failed("write in", directory_);
-  const bool written = ::write(file.get(), value.data(), value.size()) == static_cast<ssize_t>(value.size());
-  if (written && ::rename(draft.c_str(), path_of(key).c_str()) == 0) return;
+  if (write_all(file.get(), value) && ::rename(draft.c_str(), path_of(key).c_str()) == 0) return;
   const int cause = errno;
   ::unlink(draft.c_str());
   errno = cause;
@@ -83,13 +90,10 @@ void FileStore::write(const std::string& key, const std::string& value) const {
 std::string FileStore::wait(const std::string& key, Deadline deadline) {
   check_key(key);
   const auto began = Deadline::Clock::now();
-  std::chrono::nanoseconds nap = kFirstNap;
-  for (;;) {
-    if (auto value = read(path_of(key))) return *value;
-    if (deadline.passed()) throw_missing(key, began);
-    std::this_thread::sleep_for(std::min(nap, deadline.remaining()));
-    nap = std::min<std::chrono::nanoseconds>(2 * nap, kLongestNap);
-  }
+  std::optional<std::string> value;
+  const auto is_set = [&] { return (value = read(path_of(key))).has_value(); };
+  if (!poll_until(is_set, deadline, kPace)) throw_missing(key, began);
+  return *value;
 }
 
 std::string FileStore::get(const std::string& key) {
@@ -100,13 +104,28 @@ std::string FileStore::get(const std::string& key) {
 
 std::int64_t FileStore::add(const std::string& key, std::int64_t increment) {
   check_key(key);
-  const fs::path path = directory_ / "lock";
-  const UniqueFd lock(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  // Held for as long as a read and a write of a few bytes take; the system gives it back if the holder dies.
-  if (!lock || ::flock(lock.get(), LOCK_EX) != 0) throw_failed("lock", path);
+  const UniqueFd held = lock();
   const std::int64_t sum = sum_of(key, read(path_of(key)).value_or("0"), increment);
   write(key, std::to_string(sum));
   return sum;
+}
+
+/// Held for as long as a read and a write of a few bytes take; the system gives it back if the holder dies, not if it is
+/// stopped.
+UniqueFd FileStore::lock() const {
+  const fs::path path = directory_ / "lock";
+  UniqueFd lock(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!lock) throw_failed("open", path);
+  const auto is_held = [&] {
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) throw_failed("lock", path);
+    return false;
+  };
+  if (!poll_until(is_held, Deadline::after(patience_), kPace))
+    throw Timeout({.operation = "store"},
+                  fmt::format("waited {:.1f} s for the lock {}, which another rank holds: look whether one is stopped",
+                              std::chrono::duration<double>(patience_).count(), path.string()));
+  return lock;
 }
 
 }  // namespace gradring::comm

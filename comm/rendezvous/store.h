@@ -12,7 +12,8 @@ namespace gradring::comm {
 /// short (addresses, counts); at most kMaxKeyBytes and kMaxValueBytes.
 ///
 /// Threads   any member function may be called from any thread.
-/// Errors    InvalidArgument if a key is empty or too long, or a value is too long; CommError if the store is gone.
+/// Errors    InvalidArgument if a key is empty or too long, or a value is too long; CommError if the store is gone;
+///           DeviceError if the system refuses its part: no space, no right to write, no descriptor.
 class Store {
  public:
   static constexpr std::size_t kMaxKeyBytes = 80;

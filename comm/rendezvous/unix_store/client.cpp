@@ -13,7 +13,7 @@
 #include "comm/error.h"
 #include "comm/rendezvous/entry.h"
 #include "comm/rendezvous/unix_store/address.h"
-#include "comm/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
 namespace {
@@ -61,7 +61,7 @@ class Call {
     const sockaddr_un address = unix_address(path_);
     for (;;) {
       socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      if (!socket_) throw_gone(last_error());
+      check<DeviceError>(bool(socket_), "cannot make a socket for the store: " + last_error());
       connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
       if (connected_) return;
       // No socket there yet, or more clients at the door than it takes; anything else will not get better.

@@ -6,12 +6,12 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
+#include <cerrno>
 #include <vector>
 
-#include "comm/error.h"
 #include "comm/rendezvous/entry.h"
 #include "comm/rendezvous/unix_store/address.h"
+#include "kernels/runtime/error.h"
 
 namespace gradring::comm {
 namespace {
@@ -23,13 +23,7 @@ constexpr std::chrono::seconds kPatience(5);  // with a client that does not fin
 constexpr int kTickMilliseconds = 1000;       // how often that is looked at
 
 [[noreturn]] void throw_failed(const std::string& what) {
-  throw CommError({.operation = "store"}, fmt::format("the store's server cannot {}: {}", what, last_error()));
-}
-
-std::filesystem::path fresh_directory(const std::filesystem::path& parent) {
-  std::string name = (parent / "gradring-XXXXXX").string();
-  if (!::mkdtemp(name.data())) throw_failed("make a directory in " + parent.string());  // with mode 0700
-  return name;
+  throw DeviceError(fmt::format("the store's server cannot {}: {}", what, last_error()));
 }
 
 /// A socket that listens at `path`. It appears there only when it listens, so that no client is refused by chance.
@@ -53,7 +47,7 @@ bool is_of_this_user(const UniqueFd& socket) {
 }  // namespace
 
 UnixStoreServer::UnixStoreServer(const std::filesystem::path& parent)
-    : directory_(fresh_directory(parent)), path_(directory_ / "store") {
+    : directory_(parent), path_(directory_.path() / "store") {
   listener_ = listen_at(path_);
   stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
   if (!stop_) throw_failed("make an eventfd");
@@ -63,8 +57,6 @@ UnixStoreServer::UnixStoreServer(const std::filesystem::path& parent)
 UnixStoreServer::~UnixStoreServer() {
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void UnixStoreServer::serve() {
@@ -82,7 +74,9 @@ void UnixStoreServer::serve() {
 /// False when it is time to stop.
 bool UnixStoreServer::wait_for_events() {
   std::vector<pollfd> events = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-  if (connections_.size() < kMaxConnections) events.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+  // Who stands at the door would end the wait at once, again and again: look after the door at the next tick.
+  if (connections_.size() < kMaxConnections && !out_of_descriptors_)
+    events.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   for (const Connection& connection : connections_) {
     const short interest = connection.outgoing.empty() ? POLLIN : POLLOUT;
     events.push_back({.fd = connection.fd.get(), .events = interest, .revents = 0});
@@ -94,6 +88,7 @@ bool UnixStoreServer::wait_for_events() {
 void UnixStoreServer::accept_all() {
   while (connections_.size() < kMaxConnections) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    out_of_descriptors_ = !socket && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
     if (!socket) return;
     if (is_of_this_user(socket))
       connections_.push_back({.fd = std::move(socket), .give_up = Deadline::after(kPatience)});

@@ -7,9 +7,10 @@
 #include <string>
 #include <thread>
 
+#include "comm/rendezvous/unix_store/private_directory.h"
 #include "comm/rendezvous/unix_store/wire.h"
-#include "comm/unique_fd.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
 
@@ -20,7 +21,7 @@ namespace gradring::comm {
 /// at before any of it is kept, and one that is not complete after a few seconds is dropped.
 class UnixStoreServer {
  public:
-  /// Errors    CommError if the directory or the socket cannot be made.
+  /// Errors    DeviceError if the directory or the socket cannot be made.
   explicit UnixStoreServer(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   /// Drops who still waits, and removes the socket and its directory.
   ~UnixStoreServer();
@@ -47,13 +48,14 @@ class UnixStoreServer {
   void set(const std::string& key, const std::string& value);
   void answer(Connection& connection, wire::Answer answer);
 
-  std::filesystem::path directory_;
+  PrivateDirectory directory_;
   std::filesystem::path path_;
   UniqueFd listener_;
   UniqueFd stop_;  // an eventfd, written by the destructor
   std::map<std::string, std::string> values_;
   std::list<Connection> connections_;
-  std::thread thread_;  // last: it uses all of the above, and it alone
+  bool out_of_descriptors_ = false;  // at the last attempt to let clients in
+  std::thread thread_;               // last: it uses all of the above, and it alone
 };
 
 }  // namespace gradring::comm

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "comm/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
 

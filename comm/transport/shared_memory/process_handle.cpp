@@ -3,10 +3,16 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <string>
+#include <system_error>
+
+#include "kernels/runtime/error.h"
 
 namespace gradring::comm {
 namespace {
@@ -20,12 +26,24 @@ char state_of(int pid) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
 }
 
+/// Where the system refuses handles (an old kernel, a container's seccomp filter), the number has to do.
+bool handles_are_refused(int error) { return error == ENOSYS || error == EPERM; }
+
+bool number_is_free(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
+
 }  // namespace
 
-ProcessHandle::ProcessHandle(int pid) : pid_(pid), handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+ProcessHandle::ProcessHandle(int pid) : pid_(pid), handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
+  if (handle_) return;
+  const int reason = errno;
+  gone_from_the_start_ = reason == ESRCH;
+  check<DeviceError>(gone_from_the_start_ || handles_are_refused(reason),
+                     fmt::format("cannot watch process {}: {}", pid, std::generic_category().message(reason)));
+}
 
 bool ProcessHandle::gone() const {
-  if (!handle_) return true;
+  if (gone_from_the_start_) return true;
+  if (!handle_) return number_is_free(pid_) || state_of(pid_) == 'Z';
   pollfd ended{.fd = handle_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&ended, 1, 0) > 0;
 }

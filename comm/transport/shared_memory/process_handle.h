@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "comm/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
 
 /// Another process, watched from outside. Holds on to that very process: its number may be given to another one later.
+/// Where the system refuses to hand out handles (an old kernel, a container's filter), it watches the number.
 class ProcessHandle {
  public:
+  /// Errors    DeviceError if the process can not be watched, say because this one has too many files open.
   explicit ProcessHandle(int pid);
 
   int pid() const { return pid_; }
@@ -18,7 +20,8 @@ class ProcessHandle {
 
  private:
   int pid_;
-  UniqueFd handle_;  // empty if the process was gone already
+  UniqueFd handle_;  // empty if the process was gone already, or handles are refused
+  bool gone_from_the_start_ = false;
 };
 
 }  // namespace gradring::comm

@@ -12,8 +12,9 @@
 #include "comm/rendezvous/unix_store/address.h"
 #include "comm/rendezvous/unix_store/client.h"
 #include "comm/rendezvous/unix_store/server.h"
-#include "comm/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 #include "tests/comm/support/temporary_directory.h"
+#include "tests/support/no_more_files.h"
 
 namespace gradring::comm {
 namespace {
@@ -125,6 +126,31 @@ TEST_F(UnixStoreTest, AServerThatEndsIsReportedToWhoWaits) {
   ASSERT_TRUE(error);
   EXPECT_THROW(std::rethrow_exception(error), CommError);
 }
+
+TEST_F(UnixStoreTest, LetsInWhoCameWhileItHadNoDescriptorLeft) {
+  store_.set("key", "value");
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = unix_address(server_->path());
+  {
+    const tests::NoMoreFiles limit;
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    say(socket, wire::encode(wire::Request{wire::Verb::get, "key", ""}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the server turns it away meanwhile, or is late
+  }
+  char buffer[256];
+  ASSERT_EQ(::recv(socket.get(), buffer, sizeof buffer, 0), 10);
+  EXPECT_EQ(std::string(buffer + 4, 6), "kvalue");
+}
+
+TEST(UnixStore, LeavesNothingBehindWhereItCannotListen) {
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path deep = directory.path() / std::string(90, 'x');  // too deep for a socket
+  std::filesystem::create_directory(deep);
+  EXPECT_THROW(UnixStoreServer{deep}, InvalidArgument);
+  EXPECT_TRUE(std::filesystem::is_empty(deep));
+}
+
+TEST(UnixStore, SaysWhereAServerCannotBe) { EXPECT_THROW(UnixStoreServer{"/no/such/directory"}, DeviceError); }
 
 TEST(UnixStore, WaitsForAServerThatComesLate) {
   const testing::TemporaryDirectory directory;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/shared_memory/process_handle.h"
+
+#include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+
+#include "kernels/runtime/error.h"
+#include "tests/support/no_more_files.h"
+
+namespace gradring::comm {
+namespace {
+
+/// A child that sleeps until it is killed.
+class Sleeper {
+ public:
+  Sleeper() : pid_(::fork()) {
+    if (pid_ == 0)
+      for (;;) ::pause();
+  }
+  ~Sleeper() { reap(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  pid_t pid() const { return pid_; }
+  /// Kills it and waits for its end, but leaves it as a zombie.
+  void kill() const {
+    siginfo_t end{};
+    ::kill(pid_, SIGKILL);
+    ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT);
+  }
+  void reap() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// From now on the kernel answers pidfd_open with `error`, as a container's filter does. False if it takes no filter.
+bool refuse_process_handles(int error) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// Both ends of a process's life, seen through a handle; what is wrong, or "".
+std::string watch_a_life() try {
+  Sleeper sleeper;
+  const int pid = sleeper.pid();
+  const ProcessHandle handle(pid);
+  if (handle.gone()) return "gone although it lives";
+  sleeper.kill();
+  if (!handle.gone()) return "not gone although it is a zombie";
+  sleeper.reap();
+  if (!handle.gone()) return "not gone although it is reaped";
+  return ProcessHandle(pid).gone() ? "" : "not gone although it never was there";
+} catch (const std::exception& error) {
+  return error.what();
+}
+
+TEST(ProcessHandle, KnowsWhenAProcessIsGone) { EXPECT_EQ(watch_a_life(), ""); }
+
+TEST(ProcessHandle, SaysThatItCannotWatch) {
+  std::string message = "nothing";
+  try {
+    const tests::NoMoreFiles limit;
+    const ProcessHandle handle(::getpid());
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, ::testing::HasSubstr("cannot watch process"));
+  EXPECT_THAT(message, ::testing::HasSubstr("Too many open files"));
+}
+
+class ProcessHandleRefused : public ::testing::TestWithParam<int> {};
+
+TEST_P(ProcessHandleRefused, WatchesTheNumberInstead) {
+  constexpr int kNoFilter = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse_process_handles(GetParam())) ::_exit(kNoFilter);
+    const std::string fault = watch_a_life();
+    if (!fault.empty()) [[maybe_unused]]
+      const auto written = ::write(STDERR_FILENO, (fault + "\n").data(), fault.size() + 1);
+    ::_exit(fault.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "the kernel takes no seccomp filter here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, ProcessHandleRefused, ::testing::Values(ENOSYS, EPERM));
+
+}  // namespace
+}  // namespace gradring::comm
