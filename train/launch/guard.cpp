@@ -50,8 +50,8 @@ constexpr auto kBetweenAttempts = std::chrono::milliseconds(20);
 
 Guard::Guard(const std::filesystem::path& folder) {
   int ends[2];
-  check<DeviceError>(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0,
-                     std::string("cannot connect the launcher's guard: ") + std::strerror(errno));
+  const bool connected = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
+  check<DeviceError>(connected, std::string("cannot connect the launcher's guard: ") + std::strerror(errno));
   const UniqueFd guard_end(ends[0]);
   launcher_end_ = UniqueFd(ends[1]);
   pid_ = ::fork();
@@ -68,11 +68,11 @@ Guard::~Guard() {
   }
 }
 
-void Guard::watch(pid_t group) { tell(group); }
+void Guard::watch(pid_t group) noexcept { tell(group); }
 
-void Guard::forget(pid_t group) { tell(-group); }
+void Guard::forget(pid_t group) noexcept { tell(-group); }
 
-void Guard::tell(pid_t word) {
+void Guard::tell(pid_t word) noexcept {
   // Somebody may have killed the guard: the run goes on without one.
   ::send(launcher_end_.get(), &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

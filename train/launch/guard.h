@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "train/launch/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::train {
 
@@ -28,11 +28,11 @@ class Guard {
 
   /// From now on, until forget(group), this group dies with the launcher. May be called between fork and exec: a worker
   /// tells of itself before it can have children.
-  void watch(pid_t group);
-  void forget(pid_t group);
+  void watch(pid_t group) noexcept;
+  void forget(pid_t group) noexcept;
 
  private:
-  void tell(pid_t word);
+  void tell(pid_t word) noexcept;
 
   UniqueFd launcher_end_;
   pid_t pid_ = -1;

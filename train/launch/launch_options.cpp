@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
@@ -57,7 +57,7 @@ void read_node_rank(Draft&, const std::string& value, const LaunchWorld&) {
 }
 
 void read_max_restarts(Draft& draft, const std::string& value, const LaunchWorld&) {
-  if (value != "0") throw InvalidArgument("restarting workers is not built yet: say 0, and start again with --resume");
+  if (value != "0") throw InvalidArgument("restarting workers is not built yet: say 0");
   draft.options.max_restarts = 0;
 }
 
@@ -82,13 +82,22 @@ void read_master_port(Draft& draft, const std::string& value, const LaunchWorld&
 
 void read_role(Draft& draft, const std::string& value, const LaunchWorld&) { draft.options.role = value; }
 
+/// "2m", "30s", "500ms"; a number alone is seconds, as torchrun's are.
 void read_kill_grace(Draft& draft, const std::string& value, const LaunchWorld&) {
-  constexpr double kLongest = 86400;
-  char* end = nullptr;
-  const double seconds = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != '\0' || !(seconds >= 0 && seconds <= kLongest))
-    throw InvalidArgument(fmt::format("must be a number of seconds from 0 to {}", kLongest));
-  draft.options.kill_grace = std::chrono::milliseconds(std::llround(seconds * 1000));
+  struct Unit {
+    std::string_view suffix;
+    double milliseconds;
+  };
+  constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"", 1000}};
+  constexpr double kLongest = 24 * 3600 * 1000;
+  const Unit& unit = *std::ranges::find_if(kUnits, [&](const Unit& it) { return value.ends_with(it.suffix); });
+  double number = 0;
+  const char* end = value.data() + value.size() - unit.suffix.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  const double milliseconds = number * unit.milliseconds;
+  if (error != std::errc() || stop != end || !(milliseconds >= 0 && milliseconds <= kLongest))
+    throw InvalidArgument("must be a time such as 30s, 500ms or 2m, at most a day");
+  draft.options.kill_grace = std::chrono::milliseconds(std::llround(milliseconds));
 }
 
 constexpr Option kOptions[] = {
@@ -102,7 +111,8 @@ constexpr Option kOptions[] = {
      read_master_port},
     {"role", "NAME", "the workers' ROLE_NAME (default default)", read_role},
     {"max-restarts", "N", "how often to start failed workers again: 0 (default 0)", read_max_restarts},
-    {"kill-grace", "SECONDS", "from asking workers to end to killing them (default 30)", read_kill_grace},
+    {"kill-grace", "TIME", "from asking workers to end to killing them: 30, 30s, 500ms, 2m (default 30s)",
+     read_kill_grace},
 };
 
 const Option* find_option(std::string name) {
@@ -212,8 +222,8 @@ std::string launch_help() {
   text += fmt::format("  {:<24} {}\n\n", "-h, --help", "this text");
   text +=
       "Each worker finds its place in RANK, WORLD_SIZE, LOCAL_RANK and the rest of torchrun's variables, and in\n"
-      "GRADRING_STORE a private folder for Unix sockets. OMP_NUM_THREADS is its share of the cores unless it is "
-      "set.\n\n"
+      "GRADRING_STORE a private folder for the files by which ranks meet. OMP_NUM_THREADS is its share of the cores\n"
+      "unless it is set.\n\n"
       "Ctrl-C asks the workers to end, a second one kills them; SIGTERM asks them, too.\n"
       "Exit codes: 0 if all workers returned 0; else the first failing worker's, 128 + n if signal n killed it;\n"
       "2 usage; 3 the machine cannot start workers; 126 the program cannot be executed, 127 is not there;\n"

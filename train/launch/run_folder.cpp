@@ -21,12 +21,21 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "gradring-run-";
 constexpr std::size_t kLongestParent = 40;  // a socket's path has 107 characters; our part takes about 30
 
-/// The folder itself, if it is one of ours and not a link that somebody else put there.
+/// The folder itself, not what a link that somebody else put there leads to.
 UniqueFd open_folder(const fs::path& path) {
-  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_ours(const UniqueFd& folder) {
   struct stat facts {};
-  if (folder && (::fstat(folder.get(), &facts) != 0 || facts.st_uid != ::geteuid())) folder.reset();
-  return folder;
+  return ::fstat(folder.get(), &facts) == 0 && facts.st_uid == ::geteuid();
+}
+
+/// Whether the folder still has its name: another launcher may have taken it for a stale one.
+bool is_at(const fs::path& path, const UniqueFd& folder) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(folder.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
 }
 
 /// Removes the folders of runs of this user that were killed together with their guards.
@@ -35,18 +44,38 @@ void remove_stale(const fs::path& parent) {
   for (const auto& entry : fs::directory_iterator(parent, fs::directory_options::skip_permission_denied, ignored)) {
     if (!entry.path().filename().string().starts_with(kPrefix)) continue;
     const UniqueFd folder = open_folder(entry.path());
-    if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), ignored);
+    if (folder && is_ours(folder) && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0)
+      fs::remove_all(entry.path(), ignored);
   }
 }
 
-/// Locks a new folder; false if another launcher took it for a stale one before the lock was there. Where the file system
-/// knows no locks, nobody can do that.
-bool lock_folder(const fs::path& path, int folder) {
-  if (folder < 0) return false;
-  ::flock(folder, LOCK_EX);
-  struct stat opened {
-  }, named{};
-  return ::fstat(folder, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
+fs::path make_folder(const fs::path& parent) {
+  std::string name = (parent / kPrefix).string() + "XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr)
+    throw DeviceError(
+        fmt::format("cannot make a folder for this run under {}: {}; point TMPDIR at a folder that can be written",
+                    parent.string(), std::strerror(errno)));
+  return name;
+}
+
+[[noreturn]] void give_up(const fs::path& path, const std::string& reason) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  throw DeviceError(fmt::format("cannot use {}, the folder of this run: {}", path.string(), reason));
+}
+
+/// Opens and locks a new folder. Empty if another launcher, looking for stale ones, was there first: it removes the folder.
+/// Where the file system knows no locks, nobody can do that.
+///
+/// Errors    DeviceError if the folder can not be opened for good; it is removed.
+UniqueFd lock_folder(const fs::path& path) {
+  UniqueFd folder = open_folder(path);
+  if (!folder && errno == ENOENT) return {};
+  if (!folder) give_up(path, std::strerror(errno));
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
+  if (!is_at(path, folder)) return {};
+  if (!is_ours(folder)) give_up(path, "the file system gives it to another user; point TMPDIR at another one");
+  return folder;
 }
 
 }  // namespace
@@ -60,19 +89,10 @@ fs::path RunFolder::default_parent() {
 RunFolder::RunFolder(const fs::path& parent) {
   remove_stale(parent);
   do {
-    std::string name = (parent / kPrefix).string() + "XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr)
-      throw DeviceError(
-          fmt::format("cannot make a folder for this run under {}: {}; point TMPDIR at a folder that can be written",
-                      parent.string(), std::strerror(errno)));
-    path_ = name;
-    lock_ = open_folder(path_);
-  } while (!lock_folder(path_, lock_.get()));
-  if (::mkdir(store().c_str(), S_IRWXU) != 0) {
-    const int reason = errno;
-    fs::remove(path_);
-    throw DeviceError(fmt::format("cannot make {}: {}", store().string(), std::strerror(reason)));
-  }
+    path_ = make_folder(parent);
+    lock_ = lock_folder(path_);
+  } while (!lock_);
+  if (::mkdir(store().c_str(), S_IRWXU) != 0) give_up(path_, std::strerror(errno));
 }
 
 RunFolder::~RunFolder() {

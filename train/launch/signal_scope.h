@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "train/launch/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::train {
 

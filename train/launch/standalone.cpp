@@ -12,7 +12,7 @@
 #include <random>
 
 #include "kernels/runtime/error.h"
-#include "train/launch/unique_fd.h"
+#include "kernels/runtime/unique_fd.h"
 
 namespace gradring::train {
 
@@ -30,7 +30,8 @@ int free_tcp_port() {
   socklen_t size = sizeof(address);
   auto* any = reinterpret_cast<sockaddr*>(&address);  // port 0: the kernel chooses
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  check<DeviceError>(socket && ::bind(socket.get(), any, size) == 0 && ::getsockname(socket.get(), any, &size) == 0,
+  const bool found = socket && ::bind(socket.get(), any, size) == 0 && ::getsockname(socket.get(), any, &size) == 0;
+  check<DeviceError>(found,
                      std::string("cannot find a free TCP port for the workers' MASTER_PORT: ") + std::strerror(errno));
   return ntohs(address.sin_port);
 }

@@ -36,7 +36,8 @@ struct WorkerEnvironment {
   int max_restarts = 0;          ///< TORCHELASTIC_MAX_RESTARTS
   bool use_agent_store = false;  ///< TORCHELASTIC_USE_AGENT_STORE: the launcher serves MASTER_PORT, rank 0 must not
   std::string error_file;        ///< TORCHELASTIC_ERROR_FILE: where to leave a last message; empty if nobody reads it
-  std::string store_path;  ///< GRADRING_STORE: a folder for Unix sockets, 0700, of this run; empty if none is lent
+  std::string store_path;  ///< GRADRING_STORE: the run's folder, 0700, for the files by which ranks meet (FileStore);
+                           ///< empty if none is lent
 
   bool operator==(const WorkerEnvironment&) const = default;
 

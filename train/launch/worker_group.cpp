@@ -11,9 +11,10 @@
 namespace gradring::train {
 namespace {
 
-constexpr auto kPatienceAfterKill = std::chrono::seconds(10);
+/// A killed process ends at once, unless the kernel holds on to it; then there is nothing to wait for.
+constexpr auto kPatienceAfterKill = std::chrono::seconds(1);
 
-int poll_timeout(const std::optional<Deadline>& deadline) {
+int poll_timeout(const std::optional<Deadline>& deadline) noexcept {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline->remaining()).count();
   return static_cast<int>(std::min<decltype(left)>(left, 1 << 30));
@@ -26,17 +27,20 @@ WorkerGroup::WorkerGroup(const LaunchOptions& options) : guard_(folder_.path()) 
     for (int rank = 0; rank < options.nproc_per_node; ++rank)
       workers_.push_back(WorkerProcess::start(rank, command_of(options, rank), signals_, guard_));
   } catch (...) {
-    end_all();
+    kill_all();
     throw;
   }
 }
 
-WorkerGroup::~WorkerGroup() { end_all(); }
+WorkerGroup::~WorkerGroup() { kill_all(); }
 
-void WorkerGroup::end_all() {
+void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
   const auto deadline = Deadline::after(kPatienceAfterKill);
-  while (running() && !deadline.passed()) wait(deadline);
+  for (auto& worker : workers_) {
+    pollfd ended = {worker.fd(), POLLIN, 0};
+    if (worker.running() && ::poll(&ended, 1, poll_timeout(deadline)) > 0) guard_.forget(worker.reap().pid);
+  }
 }
 
 WorkerCommand WorkerGroup::command_of(const LaunchOptions& options, int local_rank) const {
@@ -87,7 +91,7 @@ WorkerExit WorkerGroup::reap(WorkerProcess& worker) {
   return exit;
 }
 
-void WorkerGroup::send(int number) {
+void WorkerGroup::send(int number) noexcept {
   for (auto& worker : workers_)
     if (worker.running()) worker.send(number);
 }

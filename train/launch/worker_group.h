@@ -37,12 +37,14 @@ class WorkerGroup {
   /// Waits for the next event: until the deadline, or for as long as the workers run.
   WorkerEvents wait(std::optional<Deadline> deadline);
   /// Sends a signal to every worker that runs, with its whole process group.
-  void send(int number);
+  void send(int number) noexcept;
   /// Stops the workers and this process, as Ctrl-Z does, until it is continued.
   void suspend();
 
  private:
-  void end_all();
+  /// For the destructor and a constructor that fails: takes no memory, reads no error files, and does not wait for what the
+  /// kernel holds on to.
+  void kill_all() noexcept;
   WorkerCommand command_of(const LaunchOptions& options, int local_rank) const;
   WorkerExit reap(WorkerProcess& worker);
 

@@ -92,13 +92,13 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   return worker;
 }
 
-void WorkerProcess::send(int number) {
+void WorkerProcess::send(int number) noexcept {
   sent_.set(static_cast<std::size_t>(number));
   // Just after fork there is no group yet, only the child.
   if (!signal_group(pid_, number)) pidfd_send_signal(process_.get(), number);
 }
 
-WorkerExit WorkerProcess::reap() {
+WorkerExit WorkerProcess::reap() noexcept {
   // The dead leader still holds its group's number, so this can hit nobody else.
   signal_group(pid_, SIGKILL);
   siginfo_t info{};

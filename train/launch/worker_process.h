@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/runtime/unique_fd.h"
 #include "train/launch/guard.h"
 #include "train/launch/signal_scope.h"
-#include "train/launch/unique_fd.h"
 #include "train/launch/worker_environment.h"
 #include "train/launch/worker_exit.h"
 
@@ -39,9 +39,9 @@ class WorkerProcess {
   bool running() const { return bool(process_); }
 
   /// Sends a signal to all processes of its group.
-  void send(int number);
+  void send(int number) noexcept;
   /// Collects how it ended and kills what is left of its group. To be called once, when fd() is readable.
-  WorkerExit reap();
+  WorkerExit reap() noexcept;
 
  private:
   int rank_ = 0;

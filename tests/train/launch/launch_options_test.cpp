@@ -76,6 +76,13 @@ TEST(ParseLaunch, VariablesStandBetweenCommandLineAndDefaults) {
   EXPECT_EQ(parse({"train"}, {{"PET_STANDALONE", "0"}}).master_port, 29500);
 }
 
+TEST(ParseLaunch, TakesTheGraceInAnyUnit) {
+  const std::vector<std::pair<std::string, int>> cases = {
+      {"30", 30'000}, {"0.1", 100}, {"30s", 30'000}, {"1.5s", 1500}, {"500ms", 500}, {"2m", 120'000}, {"0", 0}};
+  for (const auto& [text, milliseconds] : cases)
+    EXPECT_EQ(parse({"--kill-grace", text, "train"}).kill_grace, std::chrono::milliseconds(milliseconds)) << text;
+}
+
 TEST(ParseLaunch, StandaloneHasAnIdAndAPortOfItsOwnUnlessTheyAreGiven) {
   const auto alone = parse({"--standalone", "train"});
   EXPECT_EQ(alone.run_id, "random");
@@ -103,9 +110,12 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{"--nproc-per-node=2x", "train"}, "must be a whole number"},
       {{"--nproc-per-node=gpu", "train"}, "counting GPUs is not built yet"},
       {{"--master-port=65536", "train"}, "must be a whole number from 1 to 65535"},
-      {{"--kill-grace=-1", "train"}, "must be a number of seconds"},
-      {{"--kill-grace=nan", "train"}, "must be a number of seconds"},
-      {{"--kill-grace=", "train"}, "must be a number of seconds"},
+      {{"--kill-grace=-1", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=nan", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=s", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=2h", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=1441m", "train"}, "must be a time such as 30s, 500ms or 2m, at most a day"},
       {{"--standalone=1", "train"}, "--standalone takes no value"},
       {{"--nproc-per-node"}, "--nproc-per-node needs a value: --nproc-per-node N"},
       {{"--nproc-per-node", "--standalone", "train"}, "--nproc-per-node needs a value"},
@@ -122,12 +132,16 @@ TEST(ParseLaunch, RefusesWithWords) {
   EXPECT_THAT(fault_of({"train"}, {{"PET_NNODES", "2"}}), HasSubstr("PET_NNODES=2: several machines"));
 }
 
+TEST(ParseLaunch, AdvisesNothingThatIsNotThere) {
+  EXPECT_THAT(fault_of({"--max-restarts=3", "train"}), ::testing::Not(HasSubstr("--resume")));
+}
+
 TEST(ParseLaunch, HelpNamesEveryOption) {
   EXPECT_TRUE(parse_launch(Words{"--help"}, world_with({})).help);
   EXPECT_TRUE(parse_launch(Words{"--standalone", "-h", "train"}, world_with({})).help);
   EXPECT_FALSE(parse_launch(Words{"train", "--help"}, world_with({})).help);
   for (const char* name : {"--nproc-per-node N", "--nnodes N", "--standalone ", "--rdzv-id ID", "--master-addr HOST",
-                           "--master-port PORT", "--role NAME", "--max-restarts N", "--kill-grace SECONDS", "--help"})
+                           "--master-port PORT", "--role NAME", "--max-restarts N", "--kill-grace TIME", "--help"})
     EXPECT_THAT(launch_help(), HasSubstr(name));
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "kernels/runtime/error.h"
+#include "tests/support/no_more_files.h"
 #include "tests/train/launch/running_launcher.h"
 
 namespace gradring::train {
@@ -54,6 +55,19 @@ TEST(RunFolder, SaysWhereItCannotBe) {
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("under /no/such/folder: No such file or directory"));
   }
+}
+
+TEST(RunFolder, SaysWhenItCannotBeLockedAndLeavesNothing) {
+  TestFolder parent;
+  std::string message;
+  try {
+    const tests::NoMoreFiles limit;
+    const RunFolder run(parent.path());
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, testing::HasSubstr("the folder of this run: Too many open files"));
+  EXPECT_TRUE(fs::is_empty(parent.path()));
 }
 
 TEST(RunFolder, LeavesRoomForTheNameOfASocket) {
