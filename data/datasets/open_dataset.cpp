@@ -6,21 +6,51 @@
 
 #include "data/datasets/digits/digits.h"
 #include "data/datasets/idx/idx_dataset.h"
+#include "data/error.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
 
 namespace gradring::data {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::array<std::string_view, 3> kNames = {"mnist", "fashion-mnist", "digits"};
 
-std::unique_ptr<Dataset> open_mnist_like(std::string_view name, const char* torchvision_name, Split split,
-                                         const std::filesystem::path& data_dir) {
-  check(!data_dir.empty(), std::string(name) +
+/// A set of IDX files. All such sets name their files alike: only the folder tells them apart.
+struct IdxSet {
+  std::string_view name;
+  std::string_view torchvision_name;
+
+  bool owns(std::string_view folder) const { return folder == name || folder == torchvision_name; }
+};
+
+constexpr IdxSet kIdxSets[] = {{"mnist", "MNIST"}, {"fashion-mnist", "FashionMNIST"}};
+
+/// "mnist" of /data/mnist, ./mnist/ and /data/mnist/raw.
+std::string last_name(const fs::path& folder) {
+  fs::path path = fs::absolute(folder / "").lexically_normal().parent_path();
+  if (path.filename() == "raw") path = path.parent_path();
+  return path.filename().string();
+}
+
+void refuse_another_sets(const fs::path& folder, const IdxSet& asked) {
+  const std::string last = last_name(folder);
+  for (const IdxSet& set : kIdxSets)
+    if (set.name != asked.name && set.owns(last))
+      throw DataError(folder,
+                      "is by its name the folder of " + std::string(set.name) + ", and " + std::string(asked.name) +
+                          " was asked for; the files of both have the same names",
+                      "name the folder of " + std::string(asked.name) + ", or the one above both");
+}
+
+std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
+  check(!data_dir.empty(), std::string(set.name) +
                                " is read from files: name their folder with --data-dir, or take digits, " +
                                "which needs none");
-  IdxFiles files = find_idx_files(split, {data_dir, data_dir / name, data_dir / torchvision_name / "raw"});
-  files.name = name;
+  IdxFiles files = find_idx_files(split, {data_dir / set.name, data_dir / set.torchvision_name / "raw", data_dir});
+  refuse_another_sets(files.images.parent_path(), set);
+  files.name = set.name;
   return open_idx(files);
 }
 
@@ -36,8 +66,8 @@ std::span<const std::string_view> dataset_names() { return kNames; }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir) {
   if (name == "digits") return make_digits(split);
-  if (name == "mnist") return open_mnist_like(name, "MNIST", split, data_dir);
-  if (name == "fashion-mnist") return open_mnist_like(name, "FashionMNIST", split, data_dir);
+  for (const IdxSet& set : kIdxSets)
+    if (name == set.name) return open_idx_set(set, split, data_dir);
   throw InvalidArgument("there is no data set '" + std::string(name) + "', there are " + known_names() + "." +
                         did_you_mean(name, kNames));
 }

@@ -28,6 +28,7 @@ class Loader::Worker final : public BatchOwner {
                                                            std::to_string(normalize_.channels()));
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
+    free_.reserve(slots_.size());
     for (BatchSlot& slot : slots_) {
       slot.images = device.allocate(samples * sample_elements * sizeof(float), kernels::MemoryKind::pinned);
       slot.labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
@@ -56,7 +57,7 @@ class Loader::Worker final : public BatchOwner {
   void give_back(BatchSlot& slot) noexcept override {
     {
       std::lock_guard lock(mutex_);
-      free_.push_back(&slot);
+      free_.push_back(&slot);  // there is room for all of them
       --lent_;
     }
     changed_.notify_all();  // wakes the thread if it has no slot to fill
@@ -109,8 +110,8 @@ class Loader::Worker final : public BatchOwner {
   BatchSlot* take_free(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return nullptr;
-    BatchSlot* slot = free_.front();
-    free_.pop_front();
+    BatchSlot* slot = free_.back();
+    free_.pop_back();
     return slot;
   }
 
@@ -138,7 +139,8 @@ class Loader::Worker final : public BatchOwner {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<BatchSlot> slots_;
-  std::deque<BatchSlot*> free_, ready_;
+  std::vector<BatchSlot*> free_;
+  std::deque<BatchSlot*> ready_;
   std::size_t lent_ = 0;
   std::exception_ptr error_;
 

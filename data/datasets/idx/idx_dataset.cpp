@@ -37,10 +37,14 @@ std::string list(const std::vector<std::string>& names) {
 [[noreturn]] void missing(const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& names) {
   std::vector<std::string> places;
   for (const auto& folder : folders) places.push_back(folder.string());
-  std::error_code unreadable;
-  const bool is_folder = std::filesystem::is_directory(folders.front(), unreadable);
+  const auto is_there = [](const std::filesystem::path& folder) {
+    std::error_code unreadable;
+    return std::filesystem::is_directory(folder, unreadable);
+  };
+  const auto there = std::find_if(folders.begin(), folders.end(), is_there);
+  const bool is_folder = there != folders.end();
   throw DataError(
-      folders.front(),
+      is_folder ? *there : folders.back(),
       std::string(is_folder ? "" : "is no folder, ") + "found none of the files " + list(names) + " in " + list(places),
       "put the file there or name the folder that has it");
 }

@@ -52,6 +52,34 @@ TEST(OpenDataset, LooksInTheFolderAndInTheUsualOnesBelow) {
   }
 }
 
+/// One sample with this label, under the names that all sets of IDX files share.
+void write_set(const test::TempFolder& folder, const std::filesystem::path& below, std::uint8_t label) {
+  folder.write(below / "train-images-idx3-ubyte", test::idx_bytes({1, 1, 1}, {7}));
+  folder.write(below / "train-labels-idx1-ubyte", test::idx_bytes({1}, {label}));
+}
+
+TEST(OpenDataset, TakesTheFolderOfItsNameBeforeTheOneAbove) {
+  for (const std::filesystem::path below : {"fashion-mnist", "FashionMNIST/raw"}) {
+    const test::TempFolder folder;
+    write_set(folder, "", 1);
+    write_set(folder, below, 2);
+    EXPECT_EQ(open_dataset("fashion-mnist", Split::train, folder.path())->label(0), 2) << below;
+    EXPECT_EQ(open_dataset("mnist", Split::train, folder.path())->label(0), 1);
+  }
+}
+
+TEST(OpenDataset, RefusesTheFolderOfTheOtherSet) {
+  const test::TempFolder folder;
+  for (const std::filesystem::path below : {"mnist", "MNIST/raw"}) {
+    write_set(folder, below, 1);
+    for (const std::filesystem::path& spelled : {folder.path() / below, folder.path() / below / ""})
+      EXPECT_THAT(test::message_of<DataError>([&] { open_dataset("fashion-mnist", Split::train, spelled); }),
+                  AllOf(HasSubstr("is by its name the folder of mnist, and fashion-mnist was asked for"),
+                        HasSubstr(below.string())));
+    EXPECT_EQ(open_dataset("mnist", Split::train, folder.path() / below)->label(0), 1);
+  }
+}
+
 /// The real sets, where the machine has them.
 class RealSets : public ::testing::TestWithParam<const char*> {
  protected:

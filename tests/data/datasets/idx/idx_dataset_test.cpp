@@ -69,12 +69,16 @@ TEST_F(IdxDataset, FindsTheFilesInEverySpelling) {
 
 TEST_F(IdxDataset, ListsWhatWasLookedFor) {
   const auto absent = folder_.path() / "absent";
-  EXPECT_THAT(
-      test::message_of<DataError>([&] {
-        find_idx_files(Split::train, {absent, folder_.path()});
-      }),
-      AllOf(HasSubstr("absent: is no folder"), HasSubstr("train-images-idx3-ubyte, train-images.idx3-ubyte, "),
-            HasSubstr("train-images-idx3-ubyte.gz, train-images.idx3-ubyte.gz"), HasSubstr(folder_.path().string())));
+  EXPECT_THAT(test::message_of<DataError>([&] {
+                find_idx_files(Split::train, {absent, folder_.path()});
+              }),
+              AllOf(HasSubstr(folder_.path().string() + ": found none of"), HasSubstr(absent.string()),
+                    HasSubstr("train-images-idx3-ubyte, train-images.idx3-ubyte, "),
+                    HasSubstr("train-images-idx3-ubyte.gz, train-images.idx3-ubyte.gz")));
+  EXPECT_THAT(test::message_of<DataError>([&] {
+                find_idx_files(Split::train, {absent / "mnist", absent});
+              }),
+              HasSubstr("absent: is no folder"));
 }
 
 TEST_F(IdxDataset, MissesTheLabelsBesideTheImages) {
