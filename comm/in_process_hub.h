@@ -23,7 +23,7 @@ class InProcessHub {
   /// The group as `rank` sees it. Blocks until all ranks have joined.
   ///
   /// Errors    InvalidArgument if the rank is outside the world or has joined before; Timeout that names who did not
-  /// come.
+  ///           come.
   std::unique_ptr<ProcessGroup> join(int rank);
 
  private:

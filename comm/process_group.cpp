@@ -68,7 +68,8 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
         fmt::format("{} from rank {} in a world of {}", schedule.operation, root, world_size()));
   const CollectiveSpec spec{
       .schedule = &schedule, .range = range, .chunk_bytes = kChunkBytes, .root = root, .number = ++collectives_};
-  // On a CPU stream this runs on the stream, and the time that earlier work takes does not count; on a GPU it runs at once.
+  // On a CPU stream this runs on the stream, and the time that earlier work takes does not count; on a GPU it runs at
+  // once.
   data_->submit(stream, [this, spec] {
     const Carrying carrying(carrying_);
     Collective collective(spec, *data_);

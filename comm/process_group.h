@@ -21,22 +21,21 @@ class HostChannel;
 /// helpers for values on the host. Every rank makes the same calls in the same order.
 ///
 /// Order     collectives are enqueued on `stream` and run there: in place in the caller, or on the stream's worker
-/// while the
-///           host goes on. One stream at a time carries them. The group and the segment must outlive the enqueued work.
-///           Host helpers use a channel of their own and may run while collectives are in flight; they block the
-///           caller.
+///           while the host goes on. One stream at a time carries them. The group and the segment must outlive the
+///           enqueued work. Host helpers use a channel of their own and may run while collectives are in flight; they
+///           block the caller.
 /// Threads   one thread makes the collective calls, one thread (the same or another) the host calls.
-/// Errors    InvalidArgument if a range does not fit its segment. CommError (PeerLost, Timeout, Desync) where the
-///           work runs: a threaded stream throws it from its next call. Nothing waits longer than the group's timeout.
+/// Errors    InvalidArgument if a range does not fit its segment. CommError (PeerLost, Timeout, Desync) where the work
+///           runs: a threaded stream throws it from its next call. Nothing waits longer than the group's timeout.
 /// Numerics  every rank ends with the same bits, run after run: the order of sums is fixed (collectives/ring.h). f32,
-/// i32
-///           and i64 are summed in their type; f16 and bf16 are added in f32 and rounded at every hop; u8 has no sum.
+///           i32 and i64 are summed in their type; f16 and bf16 are added in f32 and rounded at every hop; u8 has no
+///           sum.
 class ProcessGroup {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// `data` carries the collectives, `control` the host helpers: two transports of the same ranks. Blocks until all ranks
-  /// have come.
+  /// `data` carries the collectives, `control` the host helpers: two transports of the same ranks. Blocks until all
+  /// ranks have come.
   ///
   /// Errors    Timeout that names who did not.
   ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout);

@@ -8,8 +8,8 @@
 
 namespace gradring::comm {
 
-/// Shard `index` of `elements` elements cut into `world` consecutive shards: the first elements % world of them are longer
-/// by one; shards are empty where the elements do not suffice.
+/// Shard `index` of `elements` elements cut into `world` consecutive shards: the first elements % world of them are
+/// longer by one; shards are empty where the elements do not suffice.
 constexpr Slice shard_of(std::size_t elements, std::size_t world, std::size_t index) {
   const std::size_t base = elements / world;
   const std::size_t longer = elements % world;

@@ -5,8 +5,8 @@
 
 namespace gradring::comm {
 
-/// Broadcast along the ring: the root's elements go from rank to rank, chunk by chunk, all links busy at once. In step i the
-/// rank that is d places after the root sends chunk i - d and receives chunk i - d + 1.
+/// Broadcast along the ring: the root's elements go from rank to rank, chunk by chunk, all links busy at once. In step
+/// i the rank that is d places after the root sends chunk i - d and receives chunk i - d + 1.
 ///
 /// Cost      chunks + W - 2 steps; every rank but the last sends all elements once.
 extern const Schedule kPipelineBroadcast;

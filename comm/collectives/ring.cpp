@@ -16,7 +16,8 @@ std::size_t chunks(const Extent& extent) {
   return chunk_count(shard_of(extent.elements, world_of(extent), 0).elements, extent.chunk);
 }
 
-/// One step of a ring in which the rank sends the shard `sent_behind` places before its own, and receives the one before that.
+/// One step of a ring in which the rank sends the shard `sent_behind` places before its own, and receives the one
+/// before that.
 std::vector<Move> ring_step(const Extent& extent, Move::Kind receiving, std::size_t chunk, std::size_t sent_behind) {
   const std::size_t world = world_of(extent);
   const std::size_t rank = static_cast<std::size_t>(extent.rank);

@@ -110,8 +110,8 @@ std::int64_t FileStore::add(const std::string& key, std::int64_t increment) {
   return sum;
 }
 
-/// Held for as long as a read and a write of a few bytes take; the system gives it back if the holder dies, not if it is
-/// stopped.
+/// Held for as long as a read and a write of a few bytes take; the system gives it back if the holder dies, not if it
+/// is stopped.
 UniqueFd FileStore::lock() const {
   const fs::path path = directory_ / "lock";
   UniqueFd lock(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));

@@ -9,16 +9,16 @@
 
 namespace gradring::comm {
 
-/// A store in a directory that all ranks can reach: one file per key. A value appears whole or not at all, because it is
-/// written elsewhere and then renamed. Processes that find each other through it need nothing else; who starts them chooses
-/// a fresh directory and removes it afterwards.
+/// A store in a directory that all ranks can reach: one file per key. A value appears whole or not at all, because it
+/// is written elsewhere and then renamed. Processes that find each other through it need nothing else; who starts them
+/// chooses a fresh directory and removes it afterwards.
 ///
-/// Errors    also DeviceError if the directory is full or cannot be read and written, and Timeout if another process holds
-///           the lock of add for too long.
+/// Errors    also DeviceError if the directory is full or cannot be read and written, and Timeout if another process
+///           holds the lock of add for too long.
 class FileStore final : public Store {
  public:
-  /// Makes the directory (readable by this user alone) if it is not there. An add waits up to `patience` for the adds of
-  /// others.
+  /// Makes the directory (readable by this user alone) if it is not there. An add waits up to `patience` for the adds
+  /// of others.
   ///
   /// Errors    InvalidArgument if it cannot be used.
   explicit FileStore(std::filesystem::path directory, std::chrono::nanoseconds patience = std::chrono::seconds(30));

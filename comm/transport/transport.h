@@ -52,8 +52,7 @@ enum class Progress : std::uint8_t {
 /// or poll.
 ///
 /// Order     all ranks post the same collectives, in the same order, on one stream at a time. A step may be posted when
-/// the
-///           one before it is received or done.
+///           the one before it is received or done.
 /// Threads   one thread at a time.
 /// Errors    PeerLost, Timeout, Desync; after one of them every later call throws it again.
 class Transport {
@@ -68,8 +67,8 @@ class Transport {
   /// Errors    Timeout that names who did not come; Desync if the sizes differ; DeviceError if there is no memory.
   virtual std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline deadline) = 0;
 
-  /// Runs `collective`, which posts steps, so that these take effect in the order of `stream`. Steps that are posted outside
-  /// of submit take effect at once, where the transport's memory is the host's.
+  /// Runs `collective`, which posts steps, so that these take effect in the order of `stream`. Steps that are posted
+  /// outside of submit take effect at once, where the transport's memory is the host's.
   virtual void submit(kernels::Stream& stream, std::function<void()> collective) = 0;
 
   /// Posts a step. Never waits for a peer.

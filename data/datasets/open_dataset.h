@@ -13,14 +13,15 @@ namespace gradring::data {
 /// The names that open_dataset knows.
 std::span<const std::string_view> dataset_names();
 
-/// Opens a data set by its name. Those that live in files are looked for in `data_dir`/<name>, then where torchvision puts
-/// them below `data_dir`, then in `data_dir` itself; `digits` is made on the spot and needs no folder.
+/// Opens a data set by its name. Those that live in files are looked for in `data_dir`/<name>, then where torchvision
+/// puts them below `data_dir`, then in `data_dir` itself; `digits` is made on the spot and needs no folder.
 ///
-/// mnist and fashion-mnist have files of the same names. Where they are found in a folder that bears the other set's name,
-/// they are taken for the other set's and refused; in a folder of any other name they are taken for what was asked.
+/// mnist and fashion-mnist have files of the same names. Where they are found in a folder that bears the other set's
+/// name, they are taken for the other set's and refused; in a folder of any other name they are taken for what was
+/// asked.
 ///
-/// Errors    InvalidArgument for an unknown name (names the nearest), or for an empty `data_dir` where files are needed;
-///           DataError if the files are missing, damaged, or another set's by their folder.
+/// Errors    InvalidArgument for an unknown name (names the nearest), or for an empty `data_dir` where files are
+///           needed; DataError if the files are missing, damaged, or another set's by their folder.
 /// Cost      reads the whole split into memory.
 std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir);
 

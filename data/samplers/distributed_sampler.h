@@ -22,8 +22,7 @@ struct DistributedSamplerSpec {
 /// cut) to a multiple of world_size, of which rank r takes r, r + world_size, ...
 ///
 /// Errors    InvalidArgument if rank is outside the world (PyTorch's own words), or there are 214,748,364 samples or
-/// more,
-///           from where PyTorch shuffles otherwise.
+///           more, from where PyTorch shuffles otherwise.
 /// Cost      order: all indices are drawn on every rank; 8 bytes a sample of the whole set.
 /// Source    torch/utils/data/distributed.py; MT19937 (Matsumoto, Nishimura 1998); Fisher-Yates as in randperm_cpu.
 /// Example   tests/data/samplers/distributed_sampler_test.cpp

@@ -8,8 +8,9 @@
 
 namespace gradring {
 
-/// Root of every exception that gradring throws at host level. The message says what was asked, what was found, and what
-/// to do. Errors of a package derive from it where the package can name more (comm::CommError, data::DataError, ...).
+/// Root of every exception that gradring throws at host level. The message says what was asked, what was found, and
+/// what to do. Errors of a package derive from it where the package can name more (comm::CommError, data::DataError,
+/// ...).
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -5,8 +5,8 @@
 
 namespace gradring::kernels {
 
-/// A mark in a stream. Made by Device::make_event, set by Stream::record, and then reached when all work that was enqueued
-/// on that stream before the mark is done. A new event, never recorded, counts as reached.
+/// A mark in a stream. Made by Device::make_event, set by Stream::record, and then reached when all work that was
+/// enqueued on that stream before the mark is done. A new event, never recorded, counts as reached.
 ///
 /// Threads   reached() may be called from any thread; recording the same event from two streams at once is a mistake.
 class Event {

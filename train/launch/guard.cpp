@@ -21,8 +21,8 @@ namespace {
 constexpr int kAttempts = 50;
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(20);
 
-/// The guard's whole life. A word from the launcher is a group to watch, or minus a group to forget; the end of the stream
-/// is the launcher's.
+/// The guard's whole life. A word from the launcher is a group to watch, or minus a group to forget; the end of the
+/// stream is the launcher's.
 [[noreturn]] void stand_guard(int launcher, const std::filesystem::path& folder) {
   ::setsid();
   ::prctl(PR_SET_NAME, "gradring-guard");

@@ -9,12 +9,13 @@
 
 namespace gradring::train {
 
-/// A small process that waits for the launcher's death, however it comes, and then clears up: it kills the process groups
-/// that it was told of, with all that the workers started in them, and removes the run's folder. The kernel kills the
-/// workers themselves at that moment anyway (PR_SET_PDEATHSIG); their children and the folder are what the guard is for.
+/// A small process that waits for the launcher's death, however it comes, and then clears up: it kills the process
+/// groups that it was told of, with all that the workers started in them, and removes the run's folder. The kernel
+/// kills the workers themselves at that moment anyway (PR_SET_PDEATHSIG); their children and the folder are what the
+/// guard is for.
 ///
-/// It learns of the death by the end of a stream whose other end only the launcher holds. It lives in a session of its own,
-/// out of reach of Ctrl-C and of a kill of the launcher's group.
+/// It learns of the death by the end of a stream whose other end only the launcher holds. It lives in a session of its
+/// own, out of reach of Ctrl-C and of a kill of the launcher's group.
 ///
 /// Threads   the process that makes one has no other thread.
 /// Errors    DeviceError if the system has no more processes or files to give.

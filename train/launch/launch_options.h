@@ -24,8 +24,8 @@ struct ParsedLaunch {
   bool help = false;  ///< print launch_help() and stop
 };
 
-/// Reads what follows `gradring launch`: options in both spellings (--nproc-per-node, --nproc_per_node; `--name value` or
-/// `--name=value`), then `train ...`, which this same binary runs, or `-- program arguments...`.
+/// Reads what follows `gradring launch`: options in both spellings (--nproc-per-node, --nproc_per_node; `--name value`
+/// or `--name=value`), then `train ...`, which this same binary runs, or `-- program arguments...`.
 ///
 /// Errors    InvalidArgument: an unknown option (names the nearest), a value missing or not understood, no program, or
 ///           what this launcher cannot do yet (several nodes, restarts).

@@ -88,8 +88,8 @@ class Run {
     return cause->exit_code();
   }
 
-  /// An interrupted worker may end as it likes, and the others may miss it. One that leaves a message of another kind could
-  /// not do what it was asked to: save a checkpoint, perhaps.
+  /// An interrupted worker may end as it likes, and the others may miss it. One that leaves a message of another kind
+  /// could not do what it was asked to: save a checkpoint, perhaps.
   static bool spoils_interruption(const WorkerExit& exit) { return !exit.message.empty() && !exit.blames_a_peer(); }
 
   void report(const WorkerExit& cause) const {

@@ -29,13 +29,11 @@ struct LaunchOptions {
 /// details.
 ///
 /// Returns   0 if all workers returned 0; 130, 143, 129, 131 after SIGINT, SIGTERM, SIGHUP, SIGQUIT; else what the
-/// first
-///           failing worker came to: its exit code, 128 + n if signal n killed it, 127 if there is no such program, 126
-///           if it cannot be executed.
+///           first failing worker came to: its exit code, 128 + n if signal n killed it, 127 if there is no such
+///           program, 126 if it cannot be executed.
 /// Threads   call it from the main thread of a process that has no other; the workers die with the calling thread.
 /// Errors    InvalidArgument if the program is empty or nproc_per_node is not positive; DeviceError if the system has
-/// no
-///           more processes or files to give.
+///           no more processes or files to give.
 /// Example   tests/train/launch/launcher_test.cpp
 int launch(const LaunchOptions& options);
 

@@ -64,8 +64,8 @@ fs::path make_folder(const fs::path& parent) {
   throw DeviceError(fmt::format("cannot use {}, the folder of this run: {}", path.string(), reason));
 }
 
-/// Opens and locks a new folder. Empty if another launcher, looking for stale ones, was there first: it removes the folder.
-/// Where the file system knows no locks, nobody can do that.
+/// Opens and locks a new folder. Empty if another launcher, looking for stale ones, was there first: it removes the
+/// folder. Where the file system knows no locks, nobody can do that.
 ///
 /// Errors    DeviceError if the folder can not be opened for good; it is removed.
 UniqueFd lock_folder(const fs::path& path) {

@@ -7,9 +7,9 @@
 
 namespace gradring::train {
 
-/// A private folder for one run, 0700, under $TMPDIR or /tmp (not $XDG_RUNTIME_DIR, which vanishes at logout while runs in
-/// the background go on). Holds store/, the files by which ranks meet, and error_<rank>.json for their last words. It is removed
-/// when this object goes.
+/// A private folder for one run, 0700, under $TMPDIR or /tmp (not $XDG_RUNTIME_DIR, which vanishes at logout while runs
+/// in the background go on). Holds store/, the files by which ranks meet, and error_<rank>.json for their last words.
+/// It is removed when this object goes.
 ///
 /// While its run lives, the folder is locked (flock), by the launcher and by its guard. A run whose every process was
 /// killed at once leaves a folder without a lock: the next one to be created removes it. systemd-tmpfiles, too, leaves

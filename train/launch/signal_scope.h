@@ -26,7 +26,8 @@ class SignalScope {
   /// Lets SIGTSTP do what it does by default: stops this process until it is continued.
   void stop_self();
 
-  /// In a child, between fork and exec: the mask as it was before, and default dispositions for what the launcher takes.
+  /// In a child, between fork and exec: the mask as it was before, and default dispositions for what the launcher
+  /// takes.
   void restore_in_child() const;
 
  private:

@@ -48,8 +48,7 @@ struct WorkerEnvironment {
   /// there is, all ranks are taken to be on this node.
   ///
   /// Errors    InvalidArgument if a number is none, a rank is outside its world, or one of RANK and WORLD_SIZE
-  /// (LOCAL_RANK
-  ///           and LOCAL_WORLD_SIZE, ...) is set without the other: "RANK=4 is outside WORLD_SIZE=4: ...".
+  ///           (LOCAL_RANK and LOCAL_WORLD_SIZE, ...) is set without the other: "RANK=4 is outside WORLD_SIZE=4: ...".
   static WorkerEnvironment from_environment(const VariableLookup& lookup);
 };
 

@@ -29,9 +29,9 @@ struct WorkerExit {
   bool blames_a_peer() const;
 };
 
-/// Of all exits, in the order in which they were seen, the one to blame; nullptr if all is well or only the launcher's own
-/// signals ended them. The first failure, but one that blames a peer yields to the first
-/// that does not: the peer itself may take longer to be gone than the others to notice.
+/// Of all exits, in the order in which they were seen, the one to blame; nullptr if all is well or only the launcher's
+/// own signals ended them. The first failure, but one that blames a peer yields to the first that does not: the peer
+/// itself may take longer to be gone than the others to notice.
 const WorkerExit* root_cause(std::span<const WorkerExit> exits);
 
 /// "rank 1 of 4 (pid 123 on host) exited with code 7", "... was killed by signal 9 (SIGKILL)"

@@ -20,8 +20,8 @@ struct WorkerEvents {
   std::vector<WorkerExit> exits;  ///< by rank
 };
 
-/// All workers of a run on this node, with their folder and their guard: the mechanism of the launcher, without its policy.
-/// When it goes, whatever still runs is killed.
+/// All workers of a run on this node, with their folder and their guard: the mechanism of the launcher, without its
+/// policy. When it goes, whatever still runs is killed.
 class WorkerGroup {
  public:
   /// Starts all workers.
@@ -42,8 +42,8 @@ class WorkerGroup {
   void suspend();
 
  private:
-  /// For the destructor and a constructor that fails: takes no memory, reads no error files, and does not wait for what the
-  /// kernel holds on to.
+  /// For the destructor and a constructor that fails: takes no memory, reads no error files, and does not wait for what
+  /// the kernel holds on to.
   void kill_all() noexcept;
   WorkerCommand command_of(const LaunchOptions& options, int local_rank) const;
   WorkerExit reap(WorkerProcess& worker);

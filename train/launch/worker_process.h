@@ -22,12 +22,12 @@ struct WorkerCommand {
 /// This process's environment with `defaults` added where they are not set, and `overrides` wherever.
 std::vector<std::string> extended_environment(const Variables& overrides, const Variables& defaults);
 
-/// One worker: a child process, leader of a session and process group of its own, that the kernel kills when the launching
-/// thread ends. Whoever makes one waits for fd() to become readable and then calls reap().
+/// One worker: a child process, leader of a session and process group of its own, that the kernel kills when the
+/// launching thread ends. Whoever makes one waits for fd() to become readable and then calls reap().
 class WorkerProcess {
  public:
-  /// Starts it; does not wait for its program to begin. Whether the program could be executed is known at reap(). The new
-  /// group is known to the guard before the program begins.
+  /// Starts it; does not wait for its program to begin. Whether the program could be executed is known at reap(). The
+  /// new group is known to the guard before the program begins.
   ///
   /// Errors    DeviceError if the system has no more processes or files to give.
   static WorkerProcess start(int rank, const WorkerCommand& command, const SignalScope& signals, Guard& guard);

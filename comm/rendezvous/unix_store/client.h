@@ -9,10 +9,11 @@
 
 namespace gradring::comm {
 
-/// A store that a UnixStoreServer on this host keeps. Every call is a connection of its own, so threads do not wait for each
-/// other, and a forked child may use its parent's. If the server is not there yet, calls wait for it.
+/// A store that a UnixStoreServer on this host keeps. Every call is a connection of its own, so threads do not wait for
+/// each other, and a forked child may use its parent's. If the server is not there yet, calls wait for it.
 ///
-/// Errors    also CommError if the server ended, and Timeout if it does not answer within `patience` (wait: its deadline).
+/// Errors    also CommError if the server ended, and Timeout if it does not answer within `patience` (wait: its
+///           deadline).
 class UnixStore final : public Store {
  public:
   explicit UnixStore(std::filesystem::path path, std::chrono::nanoseconds patience = std::chrono::seconds(30));

@@ -14,11 +14,12 @@
 
 namespace gradring::comm {
 
-/// Keeps the table of a socket store and serves it on one thread, from construction to destruction. The socket lies in a fresh
-/// directory that this user alone can enter, and clients of other users are turned away besides. No port is opened.
+/// Keeps the table of a socket store and serves it on one thread, from construction to destruction. The socket lies in
+/// a fresh directory that this user alone can enter, and clients of other users are turned away besides. No port is
+/// opened.
 ///
-/// A client that dies, sends nonsense or sends nothing costs its own connection and nothing else: a request's length is looked
-/// at before any of it is kept, and one that is not complete after a few seconds is dropped.
+/// A client that dies, sends nonsense or sends nothing costs its own connection and nothing else: a request's length is
+/// looked at before any of it is kept, and one that is not complete after a few seconds is dropped.
 class UnixStoreServer {
  public:
   /// Errors    DeviceError if the directory or the socket cannot be made.

@@ -11,8 +11,9 @@
 
 namespace gradring::comm::wire {
 
-/// What travels between a socket store's client and its server: one request and one answer per connection, each a frame of
-/// a 32-bit length and as many bytes. Both ends are the same program on the same host, so numbers stay in its byte order.
+/// What travels between a socket store's client and its server: one request and one answer per connection, each a frame
+/// of a 32-bit length and as many bytes. Both ends are the same program on the same host, so numbers stay in its byte
+/// order.
 
 enum class Verb : std::uint8_t { set = 's', get = 'g', wait = 'w', add = 'a' };
 enum class Status : std::uint8_t { ok = 'k', unset = 'u', refused = 'r' };

@@ -10,7 +10,8 @@
 
 namespace gradring::comm {
 
-/// What a sender says about a message, so that a receiver that is elsewhere notices at once instead of reading nonsense.
+/// What a sender says about a message, so that a receiver that is elsewhere notices at once instead of reading
+/// nonsense.
 struct MessageHeader {
   std::array<char, 16> operation{};  ///< cut off if longer, ends in 0
   std::uint64_t collective = 0;
@@ -26,11 +27,12 @@ struct MessageHeader {
 /// How a rank's membership stands. The three failures say why it threw, and `culprit` whom it blamed.
 enum class Membership : std::uint32_t { member, left, lost_peer, timed_out, out_of_step };
 
-/// One rank's side of the bookkeeping, in memory that all ranks map. Only its owner writes it, but for `bell`; all may read.
+/// One rank's side of the bookkeeping, in memory that all ranks map. Only its owner writes it, but for `bell`; all may
+/// read.
 ///
-/// A message from rank a to rank b: a fills a slot of its outbox to b and publishes it; b reads the slot, reads a's slice in
-/// place, and counts the message as consumed in its own inbox from a; then a may overwrite the slice. No byte of the data is
-/// copied but from its place at the sender to its place at the receiver.
+/// A message from rank a to rank b: a fills a slot of its outbox to b and publishes it; b reads the slot, reads a's
+/// slice in place, and counts the message as consumed in its own inbox from a; then a may overwrite the slice. No byte
+/// of the data is copied but from its place at the sender to its place at the receiver.
 class ControlBlock {
  public:
   static constexpr std::size_t kSlots = 8;  ///< messages under way from one rank to another

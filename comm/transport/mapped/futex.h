@@ -7,8 +7,8 @@
 
 namespace gradring::comm {
 
-/// Sleeps while `word` holds `expected`, at most for `longest`; may return early for no reason. The word may lie in memory
-/// that processes share, which std::atomic::wait does not support.
+/// Sleeps while `word` holds `expected`, at most for `longest`; may return early for no reason. The word may lie in
+/// memory that processes share, which std::atomic::wait does not support.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds longest);
 
 /// Wakes everybody who sleeps on `word`.

@@ -8,8 +8,8 @@
 
 namespace gradring::comm {
 
-/// One rank's messages to and from all others: the counters and headers of the control blocks, as a queue per pair of ranks.
-/// No member function waits. The bells are rung by whoever calls this (PeerWatch::ring).
+/// One rank's messages to and from all others: the counters and headers of the control blocks, as a queue per pair of
+/// ranks. No member function waits. The bells are rung by whoever calls this (PeerWatch::ring).
 class Mailboxes {
  public:
   Mailboxes(std::vector<ControlBlock> blocks, int rank);

@@ -7,8 +7,8 @@
 
 namespace gradring::comm {
 
-// Ranks meet twice in an allocation: when all have created their share, so that it can be mapped; and when all have mapped
-// all shares, so that none is freed, and no counter moves on, before everybody has seen it.
+// Ranks meet twice in an allocation: when all have created their share, so that it can be mapped; and when all have
+// mapped all shares, so that none is freed, and no counter moves on, before everybody has seen it.
 
 std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline deadline) {
   watch_.refuse_if_broken();

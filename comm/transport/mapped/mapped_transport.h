@@ -12,11 +12,12 @@
 
 namespace gradring::comm {
 
-/// The transport of ranks that can read each other's memory, be they threads or processes. A receiver reads the sender's
-/// slice where it lies: no byte is copied on the way, and no lock is taken.
+/// The transport of ranks that can read each other's memory, be they threads or processes. A receiver reads the
+/// sender's slice where it lies: no byte is copied on the way, and no lock is taken.
 ///
-/// A send is made when the slice is published in the outbox, a receive when it is copied or added. A slice that was sent
-/// stays untouched until its receiver has read it: later steps that would write there wait for that, and so does done.
+/// A send is made when the slice is published in the outbox, a receive when it is copied or added. A slice that was
+/// sent stays untouched until its receiver has read it: later steps that would write there wait for that, and so does
+/// done.
 class MappedTransport final : public Transport {
  public:
   explicit MappedTransport(std::unique_ptr<PeerMemory> memory);

@@ -7,8 +7,8 @@
 
 namespace gradring::comm {
 
-/// How ranks that can read each other's memory get at it, and what they know of each other: all that differs between ranks
-/// that are threads and ranks that are processes.
+/// How ranks that can read each other's memory get at it, and what they know of each other: all that differs between
+/// ranks that are threads and ranks that are processes.
 ///
 /// Threads   one thread at a time.
 class PeerMemory {
@@ -22,7 +22,8 @@ class PeerMemory {
 
   /// The memory of that rank's control block; this rank's own is created there.
   virtual std::byte* control_block(int rank) = 0;
-  /// This rank's share of segment `index`: `bytes` zero bytes, aligned to 64. Indices count from 0, one after the other.
+  /// This rank's share of segment `index`: `bytes` zero bytes, aligned to 64. Indices count from 0, one after the
+  /// other.
   ///
   /// Errors    DeviceError if there is no memory.
   virtual Region create(std::size_t index, std::size_t bytes) = 0;

@@ -12,7 +12,8 @@
 namespace gradring::comm {
 namespace {
 
-/// Ranks may outnumber the cores: spin only for as long as a message takes between two running ranks, then let others run.
+/// Ranks may outnumber the cores: spin only for as long as a message takes between two running ranks, then let others
+/// run.
 constexpr int kSpins = 500;
 constexpr int kYields = 50;
 /// How long a rank sleeps before it looks after its peers; nobody rings the bell for a rank that was killed.

@@ -22,16 +22,17 @@ struct Errand {
   Deadline::Clock::time_point since = Deadline::Clock::now();
 };
 
-/// How a rank waits for its peers, and how it learns that waiting is in vain. A rank that fails says why, and whom it blames,
-/// in its control block: the others fail with it and blame the same rank, not each other.
+/// How a rank waits for its peers, and how it learns that waiting is in vain. A rank that fails says why, and whom it
+/// blames, in its control block: the others fail with it and blame the same rank, not each other.
 class PeerWatch {
  public:
   PeerWatch(PeerMemory& memory, std::vector<ControlBlock> blocks);
 
-  /// Blocks until ready(): looks a few times, then sleeps on this rank's bell. awaited() lists the ranks that it hangs on.
+  /// Blocks until ready(): looks a few times, then sleeps on this rank's bell. awaited() lists the ranks that it hangs
+  /// on.
   ///
-  /// Errors    PeerLost if one of them has left, or any rank has died; whatever another rank has failed with;
-  ///           Timeout if the deadline passes, naming the rank at the end of the line of those who wait for each other.
+  /// Errors    PeerLost if one of them has left, or any rank has died; whatever another rank has failed with; Timeout
+  ///           if the deadline passes, naming the rank at the end of the line of those who wait for each other.
   void block_until(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                    Deadline deadline, const Errand& errand);
 

@@ -10,7 +10,8 @@ namespace {
 
 using kernels::BFloat16;
 using kernels::DType;
-/// The compiler's own binary16: it converts vectors in hardware, where kernels::to_float goes bit by bit. Equal results, by test.
+/// The compiler's own binary16: it converts vectors in hardware, where kernels::to_float goes bit by bit. Equal
+/// results, by test.
 using Float16 = _Float16;
 
 float sum(float a, float b) { return a + b; }

@@ -9,7 +9,8 @@ namespace gradring::comm {
 
 /// to[i] = to[i] + from[i], for i in [0, elements).
 ///
-/// Types     f32, i32 and i64 in their type (integers wrap around); f16 and bf16 added in f32, then rounded to nearest even.
+/// Types     f32, i32 and i64 in their type (integers wrap around); f16 and bf16 added in f32, then rounded to nearest
+///           even.
 /// Aliasing  none.
 /// Errors    InvalidArgument if the type has no sum (u8).
 /// Cost      reads both, writes one; vectorised by the compiler.

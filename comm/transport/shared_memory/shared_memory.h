@@ -15,12 +15,12 @@ struct SharedMemorySpec {
   std::string name;  ///< of the transport, equal on all ranks and different from all others in the store
 };
 
-/// The transport of one rank that is a process on this host. Each rank keeps its memory in one memfd, a file without a name
-/// that ends with the last process that holds it; peers open it as /proc/PID/fd/N, which they learn from the store. The store
-/// is used only during this call.
+/// The transport of one rank that is a process on this host. Each rank keeps its memory in one memfd, a file without a
+/// name that ends with the last process that holds it; peers open it as /proc/PID/fd/N, which they learn from the
+/// store. The store is used only during this call.
 ///
-/// Errors    InvalidArgument if the rank is outside the world; Timeout that names the missing ranks; PeerLost if one is gone
-///           again; DeviceError if the system gives no memory or does not let one rank open another's.
+/// Errors    InvalidArgument if the rank is outside the world; Timeout that names the missing ranks; PeerLost if one is
+///           gone again; DeviceError if the system gives no memory or does not let one rank open another's.
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline);
 
 }  // namespace gradring::comm

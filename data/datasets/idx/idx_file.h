@@ -17,11 +17,9 @@ struct IdxArray {
 /// number of extents, each extent as 32 bits big-endian, the values.
 ///
 /// Errors    DataError, naming the file and what to do, if it cannot be opened, is not IDX or of another kind, is
-/// shorter or
-///           longer than its header says, or is a damaged .gz.
+///           shorter or longer than its header says, or is a damaged .gz.
 /// Cost      allocates what the header says, after a check that a file of this size can hold so much; a .gz is inflated
-/// no
-///           further than one byte past it.
+///           no further than one byte past it.
 /// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
 IdxArray read_idx(const std::filesystem::path& path, int rank);
 

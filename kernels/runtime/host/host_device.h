@@ -9,8 +9,8 @@
 
 namespace gradring::kernels {
 
-/// The CPU as a device. Its streams run kernels on the execution model of kernels/simt, each stream with an executor of its
-/// own, so that no two streams, and no two ranks that are threads, ever wait for each other to launch.
+/// The CPU as a device. Its streams run kernels on the execution model of kernels/simt, each stream with an executor of
+/// its own, so that no two streams, and no two ranks that are threads, ever wait for each other to launch.
 class HostDevice final : public Device {
  public:
   /// `execution` says how many OS threads run the blocks of a grid, and, for tests, in which order threads run.

@@ -10,9 +10,9 @@
 
 namespace gradring::kernels {
 
-/// Two counters: how often the event was recorded, and up to which record its stream has come. If the stream fails before
-/// it gets there, whoever asks for the event receives the stream's error: otherwise they would wait for their deadline and
-/// never learn the cause.
+/// Two counters: how often the event was recorded, and up to which record its stream has come. If the stream fails
+/// before it gets there, whoever asks for the event receives the stream's error: otherwise they would wait for their
+/// deadline and never learn the cause.
 class HostEvent final : public Event {
  public:
   /// Errors    the error of the stream that recorded it, if that failed first.

@@ -13,8 +13,8 @@
 
 namespace gradring::kernels {
 
-/// Owns one worker thread that runs the queue. After an error the rest of the queue is dropped, the events in it carry the
-/// error to those who wait for them, and every later call throws it. The destructor finishes what is queued.
+/// Owns one worker thread that runs the queue. After an error the rest of the queue is dropped, the events in it carry
+/// the error to those who wait for them, and every later call throws it. The destructor finishes what is queued.
 class ThreadedStream final : public HostStream {
  public:
   explicit ThreadedStream(const simt::ExecutorOptions& execution);
