@@ -109,7 +109,7 @@ Option seed() {
 }
 
 Option device() {
-  return {"device", "auto|cpu|cuda[:i]", "where to compute; auto takes a GPU if there is one",
+  return {"device", "auto|cpu|cuda[:i]", "where to compute; auto: the CPU, as long as GPUs cannot be trained on",
           [](TrainConfig& config, std::string_view given) {
             if (given != "auto") kernels::DeviceId::parse(given);
             config.device = std::string(given);
