@@ -73,11 +73,20 @@ configure() {
 # seconds since the script began, as 3m07s
 elapsed() { printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# count_tests LOG: "57 passed, 0 failed, 3 skipped" from what ctest printed.
+# run_tests PRESET [CTEST-OPTION...]: ctest with its closing summary, and a line "57 passed, 0 failed, 3 skipped".
+run_tests() {
+  local preset=$1 log=build/$1/ctest.log status=0
+  shift
+  ctest --preset "$preset" -j2 --no-tests=error "$@" 2>&1 | tee "$log" || status=$?
+  count_tests "$log"
+  return "$status"
+}
+
+# count_tests LOG: the line for what ctest printed.
 count_tests() {
   local total failed skipped
   total=$(sed -n 's/.*tests failed out of \([0-9]*\)$/\1/p' "$1" | tail -n 1)
   failed=$(sed -n 's/.* \([0-9]*\) tests failed out of.*/\1/p' "$1" | tail -n 1)
   skipped=$(grep -c '\*\*\*Skipped' "$1" || true)
-  echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
+  [[ -z $total ]] || echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
 }

@@ -21,4 +21,4 @@ configure release -DGRADRING_TESTS=ON "-DGRADRING_CUDA=$(cuda_choice)"
 say "Building build/release"
 cmake --build --preset release
 say "Testing"
-ctest --preset release -j2 --no-tests=error ${1:+-R "$1"}
+run_tests release ${1:+-R "$1"}
