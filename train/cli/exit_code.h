@@ -4,20 +4,9 @@
 #include <exception>
 #include <string>
 
-namespace gradring::train {
+#include "train/launch/exit_code.h"
 
-/// What the process returns. Above 128: worth a retry, as Kubernetes and the launcher take it.
-enum ExitCode : int {
-  kOk = 0,
-  kTrainingFailed = 1,
-  kUsage = 2,
-  kEnvironment = 3,
-  kBadData = 4,
-  kDiverged = 5,
-  kPeerLost = 161,
-  kTimeout = 162,
-  kReplicasDiffer = 163,
-};
+namespace gradring::train {
 
 /// The exit code of what was thrown.
 ExitCode exit_code_of(const std::exception& error);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "kernels/runtime/error.h"
+#include "train/launch/exit_code.h"
 #include "train/launch/launch_options.h"
 #include "train/launch/launcher.h"
 #include "train/launch/standalone.h"
@@ -13,10 +14,7 @@
 namespace gradring::train {
 namespace {
 
-constexpr int kUsage = 2;
-constexpr int kEnvironment = 3;
-
-int complain(const std::exception& error, int code) {
+int complain(const std::exception& error, ExitCode code) {
   fmt::print(stderr, "gradring launch: {}\n", error.what());
   return code;
 }
@@ -31,7 +29,7 @@ int launch_main(std::span<const std::string> args) try {
                                                   .free_tcp_port = free_tcp_port});
   if (parsed.help) {
     fmt::print("{}", launch_help());
-    return 0;
+    return kOk;
   }
   return launch(parsed.options);
 } catch (const InvalidArgument& error) {

@@ -8,11 +8,10 @@
 #include <climits>
 #include <cstring>
 
+#include "train/launch/exit_code.h"
+
 namespace gradring::train {
 namespace {
-
-constexpr int kPeerLost = 161;
-constexpr int kPeerLate = 162;
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -26,7 +25,7 @@ bool WorkerExit::stopped_by_launcher() const {
   return number > 0 && number < NSIG && sent[static_cast<std::size_t>(number)];
 }
 
-bool WorkerExit::blames_a_peer() const { return code == kPeerLost || code == kPeerLate; }
+bool WorkerExit::blames_a_peer() const { return code == kPeerLost || code == kTimeout; }
 
 const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
   const auto to_blame = [](const WorkerExit& exit) { return exit.failed() && !exit.stopped_by_launcher(); };

@@ -13,13 +13,11 @@
 #include <map>
 
 #include "kernels/runtime/error.h"
+#include "train/launch/exit_code.h"
 #include "train/launch/signal_group.h"
 
 namespace gradring::train {
 namespace {
-
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
 
 // glibc has these since 2.36, there without extern "C".
 int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
