@@ -10,7 +10,7 @@ namespace {
 
 using kernels::DType;
 using ::testing::HasSubstr;
-using testing::Workplace;
+using tests::Workplace;
 
 constexpr std::chrono::seconds kLong(60);
 
@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kLong(60);
 void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
                    const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
                    const std::string& other) {
-  const auto errors = testing::errors_of_threads(
+  const auto errors = tests::errors_of_threads(
       2,
       [&](ProcessGroup& group) {
         Workplace work(group);

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::DType;
 using ::testing::HasSubstr;
-using testing::Workplace;
+using tests::Workplace;
 
 constexpr std::chrono::seconds kLong(60);
 constexpr std::chrono::milliseconds kShort(300);
@@ -33,7 +33,7 @@ void expect_error(const std::exception_ptr& error, int peer, const std::string& 
 }
 
 TEST(InProcessFaults, ALateRankIsWaitedFor) {
-  testing::run_as_threads(3, [](ProcessGroup& group) {
+  tests::run_as_threads(3, [](ProcessGroup& group) {
     Workplace work(group);
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     group.all_reduce(work.range(), *work.stream);
@@ -43,7 +43,7 @@ TEST(InProcessFaults, ALateRankIsWaitedFor) {
 }
 
 TEST(InProcessFaults, ARankThatThrowsTakesTheOthersWithItAtOnce) {
-  const auto errors = testing::errors_of_threads(
+  const auto errors = tests::errors_of_threads(
       4,
       [](ProcessGroup& group) {
         Workplace work(group);
@@ -59,7 +59,7 @@ TEST(InProcessFaults, ARankThatThrowsTakesTheOthersWithItAtOnce) {
 
 TEST(InProcessFaults, ARankThatNeverCallsIsNamedByAll) {
   std::atomic<int> waiting{3};
-  const auto errors = testing::errors_of_threads(
+  const auto errors = tests::errors_of_threads(
       4,
       [&](ProcessGroup& group) {
         Workplace work(group);
@@ -99,7 +99,7 @@ TEST(InProcessFaults, RanksOutsideTheWorldAreRefused) {
 }
 
 TEST(InProcessFaults, ABrokenGroupStaysBroken) {
-  testing::errors_of_threads(
+  tests::errors_of_threads(
       2,
       [](ProcessGroup& group) {
         Workplace work(group);
@@ -111,7 +111,7 @@ TEST(InProcessFaults, ABrokenGroupStaysBroken) {
 }
 
 TEST(InProcessFaults, RangesThatCannotBeAreRefused) {
-  testing::run_as_threads(2, [](ProcessGroup& group) {
+  tests::run_as_threads(2, [](ProcessGroup& group) {
     Workplace work(group);
     EXPECT_THROW(group.all_reduce(work.range(1001), *work.stream), InvalidArgument);
     EXPECT_THROW(group.all_reduce(work.range(1, 1000), *work.stream), InvalidArgument);

@@ -10,13 +10,13 @@ namespace {
 /// Worlds from one rank to more ranks than most test machines have cores.
 class InProcess : public ::testing::TestWithParam<int> {};
 
-TEST_P(InProcess, AllReduceIsExact) { testing::run_as_threads(GetParam(), testing::check_all_reduce); }
+TEST_P(InProcess, AllReduceIsExact) { tests::run_as_threads(GetParam(), tests::check_all_reduce); }
 TEST_P(InProcess, ReduceScatterThenAllGatherIsExact) {
-  testing::run_as_threads(GetParam(), testing::check_reduce_scatter_and_all_gather);
+  tests::run_as_threads(GetParam(), tests::check_reduce_scatter_and_all_gather);
 }
-TEST_P(InProcess, BroadcastIsExactFromEveryRoot) { testing::run_as_threads(GetParam(), testing::check_broadcast); }
-TEST_P(InProcess, HostHelpersAreExact) { testing::run_as_threads(GetParam(), testing::check_host_helpers); }
-TEST_P(InProcess, SumsHaveTheDocumentedOrder) { testing::run_as_threads(GetParam(), testing::check_order_of_sums); }
+TEST_P(InProcess, BroadcastIsExactFromEveryRoot) { tests::run_as_threads(GetParam(), tests::check_broadcast); }
+TEST_P(InProcess, HostHelpersAreExact) { tests::run_as_threads(GetParam(), tests::check_host_helpers); }
+TEST_P(InProcess, SumsHaveTheDocumentedOrder) { tests::run_as_threads(GetParam(), tests::check_order_of_sums); }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, InProcess, ::testing::Range(1, 9),
                          [](const auto& test) { return "World" + std::to_string(test.param); });

@@ -29,7 +29,7 @@ void sum_buckets_while_computing(ProcessGroup& group) {
     for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
       compute->enqueue([=, rank = group.rank()] {
         for (std::size_t i = bucket * kBucketElements; i < (bucket + 1) * kBucketElements; ++i)
-          gradients[i] = static_cast<float>(testing::whole_number(rank + round, i));
+          gradients[i] = static_cast<float>(tests::whole_number(rank + round, i));
       });
       compute->record(*ready[bucket]);
       carry->enqueue_wait(*ready[bucket]);
@@ -43,7 +43,7 @@ void sum_buckets_while_computing(ProcessGroup& group) {
     // The control channel is free all the while.
     std::int64_t one = 1;
     group.all_reduce_on_host(std::span(&one, 1));
-    testing::require(one == group.world_size(), "a host helper beside collectives is wrong");
+    tests::require(one == group.world_size(), "a host helper beside collectives is wrong");
   }
   compute->synchronize(Deadline::after(std::chrono::seconds(60)));
   carry->synchronize(Deadline::after(std::chrono::seconds(60)));
@@ -51,20 +51,19 @@ void sum_buckets_while_computing(ProcessGroup& group) {
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t i = 0; i < kBuckets * kBucketElements; ++i) {
       int sum = 0;
-      for (int rank = 0; rank < group.world_size(); ++rank) sum += testing::whole_number(rank + round, i);
-      testing::require(results[static_cast<std::size_t>(round)][i] == static_cast<float>(sum),
-                       "a bucket's sum is wrong");
+      for (int rank = 0; rank < group.world_size(); ++rank) sum += tests::whole_number(rank + round, i);
+      tests::require(results[static_cast<std::size_t>(round)][i] == static_cast<float>(sum), "a bucket's sum is wrong");
     }
 }
 
 TEST(Overlap, BucketsInFlightWhileAnotherStreamComputes) {
-  for (const int world : {1, 2, 3, 4}) testing::run_as_threads(world, sum_buckets_while_computing);
+  for (const int world : {1, 2, 3, 4}) tests::run_as_threads(world, sum_buckets_while_computing);
 }
 
-TEST(Overlap, BucketsInFlightBetweenProcesses) { testing::run_as_processes(2, sum_buckets_while_computing); }
+TEST(Overlap, BucketsInFlightBetweenProcesses) { tests::run_as_processes(2, sum_buckets_while_computing); }
 
 TEST(Overlap, AThreadedStreamThrowsWhatWentWrongOnIt) {
-  const auto errors = testing::errors_of_threads(
+  const auto errors = tests::errors_of_threads(
       2,
       [](ProcessGroup& group) {
         kernels::HostDevice device;

@@ -18,8 +18,8 @@ namespace gradring::comm {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::Processes;
+using tests::Outcome;
+using tests::Processes;
 
 constexpr std::chrono::seconds kLong(50);  // less than Processes::outcome waits
 constexpr std::chrono::seconds kShort(2);
@@ -131,7 +131,7 @@ TEST(SharedMemoryFaults, ARankOutsideTheWorldIsRefused) {
   Processes processes(1, [](int, Store& store) {
     for (const int rank : {-1, 2})
       EXPECT_THROW(make_shared_memory_group(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
-    testing::require(!::testing::Test::HasFailure(), "it was accepted");
+    tests::require(!::testing::Test::HasFailure(), "it was accepted");
   });
   EXPECT_EQ(processes.outcome(0).kind, "ok");
 }
@@ -169,11 +169,11 @@ TEST(SharedMemoryFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
       const auto group = make_shared_memory_group(
           store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
       const auto segment = group->allocate(1 << 20);
-      testing::require(mapped(), "the segment is not where it should be");
+      tests::require(mapped(), "the segment is not where it should be");
       group->barrier_on_host();
     }
-    testing::require(open_descriptors() == before, "a descriptor stayed open");
-    testing::require(!mapped(), "memory stayed mapped");
+    tests::require(open_descriptors() == before, "a descriptor stayed open");
+    tests::require(!mapped(), "memory stayed mapped");
   });
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(processes.outcome(rank).kind, "ok") << processes.outcome(rank).message;
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-namespace gradring::test {
+namespace gradring::tests {
 namespace {
 
 constexpr std::chrono::milliseconds kNap(2);
@@ -86,4 +86,4 @@ ProgramEnd RunningProgram::wait(std::chrono::seconds patience) {
 
 ProgramEnd run_program(const ProgramSpec& spec) { return RunningProgram(spec).wait(); }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// A program to run as a process of its own.
 struct ProgramSpec {
@@ -49,4 +49,4 @@ class RunningProgram {
 /// Runs a program to its end.
 ProgramEnd run_program(const ProgramSpec& spec);
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace gradring::test {
+namespace gradring::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -130,4 +130,4 @@ StoredTensors read_golden(std::string_view name) {
   return read_safetensors(std::filesystem::path(GRADRING_GOLDEN_DIR) / (std::string(name) + ".safetensors"));
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

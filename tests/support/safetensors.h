@@ -13,7 +13,7 @@
 
 #include "kernels/runtime/error.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// One tensor of a safetensors file, as stored: little-endian, C order.
 struct StoredTensor {
@@ -58,4 +58,4 @@ std::vector<T> StoredTensor::as() const {
   return values;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-namespace gradring::test {
+namespace gradring::tests {
 namespace {
 
 class Safetensors : public ::testing::Test {
@@ -54,4 +54,4 @@ TEST_F(Safetensors, RefusesWhatTheFormatForbids) {
 }
 
 }  // namespace
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -7,8 +7,8 @@
 
 #include "comm/error.h"
 #include "kernels/runtime/unique_fd.h"
-#include "tests/comm/support/temporary_directory.h"
 #include "tests/support/no_more_files.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::comm {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class FileStoreTest : public ::testing::Test {
  protected:
-  testing::TemporaryDirectory parent_;
+  tests::TempFolder parent_;
   std::filesystem::path directory_ = parent_.path() / "store";
   FileStore store_{directory_, std::chrono::milliseconds(30)};
 };

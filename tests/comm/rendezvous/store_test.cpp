@@ -10,7 +10,7 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/rendezvous/unix_store/client.h"
 #include "comm/rendezvous/unix_store/server.h"
-#include "tests/comm/support/temporary_directory.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::comm {
 namespace {
@@ -40,7 +40,7 @@ class FileWorld final : public StoreWorld {
   Store& store() override { return store_; }
 
  private:
-  testing::TemporaryDirectory directory_;
+  tests::TempFolder directory_;
   FileStore store_{directory_.path() / "store"};
 };
 
@@ -49,7 +49,7 @@ class UnixWorld final : public StoreWorld {
   Store& store() override { return store_; }
 
  private:
-  testing::TemporaryDirectory directory_;
+  tests::TempFolder directory_;
   UnixStoreServer server_{directory_.path()};
   UnixStore store_{server_.path(), std::chrono::seconds(60)};
 };

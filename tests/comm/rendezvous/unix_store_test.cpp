@@ -13,8 +13,8 @@
 #include "comm/rendezvous/unix_store/client.h"
 #include "comm/rendezvous/unix_store/server.h"
 #include "kernels/runtime/unique_fd.h"
-#include "tests/comm/support/temporary_directory.h"
 #include "tests/support/no_more_files.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::comm {
 namespace {
@@ -39,7 +39,7 @@ class UnixStoreTest : public ::testing::Test {
     EXPECT_LE(::recv(socket.get(), &byte, 1, 0), 0) << "the server answered nonsense";
   }
 
-  testing::TemporaryDirectory directory_;
+  tests::TempFolder directory_;
   std::unique_ptr<UnixStoreServer> server_ = std::make_unique<UnixStoreServer>(directory_.path());
   UnixStore store_{server_->path(), kPatience};
 };
@@ -143,7 +143,7 @@ TEST_F(UnixStoreTest, LetsInWhoCameWhileItHadNoDescriptorLeft) {
 }
 
 TEST(UnixStore, LeavesNothingBehindWhereItCannotListen) {
-  const testing::TemporaryDirectory directory;
+  const tests::TempFolder directory;
   const std::filesystem::path deep = directory.path() / std::string(90, 'x');  // too deep for a socket
   std::filesystem::create_directory(deep);
   EXPECT_THROW(UnixStoreServer{deep}, InvalidArgument);
@@ -153,7 +153,7 @@ TEST(UnixStore, LeavesNothingBehindWhereItCannotListen) {
 TEST(UnixStore, SaysWhereAServerCannotBe) { EXPECT_THROW(UnixStoreServer{"/no/such/directory"}, DeviceError); }
 
 TEST(UnixStore, WaitsForAServerThatComesLate) {
-  const testing::TemporaryDirectory directory;
+  const tests::TempFolder directory;
   const std::filesystem::path promised = directory.path() / "store";
   std::string seen;
   std::thread client([&] { seen = UnixStore(promised, kPatience).wait("key", Deadline::after(kPatience)); });
@@ -166,7 +166,7 @@ TEST(UnixStore, WaitsForAServerThatComesLate) {
 }
 
 TEST(UnixStore, WithoutAServerSaysWhichStoreItWanted) {
-  const testing::TemporaryDirectory directory;
+  const tests::TempFolder directory;
   UnixStore store(directory.path() / "nobody", std::chrono::milliseconds(30));
   try {
     store.set("key", "value");

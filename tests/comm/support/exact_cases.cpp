@@ -11,7 +11,7 @@
 #include "tests/comm/support/patterns.h"
 #include "tests/comm/support/ranks.h"
 
-namespace gradring::comm::testing {
+namespace gradring::tests {
 namespace {
 
 using kernels::DType;
@@ -25,10 +25,10 @@ constexpr float kUntouched = 77;
 /// One range of a segment with whole numbers in it, untouched elements around, and a stream to work on.
 class Bench {
  public:
-  explicit Bench(ProcessGroup& group)
+  explicit Bench(comm::ProcessGroup& group)
       : group_(group), stream_(device_.make_stream(kernels::StreamMode::in_place)), segment_(group.allocate(room())) {}
 
-  SegmentRange fill(DType dtype, std::size_t offset, std::size_t elements) {
+  comm::SegmentRange fill(DType dtype, std::size_t offset, std::size_t elements) {
     range_ = {.segment = segment_.get(), .slice = {offset, elements}, .dtype = dtype};
     for (std::size_t i = 0; i < offset + elements + kMargin; ++i) store(segment_->data(), dtype, i, kUntouched);
     for (std::size_t i = 0; i < elements; ++i) put(i, static_cast<float>(whole_number(group_.rank(), i)));
@@ -38,7 +38,8 @@ class Bench {
 
   kernels::Stream& stream() { return *stream_; }
 
-  void expect(const Slice& slice, const std::string& what, const std::function<int(std::size_t)>& expected) const {
+  void expect(const comm::Slice& slice, const std::string& what,
+              const std::function<int(std::size_t)>& expected) const {
     for (std::size_t i = slice.offset; i < slice.offset + slice.elements; ++i) {
       const double found = load(segment_->data(), range_.dtype, range_.slice.offset + i);
       if (found == expected(i)) continue;
@@ -55,16 +56,16 @@ class Bench {
  private:
   static std::size_t room() { return (kSizes[std::size(kSizes) - 1] + 5 + kMargin) * sizeof(std::int64_t); }
 
-  ProcessGroup& group_;
+  comm::ProcessGroup& group_;
   kernels::HostDevice device_;
   std::unique_ptr<kernels::Stream> stream_;
-  std::unique_ptr<Segment> segment_;
-  SegmentRange range_;
+  std::unique_ptr<comm::Segment> segment_;
+  comm::SegmentRange range_;
 };
 
 }  // namespace
 
-void check_all_reduce(ProcessGroup& group) {
+void check_all_reduce(comm::ProcessGroup& group) {
   Bench bench(group);
   const auto sum = [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); };
   for (const DType dtype : kSummed)
@@ -75,11 +76,11 @@ void check_all_reduce(ProcessGroup& group) {
       }
 }
 
-void check_reduce_scatter_and_all_gather(ProcessGroup& group) {
+void check_reduce_scatter_and_all_gather(comm::ProcessGroup& group) {
   Bench bench(group);
   for (const DType dtype : kSummed)
     for (const std::size_t elements : kSizes) {
-      const SegmentRange range = bench.fill(dtype, 5, elements);
+      const comm::SegmentRange range = bench.fill(dtype, 5, elements);
       const auto sum = [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); };
       group.reduce_scatter(range, bench.stream());
       bench.expect(group.shard(elements, group.rank()), "reduce_scatter", sum);
@@ -88,18 +89,18 @@ void check_reduce_scatter_and_all_gather(ProcessGroup& group) {
     }
 }
 
-void check_broadcast(ProcessGroup& group) {
+void check_broadcast(comm::ProcessGroup& group) {
   Bench bench(group);
   for (int root = 0; root < group.world_size(); ++root)
     for (const std::size_t elements : kSizes) {
-      const SegmentRange range = bench.fill(DType::u8, 5, elements);
+      const comm::SegmentRange range = bench.fill(DType::u8, 5, elements);
       for (std::size_t i = 0; i < elements; ++i) bench.put(i, static_cast<float>(whole_number(group.rank(), i) + 15));
       group.broadcast(range, root, bench.stream());
       bench.expect({0, elements}, "broadcast", [&](std::size_t i) { return whole_number(root, i) + 15; });
     }
 }
 
-void check_host_helpers(ProcessGroup& group) {
+void check_host_helpers(comm::ProcessGroup& group) {
   const int world = group.world_size();
   std::vector<double> values = {static_cast<double>(group.rank()), 0.5};
   group.all_reduce_on_host(std::span(values));
@@ -123,7 +124,7 @@ void check_host_helpers(ProcessGroup& group) {
   group.barrier_on_host();
 }
 
-void check_order_of_sums(ProcessGroup& group) {
+void check_order_of_sums(comm::ProcessGroup& group) {
   constexpr std::uint64_t kSeed = 20251;
   constexpr std::size_t kElements = 150'001;  // several chunks per shard
   const int world = group.world_size();
@@ -133,7 +134,7 @@ void check_order_of_sums(ProcessGroup& group) {
   for (std::size_t i = 0; i < kElements; ++i) segment->as<float>()[i] = rough_number(kSeed, group.rank(), i);
   group.all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
   for (int owner = 0; owner < world; ++owner) {
-    const Slice shard = group.shard(kElements, owner);
+    const comm::Slice shard = group.shard(kElements, owner);
     for (std::size_t i = shard.offset; i < shard.offset + shard.elements; ++i) {
       float sum = rough_number(kSeed, (owner + 1) % world, i);
       for (int hop = 2; hop <= world; ++hop) sum += rough_number(kSeed, (owner + hop) % world, i);
@@ -143,4 +144,4 @@ void check_order_of_sums(ProcessGroup& group) {
   }
 }
 
-}  // namespace gradring::comm::testing
+}  // namespace gradring::tests

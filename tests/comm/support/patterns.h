@@ -9,7 +9,7 @@
 #include "kernels/runtime/half.h"
 #include "kernels/runtime/philox.h"
 
-namespace gradring::comm::testing {
+namespace gradring::tests {
 
 /// Small whole numbers, different at every rank and element: their sums over up to 8 ranks are exact in every type that has
 /// sums (bf16 holds whole numbers to 256), in any order, so that tests may compare with ==.
@@ -60,4 +60,4 @@ inline double load(const std::byte* array, kernels::DType dtype, std::size_t ind
   return 0;
 }
 
-}  // namespace gradring::comm::testing
+}  // namespace gradring::tests

@@ -15,24 +15,24 @@
 #include "comm/shared_memory_group.h"
 #include "tests/comm/support/ranks.h"
 
-namespace gradring::comm::testing {
+namespace gradring::tests {
 namespace {
 
 constexpr int kPatienceMilliseconds = 60'000;
 
 /// "kind\npeer\nmessage", as the parent reads it.
 std::string report_of(const std::function<void()>& body) {
-  const auto of = [](const char* kind, const CommError& error) {
+  const auto of = [](const char* kind, const comm::CommError& error) {
     return fmt::format("{}\n{}\n{}", kind, error.peer(), error.what());
   };
   try {
     body();
     return "ok\n-1\n";
-  } catch (const PeerLost& error) {
+  } catch (const comm::PeerLost& error) {
     return of("PeerLost", error);
-  } catch (const Timeout& error) {
+  } catch (const comm::Timeout& error) {
     return of("Timeout", error);
-  } catch (const Desync& error) {
+  } catch (const comm::Desync& error) {
     return of("Desync", error);
   } catch (const std::exception& error) {
     return fmt::format("Error\n-1\n{}", error.what());
@@ -60,10 +60,7 @@ std::string read_all(int pipe) {
 }  // namespace
 
 Processes::Processes(int world, const Body& body) {
-  std::string directory = (std::filesystem::temp_directory_path() / "gradring-test-XXXXXX").string();
-  require(::mkdtemp(directory.data()) != nullptr, "no temporary directory");
-  directory_ = directory;
-  store_ = std::make_unique<FileStore>(directory_);
+  store_ = std::make_unique<comm::FileStore>(folder_.path());
   for (int rank = 0; rank < world; ++rank) {
     int ends[2];
     require(::pipe2(ends, O_CLOEXEC) == 0, "no pipe");
@@ -87,8 +84,6 @@ Processes::~Processes() {
     ::waitpid(pid, nullptr, 0);
   }
   for (const int pipe : pipes_) ::close(pipe);
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 Outcome Processes::outcome(int rank) {
@@ -101,9 +96,10 @@ Outcome Processes::outcome(int rank) {
           .peer = std::atoi(text.substr(first + 1, second - first - 1).c_str())};
 }
 
-void run_as_processes(int world, const std::function<void(ProcessGroup&)>& body) {
-  Processes processes(world, [&](int rank, Store& store) {
-    body(*make_shared_memory_group(store, {.rank = rank, .world_size = world, .timeout = std::chrono::seconds(60)}));
+void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body) {
+  Processes processes(world, [&](int rank, comm::Store& store) {
+    body(*comm::make_shared_memory_group(store,
+                                         {.rank = rank, .world_size = world, .timeout = std::chrono::seconds(60)}));
   });
   for (int rank = 0; rank < world; ++rank) {
     const Outcome outcome = processes.outcome(rank);
@@ -115,4 +111,4 @@ void require(bool condition, const char* message) {
   if (!condition) throw std::runtime_error(message);
 }
 
-}  // namespace gradring::comm::testing
+}  // namespace gradring::tests

@@ -5,22 +5,23 @@
 
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/process_group.h"
 #include "comm/rendezvous/store.h"
+#include "tests/support/temp_folder.h"
 
-namespace gradring::comm::testing {
+namespace gradring::tests {
 
 /// Runs body(group) on `world` threads, each a rank. Rethrows the error of the lowest rank that threw.
-void run_as_threads(int world, const std::function<void(ProcessGroup&)>& body,
+void run_as_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                     std::chrono::nanoseconds timeout = std::chrono::seconds(60));
 
 /// The same, but returns what each rank threw; null where it threw nothing.
-std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(ProcessGroup&)>& body,
+std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   std::chrono::nanoseconds timeout);
 
 /// What one rank that was a process came to: the text of what it threw ("" if nothing), or the signal that ended it.
@@ -33,28 +34,28 @@ struct Outcome {
 /// Ranks that are forked processes, in one group over shared memory. What is left of them is killed and reaped at the end.
 class Processes {
  public:
-  using Body = std::function<void(int rank, Store& store)>;
+  using Body = std::function<void(int rank, comm::Store& store)>;
 
   /// Starts `world` processes that run body(rank, store), with a fresh store between them.
   Processes(int world, const Body& body);
   ~Processes();
 
   pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
-  Store& store() { return *store_; }
+  comm::Store& store() { return *store_; }
   /// Waits until the rank has ended, at most for a minute.
   Outcome outcome(int rank);
 
  private:
-  std::filesystem::path directory_;
-  std::unique_ptr<Store> store_;
+  TempFolder folder_;
+  std::unique_ptr<comm::Store> store_;
   std::vector<pid_t> pids_;
   std::vector<int> pipes_;  // what each rank has to say
 };
 
 /// Runs body(group) on `world` processes, and fails the test unless all end well.
-void run_as_processes(int world, const std::function<void(ProcessGroup&)>& body);
+void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body);
 
 /// For use in processes, where gtest's own macros would be lost: throws unless the condition holds.
 void require(bool condition, const char* message);
 
-}  // namespace gradring::comm::testing
+}  // namespace gradring::tests

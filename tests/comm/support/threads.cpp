@@ -4,11 +4,11 @@
 #include "comm/in_process_hub.h"
 #include "tests/comm/support/ranks.h"
 
-namespace gradring::comm::testing {
+namespace gradring::tests {
 
-std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(ProcessGroup&)>& body,
+std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   std::chrono::nanoseconds timeout) {
-  InProcessHub hub(world, timeout);
+  comm::InProcessHub hub(world, timeout);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(world));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
@@ -23,9 +23,9 @@ std::vector<std::exception_ptr> errors_of_threads(int world, const std::function
   return errors;
 }
 
-void run_as_threads(int world, const std::function<void(ProcessGroup&)>& body, std::chrono::nanoseconds timeout) {
+void run_as_threads(int world, const std::function<void(comm::ProcessGroup&)>& body, std::chrono::nanoseconds timeout) {
   for (const std::exception_ptr& error : errors_of_threads(world, body, timeout))
     if (error) std::rethrow_exception(error);
 }
 
-}  // namespace gradring::comm::testing
+}  // namespace gradring::tests

@@ -8,8 +8,8 @@
 
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::data {
 namespace {
@@ -18,22 +18,22 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(OpenDataset, NamesTheNearestOfAnUnknownName) {
-  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("fashion_mnist", Split::train, "."); }),
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("fashion_mnist", Split::train, "."); }),
               AllOf(HasSubstr("'fashion_mnist'"), HasSubstr("Did you mean 'fashion-mnist'?")));
 }
 
 TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
-  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
               HasSubstr("there are mnist, fashion-mnist, digits."));
 }
 
 TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
-  EXPECT_THAT(test::message_of<InvalidArgument>([] { open_dataset("mnist", Split::train, ""); }),
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("mnist", Split::train, ""); }),
               HasSubstr("--data-dir"));
 }
 
 TEST(OpenDataset, KnowsEveryNameThatItLists) {
-  const test::TempFolder empty;
+  const tests::TempFolder empty;
   for (std::string_view name : dataset_names()) {
     try {
       EXPECT_EQ(open_dataset(name, Split::test, empty.path())->name(), name);
@@ -45,22 +45,22 @@ TEST(OpenDataset, KnowsEveryNameThatItLists) {
 
 TEST(OpenDataset, LooksInTheFolderAndInTheUsualOnesBelow) {
   for (const std::filesystem::path below : {"", "mnist", "MNIST/raw"}) {
-    const test::TempFolder folder;
-    folder.write(below / "train-images-idx3-ubyte", test::idx_bytes({1, 1, 1}, {7}));
-    folder.write(below / "train-labels-idx1-ubyte", test::idx_bytes({1}, {5}));
+    const tests::TempFolder folder;
+    folder.write(below / "train-images-idx3-ubyte", tests::idx_bytes({1, 1, 1}, {7}));
+    folder.write(below / "train-labels-idx1-ubyte", tests::idx_bytes({1}, {5}));
     EXPECT_EQ(open_dataset("mnist", Split::train, folder.path())->label(0), 5) << below;
   }
 }
 
 /// One sample with this label, under the names that all sets of IDX files share.
-void write_set(const test::TempFolder& folder, const std::filesystem::path& below, std::uint8_t label) {
-  folder.write(below / "train-images-idx3-ubyte", test::idx_bytes({1, 1, 1}, {7}));
-  folder.write(below / "train-labels-idx1-ubyte", test::idx_bytes({1}, {label}));
+void write_set(const tests::TempFolder& folder, const std::filesystem::path& below, std::uint8_t label) {
+  folder.write(below / "train-images-idx3-ubyte", tests::idx_bytes({1, 1, 1}, {7}));
+  folder.write(below / "train-labels-idx1-ubyte", tests::idx_bytes({1}, {label}));
 }
 
 TEST(OpenDataset, TakesTheFolderOfItsNameBeforeTheOneAbove) {
   for (const std::filesystem::path below : {"fashion-mnist", "FashionMNIST/raw"}) {
-    const test::TempFolder folder;
+    const tests::TempFolder folder;
     write_set(folder, "", 1);
     write_set(folder, below, 2);
     EXPECT_EQ(open_dataset("fashion-mnist", Split::train, folder.path())->label(0), 2) << below;
@@ -69,11 +69,11 @@ TEST(OpenDataset, TakesTheFolderOfItsNameBeforeTheOneAbove) {
 }
 
 TEST(OpenDataset, RefusesTheFolderOfTheOtherSet) {
-  const test::TempFolder folder;
+  const tests::TempFolder folder;
   for (const std::filesystem::path below : {"mnist", "MNIST/raw"}) {
     write_set(folder, below, 1);
     for (const std::filesystem::path& spelled : {folder.path() / below, folder.path() / below / ""})
-      EXPECT_THAT(test::message_of<DataError>([&] { open_dataset("fashion-mnist", Split::train, spelled); }),
+      EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset("fashion-mnist", Split::train, spelled); }),
                   AllOf(HasSubstr("is by its name the folder of mnist, and fashion-mnist was asked for"),
                         HasSubstr(below.string())));
     EXPECT_EQ(open_dataset("mnist", Split::train, folder.path() / below)->label(0), 1);

@@ -131,7 +131,7 @@ TEST_F(LoaderTest, RefusesToLendMoreThanItHas) {
   Loader loader(numbers_, device_, {.indices = first(100), .batch_size = 5, .depth = 2});
   auto a = loader.next(soon());
   const auto b = loader.next(soon());
-  EXPECT_THAT(test::message_of<InvalidArgument>([&] { loader.next(soon()); }), HasSubstr("all 2 batches"));
+  EXPECT_THAT(tests::message_of<InvalidArgument>([&] { loader.next(soon()); }), HasSubstr("all 2 batches"));
   a.reset();
   EXPECT_EQ(loader.next(soon())->position(), 10);
 }
@@ -142,7 +142,7 @@ TEST_F(LoaderTest, HandsAnErrorOverWhereTheBatchWouldHaveCome) {
   EXPECT_EQ(loader.next(soon())->position(), 0);
   EXPECT_EQ(loader.next(soon())->position(), 3);
   for (int again = 0; again < 2; ++again)
-    EXPECT_THAT(test::message_of<InvalidArgument>([&] { loader.next(soon()); }), HasSubstr("sample 7 is broken"));
+    EXPECT_THAT(tests::message_of<InvalidArgument>([&] { loader.next(soon()); }), HasSubstr("sample 7 is broken"));
 }
 
 TEST_F(LoaderTest, HandsOverAnIndexOutsideTheSet) {
@@ -154,7 +154,7 @@ TEST_F(LoaderTest, HandsOverAnIndexOutsideTheSet) {
 TEST_F(LoaderTest, GivesUpAtTheDeadlineAndGoesOnLater) {
   const GatedNumbers gated;
   Loader loader(gated, device_, {.indices = {7, 8}, .batch_size = 2});
-  EXPECT_THAT(test::message_of<Error>([&] { loader.next(Deadline::after(1ms)); }), HasSubstr("before the deadline"));
+  EXPECT_THAT(tests::message_of<Error>([&] { loader.next(Deadline::after(1ms)); }), HasSubstr("before the deadline"));
   gated.gate.count_down();
   EXPECT_THAT(loader.next(soon())->labels(), ElementsAre(7, 8));
 }

@@ -22,7 +22,7 @@ std::vector<std::int64_t> first_four(std::vector<std::int64_t> order) {
 }
 
 TEST(DistributedSampler, MatchesPyTorchOnEveryRecordedOrder) {
-  const auto golden = test::read_golden("distributed_sampler_seed7");
+  const auto golden = tests::read_golden("distributed_sampler_seed7");
   int tables = 0;
   for (const auto& [name, stored] : golden) {
     int samples = 0, world_size = 0, shuffle = 0, drop_last = 0, epoch = 0, rank = 0;
@@ -101,7 +101,7 @@ TEST(DistributedSampler, CountsTheSamplesOfAStepOverAllRanks) {
 TEST(DistributedSampler, SpeaksOfAnInvalidRankAsPyTorchDoes) {
   for (int rank : {-1, 4})
     EXPECT_THAT(
-        test::message_of<InvalidArgument>([&] { DistributedSampler({.samples = 10, .rank = rank, .world_size = 4}); }),
+        tests::message_of<InvalidArgument>([&] { DistributedSampler({.samples = 10, .rank = rank, .world_size = 4}); }),
         HasSubstr("Invalid rank " + std::to_string(rank) + ", rank should be in the interval [0, 3]"));
 }
 

@@ -8,7 +8,7 @@
 #include "data/samplers/distributed_sampler.h"
 #include "data/transforms/normalize.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 namespace {
 
 /// Pixels as floats, each sample followed by a constant 1 for the bias.
@@ -87,4 +87,4 @@ double best_linear_accuracy(const data::Dataset& train, const data::Dataset& tes
   return best;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -5,7 +5,7 @@
 
 #include "data/datasets/dataset.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 
 struct LinearSpec {
   float learning_rate = 0.002f;  ///< of the first epoch; it falls as 1 / (1 + epoch / 4)
@@ -18,4 +18,4 @@ struct LinearSpec {
 /// `test` over all epochs. Choosing by the test set favours the linear model: a bound on it is a bound on every honest one.
 double best_linear_accuracy(const data::Dataset& train, const data::Dataset& test, const LinearSpec& spec);
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// What `action` says when it throws E; fails the test if it does not.
 template <class E, class Action>
@@ -19,4 +19,4 @@ std::string message_of(Action action) {
   return {};
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

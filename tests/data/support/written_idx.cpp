@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 Bytes idx_bytes(const std::vector<std::uint32_t>& extents, const Bytes& values) {
   Bytes bytes = {0, 0, 8, static_cast<std::uint8_t>(extents.size())};
@@ -37,4 +37,4 @@ Bytes gzipped(const Bytes& plain) {
   return packed;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// The bytes of an IDX file with this header and these values, whether or not they fit together.
 Bytes idx_bytes(const std::vector<std::uint32_t>& extents, const Bytes& values);
@@ -17,4 +17,4 @@ Bytes counting(std::size_t count);
 /// One .gz member.
 Bytes gzipped(const Bytes& plain);
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -6,27 +6,27 @@
 #include "kernels/runtime/stream.h"
 
 /// Kernels that do nothing but use one building block of kernels/lib each.
-namespace gradring::kernels::lib_test {
+namespace gradring::tests {
 inline namespace GRADRING_KERNEL_COPY {
 
 /// Block `b` of 64 threads: sums[3 * b + j] = the sum of column j over rows 64 * b ... of values, a [64 * blocks, 3] matrix.
-void add_blocks(Stream& stream, const float* values, float* sums, unsigned blocks);
+void add_blocks(kernels::Stream& stream, const float* values, float* sums, unsigned blocks);
 /// One block of 256 threads: the sum of 256 numbers.
-void add_block(Stream& stream, const std::int32_t* values, std::int32_t* sum);
+void add_block(kernels::Stream& stream, const std::int32_t* values, std::int32_t* sum);
 
 struct Shape {
   unsigned blocks, warps, lanes;
 };
 /// Adds 1 to every element of visits, a [rows, cols] matrix, with row_range and lane_range.
-void visit_matrix(Stream& stream, const Shape& shape, std::int64_t rows, int cols, std::int32_t* visits);
+void visit_matrix(kernels::Stream& stream, const Shape& shape, std::int64_t rows, int cols, std::int32_t* visits);
 /// The same with the launch that rows_for suggests.
-void visit_matrix(Stream& stream, std::int64_t rows, int cols, std::int32_t* visits);
+void visit_matrix(kernels::Stream& stream, std::int64_t rows, int cols, std::int32_t* visits);
 
 /// sums[j] = sum_i (x[i, j] + factor[i] * x[i, j]) for the `width` <= 16 columns of x, a [rows, width] matrix: Strip.
-void add_strip(Stream& stream, const float* x, const float* factors, int rows, int width, float* sums);
+void add_strip(kernels::Stream& stream, const float* x, const float* factors, int rows, int width, float* sums);
 
 /// dots[r] = x . w[r] for the `rows` <= 4 rows of w, each `length` long: Dots.
-void multiply_dots(Stream& stream, const float* x, const float* w, int rows, int length, float* dots);
+void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int rows, int length, float* dots);
 
 }  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib_test
+}  // namespace gradring::tests

@@ -9,7 +9,7 @@ namespace gradring::nn {
 namespace {
 
 TEST(TorchUniform, DrawsTheWeightsOfSeedZeroBitForBit) {
-  const auto golden = test::read_golden("convnet_init_seed0");
+  const auto golden = tests::read_golden("convnet_init_seed0");
   const auto parameters = parameters_of(convnet({28, 28, 1}, 10));
   const auto drawn = draw_torch_uniform(parameters, 0);
   ASSERT_EQ(golden.size(), parameters.size());

@@ -13,7 +13,7 @@ class GoldenStep : public testing::TestWithParam<std::string> {};
 TEST_P(GoldenStep, LogitsLossAndEveryGradientMatchPyTorch) {
   constexpr std::size_t kBatch = 32;
   constexpr double kTolerance = 1e-4;
-  const auto golden = test::read_golden("convnet_step_seed0");
+  const auto golden = tests::read_golden("convnet_step_seed0");
   const auto pixels = golden.at("images_u8").as<std::uint8_t>();
   const auto classes = golden.at("labels").as<std::int64_t>();
   std::vector<float> images(kBatch * 28 * 28);

@@ -13,7 +13,7 @@
 namespace gradring {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace): support of this test alone
+using namespace tests;  // NOLINT(google-build-using-namespace): support of this test alone
 
 struct Case {
   std::string name;

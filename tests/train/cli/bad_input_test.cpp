@@ -11,10 +11,10 @@
 namespace gradring {
 namespace {
 
-using test::ProgramEnd;
-using test::short_training;
-using test::Words;
-using test::Workplace;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -28,25 +28,25 @@ struct BadInput {
   int code = 0;
   Words said;  ///< what the message must hold
   Workplace::Variables variables{};
-  std::function<void(const test::TempFolder&)> prepare = [](const test::TempFolder&) {};
+  std::function<void(const tests::TempFolder&)> prepare = [](const tests::TempFolder&) {};
 };
 
 void PrintTo(const BadInput& input, std::ostream* out) { *out << input.name; }
 
-void put_data(const test::TempFolder& folder, const std::string& name, const test::Bytes& bytes) {
+void put_data(const tests::TempFolder& folder, const std::string& name, const tests::Bytes& bytes) {
   folder.write(std::filesystem::path("data") / name, bytes);
 }
 
 /// A good .gz in place of the plain training images, but for its last bytes.
-void truncate_gzip(const test::TempFolder& folder) {
-  test::Bytes bytes = test::gzipped(test::idx_bytes({64, 28, 28}, test::counting(64 * 28 * 28)));
+void truncate_gzip(const tests::TempFolder& folder) {
+  tests::Bytes bytes = tests::gzipped(tests::idx_bytes({64, 28, 28}, tests::counting(64 * 28 * 28)));
   bytes.resize(bytes.size() / 2);
-  std::filesystem::remove(folder.path() / "data" / test::kTrainImages);
-  put_data(folder, std::string(test::kTrainImages) + ".gz", bytes);
+  std::filesystem::remove(folder.path() / "data" / tests::kTrainImages);
+  put_data(folder, std::string(tests::kTrainImages) + ".gz", bytes);
 }
 
-void put_config(const test::TempFolder& folder, std::string_view text) {
-  folder.write("F.toml", test::Bytes(text.begin(), text.end()));
+void put_config(const tests::TempFolder& folder, std::string_view text) {
+  folder.write("F.toml", tests::Bytes(text.begin(), text.end()));
 }
 
 std::vector<BadInput> bad_inputs() {
@@ -59,19 +59,19 @@ std::vector<BadInput> bad_inputs() {
        4,
        {"train-labels-idx1-ubyte: starts with"},
        {},
-       [](const auto& folder) { put_data(folder, test::kTrainLabels, test::Bytes(72, 7)); }},
+       [](const auto& folder) { put_data(folder, tests::kTrainLabels, tests::Bytes(72, 7)); }},
       {"CountsThatDiffer",
        {},
        4,
        {"train-labels-idx1-ubyte: ", "63", "64"},
        {},
-       [](const auto& folder) { put_data(folder, test::kTrainLabels, test::idx_bytes({63}, test::Bytes(63, 1))); }},
+       [](const auto& folder) { put_data(folder, tests::kTrainLabels, tests::idx_bytes({63}, tests::Bytes(63, 1))); }},
       {"LabelsOutOfRange",
        {},
        4,
        {"t10k-labels-idx1-ubyte: ", "10"},
        {},
-       [](const auto& folder) { put_data(folder, test::kTestLabels, test::idx_bytes({32}, test::Bytes(32, 10))); }},
+       [](const auto& folder) { put_data(folder, tests::kTestLabels, tests::idx_bytes({32}, tests::Bytes(32, 10))); }},
       {"UnknownOption", {"--batch-sise", "3"}, 2, {"there is no option --batch-sise. Did you mean 'batch-size'?"}},
       {"UnknownDataset", {"--dataset", "fashon-mnist"}, 2, {"one of ", "Did you mean 'fashion-mnist'?"}},
       {"UnknownKey",

@@ -14,10 +14,10 @@
 namespace gradring {
 namespace {
 
-using test::ProgramEnd;
-using test::short_training;
-using test::Words;
-using test::Workplace;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -28,7 +28,7 @@ std::ptrdiff_t lines_in(const std::string& text) { return std::ranges::count(tex
 /// metrics.jsonl holds whole objects only, and there is no summary of what did not end.
 void expect_honest_files(const Workplace& place) {
   EXPECT_FALSE(std::filesystem::exists(place.path("run/summary.json")));
-  for (const std::string& line : test::lines_of(place.path("run/metrics.jsonl")))
+  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
 }
 
@@ -40,7 +40,7 @@ TEST(FailingRun, ThatDivergesSaysSo) {
   EXPECT_THAT(end.err,
               AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (it is 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
-  EXPECT_THAT(test::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
+  EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
   expect_honest_files(place);
 }
 
@@ -67,8 +67,8 @@ TEST(FailingRun, OfRanksWithDifferentSettingsNamesThem) {
   const auto rank = [&](const std::string& number, const std::string& batch) {
     return place.gradring(short_training({"--batch-size", batch}), {{"RANK", number}, {"WORLD_SIZE", "2"}});
   };
-  test::RunningProgram first(rank("0", "8"));
-  test::RunningProgram second(rank("1", "16"));
+  tests::RunningProgram first(rank("0", "8"));
+  tests::RunningProgram second(rank("1", "16"));
   for (const ProgramEnd& end : {first.wait(), second.wait()}) {
     EXPECT_EQ(end.code, 163);
     EXPECT_EQ(end.err,
@@ -83,9 +83,9 @@ TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
   const auto rank = [&](const std::string& number) {
     return place.gradring(short_training({"--steps", "1000000"}), {{"RANK", number}, {"WORLD_SIZE", "2"}});
   };
-  test::RunningProgram first(rank("0"));
-  test::RunningProgram second(rank("1"));
-  const auto trains = [&] { return !test::text_of(place.path("run/metrics.jsonl")).empty(); };
+  tests::RunningProgram first(rank("0"));
+  tests::RunningProgram second(rank("1"));
+  const auto trains = [&] { return !tests::text_of(place.path("run/metrics.jsonl")).empty(); };
   for (int i = 0; i < 6000 && !trains(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_TRUE(trains());
   ::kill(second.pid(), SIGKILL);
@@ -99,14 +99,14 @@ TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
 
 /// A shell script in a mount namespace of its own, where `disk` is a file system of `pages` pages and `inodes` files and
 /// folders; it ends with gradring's code, after a listing of the disk. Nothing of it outlives the script.
-test::ProgramSpec on_small_disk(const Workplace& place, int pages, int inodes, const Words& words) {
+tests::ProgramSpec on_small_disk(const Workplace& place, int pages, int inodes, const Words& words) {
   std::filesystem::create_directory(place.path("disk"));
   const std::string options =
       "size=" + std::to_string(pages * ::sysconf(_SC_PAGESIZE)) + ",nr_inodes=" + std::to_string(inodes);
   const std::string script = "mount -t tmpfs -o " + options +
                              " tmpfs disk || exit 99; \"$@\"; code=$?; find disk; cat " +
                              "disk/run/metrics.jsonl 2> /dev/null; exit $code";
-  test::ProgramSpec spec = place.gradring(words);
+  tests::ProgramSpec spec = place.gradring(words);
   Words command = {"/usr/bin/unshare", "--map-root-user", "--mount", "/bin/sh", "-c", script, "sh"};
   command.insert(command.end(), spec.command.begin(), spec.command.end());
   spec.command = command;
@@ -114,10 +114,10 @@ test::ProgramSpec on_small_disk(const Workplace& place, int pages, int inodes, c
 }
 
 bool can_mount(const Workplace& place) {
-  test::ProgramSpec spec = on_small_disk(place, 1, 2, {});
+  tests::ProgramSpec spec = on_small_disk(place, 1, 2, {});
   spec.command.resize(7);
   spec.command.push_back("true");
-  return test::run_program(spec).code == 0;
+  return tests::run_program(spec).code == 0;
 }
 
 TEST(FailingRun, OnAFullDiskLeavesNoHalfRunDirectory) {
@@ -125,7 +125,7 @@ TEST(FailingRun, OnAFullDiskLeavesNoHalfRunDirectory) {
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
   for (const int inodes : {1, 2, 3}) {  // no room for the run directory, logs/, the config
     const ProgramEnd end =
-        test::run_program(on_small_disk(place, 8, inodes, short_training({"--run-dir", "disk/run"})));
+        tests::run_program(on_small_disk(place, 8, inodes, short_training({"--run-dir", "disk/run"})));
     EXPECT_EQ(end.code, 3);
     EXPECT_EQ(end.out, "disk\n") << "what is left";
     EXPECT_THAT(end.err, AllOf(HasSubstr("No space left on device"), HasSubstr("--run-dir")));
@@ -137,7 +137,7 @@ TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
   const Workplace place;
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
   const ProgramEnd end =
-      test::run_program(on_small_disk(place, 3, 100, short_training({"--run-dir", "disk/run", "--steps", "100"})));
+      tests::run_program(on_small_disk(place, 3, 100, short_training({"--run-dir", "disk/run", "--steps", "100"})));
   EXPECT_EQ(end.code, 3);
   EXPECT_THAT(end.err, AllOf(HasSubstr("metrics.jsonl: No space left on device"), HasSubstr("free some space")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;

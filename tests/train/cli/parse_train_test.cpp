@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 ParsedTrain parse(const Words& words) { return parse_train(words); }
 
 std::string refusal(const Words& words) {
-  return test::message_of<UsageError>([&] { parse_train(words); });
+  return tests::message_of<UsageError>([&] { parse_train(words); });
 }
 
 TEST(ParseTrain, TakesNothing) { EXPECT_THAT(parse({}).options, IsEmpty()); }

@@ -13,10 +13,10 @@ namespace gradring {
 namespace {
 
 using nlohmann::json;
-using test::ProgramEnd;
-using test::short_training;
-using test::Words;
-using test::Workplace;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -30,7 +30,7 @@ class Runs : public ::testing::Test {
     const ProgramEnd end = place_.run(words);
     EXPECT_EQ(end.code, 0);
     EXPECT_EQ(end.err, "");
-    return json::parse(test::text_of(place_.path(run_dir) / "summary.json"));
+    return json::parse(tests::text_of(place_.path(run_dir) / "summary.json"));
   }
   std::vector<std::string> in(const std::string& folder) const {
     std::vector<std::string> names;
@@ -63,7 +63,7 @@ TEST_F(Runs, LeaveACompleteRunDirectory) {
   for (const char* field : {"accuracy", "loss", "train_loss", "seconds", "samples_per_second"})
     EXPECT_TRUE(summary.at(field).is_number()) << field;
 
-  const auto lines = test::lines_of(place_.path("run/metrics.jsonl"));
+  const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(json::parse(lines[0]).at("event"), "step");
   EXPECT_EQ(json::parse(lines[1]).at("step"), 2);
@@ -89,7 +89,7 @@ TEST_F(Runs, RepeatThemselvesInEveryLayout) {
 TEST_F(Runs, OfTwoRanksLeaveTwoLogs) {
   EXPECT_EQ(summary_of(launched(short_training())).at("world_size"), 2);
   EXPECT_THAT(in("run/logs"), ElementsAre("rank_0.log", "rank_1.log"));
-  const auto lines = test::lines_of(place_.path("run/logs/rank_1.log"));
+  const auto lines = tests::lines_of(place_.path("run/logs/rank_1.log"));
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_THAT(lines[0], HasSubstr("rank 1 of 2, process "));
   EXPECT_THAT(lines[1], HasSubstr("Train: 1 [   1/4 ( 25%)]"));
@@ -102,8 +102,8 @@ TEST_F(Runs, OfRanksStartedByHandMeet) {
     return place_.gradring(short_training(), {{"RANK", number}, {"WORLD_SIZE", "2"}});
   };
   for (int again = 0; again < 2; ++again) {  // nothing that the first run leaves may disturb the second
-    test::RunningProgram second(rank("1"));
-    test::RunningProgram first(rank("0"));
+    tests::RunningProgram second(rank("1"));
+    tests::RunningProgram first(rank("0"));
     EXPECT_EQ(first.wait().code, 0);
     EXPECT_EQ(second.wait().err, "");
     EXPECT_THAT(place_.left(), ElementsAre("run"));
@@ -115,8 +115,8 @@ TEST_F(Runs, StartAgainFromTheirResolvedConfig) {
   const json first = summary_of(short_training({"--optimizer", "sgd", "--momentum", "0.9", "--nesterov"}));
   const json second = summary_of({"train", "--config", "run/config.resolved.toml", "--run-dir", "again"}, "again");
   EXPECT_EQ(first.at("parameters_sha256"), second.at("parameters_sha256"));
-  EXPECT_EQ(test::text_of(place_.path("run/config.resolved.toml")),
-            test::text_of(place_.path("again/config.resolved.toml")));
+  EXPECT_EQ(tests::text_of(place_.path("run/config.resolved.toml")),
+            tests::text_of(place_.path("again/config.resolved.toml")));
 }
 
 TEST_F(Runs, TellThePersonHowTheyEnded) {

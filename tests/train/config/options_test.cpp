@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "train/config/resolve.h"
 
 namespace gradring::train {
@@ -40,8 +40,8 @@ OptionTexts everything_else() {
 /// What --config makes of the config.resolved.toml of `config`.
 TrainConfig read_back(const TrainConfig& config) {
   const std::string text = to_toml(config);
-  const test::TempFolder folder;
-  return resolve({}, {}, folder.write("F.toml", test::Bytes(text.begin(), text.end())).string()).config;
+  const tests::TempFolder folder;
+  return resolve({}, {}, folder.write("F.toml", tests::Bytes(text.begin(), text.end())).string()).config;
 }
 
 TEST(ConfigResolvedToml, ComesBackThroughConfig) {

@@ -10,7 +10,7 @@
 namespace gradring::train {
 namespace {
 
-using test::message_of;
+using tests::message_of;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
 namespace {
 
-using test::message_of;
+using tests::message_of;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -28,7 +28,7 @@ class Resolve : public ::testing::Test {
     return message_of<UsageError>([&] { resolve({}, {}, file(text)); });
   }
 
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
 };
 
 TEST_F(Resolve, GivesTheDefaultsIfNobodySaysAnything) {

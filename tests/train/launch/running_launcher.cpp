@@ -38,26 +38,18 @@ constexpr int kDidNotEnd = -1000;
 
 }  // namespace
 
-TestFolder::TestFolder() {
-  std::string name = "/tmp/launch-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder under /tmp");
-  path_ = name;
-}
-
-TestFolder::~TestFolder() { std::filesystem::remove_all(path_); }
-
 std::string TestFolder::text(const std::string& name) const {
-  std::ifstream file(path_ / name);
+  std::ifstream file(path() / name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-void TestFolder::touch(const std::string& name) const { std::ofstream(path_ / name).flush(); }
+void TestFolder::touch(const std::string& name) const { std::ofstream(path() / name).flush(); }
 
 std::vector<std::string> TestFolder::run_folders() const {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_))
+  for (const auto& entry : std::filesystem::directory_iterator(path()))
     if (entry.is_directory()) names.push_back(entry.path().filename());
   return names;
 }

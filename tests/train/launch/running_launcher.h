@@ -7,26 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
+
 namespace gradring::train {
 
 /// A folder for one test: marks and environments that workers write, and, as TMPDIR, the folders of runs.
 class TestFolder {
  public:
-  TestFolder();
-  ~TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
   /// The entry in the environment by which everything started here can be found.
-  std::string mark() const { return "TMPDIR=" + path_.string(); }
+  std::string mark() const { return "TMPDIR=" + path().string(); }
   std::string text(const std::string& name) const;
   void touch(const std::string& name) const;
   /// The folders of runs that are there now.
   std::vector<std::string> run_folders() const;
 
  private:
-  std::filesystem::path path_;
+  tests::TempFolder folder_{"/tmp"};  // a TMPDIR may be too long for a run folder
 };
 
 /// `launch_probe args...` as a process of its own, started in the folder. When it goes, the launcher is killed if it still

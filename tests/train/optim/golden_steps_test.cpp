@@ -31,7 +31,7 @@ class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, Case>>
 TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
   constexpr std::int64_t kBatch = 32;
   const auto& [backend, c] = GetParam();
-  const auto golden = test::read_golden("convnet_10steps_" + c.golden);
+  const auto golden = tests::read_golden("convnet_10steps_" + c.golden);
   const auto losses = golden.at("losses").as<double>();
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {

@@ -79,7 +79,7 @@ TEST(Layouts, WorldsThatDivideNothingEvenlyTrainAlike) {
 }
 
 TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {
-  const auto golden = test::read_golden("ddp_two_ranks_mean");
+  const auto golden = tests::read_golden("ddp_two_ranks_mean");
   const auto dataset = golden_images();
   run_ranks(2, [&](comm::ProcessGroup& group) {
     RankRig rig(group, *dataset, {});
@@ -109,7 +109,7 @@ TEST(DistributedDataParallel, EveryRankStartsFromTheWeightsOfRankZero) {
     const std::lock_guard lock(mutex);
     starts.push_back(rig.weights());
   });
-  const auto golden = test::read_golden("convnet_init_seed0");
+  const auto golden = tests::read_golden("convnet_init_seed0");
   ASSERT_EQ(starts.size(), 3u);
   for (const auto& start : starts) {
     EXPECT_EQ(start, starts.front());

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/environment_error.h"
@@ -17,7 +17,7 @@ namespace gradring::train {
 namespace {
 
 using nlohmann::json;
-using test::lines_of;
+using tests::lines_of;
 
 constexpr StepRecord kStep{.step = 3,
                            .epoch = 1,
@@ -31,7 +31,7 @@ constexpr StepRecord kStep{.step = 3,
 
 class JsonLines : public ::testing::Test {
  protected:
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
   std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
 };
 
@@ -61,7 +61,7 @@ TEST_F(JsonLines, StaysJsonWhereANumberIsNone) {
 
 TEST_F(JsonLines, HoldsWholeLinesOnlyWhenTheDiskIsFull) {
   JsonLinesSink sink(path_);
-  const test::FileSizeLimit disk(1000);
+  const tests::FileSizeLimit disk(1000);
   EXPECT_THROW(
       {
         for (int i = 0; i < 100; ++i) sink.step(kStep);

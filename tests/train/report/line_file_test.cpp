@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/environment_error.h"
@@ -16,15 +16,15 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test::FileSizeLimit;
-using test::message_of;
-using test::text_of;
+using tests::FileSizeLimit;
+using tests::message_of;
+using tests::text_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class LineFileTest : public ::testing::Test {
  protected:
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
   fs::path path_ = folder_.path() / "lines";
 };
 

@@ -4,15 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/rank_log.h"
 
 namespace gradring::train {
 namespace {
 
-using test::lines_of;
-using test::text_of;
+using tests::lines_of;
+using tests::text_of;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -41,7 +41,7 @@ class Progress : public ::testing::Test {
  protected:
   ~Progress() override { std::fclose(out_); }
 
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
   std::filesystem::path path_ = folder_.path() / "out";
   std::FILE* out_ = std::fopen(path_.c_str(), "w");
 };

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/config/resolve.h"
@@ -18,20 +18,20 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test::message_of;
+using tests::message_of;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 class RunDirectory : public ::testing::Test {
  protected:
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
   fs::path path_ = folder_.path() / "run";
   TrainConfig config_{.batch_size = 17};
 };
 
 TEST_F(RunDirectory, HoldsTheConfigAndAFolderForLogs) {
   make_run_dir(path_, config_);
-  EXPECT_EQ(test::text_of(path_ / "config.resolved.toml"), to_toml(config_));
+  EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), to_toml(config_));
   EXPECT_TRUE(fs::is_empty(path_ / "logs"));
   EXPECT_EQ(log_file(path_, 3), path_ / "logs" / "rank_3.log");
 }
@@ -63,7 +63,7 @@ TEST_F(RunDirectory, SaysWhyItCannotBeMade) {
 }
 
 TEST_F(RunDirectory, LeavesNothingBehindWhenTheDiskIsFull) {
-  const test::FileSizeLimit disk(3);
+  const tests::FileSizeLimit disk(3);
   EXPECT_THROW(make_run_dir(path_, config_), EnvironmentError);
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }

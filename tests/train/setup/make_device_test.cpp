@@ -12,7 +12,7 @@
 namespace gradring::train {
 namespace {
 
-using test::message_of;
+using tests::message_of;
 using ::testing::HasSubstr;
 
 std::optional<std::string> nothing_set(const std::string&) { return std::nullopt; }

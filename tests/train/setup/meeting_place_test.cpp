@@ -9,7 +9,7 @@
 
 #include "comm/error.h"
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -28,7 +28,7 @@ class Meeting : public ::testing::Test {
     return std::make_unique<MeetingPlace>(place, Deadline::after(patience), folder_.path());
   }
 
-  test::TempFolder folder_;
+  tests::TempFolder folder_;
 };
 
 TEST_F(Meeting, AllRanksComeToTheSameFolder) {

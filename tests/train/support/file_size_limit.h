@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// A disk that is full: while this lives, no file of this process grows beyond `bytes`, and writes say so (EFBIG) instead of
 /// ending the process.
@@ -29,4 +29,4 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -90,11 +90,11 @@ std::vector<std::vector<float>> RankRig::gradients() const { return parts_->in_t
 const std::vector<nn::Parameter>& RankRig::parameters() const { return parts_->parameters; }
 
 void run_ranks(int world, const std::function<void(comm::ProcessGroup&)>& rank) {
-  comm::testing::run_as_threads(world, rank, std::chrono::minutes(2));
+  run_as_threads(world, rank, std::chrono::minutes(2));
 }
 
 std::unique_ptr<data::Dataset> golden_images() {
-  const auto golden = test::read_golden("convnet_step_seed0");
+  const auto golden = tests::read_golden("convnet_step_seed0");
   const auto labels = golden.at("labels").as<std::int64_t>();
   return std::make_unique<data::InMemoryDataset>(
       data::InMemoryDataset::Contents{.name = "golden",

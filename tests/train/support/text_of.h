@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 /// All of a file; empty if there is none.
 inline std::string text_of(const std::filesystem::path& path) {
@@ -23,4 +23,4 @@ inline std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -135,7 +135,7 @@ TEST(Trainer, FollowsPyTorchOnMnist) {
   if (!folder) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with MNIST";
   const auto train_set = data::open_dataset("mnist", data::Split::train, folder);
   const auto test_set = data::open_dataset("mnist", data::Split::test, folder);
-  const auto golden = test::read_golden("mnist_two_epochs_seed0");
+  const auto golden = tests::read_golden("mnist_two_epochs_seed0");
   const auto losses = golden.at("losses").as<double>();
   const auto accuracy = golden.at("test_accuracy").as<double>();
   const TrainingRun run = train(1, config_for(2, 64), *train_set, *test_set);

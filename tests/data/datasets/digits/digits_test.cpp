@@ -79,8 +79,8 @@ class LinearModelOnDigits : public ::testing::TestWithParam<float> {};
 
 TEST_P(LinearModelOnDigits, LearnsButStaysUnder95Percent) {
   const auto train = make_digits(Split::train), test = make_digits(Split::test);
-  const test::LinearSpec spec{.learning_rate = GetParam(), .seed = 3};
-  const double accuracy = test::best_linear_accuracy(*train, *test, spec);
+  const tests::LinearSpec spec{.learning_rate = GetParam(), .seed = 3};
+  const double accuracy = tests::best_linear_accuracy(*train, *test, spec);
   RecordProperty("accuracy", std::to_string(accuracy));
   std::printf("learning rate %g, seed %u: best test accuracy %.4f\n", static_cast<double>(spec.learning_rate),
               spec.seed, accuracy);

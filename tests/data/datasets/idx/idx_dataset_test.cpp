@@ -5,15 +5,15 @@
 
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::data {
 namespace {
 
-using test::Bytes;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using tests::Bytes;
 
 class IdxDataset : public ::testing::Test {
  protected:
@@ -22,15 +22,15 @@ class IdxDataset : public ::testing::Test {
         {.name = "small", .images = folder_.write("images", images), .labels = folder_.write("labels", labels)});
   }
   std::string error(const Bytes& images, const Bytes& labels) const {
-    return test::message_of<DataError>([&] { open(images, labels); });
+    return tests::message_of<DataError>([&] { open(images, labels); });
   }
 
-  const test::TempFolder folder_;
-  const Bytes images_ = test::idx_bytes({3, 2, 4}, test::counting(24));
+  const tests::TempFolder folder_;
+  const Bytes images_ = tests::idx_bytes({3, 2, 4}, tests::counting(24));
 };
 
 TEST_F(IdxDataset, PairsImagesWithLabels) {
-  const auto dataset = open(images_, test::gzipped(test::idx_bytes({3}, {9, 0, 4})));
+  const auto dataset = open(images_, tests::gzipped(tests::idx_bytes({3}, {9, 0, 4})));
   EXPECT_EQ(dataset->name(), "small");
   EXPECT_EQ(dataset->size(), 3);
   EXPECT_EQ(dataset->shape(), kernels::Shape({2, 4, 1}));
@@ -40,22 +40,22 @@ TEST_F(IdxDataset, PairsImagesWithLabels) {
 }
 
 TEST_F(IdxDataset, RefusesCountsThatDiffer) {
-  EXPECT_THAT(error(images_, test::idx_bytes({2}, {1, 2})),
+  EXPECT_THAT(error(images_, tests::idx_bytes({2}, {1, 2})),
               AllOf(HasSubstr("labels: holds 2 labels"), HasSubstr("3 images"), HasSubstr("the same source")));
 }
 
 TEST_F(IdxDataset, RefusesALabelOutOfRange) {
-  EXPECT_THAT(error(images_, test::idx_bytes({3}, {1, 10, 2})),
+  EXPECT_THAT(error(images_, tests::idx_bytes({3}, {1, 10, 2})),
               AllOf(HasSubstr("sample 1"), HasSubstr("label 10"), HasSubstr("0 to 9")));
 }
 
 TEST_F(IdxDataset, RefusesAnEmptySet) {
-  EXPECT_THAT(error(test::idx_bytes({0, 28, 28}, {}), test::idx_bytes({0}, {})), HasSubstr("holds no images"));
-  EXPECT_THAT(error(test::idx_bytes({3, 0, 28}, {}), test::idx_bytes({3}, {1, 2, 3})), HasSubstr("holds no images"));
+  EXPECT_THAT(error(tests::idx_bytes({0, 28, 28}, {}), tests::idx_bytes({0}, {})), HasSubstr("holds no images"));
+  EXPECT_THAT(error(tests::idx_bytes({3, 0, 28}, {}), tests::idx_bytes({3}, {1, 2, 3})), HasSubstr("holds no images"));
 }
 
 TEST_F(IdxDataset, FindsTheFilesInEverySpelling) {
-  const test::TempFolder folder;
+  const tests::TempFolder folder;
   for (const std::string separator : {"-", "."})
     for (const std::string suffix : {"", ".gz"}) {
       const std::filesystem::path below = "set" + separator + suffix;
@@ -69,13 +69,13 @@ TEST_F(IdxDataset, FindsTheFilesInEverySpelling) {
 
 TEST_F(IdxDataset, ListsWhatWasLookedFor) {
   const auto absent = folder_.path() / "absent";
-  EXPECT_THAT(test::message_of<DataError>([&] {
+  EXPECT_THAT(tests::message_of<DataError>([&] {
                 find_idx_files(Split::train, {absent, folder_.path()});
               }),
               AllOf(HasSubstr(folder_.path().string() + ": found none of"), HasSubstr(absent.string()),
                     HasSubstr("train-images-idx3-ubyte, train-images.idx3-ubyte, "),
                     HasSubstr("train-images-idx3-ubyte.gz, train-images.idx3-ubyte.gz")));
-  EXPECT_THAT(test::message_of<DataError>([&] {
+  EXPECT_THAT(tests::message_of<DataError>([&] {
                 find_idx_files(Split::train, {absent / "mnist", absent});
               }),
               HasSubstr("absent: is no folder"));
@@ -83,7 +83,7 @@ TEST_F(IdxDataset, ListsWhatWasLookedFor) {
 
 TEST_F(IdxDataset, MissesTheLabelsBesideTheImages) {
   folder_.write("train-images-idx3-ubyte", images_);
-  EXPECT_THAT(test::message_of<DataError>([&] { find_idx_files(Split::train, {folder_.path()}); }),
+  EXPECT_THAT(tests::message_of<DataError>([&] { find_idx_files(Split::train, {folder_.path()}); }),
               HasSubstr("train-labels-idx1-ubyte.gz"));
 }
 

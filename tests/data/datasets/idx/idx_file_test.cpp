@@ -5,27 +5,27 @@
 
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
-#include "tests/data/support/temp_folder.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::data {
 namespace {
 
-using test::Bytes;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using tests::Bytes;
 
 class IdxFile : public ::testing::Test {
  protected:
   IdxArray read(const Bytes& bytes, int rank = 3) const { return read_idx(folder_.write("file", bytes), rank); }
   std::string error(const Bytes& bytes, int rank = 3) const {
-    return test::message_of<DataError>([&] { read(bytes, rank); });
+    return tests::message_of<DataError>([&] { read(bytes, rank); });
   }
 
-  const test::TempFolder folder_;
-  const Bytes values_ = test::counting(2 * 3 * 5);
-  const Bytes plain_ = test::idx_bytes({2, 3, 5}, values_);
-  const Bytes packed_ = test::gzipped(plain_);
+  const tests::TempFolder folder_;
+  const Bytes values_ = tests::counting(2 * 3 * 5);
+  const Bytes plain_ = tests::idx_bytes({2, 3, 5}, values_);
+  const Bytes packed_ = tests::gzipped(plain_);
 };
 
 TEST_F(IdxFile, ReadsPlainAndGzipAlike) {
@@ -40,12 +40,12 @@ TEST_F(IdxFile, ReadsMoreThanOneInputBufferOfGzip) {
   Bytes noise(300'000);
   std::uint32_t state = 1;
   for (auto& byte : noise) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
-  EXPECT_EQ(read(test::gzipped(test::idx_bytes({300, 1000, 1}, noise))).values, noise);
+  EXPECT_EQ(read(tests::gzipped(tests::idx_bytes({300, 1000, 1}, noise))).values, noise);
 }
 
 TEST_F(IdxFile, ReadsExtentsBigEndian) {
   const Bytes many(258);
-  EXPECT_EQ(read(test::idx_bytes({258}, many), 1).extents.at(0), 258);
+  EXPECT_EQ(read(tests::idx_bytes({258}, many), 1).extents.at(0), 258);
 }
 
 TEST_F(IdxFile, NamesFileFindingAndAdvice) {
@@ -55,7 +55,7 @@ TEST_F(IdxFile, NamesFileFindingAndAdvice) {
 }
 
 TEST_F(IdxFile, RefusesLabelsWhereImagesBelong) {
-  EXPECT_THAT(error(test::idx_bytes({30}, values_)), HasSubstr("starts with 00 00 08 01"));
+  EXPECT_THAT(error(tests::idx_bytes({30}, values_)), HasSubstr("starts with 00 00 08 01"));
   EXPECT_THAT(error(plain_, 1), HasSubstr("starts with 00 00 08 03"));
 }
 
@@ -86,7 +86,7 @@ TEST_F(IdxFile, RefusesTrailingBytes) {
   Bytes longer = plain_;
   longer.push_back(0);
   EXPECT_THAT(error(longer), HasSubstr("goes on after the 30 bytes"));
-  EXPECT_THAT(error(test::gzipped(longer)), HasSubstr("goes on after the 30 bytes"));
+  EXPECT_THAT(error(tests::gzipped(longer)), HasSubstr("goes on after the 30 bytes"));
   Bytes with_rest = packed_;
   with_rest.push_back(0);
   EXPECT_THAT(error(with_rest), HasSubstr("after the end of its compressed data"));
@@ -97,21 +97,21 @@ TEST_F(IdxFile, RefusesTrailingBytes) {
 
 TEST_F(IdxFile, RefusesAHeaderThatPromisesMoreThanTheFileCanHold) {
   for (const auto& extents : {std::vector<std::uint32_t>{0xffffffff, 0xffffffff, 0xffffffff}, {1u << 31, 1, 1}}) {
-    const Bytes lie = test::idx_bytes(extents, values_);
+    const Bytes lie = tests::idx_bytes(extents, values_);
     EXPECT_THAT(error(lie), HasSubstr("far more than"));
-    EXPECT_THAT(error(test::gzipped(lie)), HasSubstr("far more than"));
+    EXPECT_THAT(error(tests::gzipped(lie)), HasSubstr("far more than"));
   }
 }
 
 TEST_F(IdxFile, StopsInflatingWhereTheHeaderSays) {
-  const Bytes bomb = test::gzipped(test::idx_bytes({1, 2, 2}, Bytes(64u << 20)));
+  const Bytes bomb = tests::gzipped(tests::idx_bytes({1, 2, 2}, Bytes(64u << 20)));
   EXPECT_THAT(error(bomb), HasSubstr("goes on after the 4 bytes"));
 }
 
 TEST_F(IdxFile, RefusesWhatIsNoFile) {
-  EXPECT_THAT(test::message_of<DataError>([&] { read_idx(folder_.path() / "absent", 3); }),
+  EXPECT_THAT(tests::message_of<DataError>([&] { read_idx(folder_.path() / "absent", 3); }),
               HasSubstr("cannot be opened"));
-  EXPECT_THAT(test::message_of<DataError>([&] { read_idx(folder_.path(), 3); }), HasSubstr("cannot be opened"));
+  EXPECT_THAT(tests::message_of<DataError>([&] { read_idx(folder_.path(), 3); }), HasSubstr("cannot be opened"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "tests/data/support/written_idx.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 
 const char* const kTrainImages = "train-images-idx3-ubyte";
 const char* const kTrainLabels = "train-labels-idx1-ubyte";
@@ -53,4 +53,4 @@ Words short_training(const Words& more) {
   return words;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/run_program.h"
 
-namespace gradring::test {
+namespace gradring::tests {
 
 using Words = std::vector<std::string>;
 
@@ -45,4 +45,4 @@ extern const char* const kTrainLabels;
 extern const char* const kTestImages;
 extern const char* const kTestLabels;
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/data/support/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
-namespace gradring::test {
+namespace gradring::tests {
 
-TempFolder::TempFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "gradring-test-XXXXXX").string();
+TempFolder::TempFolder(const std::filesystem::path& parent) {
+  std::string pattern = (parent / "gradring-test-XXXXXX").string();
   if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder " + pattern);
   path_ = pattern;
 }
@@ -25,4 +25,4 @@ std::filesystem::path TempFolder::write(const std::filesystem::path& name, std::
   return path_ / name;
 }
 
-}  // namespace gradring::test
+}  // namespace gradring::tests

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-namespace gradring::test {
+namespace gradring::tests {
 
 using Bytes = std::vector<std::uint8_t>;
 
 /// An empty folder of this test's own, removed at its end with all that lies in it.
 class TempFolder {
  public:
-  TempFolder();
+  explicit TempFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
@@ -27,4 +27,4 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace gradring::test
+}  // namespace gradring::tests
