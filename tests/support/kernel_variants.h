@@ -12,8 +12,8 @@
 
 namespace gradring::tests {
 
-/// Calls body(variant, stream) for every variant of a table that runs `dtype` on the CPU, on every kind of stream. Failures
-/// name all three. The body waits with finish(stream) before it looks at results.
+/// Calls body(variant, stream) for every variant of a table that runs `dtype` on the CPU, on every kind of stream.
+/// Failures name all three. The body waits with finish(stream) before it looks at results.
 template <class Variant, class Body>
 void for_each_variant(std::span<const Variant> table, kernels::DType dtype, Body body) {
   for_each_host_stream([&](kernels::Device& device, kernels::Stream& stream) {

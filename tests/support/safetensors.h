@@ -34,7 +34,7 @@ using StoredTensors = std::map<std::string, StoredTensor>;
 /// Reads a whole safetensors file; `__metadata__` is checked and left out.
 ///
 /// Errors    Error, with the path, for whatever the format forbids: duplicate keys, holes, overlaps, trailing bytes,
-/// ...
+///           ...
 StoredTensors read_safetensors(const std::filesystem::path& path);
 
 /// Reads tests/golden/<name>.safetensors.

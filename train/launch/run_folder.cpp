@@ -67,7 +67,7 @@ fs::path make_folder(const fs::path& parent) {
 /// Opens and locks a new folder. Empty if another launcher, looking for stale ones, was there first: it removes the
 /// folder. Where the file system knows no locks, nobody can do that.
 ///
-/// Errors    DeviceError if the folder can not be opened for good; it is removed.
+/// Errors    DeviceError if the folder cannot be opened for good; it is removed.
 UniqueFd lock_folder(const fs::path& path) {
   UniqueFd folder = open_folder(path);
   if (!folder && errno == ENOENT) return {};

@@ -9,7 +9,7 @@ namespace gradring::comm {
 /// Where the system refuses to hand out handles (an old kernel, a container's filter), it watches the number.
 class ProcessHandle {
  public:
-  /// Errors    DeviceError if the process can not be watched, say because this one has too many files open.
+  /// Errors    DeviceError if the process cannot be watched, say because this one has too many files open.
   explicit ProcessHandle(int pid);
 
   int pid() const { return pid_; }

@@ -22,8 +22,8 @@ constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 /// For one element at one rank: how often each rank's part is in it.
 using Parts = std::map<int, int>;
 
-/// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit, and
-/// checks that every send meets a receive, and that no two moves of one rank and step touch the same elements.
+/// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit,
+/// and checks that every send meets a receive, and that no two moves of one rank and step touch the same elements.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {

@@ -11,8 +11,8 @@
 
 namespace gradring::tests {
 
-/// Small whole numbers, different at every rank and element: their sums over up to 8 ranks are exact in every type that has
-/// sums (bf16 holds whole numbers to 256), in any order, so that tests may compare with ==.
+/// Small whole numbers, different at every rank and element: their sums over up to 8 ranks are exact in every type that
+/// has sums (bf16 holds whole numbers to 256), in any order, so that tests may compare with ==.
 inline int whole_number(int rank, std::size_t element) {
   return static_cast<int>((element * 7 + static_cast<std::size_t>(rank) * 13) % 31) - 15;
 }

@@ -31,7 +31,8 @@ struct Outcome {
   int peer = -1;
 };
 
-/// Ranks that are forked processes, in one group over shared memory. What is left of them is killed and reaped at the end.
+/// Ranks that are forked processes, in one group over shared memory. What is left of them is killed and reaped at the
+/// end.
 class Processes {
  public:
   using Body = std::function<void(int rank, comm::Store& store)>;

@@ -15,7 +15,8 @@ struct LinearSpec {
 };
 
 /// Trains a softmax regression on all pixels, one sample a step, until it stops improving; returns its best accuracy on
-/// `test` over all epochs. Choosing by the test set favours the linear model: a bound on it is a bound on every honest one.
+/// `test` over all epochs. Choosing by the test set favours the linear model: a bound on it is a bound on every honest
+/// one.
 double best_linear_accuracy(const data::Dataset& train, const data::Dataset& test, const LinearSpec& spec);
 
 }  // namespace gradring::tests

@@ -9,7 +9,8 @@
 namespace gradring::tests {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Block `b` of 64 threads: sums[3 * b + j] = the sum of column j over rows 64 * b ... of values, a [64 * blocks, 3] matrix.
+/// Block `b` of 64 threads: sums[3 * b + j] = the sum of column j over rows 64 * b ... of values, a [64 * blocks, 3]
+/// matrix.
 void add_blocks(kernels::Stream& stream, const float* values, float* sums, unsigned blocks);
 /// One block of 256 threads: the sum of 256 numbers.
 void add_block(kernels::Stream& stream, const std::int32_t* values, std::int32_t* sum);

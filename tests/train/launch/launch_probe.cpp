@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of the shape of `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train ...` a worker that
-// does what its words say, one after the other; `launch_probe spawn N words...` is mp.spawn's contract.
+// A program of the shape of `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train ...` a worker
+// that does what its words say, one after the other; `launch_probe spawn N words...` is mp.spawn's contract.
 
 #include <fmt/format.h>
 #include <signal.h>

@@ -26,8 +26,8 @@ class TestFolder {
   tests::TempFolder folder_{"/tmp"};  // a TMPDIR may be too long for a run folder
 };
 
-/// `launch_probe args...` as a process of its own, started in the folder. When it goes, the launcher is killed if it still
-/// runs.
+/// `launch_probe args...` as a process of its own, started in the folder. When it goes, the launcher is killed if it
+/// still runs.
 class RunningLauncher {
  public:
   /// Each of `ignored` is a signal that the launcher finds ignored, as after nohup or in the background of a script.
