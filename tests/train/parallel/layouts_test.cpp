@@ -10,6 +10,7 @@
 #include "data/samplers/distributed_sampler.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
+#include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
 
 namespace gradring::tests {
@@ -60,11 +61,13 @@ void expect_alike(const Trace& actual, const Trace& expected) {
 }
 
 TEST(Layouts, OneTwoAndFourRanksTrainAlikeAndReplicasStayBitIdentical) {
-  constexpr int kSteps = 100;
+  constexpr int kSteps = kThreadSanitizer ? 3 : 100;
   const auto dataset = data::open_dataset("digits", data::Split::train, "");
   const Trace one = train(1, kSteps, *dataset);
   ASSERT_EQ(one.losses.size(), static_cast<std::size_t>(kSteps));
-  EXPECT_LT(one.losses.back(), one.losses.front() / 2) << "it must learn, or agreement means nothing";
+  if (!kThreadSanitizer) {
+    EXPECT_LT(one.losses.back(), one.losses.front() / 2) << "it must learn, or agreement means nothing";
+  }
   for (int world : {2, 4}) {
     SCOPED_TRACE(std::to_string(world) + " ranks");
     expect_alike(train(world, kSteps, *dataset), one);
@@ -73,9 +76,10 @@ TEST(Layouts, OneTwoAndFourRanksTrainAlikeAndReplicasStayBitIdentical) {
 
 TEST(Layouts, WorldsThatDivideNothingEvenlyTrainAlike) {
   const auto dataset = data::open_dataset("digits", data::Split::train, "");
-  const Trace one = train(1, 3, *dataset);
-  expect_alike(train(8, 3, *dataset), one);
-  expect_alike(train(2, 3, *dataset, {.first_bytes = 1, .rest_bytes = 1}), one);  // a bucket a tensor
+  constexpr int kSteps = kThreadSanitizer ? 1 : 3;
+  const Trace one = train(1, kSteps, *dataset);
+  expect_alike(train(8, kSteps, *dataset), one);
+  expect_alike(train(2, kSteps, *dataset, {.first_bytes = 1, .rest_bytes = 1}), one);  // a bucket a tensor
 }
 
 TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {

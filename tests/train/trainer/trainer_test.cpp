@@ -10,6 +10,7 @@
 #include "data/datasets/open_dataset.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
+#include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
 
 namespace gradring::tests {
@@ -124,6 +125,7 @@ TEST(Trainer, SaysWhenTheLossIsNoNumber) {
 }
 
 TEST(Trainer, LearnsDigitsInTwoEpochs) {
+  if (kThreadSanitizer) GTEST_SKIP() << "takes an hour under ThreadSanitizer";
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
   const TrainingRun run = train(2, config_for(2, 32), *train_set, *test_set);
@@ -131,6 +133,7 @@ TEST(Trainer, LearnsDigitsInTwoEpochs) {
 }
 
 TEST(Trainer, FollowsPyTorchOnMnist) {
+  if (kThreadSanitizer) GTEST_SKIP() << "takes hours under ThreadSanitizer";
   const char* folder = std::getenv("GRADRING_DATA_DIR");
   if (!folder) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with MNIST";
   const auto train_set = data::open_dataset("mnist", data::Split::train, folder);
