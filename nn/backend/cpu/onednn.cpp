@@ -3,8 +3,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "nn/backend/cpu/onednn_conv2d_plan.h"
-#include "nn/backend/cpu/onednn_linear_plan.h"
+#include "nn/backend/cpu/onednn_layers.h"
 
 namespace gradring::nn {
 
@@ -13,8 +12,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
   if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
-  if (std::holds_alternative<Conv2d>(node.layer)) return std::make_unique<onednn::Conv2dPlan>(node, mask);
-  if (std::holds_alternative<Linear>(node.layer)) return std::make_unique<onednn::LinearPlan>(node, mask);
+  if (std::holds_alternative<Conv2d>(node.layer)) return onednn::plan_conv2d(node, mask);
+  if (std::holds_alternative<Linear>(node.layer)) return onednn::plan_linear(node, mask);
   return nullptr;
 }
 

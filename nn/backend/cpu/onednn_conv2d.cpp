@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cpu/onednn_conv2d_plan.h"
-
-#include "nn/backend/cpu/onednn_support.h"
+#include "nn/backend/cpu/onednn_layers.h"
+#include "nn/backend/cpu/onednn_plan.h"
 
 namespace gradring::nn::onednn {
 namespace {
@@ -27,9 +26,7 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
-}  // namespace
-
-struct Conv2dPlan::Primitives {
+struct Conv2dPrimitives {
   Context context;
   Tensors t;
   Forward::primitive_desc forward_desc;
@@ -40,7 +37,7 @@ struct Conv2dPlan::Primitives {
   BackwardWeights weights;
   Packed forward_w, data_w, dw;
 
-  Primitives(const NodeSpec& node, bool relu, std::int64_t batch)
+  Conv2dPrimitives(const NodeSpec& node, bool relu, std::int64_t batch)
       : t(std::get<Conv2d>(node.layer), node.input, node.output, batch),
         forward_desc(describe<Forward>(context.engine, forward_attributes(relu), dnnl::prop_kind::forward_training,
                                        kAlgorithm, t.x, t.any_w, t.b, t.y, t.strides, t.padding, t.padding)),
@@ -55,11 +52,11 @@ struct Conv2dPlan::Primitives {
         data_w(context, t.w, data_desc.weights_desc()),
         dw(context, t.w, weights_desc.diff_weights_desc()) {}
 
-  void run_forward(const ForwardPass& pass, const void* w, const void* b) {
-    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, pass.x)},
+  void run_forward(const void* x_data, const void* w, const void* b, void* y_data) {
+    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x_data)},
                                      {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
                                      {DNNL_ARG_BIAS, context.view(t.b, b)},
-                                     {DNNL_ARG_DST, context.view(t.y, pass.y)}});
+                                     {DNNL_ARG_DST, context.view(t.y, y_data)}});
     context.stream.wait();
   }
 
@@ -80,36 +77,10 @@ struct Conv2dPlan::Primitives {
   }
 };
 
-Conv2dPlan::Conv2dPlan(const NodeSpec& node, const kernels::relu::Variant* relu) : node_(node), relu_(relu) {
-  primitives_for(node.input[0]);
-}
+}  // namespace
 
-Conv2dPlan::~Conv2dPlan() = default;
-
-Conv2dPlan::Primitives& Conv2dPlan::primitives_for(std::int64_t batch) {
-  std::unique_ptr<Primitives>& made = primitives_[batch];
-  if (!made)
-    made = guarded("a convolution of " + node_.input.with_batch(batch).to_string(),
-                   [&] { return std::make_unique<Primitives>(node_, relu_ != nullptr, batch); });
-  return *made;
-}
-
-void Conv2dPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
-  Primitives& primitives = primitives_for(pass.batch);
-  stream.enqueue([&primitives, pass, w = pass.parameters[0], b = pass.parameters[1]] {
-    guarded("a convolution forward", [&] { primitives.run_forward(pass, w, b); });
-  });
-}
-
-void Conv2dPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) {
-  Primitives& primitives = primitives_for(pass.batch);
-  if (relu_) mask_by_relu(stream, *relu_, node_.output, pass);
-  stream.enqueue([&primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = pass.gradients[1]] {
-    guarded("a convolution backward", [&] {
-      primitives.run_weights(pass.x, pass.dy, dw, db);
-      if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
-    });
-  });
+std::unique_ptr<Plan> plan_conv2d(const NodeSpec& node, const kernels::relu::Variant* relu) {
+  return std::make_unique<WeightedPlan<Conv2dPrimitives>>(node, relu);
 }
 
 }  // namespace gradring::nn::onednn
