@@ -35,7 +35,7 @@ __device__ inline void add_product(Lanes& sums, float factor, const Lanes& x) {
   for (int l = 0; l < kLanes; ++l) sums[l] += factor * x[l];
 }
 #else
-typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+using Lanes __attribute__((vector_size(kLanes * sizeof(float)))) = float;
 
 inline void add(Lanes& sums, const Lanes& x) { sums += x; }
 inline void add_product(Lanes& sums, const Lanes& x, const Lanes& y) { sums += x * y; }

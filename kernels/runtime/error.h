@@ -33,8 +33,7 @@ class DeviceError : public Error {
 /// Errors    E (InvalidArgument if not given).
 /// Example   check(batch > 0, "batch must be positive");
 template <class E = InvalidArgument>
-void check(bool condition, std::string_view message,
-           std::source_location where = std::source_location::current()) {
+void check(bool condition, std::string_view message, std::source_location where = std::source_location::current()) {
   if (condition) [[likely]]
     return;
   throw E(std::string(message) + " [" + where.file_name() + ":" + std::to_string(where.line()) + "]");

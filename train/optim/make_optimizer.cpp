@@ -8,9 +8,7 @@ namespace gradring::train {
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
                                           kernels::Device& device, const nn::ArenaLayout& layout) {
-  const auto pick = [&device](const auto& table) {
-    return kernels::pick_variant(table, device, kernels::DType::f32);
-  };
+  const auto pick = [&device](const auto& table) { return kernels::pick_variant(table, device, kernels::DType::f32); };
   if (spec.name == "adam" || spec.name == "adamw") {
     const kernels::adam::Hyper hyper{.weight_decay = spec.weight_decay, .decoupled = spec.name == "adamw"};
     return std::make_unique<Adam>(hyper, pick(kernels.adam), device, layout);

@@ -150,7 +150,7 @@ void UnixStoreServer::set(const std::string& key, const std::string& value) {
     if (waiting.awaited == key) answer(waiting, {wire::Status::ok, value});
 }
 
-void UnixStoreServer::answer(Connection& connection, wire::Answer answer) {
+void UnixStoreServer::answer(Connection& connection, const wire::Answer& answer) {
   connection.awaited.clear();
   connection.give_up = Deadline::after(kPatience);
   connection.outgoing = wire::encode(answer);

@@ -47,7 +47,7 @@ class UnixStoreServer {
   void write(Connection& connection);
   void act(Connection& connection, const wire::Request& request);
   void set(const std::string& key, const std::string& value);
-  void answer(Connection& connection, wire::Answer answer);
+  void answer(Connection& connection, const wire::Answer& answer);
 
   PrivateDirectory directory_;
   std::filesystem::path path_;

@@ -11,16 +11,16 @@
 namespace gradring {
 namespace {
 
-using tests::ProgramEnd;
-using tests::short_training;
-using tests::Words;
-using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 
 struct BadInput {
   std::string name;

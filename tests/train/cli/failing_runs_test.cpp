@@ -14,14 +14,14 @@
 namespace gradring {
 namespace {
 
-using tests::ProgramEnd;
-using tests::short_training;
-using tests::Words;
-using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 
 std::ptrdiff_t lines_in(const std::string& text) { return std::ranges::count(text, '\n'); }
 

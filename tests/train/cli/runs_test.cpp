@@ -13,15 +13,15 @@ namespace gradring {
 namespace {
 
 using nlohmann::json;
-using tests::ProgramEnd;
-using tests::short_training;
-using tests::Words;
-using tests::Workplace;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
 
 class Runs : public ::testing::Test {
  protected:

@@ -10,8 +10,8 @@
 namespace gradring::train {
 namespace {
 
-using tests::message_of;
 using ::testing::HasSubstr;
+using tests::message_of;
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();

@@ -11,11 +11,11 @@
 namespace gradring::train {
 namespace {
 
-using tests::message_of;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using tests::message_of;
 
 class Resolve : public ::testing::Test {
  protected:

@@ -16,11 +16,11 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using tests::FileSizeLimit;
 using tests::message_of;
 using tests::text_of;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class LineFileTest : public ::testing::Test {
  protected:

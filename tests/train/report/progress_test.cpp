@@ -11,8 +11,6 @@
 namespace gradring::train {
 namespace {
 
-using tests::lines_of;
-using tests::text_of;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -20,6 +18,8 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using tests::lines_of;
+using tests::text_of;
 
 constexpr EvalRecord kEval{.epoch = 1, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
 constexpr std::string_view kEvalText = "Epoch 2: test accuracy 97.12 % (9712 of 10000), loss 0.5000";

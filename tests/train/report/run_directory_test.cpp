@@ -18,9 +18,9 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-using tests::message_of;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using tests::message_of;
 
 class RunDirectory : public ::testing::Test {
  protected:

@@ -12,8 +12,8 @@
 namespace gradring::train {
 namespace {
 
-using tests::message_of;
 using ::testing::HasSubstr;
+using tests::message_of;
 
 std::optional<std::string> nothing_set(const std::string&) { return std::nullopt; }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temp_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::tests {
 
