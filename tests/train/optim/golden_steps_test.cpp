@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <ostream>
 
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
@@ -16,6 +17,8 @@ struct Case {
   train::OptimizerSpec optimizer;
   double learning_rate;
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.golden; }
 
 std::vector<Case> cases() {
   return {{"adam", {.name = "adam"}, 1e-3},
