@@ -7,6 +7,7 @@
 
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
+#include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
 
 namespace gradring::tests {
@@ -40,11 +41,13 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig rig(group, *dataset,
                 {.backend = backend, .optimizer = c.optimizer, .max_batch = kBatch, .learning_rate = c.learning_rate});
-    for (std::size_t step = 0; step < losses.size(); ++step) {
+    const std::size_t steps = kThreadSanitizer ? 2 : losses.size();
+    for (std::size_t step = 0; step < steps; ++step) {
       std::vector<std::int64_t> indices(kBatch);
       std::iota(indices.begin(), indices.end(), static_cast<std::int64_t>(step) * kBatch);
       EXPECT_NEAR(rig.step(indices, kBatch), losses[step], 1e-4) << "step " << step;
     }
+    if (kThreadSanitizer) return;  // the stored weights are those after all steps
     const auto weights = rig.weights();
     int compared = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
