@@ -83,9 +83,9 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 
 }  // namespace
 
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place) {
+void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::unique_ptr<comm::ProcessGroup>& group) {
   const Setting setting = prepare(config, place);
-  const auto group = make_group(place, config.timeout);
+  group = make_group(place, config.timeout);
   check_same_settings(*group, config);
   const auto kernels = kernels::kernel_set();
   MetricsFan metrics;
