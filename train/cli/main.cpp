@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/runtime/nearest_name.h"
+#include "train/cli/bench_command.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/train_command.h"
 #include "train/launch/launch_main.h"
@@ -24,6 +25,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"train", "train a model, as one rank or with --nprocs N", gradring::train::train_main},
+    {"bench", "measure kernels, collectives, training steps", gradring::train::bench_main},
     {"launch", "start, watch and stop the ranks of a run, as torchrun does", gradring::train::launch_main},
 };
 

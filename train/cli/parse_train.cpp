@@ -1,86 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cli/parse_train.h"
 
-#include <algorithm>
-#include <vector>
+#include <fmt/format.h>
 
-#include "kernels/runtime/nearest_name.h"
-#include "train/config/usage_error.h"
+#include "train/cli/command_line.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr const char* kSeeHelp = "; see gradring train --help";
+constexpr const char* kHead =
+    "gradring train: train a model on one or many ranks\n\n"
+    "  gradring train [options]                          one rank, or as many as --nprocs says\n"
+    "  gradring launch --nproc-per-node N train [options]\n\n"
+    "Options; in brackets the default:\n";
 
-/// One word of the command line, taken apart: --name, or --name=value.
-struct Word {
-  std::string name;
-  std::optional<std::string> value;
-};
+constexpr const char* kFoot =
+    "\nEvery option but the last four can also be set by a variable (--batch-size: GRADRING_BATCH_SIZE) or in the "
+    "--config\n"
+    "file (batch-size = 64). The command line wins, then the environment, then the file.\n"
+    "\nA run directory holds config.resolved.toml (--config takes it back), metrics.jsonl, summary.json and logs/.\n"
+    "\nExit codes: 0 ok; 1 training failed; 2 usage; 3 this machine (no such device, disk full); 4 bad data; 5 "
+    "diverged;\n"
+    "130 Ctrl-C; 161 a rank was lost; 162 a rank was late or never came; 163 the ranks differ.\n"
+    "\nExamples:\n"
+    "  gradring train                                    the embedded digits\n"
+    "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
+    "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR --epochs 2\n";
 
-Word split(const std::string& text) {
-  if (!text.starts_with("--") || text == "--")
-    throw UsageError("'" + text + "' is not understood: options begin with --" + kSeeHelp);
-  const std::size_t end = std::min(text.find('='), text.size());
-  Word word{.name = text.substr(2, end - 2), .value = std::nullopt};
-  std::ranges::replace(word.name, '_', '-');
-  if (end < text.size()) word.value = text.substr(end + 1);
-  return word;
+/// " [64]", a string without its quotes; nothing for an empty one and for flags.
+std::string shown_default(const Option& option) {
+  std::string value = option.show(TrainConfig());
+  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+  return value.empty() || option.is_flag() ? "" : " [" + value + "]";
 }
 
-[[noreturn]] void refuse_unknown(const std::string& name) {
-  std::vector<std::string_view> names = {"config", "print-config", "dry-run", "help"};
-  for (const Option& option : train_options()) names.push_back(option.name);
-  throw UsageError("there is no option --" + name + "." + did_you_mean(name, names));
+/// What `gradring train` understands, filling `parsed`.
+CommandLine train_command_line(ParsedTrain& parsed) {
+  CommandLine line{.command = "gradring train", .options = {}};
+  for (const Option& option : train_options())
+    line.options.push_back(
+        {.name = option.name,
+         .value = option.value,
+         .help = option.help + shown_default(option),
+         .read = [&parsed, &option](std::string_view text) { parsed.options[option.name] = std::string(text); }});
+  line.options.push_back({.name = "config",
+                          .value = "F.toml",
+                          .help = "read options from this file",
+                          .read = [&parsed](std::string_view text) { parsed.config_file = std::string(text); }});
+  line.options.push_back({.name = "print-config",
+                          .help = "show every option, its value and where it came from, and stop",
+                          .read = set_switch("print-config", parsed.print_config)});
+  line.options.push_back({.name = "dry-run",
+                          .help = "check options, device and data, and stop before training",
+                          .read = set_switch("dry-run", parsed.dry_run)});
+  return line;
 }
-
-/// Reads `args` from the front to the back.
-class Reader {
- public:
-  explicit Reader(std::span<const std::string> args) : args_(args) {}
-
-  ParsedTrain read() {
-    while (next_ < args_.size()) read_one();
-    return std::move(parsed_);
-  }
-
- private:
-  void read_one() {
-    if (args_[next_] == "-h") return read_switch(parsed_.help, {.name = "help", .value = std::nullopt});
-    const Word word = split(args_[next_]);
-    if (word.name == "help") return read_switch(parsed_.help, word);
-    if (word.name == "print-config") return read_switch(parsed_.print_config, word);
-    if (word.name == "dry-run") return read_switch(parsed_.dry_run, word);
-    ++next_;
-    if (word.name == "config") {
-      parsed_.config_file = value_of(word);
-      return;
-    }
-    const Option* option = find_option(word.name);
-    if (!option) refuse_unknown(word.name);
-    parsed_.options[word.name] = option->is_flag() ? word.value.value_or("true") : value_of(word);
-  }
-
-  void read_switch(bool& on, const Word& word) {
-    if (word.value) throw UsageError("--" + word.name + " takes no value" + kSeeHelp);
-    on = true;
-    ++next_;
-  }
-
-  std::string value_of(const Word& word) {
-    if (word.value) return *word.value;
-    if (next_ == args_.size() || args_[next_].starts_with("--"))
-      throw UsageError("--" + word.name + " needs a value" + kSeeHelp);
-    return args_[next_++];
-  }
-
-  std::span<const std::string> args_;
-  std::size_t next_ = 0;
-  ParsedTrain parsed_;
-};
 
 }  // namespace
 
-ParsedTrain parse_train(std::span<const std::string> args) { return Reader(args).read(); }
+ParsedTrain parse_train(std::span<const std::string> args) {
+  ParsedTrain parsed;
+  parsed.help = read_command_line(train_command_line(parsed), args).help;
+  return parsed;
+}
+
+std::string train_help() {
+  ParsedTrain unused;
+  return kHead + help_of(train_command_line(unused).options) + kFoot;
+}
 
 }  // namespace gradring::train

@@ -16,6 +16,8 @@ namespace gradring::train {
 namespace {
 
 constexpr auto kPatienceAfterKill = std::chrono::seconds(10);
+/// A worker that fails takes a moment to end, and its peers may miss it and end before it does.
+constexpr auto kPatienceForCause = std::chrono::seconds(1);
 
 /// The policy of one run: what follows from each event, until all workers have ended.
 class Run {
@@ -33,12 +35,21 @@ class Run {
   }
 
  private:
-  enum class Phase { kRunning, kStopping, kKilled };
+  /// In kSuspecting a worker has failed that blames a peer: the peer is given time to end by itself, and to say why.
+  enum class Phase { kRunning, kSuspecting, kStopping, kKilled };
 
   void note(WorkerExit exit) {
     exits_.push_back(std::move(exit));
-    if (exits_.back().failed() && phase_ == Phase::kRunning) stop(SIGTERM);
+    if (!exits_.back().failed() || !undisturbed()) return;
+    if (!exits_.back().blames_a_peer()) return stop(SIGTERM);
+    if (phase_ == Phase::kRunning) {
+      phase_ = Phase::kSuspecting;
+      deadline_ = Deadline::after(kPatienceForCause);
+    }
   }
+
+  /// Nobody has been told to stop yet.
+  bool undisturbed() const { return phase_ == Phase::kRunning || phase_ == Phase::kSuspecting; }
 
   void handle(int number) {
     switch (number) {
@@ -47,7 +58,7 @@ class Run {
       case SIGTSTP: return workers_.suspend();
       default: break;
     }
-    if (phase_ == Phase::kRunning) {
+    if (undisturbed()) {
       interrupted_by_ = number;
       say("{}: waiting up to {} s for the workers to end{}", signal_name(number), seconds(options_.kill_grace),
           number == SIGINT ? "; once more kills them" : "");
@@ -65,6 +76,7 @@ class Run {
   }
 
   void stop_harder() {
+    if (phase_ == Phase::kSuspecting) return stop(SIGTERM);
     const std::string names = workers_.running_names();
     if (phase_ == Phase::kStopping)
       return kill(fmt::format("{} did not end within {} s: killing", names, seconds(options_.kill_grace)));

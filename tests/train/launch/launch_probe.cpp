@@ -55,6 +55,7 @@ void obey(const std::string& verb, const std::string& object, const WorkerEnviro
   if (verb == "exit") std::_Exit(std::stoi(object));
   if (verb == "raise") die_of(std::stoi(object));
   if (verb == "ignore") ::signal(std::stoi(object), SIG_IGN);
+  if (verb == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(object)));
   if (verb == "mark") mark(object, place.rank);
   if (verb == "dump") dump(object, place.rank);
   if (verb == "report") write_error_file(place.error_file, object);

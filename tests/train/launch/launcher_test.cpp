@@ -65,6 +65,18 @@ TEST_F(Launcher, FirstFailureStopsTheOthersAndWins) {
   EXPECT_THAT(errors(), HasSubstr("exited with code 7, the first to fail"));
 }
 
+TEST_F(Launcher, WaitsForThePeerThatIsBlamed) {
+  EXPECT_EQ(
+      run({"launch", "--nproc-per-node", "2", "train", "1:exit=161", "pause=100", "report=the disk is full", "exit=3"}),
+      3);
+  EXPECT_THAT(errors(), HasSubstr("exited with code 3, the first to fail: the disk is full"));
+}
+
+TEST_F(Launcher, StopsTheOthersIfNobodyElseFails) {
+  EXPECT_EQ(run({"launch", "--nproc-per-node", "2", "train", "1:exit=161", "sleep"}), 161);
+  EXPECT_EQ(error_lines(), 1) << errors();
+}
+
 TEST_F(Launcher, AWorkerThatEndsWellStopsNobody) {
   RunningLauncher launcher(folder_, {"launch", "--nproc-per-node", "2", "train", "1:exit=0", "mark=up", "await=go"});
   const pid_t worker = launcher.await_mark("up", 0);
