@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes the commit that is being built into a header, only if it has changed: cmake -DSOURCE=... -DOUTPUT=... -P this.
+# Writes the commit that is being built into a source, only if it has changed: cmake -DSOURCE=... -DOUTPUT=... -P this.
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=8 --exclude=*
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)
   set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[// Written by scripts/cmake/write_commit.cmake.
-#pragma once
+#include "kernels/bench/commit.h"
 
-namespace gradring::kernels::bench {
-
-inline constexpr const char* kCommit = "@commit@";
-
-}  // namespace gradring::kernels::bench
+const char* const gradring::kernels::bench::kCommit = "@commit@";
 ]])
