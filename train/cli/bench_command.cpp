@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/runtime/nearest_name.h"
+#include "train/cli/bench_allreduce.h"
 #include "train/cli/exit_code.h"
 #include "train/config/usage_error.h"
 
@@ -23,7 +24,9 @@ struct Benchmark {
 };
 
 /// Each in bench_<name>.h.
-constexpr std::initializer_list<Benchmark> kBenchmarks = {};
+constexpr Benchmark kBenchmarks[] = {
+    {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
+};
 
 void print_help(std::FILE* out) {
   fmt::print(out,

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/bench/gloo_peer.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "comm/bench/gloo_script.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm::bench {
+namespace {
+
+kernels::bench::ChildCommand command_of(const ProcessGroup& group, const GlooPeerSpec& spec) {
+  const double seconds = std::chrono::duration<double>(spec.timeout).count();
+  kernels::bench::ChildCommand command;
+  command.words = {spec.python, "-c", kGlooScript};
+  command.variables = {{"RANK", std::to_string(group.rank())},
+                       {"WORLD_SIZE", std::to_string(group.world_size())},
+                       {"GRADRING_GLOO_STORE", spec.store_file},
+                       {"GRADRING_GLOO_TIMEOUT", fmt::format("{}", seconds)},
+                       {"OMP_NUM_THREADS", "1"}};
+  // The host's name need not lead to an address; the loopback device is there.
+  if (!std::getenv("GLOO_SOCKET_IFNAME")) command.variables.emplace_back("GLOO_SOCKET_IFNAME", "lo");
+  command.keep_stderr = true;
+  return command;
+}
+
+}  // namespace
+
+GlooPeer::GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec)
+    : group_(group), timeout_(spec.timeout), python_(command_of(group, spec)) {
+  const std::string greeting = python_.read_line(Deadline::after(timeout_));
+  constexpr std::string_view kReady = "ready ";
+  check<DeviceError>(greeting.starts_with(kReady), "the Python with gloo said: " + greeting);
+  name_ = greeting.substr(kReady.size());
+  group_.barrier_on_host();
+}
+
+std::vector<double> GlooPeer::seconds(std::size_t bytes, const Repetitions& repetitions) {
+  group_.barrier_on_host();
+  python_.write_line(fmt::format("{} {} {}", bytes, repetitions.warmups, repetitions.iterations));
+  std::istringstream answer(python_.read_line(Deadline::after(timeout_)));
+  std::vector<double> mine;
+  for (double time = 0; answer >> time;) mine.push_back(time);
+  check<DeviceError>(mine.size() == static_cast<std::size_t>(repetitions.iterations),
+                     "the Python with gloo did not answer with as many times as it was asked for");
+  return slowest_of_all_ranks(group_, mine);
+}
+
+}  // namespace gradring::comm::bench

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of torch.distributed's gloo backend, measured as comm/bench/all_reduce_bench.cpp measures gradring.
+
+Reads lines "BYTES WARMUPS ITERATIONS" from stdin; answers each with a line of ITERATIONS times in seconds. Its place is in
+the usual variables: RANK, WORLD_SIZE, and GRADRING_GLOO_STORE, a file by which the ranks meet.
+"""
+import os
+import sys
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+torch.set_num_threads(1)
+dist.init_process_group(
+    "gloo",
+    init_method="file://" + os.environ["GRADRING_GLOO_STORE"],
+    rank=int(os.environ["RANK"]),
+    world_size=int(os.environ["WORLD_SIZE"]),
+    timeout=timedelta(seconds=float(os.environ["GRADRING_GLOO_TIMEOUT"])),
+)
+print("ready gloo of torch", torch.__version__, flush=True)
+
+for line in sys.stdin:
+    size, warmups, iterations = map(int, line.split())
+    tensor = torch.zeros(size // 4, dtype=torch.float32)
+    dist.barrier()
+    for _ in range(warmups):
+        dist.all_reduce(tensor)
+    times = []
+    begin = time.perf_counter()
+    for _ in range(iterations):
+        dist.all_reduce(tensor)
+        end = time.perf_counter()
+        times.append(end - begin)
+        begin = end
+    print(*times, flush=True)
