@@ -9,6 +9,7 @@
 
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_allreduce.h"
+#include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
 #include "train/config/usage_error.h"
 
@@ -25,6 +26,7 @@ struct Benchmark {
 
 /// Each in bench_<name>.h.
 constexpr Benchmark kBenchmarks[] = {
+    {"step", "time a training step, and show where its time goes", bench_step},
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
 };
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "train/bench/step_times.h"
+#include "train/optim/optimizer.h"
+
+namespace gradring::train::bench {
+
+/// An optimizer that says how long it takes. `times` must outlive it.
+class TimedOptimizer final : public Optimizer {
+ public:
+  TimedOptimizer(std::unique_ptr<Optimizer> inner, StepTimes& times) : inner_(std::move(inner)), times_(times) {}
+
+  void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
+                    const kernels::step_state::StepState* state) override {
+    const TimedPart timed(times_, "optimizer");
+    inner_->enqueue_step(stream, weights, gradients, state);
+  }
+
+ private:
+  std::unique_ptr<Optimizer> inner_;
+  StepTimes& times_;
+};
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/bench_step.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "data/datasets/open_dataset.h"
+#include "train/bench/step_bench.h"
+#include "train/cli/bench_file.h"
+#include "train/cli/command_line.h"
+#include "train/config/parse_value.h"
+#include "train/setup/make_device.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr double kMicroseconds = 1e6;
+constexpr double kMegabyte = 1024 * 1024;
+
+struct Options {
+  bench::StepBenchSpec spec;
+  std::string backend = "auto";
+  std::string dataset = "digits";
+  std::string data_dir;
+  std::string json_file;
+};
+
+CommandOption count(const std::string& name, const std::string& help, std::int64_t least, std::int64_t& value) {
+  return {.name = name,
+          .value = "N",
+          .help = fmt::format("{} [{}]", help, value),
+          .read = [=, &value](std::string_view text) { value = parse_integer(name, text, {.least = least}); }};
+}
+
+CommandOption word(const std::string& name, const std::string& shown, const std::string& help, std::string& value) {
+  return {.name = name,
+          .value = shown,
+          .help = help + (value.empty() ? "" : " [" + value + "]"),
+          .read = [&value](std::string_view text) { value = text; }};
+}
+
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring bench step", .options = {}};
+  line.options = {word("model", "convnet", "what is trained", options.spec.model),
+                  word("dataset", "NAME", "on the first samples of this set", options.dataset),
+                  word("data-dir", "D", "where its files lie", options.data_dir),
+                  count("batch-size", "samples in a step", 1, options.spec.batch_size),
+                  word("backend", "auto|cpu|reference", "who computes", options.backend),
+                  word("optimizer", "adam|adamw|sgd", "who updates", options.spec.optimizer.name),
+                  count("steps", "steps that count", 1, options.spec.steps),
+                  count("warmup", "steps before them", 0, options.spec.warmup)};
+  CommandOption json = word("json", "FILE", "the results as JSON, too", options.json_file);
+  json.letter = 'J';
+  line.options.push_back(json);
+  return line;
+}
+
+void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const Options& options,
+               double step) {
+  const double median = seconds.median * kMicroseconds;
+  fmt::print("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds, median,
+             seconds.p95 * kMicroseconds, median / static_cast<double>(options.spec.batch_size),
+             100 * seconds.median / step);
+}
+
+void print_report(const bench::StepReport& report, const Options& options) {
+  const auto& step = report.times.step;
+  fmt::print("{:<44} {:>9} {:>9} {:>9} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "us/sample", "share");
+  for (const auto& part : report.times.parts) print_row(part.name, part.seconds, options, step.median);
+  print_row("whole step", step, options, step.median);
+  fmt::print("\n{:.0f} samples a second; loss after the last step {:.4f}\n",
+             static_cast<double>(options.spec.batch_size) / step.median, report.loss);
+  fmt::print(
+      "Memory: program {:.1f} MiB; resident {:.1f} MiB before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
+      static_cast<double>(report.program_bytes) / kMegabyte,
+      static_cast<double>(report.resident_before_bytes) / kMegabyte,
+      static_cast<double>(report.resident.now_bytes) / kMegabyte,
+      static_cast<double>(report.resident.most_bytes) / kMegabyte);
+}
+
+nlohmann::json results_of(const bench::StepReport& report, const Options& options) {
+  nlohmann::json parts = nlohmann::json::array();
+  for (const auto& part : report.times.parts)
+    parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
+  return {{"model", options.spec.model},
+          {"dataset", options.dataset},
+          {"batch_size", options.spec.batch_size},
+          {"step_microseconds", to_json(report.times.step, kMicroseconds)},
+          {"parts", parts},
+          {"loss", report.loss},
+          {"program_bytes", report.program_bytes},
+          {"resident_before_bytes", report.resident_before_bytes},
+          {"resident_after_bytes", report.resident.now_bytes},
+          {"resident_most_bytes", report.resident.most_bytes}};
+}
+
+}  // namespace
+
+void bench_step(std::span<const std::string> args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  if (read_command_line(line, args).help) {
+    fmt::print("gradring bench step: how long a training step of one rank takes, and where its time goes\n\n{}",
+               help_of(line.options));
+    return;
+  }
+  const auto device = make_device("cpu", WorkerEnvironment{}, system_variable);
+  const auto backend = make_backend(options.backend, *device);
+  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  const auto provenance = kernels::bench::provenance();
+  fmt::print("{}\n{} on {}, batch {}, {} by {}, {} steps\n\n", to_string(provenance), options.spec.model,
+             options.dataset, options.spec.batch_size, device->id().to_string(), backend->name(), options.spec.steps);
+  const bench::StepReport report =
+      bench::bench_steps(options.spec, {.device = *device, .backend = *backend, .dataset = *dataset});
+  print_report(report, options);
+  write_bench_file(options.json_file, "step", provenance, results_of(report, options));
+}
+
+}  // namespace gradring::train
