@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "data/datasets/cifar10/cifar10.h"
 #include "data/datasets/digits/digits.h"
 #include "data/datasets/idx/idx_dataset.h"
 #include "data/error.h"
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kNames = {"mnist", "fashion-mnist", "digits"};
+constexpr std::array<std::string_view, 4> kNames = {"mnist", "fashion-mnist", "cifar10", "digits"};
 
 /// A set of IDX files. All such sets name their files alike: only the folder tells them apart.
 struct IdxSet {
@@ -44,14 +45,26 @@ void refuse_another_sets(const fs::path& folder, const IdxSet& asked) {
                       "name the folder of " + std::string(asked.name) + ", or the one above both");
 }
 
-std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
-  check(!data_dir.empty(), std::string(set.name) +
+void check_folder_given(std::string_view name, const fs::path& data_dir) {
+  check(!data_dir.empty(), std::string(name) +
                                " is read from files: name their folder with --data-dir, or take digits, " +
                                "which needs none");
+}
+
+std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
+  check_folder_given(set.name, data_dir);
   IdxFiles files = find_idx_files(split, {data_dir / set.name, data_dir / set.torchvision_name / "raw", data_dir});
   refuse_another_sets(files.images.parent_path(), set);
   files.name = set.name;
   return open_idx(files);
+}
+
+/// The archive unpacks into a folder of its own.
+std::unique_ptr<Dataset> open_cifar10_below(Split split, const fs::path& data_dir) {
+  check_folder_given("cifar10", data_dir);
+  constexpr const char* kUnpacked = "cifar-10-batches-bin";
+  return open_cifar10(find_cifar10_files(
+      split, {data_dir / "cifar10", data_dir / "cifar10" / kUnpacked, data_dir / kUnpacked, data_dir}));
 }
 
 std::string known_names() {
@@ -66,6 +79,7 @@ std::span<const std::string_view> dataset_names() { return kNames; }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir) {
   if (name == "digits") return make_digits(split);
+  if (name == "cifar10") return open_cifar10_below(split, data_dir);
   for (const IdxSet& set : kIdxSets)
     if (name == set.name) return open_idx_set(set, split, data_dir);
   throw InvalidArgument("there is no data set '" + std::string(name) + "', there are " + known_names() + "." +

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "data/loader/fill_batch.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::data {
@@ -21,11 +22,11 @@ namespace gradring::data {
 class Loader::Worker final : public BatchOwner {
  public:
   Worker(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)
-      : dataset_(dataset), spec_(std::move(spec)), normalize_(spec_.normalize), slots_(checked_depth(spec_.depth)) {
+      : dataset_(dataset),
+        spec_(std::move(spec)),
+        normalize_(spec_.normalize, dataset.shape()[2]),
+        slots_(checked_depth(spec_.depth)) {
     check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ": it must be 1 or more");
-    check(dataset.shape()[2] == normalize_.channels(), "samples of shape " + dataset.shape().to_string() +
-                                                           " need a mean and a std for each channel, not " +
-                                                           std::to_string(normalize_.channels()));
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
     free_.reserve(slots_.size());
@@ -74,6 +75,12 @@ class Loader::Worker final : public BatchOwner {
     return {count, sample[0], sample[1], sample[2]};
   }
 
+  std::span<const std::int64_t> indices_of(std::int64_t step) const {
+    const auto begin = static_cast<std::size_t>(geometry().begin(step));
+    const auto end = static_cast<std::size_t>(geometry().end(step));
+    return std::span(spec_.indices).subspan(begin, end - begin);
+  }
+
   BatchSlot& take_ready(Deadline deadline) {
     std::unique_lock lock(mutex_);
     check(lent_ < slots_.size(), "all " + std::to_string(slots_.size()) +
@@ -92,7 +99,7 @@ class Loader::Worker final : public BatchOwner {
     try {
       for (std::int64_t step = 0; step < geometry().steps(); ++step) {
         BatchSlot* slot = take_free(stop);
-        if (!slot || !fill(*slot, step, stop)) return;
+        if (!slot || !fill_batch(dataset_, normalize_, indices_of(step), *slot, stop)) return;
         {
           std::lock_guard lock(mutex_);
           ready_.push_back(slot);
@@ -113,22 +120,6 @@ class Loader::Worker final : public BatchOwner {
     BatchSlot* slot = free_.back();
     free_.pop_back();
     return slot;
-  }
-
-  /// False if the loader is being destroyed.
-  bool fill(BatchSlot& slot, std::int64_t step, const std::stop_token& stop) const {
-    const auto sample_elements = static_cast<std::size_t>(dataset_.shape().elements());
-    const auto begin = static_cast<std::size_t>(geometry().begin(step));
-    const auto count = static_cast<std::size_t>(geometry().end(step)) - begin;
-    const std::span images(slot.images.as<float>(), count * sample_elements);
-    const std::span labels(slot.labels.as<std::int32_t>(), count);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (stop.stop_requested()) return false;
-      const Sample sample = dataset_.get(spec_.indices[begin + i]);
-      normalize_.apply(sample.pixels, images.subspan(i * sample_elements, sample_elements));
-      labels[i] = sample.label;
-    }
-    return true;
   }
 
   const Dataset& dataset_;

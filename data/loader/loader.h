@@ -27,7 +27,7 @@ struct LoaderSpec {
 ///
 /// Order     batches come in the order of `indices`, always; the last one may be short.
 /// Threads   one caller; `dataset` and `device` are used from the loader's thread too and must outlive it.
-/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform's channels are not the data set's.
+/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the data set's channels.
 ///           What goes wrong on the loader's thread is thrown by next() where that batch would have come, and again
 ///           after.
 /// Cost      memory: depth x batch_size samples as f32. Destruction waits for one sample at most.

@@ -1,32 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/transforms/normalize.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "kernels/runtime/error.h"
 
 namespace gradring::data {
+namespace {
 
-Normalize::Normalize(const NormalizeSpec& spec) : tables_(spec.mean.size()) {
-  check(!tables_.empty() && spec.std.size() == spec.mean.size(),
-        "normalisation needs one mean and one std per channel, not " + std::to_string(spec.mean.size()) + " and " +
-            std::to_string(spec.std.size()));
-  for (std::size_t channel = 0; channel < tables_.size(); ++channel) {
-    check(spec.std[channel] > 0, "normalisation needs a std above 0, not " + std::to_string(spec.std[channel]));
+/// Floats in a row of means_ and the like, at least: long enough to keep vector units busy, short enough for L1.
+constexpr std::size_t kRow = 768;
+
+/// a / b, where inverse is 1 / b: a product and one step of correction round as a division does, for all but a few b, in a
+/// fraction of its time.
+/// Source    Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990.
+float divided(float a, float b, float inverse) {
+  const float quotient = a * inverse;
+  return std::fma(std::fma(-b, quotient, a), inverse, quotient);
+}
+
+void check_spec(const NormalizeSpec& spec, std::int64_t channels) {
+  const auto fits = [channels](std::size_t count) {
+    return count == 1 || static_cast<std::int64_t>(count) == channels;
+  };
+  check(channels >= 1 && fits(spec.mean.size()) && fits(spec.std.size()),
+        "normalisation needs one mean and one std, or one per channel: " + std::to_string(channels) + " of each, not " +
+            std::to_string(spec.mean.size()) + " and " + std::to_string(spec.std.size()));
+  for (float std : spec.std) check(std > 0, "normalisation needs a std above 0, not " + std::to_string(std));
+}
+
+float entry(const std::vector<float>& numbers, std::size_t channel) {
+  return numbers[numbers.size() == 1 ? 0 : channel];
+}
+
+}  // namespace
+
+Normalize::Normalize(const NormalizeSpec& spec, std::int64_t channels) {
+  check_spec(spec, channels);
+  tables_.resize(static_cast<std::size_t>(channels));
+  for (std::size_t channel = 0; channel < tables_.size(); ++channel)
     for (std::size_t value = 0; value < 256; ++value) {
       const float scaled = static_cast<float>(value) / 255.0f;
-      tables_[channel][value] = (scaled - spec.mean[channel]) / spec.std[channel];
+      tables_[channel][value] = (scaled - entry(spec.mean, channel)) / entry(spec.std, channel);
     }
+  const std::size_t pixels = (kRow + tables_.size() - 1) / tables_.size();
+  for (std::size_t i = 0; i < pixels * tables_.size(); ++i) {
+    means_.push_back(entry(spec.mean, i % tables_.size()));
+    stds_.push_back(entry(spec.std, i % tables_.size()));
+    inverse_stds_.push_back(1.0f / stds_.back());
   }
+  computed_ = computes_what_the_tables_say();
 }
 
 void Normalize::apply(std::span<const std::uint8_t> pixels, std::span<float> out) const {
   if (pixels.size() != out.size() || pixels.size() % tables_.size() != 0)
     throw InvalidArgument("cannot normalise " + std::to_string(pixels.size()) + " bytes of " +
                           std::to_string(tables_.size()) + " channels into " + std::to_string(out.size()) + " floats");
+  if (computed_)
+    compute(pixels, out);
+  else
+    look_up(pixels, out);
+}
+
+void Normalize::look_up(std::span<const std::uint8_t> pixels, std::span<float> out) const {
   for (std::size_t channel = 0; channel < tables_.size(); ++channel)
     for (std::size_t i = channel; i < pixels.size(); i += tables_.size()) out[i] = tables_[channel][pixels[i]];
+}
+
+void Normalize::compute(std::span<const std::uint8_t> pixels, std::span<float> out) const {
+  const float* __restrict mean = means_.data();
+  const float* __restrict std = stds_.data();
+  const float* __restrict inverse_std = inverse_stds_.data();
+  for (std::size_t begin = 0; begin < pixels.size(); begin += means_.size()) {
+    const std::size_t count = std::min(means_.size(), pixels.size() - begin);
+    const std::uint8_t* __restrict x = pixels.data() + begin;
+    float* __restrict y = out.data() + begin;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float scaled = divided(static_cast<float>(x[i]), 255.0f, 1.0f / 255.0f);
+      y[i] = divided(scaled - mean[i], std[i], inverse_std[i]);
+    }
+  }
+}
+
+bool Normalize::computes_what_the_tables_say() const {
+  std::vector<std::uint8_t> pixels(256 * tables_.size());
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i / tables_.size());
+  std::vector<float> expected(pixels.size()), found(pixels.size());
+  look_up(pixels, expected);
+  compute(pixels, found);
+  return std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)) == 0;
 }
 
 }  // namespace gradring::data

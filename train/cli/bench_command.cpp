@@ -10,6 +10,7 @@
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_step.h"
+#include "train/cli/bench_loader.h"
 #include "train/cli/exit_code.h"
 #include "train/config/usage_error.h"
 
@@ -28,6 +29,7 @@ struct Benchmark {
 constexpr Benchmark kBenchmarks[] = {
     {"step", "time a training step, and show where its time goes", bench_step},
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
+    {"loader", "how many samples a second become normalised batches", bench_loader},
 };
 
 void print_help(std::FILE* out) {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "data/datasets/idx/byte_source.h"
 #include "data/error.h"
+#include "data/files/byte_source.h"
 
 namespace gradring::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <new>
 #include <string>
 
-#include "data/datasets/idx/byte_source.h"
+#include "data/files/byte_source.h"
 #include "data/error.h"
 
 namespace gradring::data {

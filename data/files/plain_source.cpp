@@ -3,7 +3,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "data/datasets/idx/byte_source.h"
+#include "data/files/byte_source.h"
 #include "data/error.h"
 
 namespace gradring::data {

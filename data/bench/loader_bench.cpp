@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/bench/loader_bench.h"
+
+#include <algorithm>
+#include <ctime>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "data/loader/fill_batch.h"
+#include "data/loader/loader.h"
+#include "data/samplers/distributed_sampler.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::data::bench {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+
+/// Of all threads of this process.
+std::chrono::duration<double> cpu_time() {
+  timespec time{};
+  check<Error>(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0, "this system counts no processor time");
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+template <class Epoch>
+EpochTime timed(const Epoch& epoch) {
+  const auto cpu = cpu_time();
+  const auto wall = std::chrono::steady_clock::now();
+  epoch();
+  return {.wall = std::chrono::steady_clock::now() - wall, .cpu = cpu_time() - cpu};
+}
+
+/// Times epoch(order) for each epoch's order, after one that warms caches and memory up.
+template <class Epoch>
+std::vector<EpochTime> time_epochs(const Dataset& dataset, const LoaderBenchSpec& spec, const Epoch& epoch) {
+  check(spec.epochs >= 1, "there must be one epoch to measure at least, not " + std::to_string(spec.epochs));
+  std::vector<EpochTime> times;
+  for (int i = 0; i <= spec.epochs; ++i) {
+    const auto order = torch_permutation(dataset.size(), spec.seed + static_cast<std::uint64_t>(i));
+    const EpochTime time = timed([&] { epoch(order); });
+    if (i > 0) times.push_back(time);
+  }
+  return times;
+}
+
+std::vector<BatchSlot> allocate_slots(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
+  check(spec.batch_size >= 1 && spec.depth >= 1, "batches and slots: there must be one at least");
+  const auto samples = static_cast<std::size_t>(std::min(spec.batch_size, dataset.size()));
+  const auto image_bytes = static_cast<std::size_t>(dataset.shape().elements()) * sizeof(float);
+  std::vector<BatchSlot> slots(static_cast<std::size_t>(spec.depth));
+  for (BatchSlot& slot : slots) {
+    slot.images = device.allocate(samples * image_bytes, kernels::MemoryKind::pinned);
+    slot.labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::vector<EpochTime> time_filling(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
+  auto slots = allocate_slots(dataset, device, spec);
+  const Normalize normalize({}, dataset.shape()[2]);
+  const BatchGeometry geometry{.samples = dataset.size(), .batch_size = spec.batch_size};
+  return time_epochs(dataset, spec, [&](std::span<const std::int64_t> order) {
+    for (std::int64_t step = 0; step < geometry.steps(); ++step) {
+      const auto begin = static_cast<std::size_t>(geometry.begin(step));
+      const auto end = static_cast<std::size_t>(geometry.end(step));
+      fill_batch(dataset, normalize, order.subspan(begin, end - begin),
+                 slots[static_cast<std::size_t>(step) % slots.size()], std::stop_token());
+    }
+  });
+}
+
+std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
+  return time_epochs(dataset, spec, [&](const std::vector<std::int64_t>& order) {
+    Loader loader(dataset, device, {.indices = order, .batch_size = spec.batch_size, .depth = spec.depth});
+    while (loader.next(Deadline::after(kPatience))) continue;
+  });
+}
+
+}  // namespace gradring::data::bench

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/bench_loader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <vector>
+
+#include "data/bench/loader_bench.h"
+#include "data/datasets/open_dataset.h"
+#include "kernels/bench/provenance.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/runtime/host/host_device.h"
+#include "train/cli/command_line.h"
+#include "train/config/parse_value.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train {
+namespace {
+
+using data::bench::EpochTime;
+using kernels::bench::Statistics;
+
+struct Options {
+  std::string dataset = "digits";
+  std::string data_dir;
+  std::string json;
+  data::bench::LoaderBenchSpec bench;
+};
+
+CommandLine command_line(Options& options) {
+  const auto integer = [](const std::string& name, auto& field) {
+    return [name, &field](std::string_view text) {
+      field = static_cast<std::remove_reference_t<decltype(field)>>(parse_integer(name, text, {.least = 1}));
+    };
+  };
+  const auto text = [](std::string& field) { return [&field](std::string_view given) { field = given; }; };
+  CommandLine line{.command = "gradring bench loader", .options = {}};
+  line.options = {
+      {.name = "dataset",
+       .value = fmt::format("{}", fmt::join(data::dataset_names(), "|")),
+       .help = "what to load [digits]",
+       .read = [&](std::string_view given) { options.dataset = parse_word("dataset", given, data::dataset_names()); }},
+      {.name = "data-dir", .value = "D", .help = "folder of its files", .read = text(options.data_dir)},
+      {.name = "batch-size",
+       .value = "N",
+       .help = "samples a batch [256]",
+       .read = integer("batch-size", options.bench.batch_size)},
+      {.name = "depth",
+       .value = "N",
+       .help = "batches that exist at once [4]",
+       .read = integer("depth", options.bench.depth)},
+      {.name = "epochs", .value = "N", .help = "epochs measured [11]", .read = integer("epochs", options.bench.epochs)},
+      {.name = "json",
+       .letter = 'J',
+       .value = "FILE",
+       .help = "write the table there, too",
+       .read = text(options.json)},
+  };
+  return line;
+}
+
+std::string help_text() {
+  Options unused;
+  return "gradring bench loader: how many samples a second are gathered, normalised and batched\n\n"
+         "  gradring bench loader [--dataset mnist --data-dir DIR]\n\n"
+         "Options; in brackets the default:\n" +
+         help_of(command_line(unused).options);
+}
+
+/// One way to make batches, measured.
+struct Row {
+  const char* name;
+  Statistics wall;  ///< seconds an epoch
+  Statistics cpu;   ///< the same, of all processors together
+};
+
+Row row_of(const char* name, const std::vector<EpochTime>& times) {
+  std::vector<double> wall, cpu;
+  for (const EpochTime& time : times) {
+    wall.push_back(time.wall.count());
+    cpu.push_back(time.cpu.count());
+  }
+  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
+}
+
+struct Report {
+  kernels::bench::Provenance provenance;
+  std::int64_t samples = 0;
+  kernels::Shape shape;
+  std::vector<Row> rows;
+
+  double a_second(const Statistics& seconds) const { return static_cast<double>(samples) / seconds.median; }
+  double written_gigabytes(const Row& row) const {
+    return a_second(row.cpu) * static_cast<double>(shape.elements()) * sizeof(float) / 1e9;
+  }
+};
+
+Report measure(const Options& options) {
+  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  kernels::HostDevice device;
+  Report report{.provenance = kernels::bench::provenance(), .samples = dataset->size(), .shape = dataset->shape()};
+  report.rows.push_back(row_of("fill", data::bench::time_filling(*dataset, device, options.bench)));
+  report.rows.push_back(row_of("loader", data::bench::time_loader(*dataset, device, options.bench)));
+  return report;
+}
+
+void print(const Report& report, const Options& options) {
+  fmt::print("{}\n{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
+             kernels::bench::to_string(report.provenance), options.dataset, report.samples, report.shape.to_string(),
+             options.bench.batch_size, options.bench.epochs);
+  fmt::print("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12}\n", "", "per core", "on the clock", "GB/s written", "epoch ms",
+             "p95 ms");
+  for (const Row& row : report.rows)
+    fmt::print("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f}\n", row.name, report.a_second(row.cpu),
+               report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3);
+  fmt::print(
+      "\nfill     gather and normalise, on one thread\n"
+      "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
+      "them\n"
+      "per core: samples over the time of all processors together\n");
+}
+
+std::string to_json(const Report& report, const Options& options) {
+  nlohmann::ordered_json json = {{"machine", report.provenance.machine},
+                                 {"date", report.provenance.date},
+                                 {"commit", report.provenance.commit},
+                                 {"dataset", options.dataset},
+                                 {"samples", report.samples},
+                                 {"batch_size", options.bench.batch_size},
+                                 {"epochs", options.bench.epochs},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  for (const Row& row : report.rows)
+    json["rows"].push_back({{"name", row.name},
+                            {"samples_per_second_per_core", report.a_second(row.cpu)},
+                            {"samples_per_second", report.a_second(row.wall)},
+                            {"written_gb_per_second", report.written_gigabytes(row)},
+                            {"epoch_seconds_median", row.wall.median},
+                            {"epoch_seconds_p95", row.wall.p95}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+void bench_loader(std::span<const std::string> args) {
+  Options options;
+  if (read_command_line(command_line(options), args).help) {
+    fmt::print("{}", help_text());
+    return;
+  }
+  const Report report = measure(options);
+  print(report, options);
+  if (!options.json.empty()) write_file_whole(options.json, to_json(report, options));
+}
+
+}  // namespace gradring::train
