@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/pytorch_peer.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/bench/statistics.h"
+#include "kernels/runtime/error.h"
+#include "train/bench/pytorch_script.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kPatience = std::chrono::hours(1);
+constexpr int kWarmupSteps = 10;
+constexpr int kTrialSteps = 10;
+constexpr int kTrialRounds = 3;
+
+nlohmann::json settings_of(const TimedTrainingSpec& spec, const RawDataset& data, PyTorchStyle style,
+                           const fs::path& store) {
+  return {{"images", data.images},
+          {"labels", data.labels},
+          {"shape", data.shape.extents()},
+          {"classes", data.classes},
+          {"batch_size", spec.batch_size},
+          {"epochs", spec.epochs},
+          {"steps", spec.steps},
+          {"warmup", kWarmupSteps},
+          {"threads", 1},
+          {"channels_last", style.channels_last},
+          {"dataloader", style.dataloader},
+          {"seed", 0},
+          {"store", store}};
+}
+
+kernels::bench::ChildCommand rank_of(const std::string& python, int rank, int ranks) {
+  kernels::bench::ChildCommand command;
+  command.words = {python, "-c", kPyTorchScript};
+  command.variables = {{"RANK", std::to_string(rank)},
+                       {"WORLD_SIZE", std::to_string(ranks)},
+                       {"OMP_NUM_THREADS", "1"},
+                       {"PYTHONWARNINGS", "ignore"}};
+  command.keep_stderr = true;
+  return command;
+}
+
+}  // namespace
+
+RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folder) {
+  std::string images;
+  std::string labels;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const data::Sample sample = dataset.get(i);
+    images.append(sample.pixels.begin(), sample.pixels.end());
+    labels.push_back(static_cast<char>(sample.label));
+  }
+  const RawDataset raw{
+      .images = folder / "images", .labels = folder / "labels", .shape = dataset.shape(), .classes = dataset.classes()};
+  write_file_whole(raw.images, images);
+  write_file_whole(raw.labels, labels);
+  return raw;
+}
+
+PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spec, const RawDataset& data,
+                         PyTorchStyle style) {
+  const fs::path store =
+      data.images.parent_path() / fmt::format("store_{:d}_{:d}", style.channels_last, style.dataloader);
+  fs::remove(store);  // of a peer that is gone
+  const std::string settings = settings_of(spec, data, style, store).dump();
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    ranks_.push_back(std::make_unique<kernels::bench::ChildProcess>(rank_of(python, rank, spec.ranks)));
+    ranks_.back()->write_line(settings);
+  }
+  for (auto& rank : ranks_) {
+    const std::string answer = rank->read_line(Deadline::after(kPatience));
+    check<DeviceError>(answer == "ready", "PyTorch's side answered '" + answer + "' rather than 'ready'");
+  }
+}
+
+PyTorchPeer::~PyTorchPeer() = default;
+
+TrainingTime PyTorchPeer::train() {
+  for (auto& rank : ranks_) rank->write_line("train");
+  std::vector<double> seconds;
+  double losses = 0;
+  for (auto& rank : ranks_) {
+    const auto answer = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience)));
+    seconds.push_back(answer.at("seconds"));
+    losses += answer.at("loss").get<double>();
+  }
+  return {.seconds = seconds.front(), .loss = losses / static_cast<double>(ranks_.size())};
+}
+
+FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data) {
+  spec.epochs = 1;
+  spec.steps = kTrialSteps;
+  PyTorchPeer contiguous(python, spec, data, {.channels_last = false});
+  PyTorchPeer channels_last(python, spec, data, {.channels_last = true});
+  std::vector<double> seconds[2];
+  for (int round = 0; round < kTrialRounds; ++round) {
+    seconds[0].push_back(contiguous.train().seconds);
+    seconds[1].push_back(channels_last.train().seconds);
+  }
+  return {.contiguous = kernels::bench::statistics_of(seconds[0]).median,
+          .channels_last = kernels::bench::statistics_of(seconds[1]).median};
+}
+
+}  // namespace gradring::train::bench

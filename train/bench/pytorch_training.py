@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training as a PyTorch user writes it, timed: the other side of `gradring bench compare`.
+
+Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSON:
+  images, labels     files of raw bytes, one a pixel (NHWC) and one a label
+  shape, classes     of one image: [height, width, channels]; labels are 0 .. classes - 1
+  batch_size         per rank
+  epochs, steps      how much is timed; steps 0 means whole epochs
+  warmup             untimed steps before; the weights start anew after them
+  threads            of this rank
+  channels_last      memory format of activations and weights
+  dataloader         take batches from a torch.utils.data.DataLoader, rather than by indexing the tensor
+  seed, store        of weights and shuffles; the file by which the ranks meet
+It answers "ready", and each further line on stdin with a training from the same first weights:
+{"seconds": ..., "loss": ...}
+"""
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+
+class ConvNet(nn.Module):
+    def __init__(self, shape, classes):
+        super().__init__()
+        height, width, channels = shape
+        self.conv_layers = nn.Sequential(nn.Conv2d(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
+                                         nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
+        pooled = [((side - 2) // 2 - 2) // 2 for side in (height, width)]
+        self.fc_layers = nn.Sequential(nn.Linear(64 * pooled[0] * pooled[1], 256), nn.ReLU(), nn.Linear(256, classes))
+
+    def forward(self, x):
+        return self.fc_layers(self.conv_layers(x).flatten(1))
+
+
+def read(path):
+    return torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.uint8)
+
+
+class Training:
+    """One rank's model, data and optimizer. The whole set lies in memory as normalised floats."""
+
+    def __init__(self, settings, rank, world):
+        self.settings, self.rank, self.world = settings, rank, world
+        self.format = torch.channels_last if settings["channels_last"] else torch.contiguous_format
+        height, width, channels = settings["shape"]
+        pixels = read(settings["images"]).view(-1, height, width, channels).permute(0, 3, 1, 2)
+        self.images = ((pixels.float() / 255 - 0.5) / 0.5).contiguous(memory_format=self.format)
+        self.labels = read(settings["labels"]).long()
+
+        torch.manual_seed(settings["seed"])
+        model = ConvNet(settings["shape"], settings["classes"]).to(memory_format=self.format)
+        self.first_weights = {name: value.clone() for name, value in model.state_dict().items()}
+        self.plain = model
+        self.model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if world > 1 else model
+        self.start_anew()
+
+    def start_anew(self):
+        self.plain.load_state_dict(self.first_weights)
+        self.optimizer = torch.optim.Adam(self.plain.parameters(), lr=1e-3)
+
+    def batches(self, epoch):
+        size, seed = self.settings["batch_size"], self.settings["seed"]
+        data = TensorDataset(self.images, self.labels)
+        sampler = DistributedSampler(data, self.world, self.rank, seed=seed)
+        sampler.set_epoch(epoch)
+        if self.settings["dataloader"]:
+            yield from DataLoader(data, batch_size=size, sampler=sampler)
+            return
+        for indices in torch.tensor(list(sampler)).split(size):
+            yield self.images[indices], self.labels[indices]
+
+    def step(self, x, y):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def run(self, epochs, steps):
+        """Seconds, and the mean loss of the last epoch's batches."""
+        begin, done = time.perf_counter(), 0
+        for epoch in range(epochs):
+            losses = []
+            for x, y in self.batches(epoch):
+                losses.append(self.step(x, y))
+                done += 1
+                if done == steps:
+                    break
+            if done == steps:
+                break
+        loss = torch.stack(losses).mean().item()
+        return time.perf_counter() - begin, loss
+
+
+def main():
+    settings = json.loads(sys.stdin.readline())
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(settings["threads"])
+    if world > 1:
+        dist.init_process_group("gloo", init_method="file://" + settings["store"], rank=rank, world_size=world)
+    training = Training(settings, rank, world)
+    if settings["warmup"]:
+        training.run(1, settings["warmup"])
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        training.start_anew()
+        if world > 1:
+            dist.barrier()
+        seconds, loss = training.run(settings["epochs"], settings["steps"])
+        print(json.dumps({"seconds": seconds, "loss": loss}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/timed_training.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "train/launch/launcher.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train::bench {
+
+namespace fs = std::filesystem;
+
+std::vector<std::vector<TrainingTime>> train_in_turns(
+    const std::vector<Contender>& contenders, int rounds,
+    const std::function<void(int, std::size_t, TrainingTime)>& heard) {
+  std::vector<std::vector<TrainingTime>> times(static_cast<std::size_t>(rounds));
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      const TrainingTime time = contenders[i].train();
+      times[static_cast<std::size_t>(round)].push_back(time);
+      heard(round, i, time);
+    }
+  return times;
+}
+
+TrainingTime train_ourselves(const TimedTrainingSpec& spec, const fs::path& folder) {
+  const fs::path run = folder / "run";
+  fs::remove_all(run);
+  ::setenv("OMP_NUM_THREADS", "1", 1);  // no other thread is there to read the environment meanwhile
+  LaunchOptions options{.program = own_program(), .nproc_per_node = spec.ranks};
+  options.arguments = {"train",
+                       "--dataset",
+                       spec.dataset,
+                       "--data-dir",
+                       spec.data_dir,
+                       "--run-dir",
+                       run.string(),
+                       "--batch-size",
+                       std::to_string(spec.batch_size),
+                       "--epochs",
+                       std::to_string(spec.epochs),
+                       "--steps",
+                       std::to_string(spec.steps),
+                       "--progress",
+                       "none"};
+  if (const int code = launch(options); code != 0)
+    throw EnvironmentError(fmt::format("our own training ended with exit code {}", code));
+  const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
+  return {.seconds = summary.at("seconds"), .loss = summary.at("train_loss")};
+}
+
+}  // namespace gradring::train::bench
