@@ -53,18 +53,15 @@ void check_folder_given(std::string_view name, const fs::path& data_dir) {
 
 std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
   check_folder_given(set.name, data_dir);
-  IdxFiles files = find_idx_files(split, {data_dir / set.name, data_dir / set.torchvision_name / "raw", data_dir});
+  IdxFiles files = find_idx_files(split, dataset_folders(set.name, data_dir));
   refuse_another_sets(files.images.parent_path(), set);
   files.name = set.name;
   return open_idx(files);
 }
 
-/// The archive unpacks into a folder of its own.
 std::unique_ptr<Dataset> open_cifar10_below(Split split, const fs::path& data_dir) {
   check_folder_given("cifar10", data_dir);
-  constexpr const char* kUnpacked = "cifar-10-batches-bin";
-  return open_cifar10(find_cifar10_files(
-      split, {data_dir / "cifar10", data_dir / "cifar10" / kUnpacked, data_dir / kUnpacked, data_dir}));
+  return open_cifar10(find_cifar10_files(split, dataset_folders("cifar10", data_dir)));
 }
 
 std::string known_names() {
@@ -76,6 +73,16 @@ std::string known_names() {
 }  // namespace
 
 std::span<const std::string_view> dataset_names() { return kNames; }
+
+std::vector<fs::path> dataset_folders(std::string_view name, const fs::path& data_dir) {
+  std::vector<fs::path> folders = {data_dir / name};
+  for (const IdxSet& set : kIdxSets)
+    if (set.name == name) folders.push_back(data_dir / set.torchvision_name / "raw");
+  constexpr const char* kUnpacked = "cifar-10-batches-bin";  // the archive has a folder of its own
+  if (name == "cifar10") folders.insert(folders.end(), {data_dir / name / kUnpacked, data_dir / kUnpacked});
+  folders.push_back(data_dir);
+  return folders;
+}
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir) {
   if (name == "digits") return make_digits(split);

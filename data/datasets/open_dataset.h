@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "data/datasets/dataset.h"
 
@@ -13,8 +14,11 @@ namespace gradring::data {
 /// The names that open_dataset knows.
 std::span<const std::string_view> dataset_names();
 
-/// Opens a data set by its name. Those that live in files are looked for in `data_dir`/<name>, then where torchvision
-/// puts them below `data_dir`, then in `data_dir` itself; `digits` is made on the spot and needs no folder.
+/// Where the files of a data set are looked for, in this order: `data_dir`/<name>, where torchvision or the archive puts them
+/// below `data_dir`, `data_dir` itself.
+std::vector<std::filesystem::path> dataset_folders(std::string_view name, const std::filesystem::path& data_dir);
+
+/// Opens a data set by its name. Those that live in files are looked for in dataset_folders; `digits` is made on the spot and needs no folder.
 ///
 /// mnist and fashion-mnist have files of the same names. Where they are found in a folder that bears the other set's
 /// name, they are taken for the other set's and refused; in a folder of any other name they are taken for what was

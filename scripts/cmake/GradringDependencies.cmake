@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN and GRADRING_HAVE_CUDA.
+# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_CURL and GRADRING_HAVE_CUDA.
 
 # A package that is a shared library and headers alike, taken as headers: target, one of its headers, the definition.
 function(gradring_header_only target header definition)
@@ -31,6 +31,18 @@ if(NOT GRADRING_ONEDNN STREQUAL OFF)
     set(GRADRING_HAVE_ONEDNN ON)
   elseif(GRADRING_ONEDNN STREQUAL ON)
     message(FATAL_ERROR "GRADRING_ONEDNN is ON, but oneDNN 2 or 3 was not found: install libdnnl-dev, or set DNNL_ROOT")
+  endif()
+endif()
+
+set(GRADRING_HAVE_CURL OFF)
+if(GRADRING_STATIC AND GRADRING_CURL STREQUAL ON)
+  message(FATAL_ERROR "GRADRING_CURL is ON, but GRADRING_STATIC allows no shared libcurl, and a static one needs a dozen others")
+elseif(NOT GRADRING_STATIC AND NOT GRADRING_CURL STREQUAL OFF)
+  find_package(CURL 7.85)
+  if(CURL_FOUND)
+    set(GRADRING_HAVE_CURL ON)
+  elseif(GRADRING_CURL STREQUAL ON)
+    message(FATAL_ERROR "GRADRING_CURL is ON, but libcurl 7.85 or later was not found: install libcurl4-openssl-dev")
   endif()
 endif()
 

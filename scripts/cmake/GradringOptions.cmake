@@ -3,11 +3,12 @@
 
 set(GRADRING_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO (where nvcc is found), ON, OFF")
 set(GRADRING_ONEDNN AUTO CACHE STRING "Use oneDNN on the CPU: AUTO (where it is found), ON, OFF")
+set(GRADRING_CURL AUTO CACHE STRING "Fetch data sets by libcurl: AUTO (where it is found), ON, OFF")
 set(GRADRING_ARCH native CACHE STRING "The -march of host code: native, x86-64-v3, ...")
 set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_STATIC "Need no shared library at run time but the C library's: static or header-only dependencies" OFF)
-foreach(choice GRADRING_CUDA GRADRING_ONEDNN)
+foreach(choice GRADRING_CUDA GRADRING_ONEDNN GRADRING_CURL)
   set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
   if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "${choice} is '${${choice}}': say AUTO, ON or OFF")

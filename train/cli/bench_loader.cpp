@@ -13,9 +13,9 @@
 #include "kernels/bench/provenance.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/host/host_device.h"
+#include "train/cli/bench_file.h"
 #include "train/cli/command_line.h"
 #include "train/config/parse_value.h"
-#include "train/report/line_file.h"
 
 namespace gradring::train {
 namespace {
@@ -123,23 +123,20 @@ void print(const Report& report, const Options& options) {
       "per core: samples over the time of all processors together\n");
 }
 
-std::string to_json(const Report& report, const Options& options) {
-  nlohmann::ordered_json json = {{"machine", report.provenance.machine},
-                                 {"date", report.provenance.date},
-                                 {"commit", report.provenance.commit},
-                                 {"dataset", options.dataset},
-                                 {"samples", report.samples},
-                                 {"batch_size", options.bench.batch_size},
-                                 {"epochs", options.bench.epochs},
-                                 {"rows", nlohmann::ordered_json::array()}};
+nlohmann::json results_of(const Report& report, const Options& options) {
+  nlohmann::json rows = nlohmann::json::array();
   for (const Row& row : report.rows)
-    json["rows"].push_back({{"name", row.name},
-                            {"samples_per_second_per_core", report.a_second(row.cpu)},
-                            {"samples_per_second", report.a_second(row.wall)},
-                            {"written_gb_per_second", report.written_gigabytes(row)},
-                            {"epoch_seconds_median", row.wall.median},
-                            {"epoch_seconds_p95", row.wall.p95}});
-  return json.dump(2) + "\n";
+    rows.push_back({{"name", row.name},
+                    {"samples_per_second_per_core", report.a_second(row.cpu)},
+                    {"samples_per_second", report.a_second(row.wall)},
+                    {"written_gb_per_second", report.written_gigabytes(row)},
+                    {"epoch_seconds", to_json(row.wall)},
+                    {"epoch_cpu_seconds", to_json(row.cpu)}});
+  return {{"dataset", options.dataset},
+          {"samples", report.samples},
+          {"batch_size", options.bench.batch_size},
+          {"depth", options.bench.depth},
+          {"rows", rows}};
 }
 
 }  // namespace
@@ -152,7 +149,7 @@ void bench_loader(std::span<const std::string> args) {
   }
   const Report report = measure(options);
   print(report, options);
-  if (!options.json.empty()) write_file_whole(options.json, to_json(report, options));
+  write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
 }
 
 }  // namespace gradring::train

@@ -6,6 +6,7 @@
 
 #include "comm/error.h"
 #include "data/error.h"
+#include "data/fetch/error.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/replicas.h"
 #include "train/trainer/trainer.h"
@@ -26,6 +27,7 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
   if (is<DivergedError>(error)) return kDiverged;
   if (is<data::DataError>(error)) return kBadData;
+  if (is<data::FetchError>(error)) return kEnvironment;
   if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
   if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
   if (is<InvalidArgument>(error)) return kUsage;

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <span>
-#include <string>
+#include "data/files/sha256.h"
 
 namespace gradring::train {
 
-using Sha256 = std::array<std::byte, 32>;
-
-/// SHA-256 of a message given in pieces.
-///
-/// Source    FIPS 180-4, by OpenSSL.
-class Sha256Sum {
- public:
-  Sha256Sum();
-  ~Sha256Sum();
-  Sha256Sum(const Sha256Sum&) = delete;
-  Sha256Sum& operator=(const Sha256Sum&) = delete;
-
-  void add(std::span<const std::byte> bytes);
-  /// Ends the message; call it once.
-  Sha256 finish();
-
- private:
-  void* context_;
-};
-
-/// 64 hexadecimal digits.
-std::string to_hex(const Sha256& sum);
+// What is downloaded and what was trained are told by the same sums.
+using data::Sha256;
+using data::Sha256Sum;
+using data::to_hex;
 
 }  // namespace gradring::train

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/report/sha256.h"
+#include "data/files/sha256.h"
 
 #include <openssl/evp.h>
 
 #include "kernels/runtime/error.h"
 
-namespace gradring::train {
+namespace gradring::data {
 namespace {
 
 EVP_MD_CTX* handle(void* context) { return static_cast<EVP_MD_CTX*>(context); }
@@ -40,4 +40,4 @@ std::string to_hex(const Sha256& sum) {
   return text;
 }
 
-}  // namespace gradring::train
+}  // namespace gradring::data

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/report/sha256.h"
+#include "data/files/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace gradring::train {
+namespace gradring::data {
 namespace {
 
 std::string sha256(std::initializer_list<std::string> pieces) {
@@ -27,4 +27,4 @@ TEST(Sha256Sum, DoesNotSeeWhereAMessageIsCut) {
 }
 
 }  // namespace
-}  // namespace gradring::train
+}  // namespace gradring::data

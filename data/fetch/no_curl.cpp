@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/fetch/error.h"
+#include "data/fetch/http.h"
+
+namespace gradring::data {
+
+void http_get(const HttpRequest&, HttpBody&) {
+  throw FetchError(
+      "this gradring was built without libcurl: install libcurl4-openssl-dev and build it again, or download the files "
+      "by other means and check them with gradring data verify");
+}
+
+std::string http_library() { return {}; }
+
+}  // namespace gradring::data
