@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/collectives/collective.h"
+#include "comm/collectives/direct.h"
 #include "comm/collectives/dissemination.h"
 #include "comm/collectives/partition.h"
 #include "comm/collectives/pipeline.h"
@@ -77,8 +78,12 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
   });
 }
 
-void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream) {
-  run(kRingAllReduce, range, 0, stream);
+void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream, AllReduceAlgorithm algorithm) {
+  const bool can_lend = data_->reaches_peers_memory();
+  check(can_lend || algorithm != AllReduceAlgorithm::direct,
+        "a direct all_reduce between ranks that do not reach each other's memory: use the ring");
+  const bool direct = can_lend && algorithm != AllReduceAlgorithm::ring;
+  run(direct ? kDirectAllReduce : kRingAllReduce, range, 0, stream);
 }
 
 void ProcessGroup::reduce_scatter(const SegmentRange& range, kernels::Stream& stream) {

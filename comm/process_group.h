@@ -17,6 +17,13 @@ namespace gradring::comm {
 
 class HostChannel;
 
+/// How an all_reduce goes about it; the bits of the result do not depend on it.
+enum class AllReduceAlgorithm : std::uint8_t {
+  automatic,  ///< direct where ranks reach each other's memory, else the ring
+  ring,       ///< collectives/ring.h
+  direct,     ///< collectives/direct.h
+};
+
 /// The ranks that train together, as one rank sees them: collectives on memory that they allocated together, and a few
 /// helpers for values on the host. Every rank makes the same calls in the same order.
 ///
@@ -48,8 +55,9 @@ class ProcessGroup {
   /// Memory that collectives can work on: `bytes` on every rank, zeroed. Blocks until all ranks have called it.
   std::unique_ptr<Segment> allocate(std::size_t bytes);
 
-  /// range = sum of all ranks' ranges, on every rank.
-  void all_reduce(const SegmentRange& range, kernels::Stream& stream);
+  /// range = sum of all ranks' ranges, on every rank. All ranks give the same algorithm.
+  void all_reduce(const SegmentRange& range, kernels::Stream& stream,
+                  AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic);
   /// This rank's shard of the range = sum of all ranks' shards there; the rest of the range holds partial sums.
   void reduce_scatter(const SegmentRange& range, kernels::Stream& stream);
   /// Every rank's shard of the range goes to all ranks.

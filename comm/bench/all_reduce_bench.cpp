@@ -10,13 +10,15 @@
 
 namespace gradring::comm::bench {
 
-AllReduceBench::AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes)
-    : group_(group), stream_(stream), segment_(group.allocate(largest_bytes)) {}
+AllReduceBench::AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes,
+                               AllReduceAlgorithm algorithm)
+    : group_(group), stream_(stream), segment_(group.allocate(largest_bytes)), algorithm_(algorithm) {}
 
 AllReduceBench::~AllReduceBench() = default;
 
 void AllReduceBench::all_reduce(const Payload& payload) {
-  group_.all_reduce({.segment = segment_.get(), .slice = {0, payload.elements}, .dtype = payload.dtype}, stream_);
+  group_.all_reduce({.segment = segment_.get(), .slice = {0, payload.elements}, .dtype = payload.dtype}, stream_,
+                    algorithm_);
   stream_.synchronize(Deadline::after(group_.timeout()));
 }
 

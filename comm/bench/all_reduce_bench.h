@@ -32,7 +32,8 @@ struct Payload {
 class AllReduceBench {
  public:
   /// Allocates `largest_bytes` on every rank.
-  AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes);
+  AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes,
+                 AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic);
   ~AllReduceBench();
 
   /// How many elements were wrong, counted over all ranks: every rank checks every element of one all_reduce.
@@ -47,6 +48,7 @@ class AllReduceBench {
   ProcessGroup& group_;
   kernels::Stream& stream_;
   std::unique_ptr<Segment> segment_;
+  AllReduceAlgorithm algorithm_;
 };
 
 /// Of each iteration the time of the rank that took longest, from every rank's own times; equal on all ranks.

@@ -15,9 +15,14 @@
 namespace gradring::comm {
 
 /// What one rank does with one slice and one peer. A send on one rank meets a receive or a receive_add of as many
-/// elements on its peer, in the same step.
+/// elements on its peer, in the same step; a lend meets a sum_lent.
+///
+/// lend: the peer may read and write the slice until it gives it back; then the slice holds the sum. sum_lent: what
+/// peers lend of a slice is summed in the order of the step's moves, this rank's own part last, and the sum is written
+/// into every part, here and there, in one pass. All sum_lent of a step name one slice. These two are for transports
+/// that reach their peers' memory.
 struct Move {
-  enum class Kind : std::uint8_t { send, receive, receive_add };
+  enum class Kind : std::uint8_t { send, receive, receive_add, lend, sum_lent };
   Kind kind = Kind::send;
   int peer = 0;
   Slice slice;  ///< counted from the start of the collective's range
@@ -26,7 +31,7 @@ struct Move {
 };
 
 /// A set of moves that one rank makes as one unit: all may go on at the same time, so no two of them may touch the same
-/// elements, except that two sends may read them.
+/// elements, except that two sends may read them, and that all sum_lent name the same.
 struct Step {
   SegmentRange range;
   std::vector<Move> moves;
@@ -60,6 +65,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  /// Whether a rank can read and write its peers' memory, so that schedules may lend slices.
+  virtual bool reaches_peers_memory() const { return false; }
 
   /// Memory that peers can reach, `bytes` on every rank, zeroed, aligned for any element type. All ranks call it in the
   /// same order with the same size; blocks the host until all have.

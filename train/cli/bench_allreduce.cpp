@@ -98,7 +98,7 @@ void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& plac
   const auto group = make_group(place, options.timeout);
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  comm::bench::AllReduceBench bench(*group, *stream, *std::ranges::max_element(options.sizes));
+  comm::bench::AllReduceBench bench(*group, *stream, *std::ranges::max_element(options.sizes), options.algorithm);
   std::optional<Peer> peer;
   if (options.compare_gloo) peer.emplace(*group, options.timeout);
 

@@ -53,6 +53,13 @@ kernels::DType parse_type(std::string_view text) {
                                did_you_mean(text, names)));
 }
 
+comm::AllReduceAlgorithm parse_algorithm(std::string_view text) {
+  constexpr std::string_view kWords[] = {"auto", "ring", "direct"};
+  parse_word("algorithm", text, kWords);
+  if (text == "auto") return comm::AllReduceAlgorithm::automatic;
+  return text == "ring" ? comm::AllReduceAlgorithm::ring : comm::AllReduceAlgorithm::direct;
+}
+
 /// "64K" as 65536.
 std::size_t parse_size(std::string_view option, std::string_view text) {
   constexpr std::string_view kUnits = "KMG";
@@ -157,6 +164,11 @@ std::vector<Option> other_options(AllReduceBenchOptions& options) {
            .value = "TYPE",
            .help = "float, half, bfloat16, int32, int64 [float]",
            .read = [&](std::string_view text) { options.dtype = parse_type(text); }},
+          {.name = "algorithm",
+           .letter = 'a',
+           .value = "auto|ring|direct",
+           .help = "how it goes about it [auto]",
+           .read = [&](std::string_view text) { options.algorithm = parse_algorithm(text); }},
           {.name = "report-iters",
            .letter = 'I',
            .help = "show the spread of the iterations",

@@ -18,6 +18,7 @@ struct AllReduceBenchOptions {
   std::vector<std::size_t> sizes;  ///< in bytes, rounded down to whole elements
   kernels::DType dtype = kernels::DType::f32;
   comm::bench::Repetitions repetitions;
+  comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
   bool check = true;
   bool report_iterations = false;
   bool compare_gloo = false;

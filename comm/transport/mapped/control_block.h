@@ -22,6 +22,7 @@ struct MessageHeader {
   std::uint64_t offset = 0;  ///< of this message's slice in the segment, in elements
   std::uint64_t elements = 0;
   kernels::DType dtype = kernels::DType::f32;
+  bool lent = false;  ///< whether the slice may be written, too
 };
 
 /// How a rank's membership stands. The three failures say why it threw, and `culprit` whom it blamed.

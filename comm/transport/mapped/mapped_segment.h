@@ -16,7 +16,7 @@ class MappedSegment final : public Segment {
   MappedSegment(std::vector<PeerMemory::Region> shares, int rank, std::size_t bytes, std::size_t number)
       : Segment(shares[static_cast<std::size_t>(rank)].get(), bytes), shares_(std::move(shares)), number_(number) {}
 
-  const std::byte* share_of(int rank) const { return shares_[static_cast<std::size_t>(rank)].get(); }
+  std::byte* share_of(int rank) const { return shares_[static_cast<std::size_t>(rank)].get(); }
   std::size_t number() const { return number_; }
 
  private:

@@ -22,6 +22,9 @@ bool overlap(const Slice& a, const Slice& b) {
   return a.offset < b.offset + b.elements && b.offset < a.offset + a.elements;
 }
 
+/// Whether the move offers a slice to the peer.
+bool gives(const Move& move) { return move.kind == Move::Kind::send || move.kind == Move::Kind::lend; }
+
 }  // namespace
 
 MappedTransport::MappedTransport(std::unique_ptr<PeerMemory> memory)
@@ -42,30 +45,33 @@ void MappedTransport::enqueue(const Step& step) {
   step_ = step;
   segment_ = static_cast<const MappedSegment*>(step.range.segment);
   errand_ = Errand{.operation = step.operation, .number = step.collective, .step = step.index};
-  open_ = step.moves;
+  open_.clear();
+  borrowed_.clear();
+  for (const Move& move : step.moves) (move.kind == Move::Kind::sum_lent ? borrowed_ : open_).push_back(move);
   // What is sent is there already, so the peers may start on it before this rank looks at what it receives.
-  std::erase_if(open_, [this](const Move& move) { return move.kind == Move::Kind::send && try_move(move); });
+  std::erase_if(open_, [this](const Move& move) { return gives(move) && try_move(move); });
 }
 
 Progress MappedTransport::poll() {
   watch_.refuse_if_broken();
   std::erase_if(open_, [this](const Move& move) { return try_move(move); });
+  if (can_sum_lent()) sum_lent();
   forget_what_was_read();
   return progress();
 }
 
 Progress MappedTransport::progress() const {
-  if (!open_.empty()) return Progress::pending;
+  const auto lent = [](const Unread& slice) { return slice.lent; };
+  if (!open_.empty() || !borrowed_.empty() || std::ranges::any_of(unread_, lent)) return Progress::pending;
   return unread_.empty() ? Progress::done : Progress::received;
 }
 
 void MappedTransport::wait(Deadline deadline) {
   watch_.refuse_if_broken();
   const auto ready = [this] {
-    if (open_.empty())
-      return std::any_of(unread_.begin(), unread_.end(),
-                         [this](const Unread& sent) { return mail_.read_by(sent.peer) >= sent.message; });
-    return std::any_of(open_.begin(), open_.end(), [this](const Move& move) { return can_move(move); });
+    if (open_.empty() && borrowed_.empty())
+      return std::ranges::any_of(unread_, [this](const Unread& sent) { return was_read(sent); });
+    return can_sum_lent() || std::ranges::any_of(open_, [this](const Move& move) { return can_move(move); });
   };
   watch_.block_until(
       ready, [this] { return awaited(); }, deadline, errand_);
@@ -75,6 +81,8 @@ std::vector<int> MappedTransport::awaited() const {
   std::vector<int> peers;
   for (const Move& move : open_)
     if (!can_move(move)) peers.push_back(move.peer);
+  for (const Move& move : borrowed_)
+    if (!mail_.has_message(move.peer)) peers.push_back(move.peer);
   if (peers.empty())
     for (const Unread& sent : unread_) peers.push_back(sent.peer);
   return peers;
@@ -82,33 +90,42 @@ std::vector<int> MappedTransport::awaited() const {
 
 bool MappedTransport::can_move(const Move& move) const {
   if (move.kind == Move::Kind::send) return mail_.can_send(move.peer);
+  if (move.kind == Move::Kind::lend) return mail_.can_send(move.peer) && may_write(move);
   return mail_.has_message(move.peer) && may_write(move);
 }
 
 bool MappedTransport::may_write(const Move& move) const {
   const Slice target = bytes_of(move.slice);
   return std::none_of(unread_.begin(), unread_.end(), [&](const Unread& sent) {
-    return sent.segment == segment_ && overlap(sent.bytes, target) && mail_.read_by(sent.peer) < sent.message;
+    return sent.segment == segment_ && overlap(sent.bytes, target) && !was_read(sent);
   });
 }
 
 bool MappedTransport::try_move(const Move& move) {
   if (!can_move(move)) return false;
-  move.kind == Move::Kind::send ? send(move) : receive(move);
+  gives(move) ? send(move) : receive(move);
   watch_.ring(move.peer);
   return true;
 }
 
 void MappedTransport::send(const Move& move) {
   const std::uint64_t message = mail_.send(move.peer, header_of(move));
-  unread_.push_back({move.peer, message, segment_, bytes_of(move.slice)});
+  unread_.push_back({move.peer, message, segment_, bytes_of(move.slice), move.kind == Move::Kind::lend});
 }
 
-void MappedTransport::receive(const Move& move) {
+/// The message that this move meets.
+///
+/// Errors    Desync if it is another.
+const MessageHeader& MappedTransport::expect(const Move& move) {
   const MessageHeader& header = mail_.front(move.peer);
   const MessageHeader expected = header_of(move);
   if (!belong_together(header, expected))
     watch_.report_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), errand_);
+  return header;
+}
+
+void MappedTransport::receive(const Move& move) {
+  const MessageHeader& header = expect(move);
   if (move.slice.elements > 0) {
     const std::size_t element_bytes = size_of(step_.range.dtype);
     std::byte* to = segment_->data() + bytes_of(move.slice).offset;
@@ -121,8 +138,29 @@ void MappedTransport::receive(const Move& move) {
   mail_.take(move.peer);
 }
 
+bool MappedTransport::can_sum_lent() const {
+  return !borrowed_.empty() && may_write(borrowed_.front()) &&
+         std::ranges::all_of(borrowed_, [this](const Move& move) { return mail_.has_message(move.peer); });
+}
+
+void MappedTransport::sum_lent() {
+  const std::size_t element_bytes = size_of(step_.range.dtype);
+  std::vector<std::byte*> parts;
+  for (const Move& move : borrowed_)
+    parts.push_back(segment_->share_of(move.peer) + expect(move).offset * element_bytes);
+  const Slice& mine = borrowed_.front().slice;
+  sum_into_all(segment_->data() + bytes_of(mine).offset, parts, mine.elements, step_.range.dtype);
+  for (const Move& move : borrowed_) {
+    mail_.take(move.peer);
+    watch_.ring(move.peer);
+  }
+  borrowed_.clear();
+}
+
+bool MappedTransport::was_read(const Unread& sent) const { return mail_.read_by(sent.peer) >= sent.message; }
+
 void MappedTransport::forget_what_was_read() {
-  std::erase_if(unread_, [this](const Unread& sent) { return mail_.read_by(sent.peer) >= sent.message; });
+  std::erase_if(unread_, [this](const Unread& sent) { return was_read(sent); });
 }
 
 Slice MappedTransport::bytes_of(const Slice& slice) const {
@@ -141,6 +179,7 @@ MessageHeader MappedTransport::header_of(const Move& move) const {
   header.offset = step_.range.slice.offset + move.slice.offset;
   header.elements = move.slice.elements;
   header.dtype = step_.range.dtype;
+  header.lent = move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent;
   return header;
 }
 
@@ -153,8 +192,8 @@ void MappedTransport::check_step(const Step& step) const {
     check(move.peer >= 0 && move.peer < world_size() && move.peer != rank(), "a move names a peer that is not there");
     check(move.slice.offset <= range.slice.elements && move.slice.elements <= range.slice.elements - move.slice.offset,
           "a move reaches past the end of its range");
-    check(move.kind != Move::Kind::receive_add || has_sum(range.dtype),
-          "these elements have no sum: use f32, f16, bf16, i32, i64");
+    const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::sum_lent;
+    check(!sums || has_sum(range.dtype), "these elements have no sum: use f32, f16, bf16, i32, i64");
   }
 }
 

@@ -17,7 +17,7 @@ namespace gradring::comm {
 ///
 /// A send is made when the slice is published in the outbox, a receive when it is copied or added. A slice that was
 /// sent stays untouched until its receiver has read it: later steps that would write there wait for that, and so does
-/// done.
+/// done. A lend is published as a send is, and ends when its borrower counts it as read, having written the sum there.
 class MappedTransport final : public Transport {
  public:
   explicit MappedTransport(std::unique_ptr<PeerMemory> memory);
@@ -26,6 +26,7 @@ class MappedTransport final : public Transport {
 
   int rank() const override { return memory_->rank(); }
   int world_size() const override { return memory_->world_size(); }
+  bool reaches_peers_memory() const override { return true; }
   std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline deadline) override;
   void submit(kernels::Stream& stream, std::function<void()> collective) override;
   void enqueue(const Step& step) override;
@@ -33,19 +34,24 @@ class MappedTransport final : public Transport {
   void wait(Deadline deadline) override;
 
  private:
-  /// A slice that a peer may still be reading.
+  /// A slice that a peer may still be reading; or writing, if it was lent.
   struct Unread {
     int peer;
     std::uint64_t message;
     const Segment* segment;
     Slice bytes;  // counted from the start of the segment
+    bool lent;
   };
 
   bool try_move(const Move& move);
   void send(const Move& move);
   void receive(const Move& move);
+  bool can_sum_lent() const;
+  void sum_lent();
+  const MessageHeader& expect(const Move& move);
   bool can_move(const Move& move) const;
   bool may_write(const Move& move) const;
+  bool was_read(const Unread& sent) const;
   void forget_what_was_read();
   Progress progress() const;
   std::vector<int> awaited() const;
@@ -63,7 +69,8 @@ class MappedTransport final : public Transport {
 
   Step step_;
   const MappedSegment* segment_ = nullptr;  // of step_
-  std::vector<Move> open_;                  // the moves of step_ that are not made yet
+  std::vector<Move> open_;                  // the moves of step_ that are not made yet, but for those in
+  std::vector<Move> borrowed_;              // its sum_lent, which are made together, or are made
   std::vector<Unread> unread_;              // what step_ and those before it sent
   Errand errand_;
 };

@@ -25,7 +25,8 @@ void set_operation(MessageHeader& header, std::string_view operation) {
 bool belong_together(const MessageHeader& sent, const MessageHeader& expected) {
   return sent.collective == expected.collective && sent.step == expected.step && sent.segment == expected.segment &&
          sent.range_offset == expected.range_offset && sent.range_elements == expected.range_elements &&
-         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.operation == expected.operation;
+         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.lent == expected.lent &&
+         sent.operation == expected.operation;
 }
 
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent) {

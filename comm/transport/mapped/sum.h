@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "kernels/runtime/dtype.h"
 
@@ -15,6 +16,15 @@ namespace gradring::comm {
 /// Errors    InvalidArgument if the type has no sum (u8).
 /// Cost      reads both, writes one; vectorised by the compiler.
 void add_into(std::byte* to, const std::byte* from, std::size_t elements, kernels::DType dtype);
+
+/// The sum of all `others` in their order, and then of `mine`, is written over all of them and over `mine`:
+/// mine[i] = others[k][i] = ((others[0][i] + others[1][i]) + ...) + mine[i]. With no others, nothing happens.
+///
+/// Types     as add_into; f16 and bf16 are rounded after every addition.
+/// Aliasing  none.
+/// Errors    as add_into.
+/// Cost      reads and writes each once.
+void sum_into_all(std::byte* mine, std::span<std::byte* const> others, std::size_t elements, kernels::DType dtype);
 
 /// Whether add_into can add elements of this type.
 bool has_sum(kernels::DType dtype);
