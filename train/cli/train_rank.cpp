@@ -85,7 +85,7 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::unique_ptr<comm::ProcessGroup>& group) {
   const Setting setting = prepare(config, place);
-  group = make_group(place, config.timeout);
+  group = make_group(place, config.timeout, config.comm);
   check_same_settings(*group, config);
   const auto kernels = kernels::kernel_set();
   MetricsFan metrics;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu"};
+constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 
@@ -144,6 +145,8 @@ const std::vector<Option>& train_options() {
              &OptimizerSpec::weight_decay),
       device(),
       word("backend", "who computes the layers", kBackends, &TrainConfig::backend),
+      word("comm", "what carries gradients between ranks; auto: shm, memory that the ranks of one machine share", kComm,
+           &TrainConfig::comm),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),
       megabytes("first-bucket-mb", "the same, for the first bucket of a step", &BucketLimits::first_bytes),
       timeout(),

@@ -27,6 +27,7 @@ struct TrainConfig {
 
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
   std::string backend = "auto";  ///< auto, reference, cpu
+  std::string comm = "auto";     ///< auto, shm, tcp
 
   BucketLimits buckets;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);

@@ -12,7 +12,6 @@
 
 #include "comm/error.h"
 #include "comm/rendezvous/file_store.h"
-#include "comm/shared_memory_group.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::tests {
@@ -96,11 +95,9 @@ Outcome Processes::outcome(int rank) {
           .peer = std::atoi(text.substr(first + 1, second - first - 1).c_str())};
 }
 
-void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body) {
-  Processes processes(world, [&](int rank, comm::Store& store) {
-    body(*comm::make_shared_memory_group(store,
-                                         {.rank = rank, .world_size = world, .timeout = std::chrono::seconds(60)}));
-  });
+void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body, Medium medium) {
+  Processes processes(
+      world, [&](int rank, comm::Store& store) { body(*join(medium, store, {.rank = rank, .world_size = world})); });
   for (int rank = 0; rank < world; ++rank) {
     const Outcome outcome = processes.outcome(rank);
     EXPECT_EQ(outcome.kind, "ok") << "rank " << rank << " of " << world << ": " << outcome.message;

@@ -12,6 +12,7 @@
 
 #include "comm/process_group.h"
 #include "comm/rendezvous/store.h"
+#include "tests/comm/support/medium.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::tests {
@@ -24,6 +25,11 @@ void run_as_threads(int world, const std::function<void(comm::ProcessGroup&)>& b
 std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   std::chrono::nanoseconds timeout);
 
+/// The same for ranks that form their group by join(rank).
+using Join = std::function<std::unique_ptr<comm::ProcessGroup>(int rank)>;
+std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
+                                                  const Join& join);
+
 /// What one rank that was a process came to: the text of what it threw ("" if nothing), or the signal that ended it.
 struct Outcome {
   std::string kind;  ///< "ok", "PeerLost", "Timeout", "Desync", "Error", "signal"
@@ -31,8 +37,7 @@ struct Outcome {
   int peer = -1;
 };
 
-/// Ranks that are forked processes, in one group over shared memory. What is left of them is killed and reaped at the
-/// end.
+/// Ranks that are forked processes. What is left of them is killed and reaped at the end.
 class Processes {
  public:
   using Body = std::function<void(int rank, comm::Store& store)>;
@@ -54,7 +59,8 @@ class Processes {
 };
 
 /// Runs body(group) on `world` processes, and fails the test unless all end well.
-void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body);
+void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body,
+                      Medium medium = Medium::shared_memory);
 
 /// For use in processes, where gtest's own macros would be lost: throws unless the condition holds.
 void require(bool condition, const char* message);

@@ -9,12 +9,17 @@ namespace gradring::tests {
 std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   std::chrono::nanoseconds timeout) {
   comm::InProcessHub hub(world, timeout);
+  return errors_of_threads(world, body, [&](int rank) { return hub.join(rank); });
+}
+
+std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
+                                                  const Join& join) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(world));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        body(*hub.join(rank));
+        body(*join(rank));
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }

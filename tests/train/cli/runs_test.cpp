@@ -86,6 +86,17 @@ TEST_F(Runs, RepeatThemselvesInEveryLayout) {
   EXPECT_NE(spawned, alone) << "two ranks have twice the batch";
 }
 
+TEST_F(Runs, EndWithTheSameWeightsWhateverCarriesTheGradients) {
+  const auto weights = [this](const std::string& comm) {
+    const Words digits = {"launch", "--nproc-per-node", "2",  "train",  "--dataset", "digits", "--epochs",
+                          "2",      "--run-dir",        comm, "--comm", comm};
+    return summary_of(digits, comm).at("parameters_sha256");
+  };
+  const json over_memory = weights("shm");
+  EXPECT_EQ(weights("tcp"), over_memory);
+  EXPECT_EQ(weights("auto"), over_memory);
+}
+
 TEST_F(Runs, OfTwoRanksLeaveTwoLogs) {
   EXPECT_EQ(summary_of(launched(short_training())).at("world_size"), 2);
   EXPECT_THAT(in("run/logs"), ElementsAre("rank_0.log", "rank_1.log"));

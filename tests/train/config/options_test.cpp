@@ -28,6 +28,7 @@ OptionTexts everything_else() {
           {"weight-decay", "3e22"},
           {"device", "cuda:3"},
           {"backend", "reference"},
+          {"comm", "tcp"},
           {"bucket-mb", "0.3"},
           {"first-bucket-mb", "7"},
           {"timeout", "1500ms"},

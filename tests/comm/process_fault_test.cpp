@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "comm/error.h"
-#include "comm/shared_memory_group.h"
 #include "kernels/runtime/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 
@@ -18,6 +17,7 @@ namespace gradring::comm {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::Medium;
 using tests::Outcome;
 using tests::Processes;
 
@@ -36,18 +36,28 @@ void sum_for_ever(ProcessGroup& group, Store& store) {
   }
 }
 
-Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout) {
-  return [=](int rank, Store& store) {
-    sum_for_ever(*make_shared_memory_group(store, {.rank = rank, .world_size = world, .timeout = timeout}), store);
-  };
-}
+/// Faults of ranks that are processes, whatever carries their bytes.
+class ProcessFaults : public ::testing::TestWithParam<Medium> {
+ protected:
+  static std::unique_ptr<ProcessGroup> join(Store& store, const tests::Member& member) {
+    return tests::join(GetParam(), store, member);
+  }
+  static Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout) {
+    return [=](int rank, Store& store) {
+      sum_for_ever(*join(store, {.rank = rank, .world_size = world, .timeout = timeout}), store);
+    };
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Over, ProcessFaults, ::testing::Values(Medium::shared_memory, Medium::tcp),
+                         [](const auto& test) { return tests::name_of(test.param); });
 
 void wait_until_all_are_going(Processes& processes, int world) {
   for (int rank = 0; rank < world; ++rank)
     processes.store().wait("going/" + std::to_string(rank), Deadline::after(kLong));
 }
 
-TEST(SharedMemoryFaults, AKilledProcessIsNamedByAllSurvivors) {
+TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
   constexpr unsigned kSeed = 99;
   std::mt19937 random(kSeed);
   for (int round = 0; round < 12; ++round) {
@@ -69,7 +79,7 @@ TEST(SharedMemoryFaults, AKilledProcessIsNamedByAllSurvivors) {
   }
 }
 
-TEST(SharedMemoryFaults, AStoppedProcessIsNamedAtTheDeadline) {
+TEST_P(ProcessFaults, AStoppedProcessIsNamedAtTheDeadline) {
   constexpr int kWorld = 4;
   for (const int victim : {0, 2}) {
     Processes processes(kWorld, sums_for_ever(kWorld, kShort));
@@ -88,9 +98,9 @@ TEST(SharedMemoryFaults, AStoppedProcessIsNamedAtTheDeadline) {
   }
 }
 
-TEST(SharedMemoryFaults, AProcessThatExitsWithoutAWordIsLost) {
+TEST_P(ProcessFaults, AProcessThatExitsWithoutAWordIsLost) {
   Processes processes(3, [](int rank, Store& store) {
-    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
     if (rank == 1) ::_exit(7);
     sum_for_ever(*group, store);
   });
@@ -101,9 +111,9 @@ TEST(SharedMemoryFaults, AProcessThatExitsWithoutAWordIsLost) {
   }
 }
 
-TEST(SharedMemoryFaults, AProcessThatThrowsTakesTheOthersWithIt) {
+TEST_P(ProcessFaults, AProcessThatThrowsTakesTheOthersWithIt) {
   Processes processes(3, [](int rank, Store& store) {
-    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
     if (rank == 2) throw std::runtime_error("a planted error");
     sum_for_ever(*group, store);
   });
@@ -115,10 +125,9 @@ TEST(SharedMemoryFaults, AProcessThatThrowsTakesTheOthersWithIt) {
   EXPECT_EQ(processes.outcome(2).message, "a planted error");
 }
 
-TEST(SharedMemoryFaults, MissingRanksAreNamed) {
-  Processes processes(2, [](int rank, Store& store) {
-    make_shared_memory_group(store, {.rank = rank * 2, .world_size = 4, .timeout = kShort});
-  });
+TEST_P(ProcessFaults, MissingRanksAreNamed) {
+  Processes processes(
+      2, [](int rank, Store& store) { join(store, {.rank = rank * 2, .world_size = 4, .timeout = kShort}); });
   for (int rank = 0; rank < 2; ++rank) {
     const Outcome outcome = processes.outcome(rank);
     EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
@@ -127,18 +136,18 @@ TEST(SharedMemoryFaults, MissingRanksAreNamed) {
   }
 }
 
-TEST(SharedMemoryFaults, ARankOutsideTheWorldIsRefused) {
+TEST_P(ProcessFaults, ARankOutsideTheWorldIsRefused) {
   Processes processes(1, [](int, Store& store) {
     for (const int rank : {-1, 2})
-      EXPECT_THROW(make_shared_memory_group(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
+      EXPECT_THROW(join(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
     tests::require(!::testing::Test::HasFailure(), "it was accepted");
   });
   EXPECT_EQ(processes.outcome(0).kind, "ok");
 }
 
-TEST(SharedMemoryFaults, AnotherElementCountIsReported) {
+TEST_P(ProcessFaults, AnotherElementCountIsReported) {
   Processes processes(2, [](int rank, Store& store) {
-    const auto group = make_shared_memory_group(store, {.rank = rank, .world_size = 2, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 2, .timeout = kLong});
     kernels::HostDevice device;
     const auto stream = device.make_stream(kernels::StreamMode::in_place);
     const auto segment = group->allocate(1024);
@@ -157,7 +166,7 @@ int open_descriptors() {
   return count;
 }
 
-TEST(SharedMemoryFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
+TEST_P(ProcessFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
   const auto mapped = [] {
     std::ifstream maps("/proc/self/maps");
     const std::string text((std::istreambuf_iterator<char>(maps)), {});
@@ -166,10 +175,10 @@ TEST(SharedMemoryFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
   Processes processes(2, [&](int rank, Store& store) {
     const int before = open_descriptors();
     for (int round = 0; round < 3; ++round) {
-      const auto group = make_shared_memory_group(
-          store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
+      const auto group =
+          join(store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
       const auto segment = group->allocate(1 << 20);
-      tests::require(mapped(), "the segment is not where it should be");
+      tests::require(mapped() == (GetParam() == Medium::shared_memory), "the segment is not where it should be");
       group->barrier_on_host();
     }
     tests::require(open_descriptors() == before, "a descriptor stayed open");

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/tcp/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace gradring::comm::tcp {
+namespace {
+
+constexpr std::size_t kMaxPieces = 32;             // heads and payloads that go to the system at once
+constexpr std::size_t kMaxDiscarded = 256 * 4096;  // bytes, when a connection is closed
+
+iovec piece(const void* data, std::size_t bytes) { return {.iov_base = const_cast<void*>(data), .iov_len = bytes}; }
+
+}  // namespace
+
+void Connection::send(Frame frame, std::span<const std::byte> payload) {
+  frame.sequence = ++sent_;
+  outgoing_.push_back({frame, payload});
+}
+
+void Connection::flush() {
+  while (writable_ && !outgoing_.empty()) {
+    std::array<iovec, kMaxPieces> pieces;
+    std::size_t count = 0;
+    for (auto next = outgoing_.begin(); next != outgoing_.end() && count + 2 <= kMaxPieces; ++next) {
+      const std::size_t of_head = std::min(next->sent, sizeof(Frame));
+      const std::size_t of_payload = next->sent - of_head;
+      if (of_head < sizeof(Frame))
+        pieces[count++] = piece(reinterpret_cast<const std::byte*>(&next->frame) + of_head, sizeof(Frame) - of_head);
+      if (of_payload < next->payload.size())
+        pieces[count++] = piece(next->payload.data() + of_payload, next->payload.size() - of_payload);
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t taken = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (taken >= 0) {
+      drop_sent(static_cast<std::size_t>(taken));
+    } else if (errno != EINTR) {
+      writable_ = errno == EAGAIN;
+      return;
+    }
+  }
+}
+
+void Connection::drop_sent(std::size_t bytes) {
+  while (bytes > 0) {
+    Outgoing& oldest = outgoing_.front();
+    const std::size_t part = std::min(bytes, oldest.bytes() - oldest.sent);
+    oldest.sent += part;
+    bytes -= part;
+    if (oldest.sent == oldest.bytes()) outgoing_.pop_front();
+  }
+}
+
+bool Connection::holds(const std::byte* begin, std::size_t bytes) const {
+  return std::ranges::any_of(outgoing_, [&](const Outgoing& sent) {
+    return sent.payload.data() < begin + bytes && begin < sent.payload.data() + sent.payload.size();
+  });
+}
+
+bool Connection::owes() const {
+  return std::ranges::any_of(outgoing_, [](const Outgoing& sent) {
+    return sent.frame.kind == FrameKind::data || sent.frame.kind == FrameKind::allocation;
+  });
+}
+
+const Frame* Connection::front() {
+  if (has_front_) return &front_;
+  if (buffered() < sizeof(Frame)) read(nullptr, 0);
+  if (buffered() < sizeof(Frame)) return nullptr;
+  take_buffered(reinterpret_cast<std::byte*>(&front_), sizeof(Frame));
+  has_front_ = true;
+  payload_left_ = front_.payload_bytes();
+  ++received_;
+  return &front_;
+}
+
+std::size_t Connection::receive(std::byte* to, std::size_t bytes) {
+  std::size_t count = take_buffered(to, bytes);
+  if (count < bytes) count += read(to + count, bytes - count);
+  payload_left_ -= count;
+  return count;
+}
+
+std::size_t Connection::take_buffered(std::byte* to, std::size_t bytes) {
+  const std::size_t count = std::min(bytes, buffered());
+  if (count > 0) std::memcpy(to, buffer_.data() + buffer_begin_, count);
+  buffer_begin_ += count;
+  return count;
+}
+
+/// Reads once from the system: `bytes` bytes at most to their place, and what comes behind them into the buffer. Returns
+/// how many came to their place.
+std::size_t Connection::read(std::byte* to, std::size_t bytes) {
+  if (!open_) return 0;
+  std::memmove(buffer_.data(), buffer_.data() + buffer_begin_, buffered());
+  buffer_end_ = buffered();
+  buffer_begin_ = 0;
+  std::array<iovec, 2> pieces = {piece(to, bytes), piece(buffer_.data() + buffer_end_, buffer_.size() - buffer_end_)};
+  ssize_t count = 0;
+  do {
+    count = ::readv(socket_.get(), pieces.data(), 2);
+  } while (count < 0 && errno == EINTR);
+  if (count > 0) {
+    const std::size_t placed = std::min(bytes, static_cast<std::size_t>(count));
+    buffer_end_ += static_cast<std::size_t>(count) - placed;
+    return placed;
+  }
+  if (count < 0 && errno == EAGAIN) return 0;
+  open_ = false;
+  error_number_ = count < 0 ? errno : 0;
+  return 0;
+}
+
+void Connection::close() {
+  if (!socket_) return;
+  if (std::ranges::all_of(outgoing_, [](const Outgoing& sent) { return sent.payload.empty(); })) flush();
+  ::shutdown(socket_.get(), SHUT_WR);
+  std::size_t discarded = 0;
+  for (ssize_t count = 1; count > 0 && discarded < kMaxDiscarded; discarded += buffer_.size())
+    count = ::recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  socket_.reset();
+  open_ = writable_ = false;
+}
+
+}  // namespace gradring::comm::tcp

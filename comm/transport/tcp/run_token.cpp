@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/tcp/run_token.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <charconv>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm::tcp {
+
+Nonce random_nonce() {
+  Nonce nonce;
+  const ssize_t drawn = ::getrandom(nonce.data(), nonce.size(), 0);  // so few bytes come whole
+  check<DeviceError>(drawn == static_cast<ssize_t>(nonce.size()), "the system has no random bytes");
+  return nonce;
+}
+
+bool equal_digests(const Digest& a, const Digest& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+RunToken RunToken::parse(const std::string& text) {
+  Nonce secret;
+  bool valid = text.size() == 2 * secret.size();
+  for (std::size_t i = 0; valid && i < secret.size(); ++i) {
+    const char* const digits = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(digits, digits + 2, secret[i], 16);
+    valid = error == std::errc() && end == digits + 2;
+  }
+  check<DeviceError>(valid, "the run's token in the store is none: give every run a store of its own");
+  return RunToken(secret);
+}
+
+std::string RunToken::to_text() const {
+  std::string text;
+  for (const std::uint8_t byte : secret_) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+Digest RunToken::sign(std::string_view text) const {
+  Digest digest;
+  unsigned length = 0;
+  const bool signed_ =
+      ::HMAC(::EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+             reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length) != nullptr;
+  check<DeviceError>(signed_ && length == digest.size(), "OpenSSL offers no HMAC-SHA256 here");
+  return digest;
+}
+
+}  // namespace gradring::comm::tcp

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads and talk over sockets: what a ThreadSanitizer and an AddressSanitizer can follow whole.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "comm/error.h"
+#include "comm/rendezvous/memory_store.h"
+#include "tests/comm/support/exact_cases.h"
+#include "tests/comm/support/ranks.h"
+#include "tests/comm/support/workplace.h"
+
+namespace gradring::comm {
+namespace {
+
+using kernels::DType;
+using ::testing::HasSubstr;
+using tests::Workplace;
+
+std::vector<std::exception_ptr> errors_of_ranks(int world, const std::function<void(ProcessGroup&)>& body) {
+  MemoryStore store;
+  return tests::errors_of_threads(
+      world, body, [&](int rank) { return join(tests::Medium::tcp, store, {.rank = rank, .world_size = world}); });
+}
+
+void run(int world, const std::function<void(ProcessGroup&)>& body) {
+  for (const std::exception_ptr& error : errors_of_ranks(world, body))
+    if (error) std::rethrow_exception(error);
+}
+
+class TcpThreads : public ::testing::TestWithParam<int> {};
+
+TEST_P(TcpThreads, AllReduceIsExact) { run(GetParam(), tests::check_all_reduce); }
+TEST_P(TcpThreads, ReduceScatterThenAllGatherIsExact) { run(GetParam(), tests::check_reduce_scatter_and_all_gather); }
+TEST_P(TcpThreads, BroadcastIsExactFromEveryRoot) { run(GetParam(), tests::check_broadcast); }
+TEST_P(TcpThreads, HostHelpersAreExact) { run(GetParam(), tests::check_host_helpers); }
+TEST_P(TcpThreads, SumsHaveTheDocumentedOrder) { run(GetParam(), tests::check_order_of_sums); }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, TcpThreads, ::testing::Values(2, 3, 6),
+                         [](const auto& test) { return "World" + std::to_string(test.param); });
+
+TEST(TcpThreads, ManyMessagesAreInFlightAtOnce) {
+  // A root that only sends posts a broadcast's every chunk, more than the system takes, before its peer has read one.
+  constexpr std::size_t kElements = 24u << 20;
+  run(2, [](ProcessGroup& group) {
+    kernels::HostDevice device;
+    const auto stream = device.make_stream(kernels::StreamMode::in_place);
+    const auto segment = group.allocate(kElements);
+    auto* const bytes = segment->as<std::uint8_t>();
+    if (group.rank() == 0)
+      for (std::size_t i = 0; i < kElements; ++i) bytes[i] = static_cast<std::uint8_t>(i * 2654435761u >> 24);
+    group.broadcast({.segment = segment.get(), .slice = {0, kElements}, .dtype = DType::u8}, 0, *stream);
+    for (std::size_t i = 0; i < kElements; ++i)
+      tests::require(bytes[i] == static_cast<std::uint8_t>(i * 2654435761u >> 24), "a byte is wrong");
+  });
+}
+
+/// Runs two ranks that do different things, and expects that both report a Desync, and that one's text has both words.
+void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
+                   const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
+                   const std::string& other) {
+  const auto errors = errors_of_ranks(2, [&](ProcessGroup& group) {
+    Workplace work(group);
+    (group.rank() == 0 ? first : second)(group, work);
+    group.barrier(*work.stream);
+  });
+  std::string texts;
+  for (const std::exception_ptr& error : errors) {
+    ASSERT_TRUE(error);
+    try {
+      std::rethrow_exception(error);
+    } catch (const Desync& desync) {
+      texts += desync.what();
+    } catch (const std::exception& unexpected) {
+      ADD_FAILURE() << unexpected.what();
+    }
+  }
+  EXPECT_THAT(texts, HasSubstr(one));
+  EXPECT_THAT(texts, HasSubstr(other));
+}
+
+TEST(TcpDesync, AnotherElementCountIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); }, "of 100 f32",
+                "of 101 f32");
+}
+
+TEST(TcpDesync, AnotherOperationIsReported) {
+  expect_desync([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); }, "reduce_scatter",
+                "all_gather");
+}
+
+TEST(TcpDesync, OneCallTooManyIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
+                "all_reduce 1", "barrier 1");
+}
+
+TEST(TcpDesync, AnotherSegmentSizeIsReported) {
+  expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
+                "1024", "2048");
+}
+
+TEST(TcpDesync, AnAllocationAgainstACollectiveIsReported) {
+  expect_desync([](auto& group, auto&) { group.allocate(1024); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, "allocates",
+                "all_reduce 1");
+}
+
+TEST(TcpDesync, ABrokenGroupStaysBroken) {
+  errors_of_ranks(2, [](ProcessGroup& group) {
+    Workplace work(group);
+    EXPECT_THROW(group.all_reduce(work.range(100 + static_cast<std::size_t>(group.rank())), *work.stream), Desync);
+    EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
+    EXPECT_THROW(group.allocate(8), Desync);
+  });
+}
+
+TEST(TcpThreads, ARankThatThrowsTakesTheOthersWithItAtOnce) {
+  const auto errors = errors_of_ranks(4, [](ProcessGroup& group) {
+    Workplace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    if (group.rank() == 2) throw std::runtime_error("a planted error");
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier(*work.stream);
+  });
+  for (const std::size_t rank : {0, 1, 3}) {
+    ASSERT_TRUE(errors[rank]);
+    try {
+      std::rethrow_exception(errors[rank]);
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.peer(), 2) << lost.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradring::comm
