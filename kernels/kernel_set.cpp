@@ -11,6 +11,7 @@ KernelSet kernel_set() {
       .bias = bias::variants(),
       .cast = cast::variants(),
       .conv2d = conv2d::variants(),
+      .conv_relu_pool = conv_relu_pool::variants(),
       .fill = fill::variants(),
       .gemm = gemm::variants(),
       .max_pool2d = max_pool2d::variants(),

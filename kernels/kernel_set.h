@@ -8,6 +8,7 @@
 #include "kernels/bias/bias.h"
 #include "kernels/cast/cast.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/fill/fill.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/max_pool2d/max_pool2d.h"
@@ -28,6 +29,7 @@ struct KernelSet {
   std::span<const bias::Variant> bias;
   std::span<const cast::Variant> cast;
   std::span<const conv2d::Variant> conv2d;
+  std::span<const conv_relu_pool::Variant> conv_relu_pool;
   std::span<const fill::Variant> fill;
   std::span<const gemm::Variant> gemm;
   std::span<const max_pool2d::Variant> max_pool2d;

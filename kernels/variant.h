@@ -28,13 +28,13 @@ const Variant& find_variant(std::span<const Variant> table, std::string_view nam
   throw InvalidArgument(no_such_variant(name, names));
 }
 
-/// The first variant of a table that can run there.
+/// The last variant of a table that can run there: the highest rung of its ladder.
 ///
 /// Errors    InvalidArgument if none can.
 template <class Variant>
 const Variant& pick_variant(std::span<const Variant> table, const Device& device, DType dtype) {
-  for (const Variant& variant : table)
-    if (variant.supports(device, dtype)) return variant;
+  for (std::size_t i = table.size(); i-- > 0;)
+    if (table[i].supports(device, dtype)) return table[i];
   throw InvalidArgument("no variant of this operation runs " + std::string(name_of(dtype)) + " on " +
                         device.id().to_string());
 }

@@ -89,6 +89,9 @@ struct WgradArgs {
   bool accumulate = false;
 };
 
+/// What all operations that convolve refuse: impossible extents, other types; `op` is named in the message.
+void check_geometry(std::string_view op, const Geometry& geometry, DType dtype);
+
 /// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
 void check_args(const ForwardArgs& args);
 void check_args(const DgradArgs& args);

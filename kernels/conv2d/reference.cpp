@@ -9,19 +9,6 @@
 namespace gradring::kernels::conv2d {
 namespace {
 
-void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
-  lib::check_at_least(op, "batch", g.batch, 0);
-  lib::check_at_least(op, "in_height", g.in_height, 0);
-  lib::check_at_least(op, "in_width", g.in_width, 0);
-  lib::check_at_least(op, "in_channels", g.in_channels, 0);
-  lib::check_at_least(op, "out_channels", g.out_channels, 0);
-  lib::check_at_least(op, "kernel_height", g.kernel_height, 1);
-  lib::check_at_least(op, "kernel_width", g.kernel_width, 1);
-  lib::check_at_least(op, "stride", g.stride, 1);
-  lib::check_at_least(op, "padding", g.padding, 0);
-  lib::check_floating(op, "dtype", dtype);
-}
-
 /// An array that a pass touches: null only if it is empty.
 void check_array(std::string_view op, std::string_view name, const void* data, std::int64_t elements) {
   if (elements) lib::check_pointer(op, name, data);
@@ -59,6 +46,19 @@ std::vector<double> read(DType dtype, const void* from, std::int64_t elements) {
 }
 
 }  // namespace
+
+void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
+  lib::check_at_least(op, "batch", g.batch, 0);
+  lib::check_at_least(op, "in_height", g.in_height, 0);
+  lib::check_at_least(op, "in_width", g.in_width, 0);
+  lib::check_at_least(op, "in_channels", g.in_channels, 0);
+  lib::check_at_least(op, "out_channels", g.out_channels, 0);
+  lib::check_at_least(op, "kernel_height", g.kernel_height, 1);
+  lib::check_at_least(op, "kernel_width", g.kernel_width, 1);
+  lib::check_at_least(op, "stride", g.stride, 1);
+  lib::check_at_least(op, "padding", g.padding, 0);
+  lib::check_floating(op, "dtype", dtype);
+}
 
 void check_args(const ForwardArgs& args) {
   const Geometry& g = args.geometry;

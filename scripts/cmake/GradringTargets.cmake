@@ -20,6 +20,13 @@ function(gradring_device_sources)
   endforeach()
 endfunction()
 
+# gradring_cuda_sources(no_native.cpp): into the CUDA module alone, in place of what only a CPU has.
+function(gradring_cuda_sources)
+  foreach(source IN LISTS ARGN)
+    set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
+endfunction()
+
 # gradring_test(name SOURCES ... LIBRARIES ...): one GoogleTest binary, each of its tests known to ctest, labelled `name`.
 function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")

@@ -30,6 +30,12 @@ TEST(Variant, IsPickedByTypeAndDevice) {
   EXPECT_THROW(pick_variant(relu::variants(), device, DType::i32), InvalidArgument);
 }
 
+TEST(Variant, IsPickedFromTheTopOfTheLadder) {
+  HostDevice device;
+  EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f32).name, "native");
+  EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f16).name, "direct");
+}
+
 TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
   const KernelSet set = kernel_set();
   const auto expect_table = [](auto table) {
@@ -37,13 +43,14 @@ TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
     for (std::size_t i = 0; i < table.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
-  const auto& [accumulate, adam, bias, cast, conv2d, fill, gemm, max_pool2d, relu, scale, sgd, softmax_cross_entropy,
-               step_state, sum_of_squares] = set;
+  const auto& [accumulate, adam, bias, cast, conv2d, conv_relu_pool, fill, gemm, max_pool2d, relu, scale, sgd,
+               softmax_cross_entropy, step_state, sum_of_squares] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(bias);
   expect_table(cast);
   expect_table(conv2d);
+  expect_table(conv_relu_pool);
   expect_table(fill);
   expect_table(gemm);
   expect_table(max_pool2d);

@@ -11,6 +11,7 @@ CpuBackend::CpuBackend(const kernels::Device& device)
       relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)) {}
 
 std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
+  if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (auto plan = plan_with_onednn(nodes, relu_)) return plan;
   return plans_.plan(nodes.front());
 }

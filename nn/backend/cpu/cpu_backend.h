@@ -5,7 +5,8 @@
 
 namespace gradring::nn {
 
-/// The CPU: oneDNN for convolutions and products where it is built in, our kernels for the rest.
+/// The CPU: our own kernels for convolutions that are pooled, oneDNN for products and other convolutions where it is built
+/// in, our kernels for the rest.
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const kernels::Device& device);

@@ -3,19 +3,21 @@
 
 namespace gradring::nn {
 
-Conv2dPlan::Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias)
-    : dtype_(node.dtype), conv_(conv), bias_(bias) {
+kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node) {
   const auto& layer = std::get<Conv2d>(node.layer);
-  geometry_ = {.batch = node.input[0],
-               .in_height = node.input[1],
-               .in_width = node.input[2],
-               .in_channels = layer.in_channels,
-               .out_channels = layer.out_channels,
-               .kernel_height = layer.kernel,
-               .kernel_width = layer.kernel,
-               .stride = layer.stride,
-               .padding = layer.padding};
+  return {.batch = node.input[0],
+          .in_height = node.input[1],
+          .in_width = node.input[2],
+          .in_channels = layer.in_channels,
+          .out_channels = layer.out_channels,
+          .kernel_height = layer.kernel,
+          .kernel_width = layer.kernel,
+          .stride = layer.stride,
+          .padding = layer.padding};
 }
+
+Conv2dPlan::Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias)
+    : dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
 
 kernels::conv2d::Geometry Conv2dPlan::geometry_for(std::int64_t batch) const {
   kernels::conv2d::Geometry geometry = geometry_;

@@ -8,6 +8,9 @@
 
 namespace gradring::nn {
 
+/// Of a node that is a convolution.
+kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node);
+
 /// Convolution, then bias, by two kernels each way.
 class Conv2dPlan final : public SingleNodePlan {
  public:

@@ -5,6 +5,7 @@
 #include "kernels/variant.h"
 #include "nn/backend/kernels/activation_plans.h"
 #include "nn/backend/kernels/conv2d_plan.h"
+#include "nn/backend/kernels/conv_relu_pool_plan.h"
 #include "nn/backend/kernels/cross_entropy_plan.h"
 #include "nn/backend/kernels/linear_plan.h"
 #include "nn/layers/overloaded.h"
@@ -31,6 +32,11 @@ std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
             throw InvalidArgument("a flatten is no work and needs no plan: the program leaves it out");
           }},
       node.layer);
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) const {
+  if (kernels_.conv_relu_pool.empty() || !ConvReluPoolPlan::fits(nodes)) return nullptr;
+  return std::make_unique<ConvReluPoolPlan>(nodes, pick_variant(kernels_.conv_relu_pool, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {

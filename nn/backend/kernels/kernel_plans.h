@@ -10,7 +10,8 @@
 
 namespace gradring::nn {
 
-/// Plans that are made of table entries of kernels/ alone, one node each. Every backend is built from them: `reference`
+/// Plans that are made of table entries of kernels/ alone, one node each, or a few
+/// where a kernel has them fused. Every backend is built from them: `reference`
 /// from the plain loops, `cpu` and `cuda` from the kernels, with a library's plans in front where those are better.
 ///
 /// Errors    InvalidArgument if the table has no variant for the device.
@@ -19,6 +20,8 @@ class KernelPlans {
   KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device) : kernels_(kernels), device_(device) {}
 
   std::unique_ptr<Plan> plan(const NodeSpec& node) const;
+  /// A plan of several nodes at once, where there is a kernel for them; else null.
+  std::unique_ptr<Plan> plan_fused(std::span<const NodeSpec> nodes) const;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) const;
 
  private:

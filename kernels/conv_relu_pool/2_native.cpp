@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: for a CPU, the same operation in the processor's own vectors: a row of the convolution for 32 channels is summed up
+//   in registers, pooled while it is in the first-level cache, and never stored. Backward first lists the gradients that
+//   pass: one place of each window, and none where ReLU has cut off.
+// Mapping: a worker per run of samples. Vectors run along the output channels in forward and along the inputs under a
+//   kernel row in backward, which lie side by side in NHWC and OHWI alike.
+// Traffic and bound: each weight that is loaded serves up to 13 pixels, so forward is bound by arithmetic; backward loads an
+//   input for each product, and is bound by the first-level cache.
+// Gains over the step before: nothing is computed twice; no output of the convolution exists; most of backward is skipped.
+// Still slow because: forward multiplies in full what Winograd's transform would not; lists are filled one by one.
+// Limits: f32; a sample, a filter and a batch's workers are counted in int.
+
+#include "kernels/conv_relu_pool/native.h"
+#include "kernels/lib/element.h"
+#include "kernels/lib/rows.h"
+#include "kernels/simt/simt.h"
+
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+namespace native {
+
+void pad(const Layout& layout, const float* sample, float* padded) {
+  const auto& conv = layout.g.conv;
+  const auto columns = static_cast<std::size_t>(conv.in_width * conv.in_channels);
+  for (std::int64_t row = 0; row < conv.in_height; ++row)
+    std::copy_n(sample + static_cast<std::size_t>(row) * columns, columns,
+                padded + (row + conv.padding) * layout.line + conv.padding * conv.in_channels);
+}
+
+void unpad(const Layout& layout, const float* padded, float* sample) {
+  const auto& conv = layout.g.conv;
+  const auto columns = static_cast<std::size_t>(conv.in_width * conv.in_channels);
+  for (std::int64_t row = 0; row < conv.in_height; ++row)
+    std::copy_n(padded + (row + conv.padding) * layout.line + conv.padding * conv.in_channels, columns,
+                sample + static_cast<std::size_t>(row) * columns);
+}
+
+namespace {
+
+/// What every worker reads lies in front of what each has for itself.
+std::size_t workspace_bytes(const Geometry& geometry) {
+  const Layout layout(geometry);
+  const std::size_t shared = std::max(layout.packed_elements(), layout.gradient_elements());
+  return (shared + kMostWorkers * std::max(layout.forward_scratch(), layout.backward_scratch())) * sizeof(float);
+}
+
+/// [outputs][rows * run] -> [blocks][1 + rows * run][kBlock], biases first, zeros for channels that do not exist.
+__global__ void pack_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w,
+                                    const float* __restrict__ b, float* __restrict__ packed) {
+  const int taps = layout.rows * layout.run;
+  for (int block = 0; block < layout.blocks; ++block)
+    for (int tap = -1; tap < taps; ++tap)
+      for (int lane = 0; lane < kBlock; ++lane) {
+        const int o = block * kBlock + lane;
+        const float* from = tap < 0 ? b + o : w + static_cast<std::size_t>(o) * static_cast<std::size_t>(taps) + tap;
+        *packed++ = o < layout.outputs ? *from : 0.0f;
+      }
+}
+
+/// [outputs][rows][run] -> [outputs][rows][padded_run], zeros behind each run.
+__global__ void pad_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w,
+                                   float* __restrict__ padded) {
+  const std::size_t runs = static_cast<std::size_t>(layout.outputs) * static_cast<std::size_t>(layout.rows);
+  for (std::size_t i = 0; i < runs; ++i, w += layout.run, padded += layout.padded_run) {
+    std::copy_n(w, layout.run, padded);
+    std::fill(padded + layout.run, padded + layout.padded_run, 0.0f);
+  }
+}
+
+__global__ void forward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Forward) pass, float* scratch) {
+  const auto samples = lib::row_range(layout.g.conv.batch);
+  forward_samples(layout, pass, *samples.begin(), *samples.end(), scratch + blockIdx.x * layout.forward_scratch());
+}
+
+__global__ void backward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Backward) pass, float* scratch) {
+  const auto samples = lib::row_range(layout.g.conv.batch);
+  backward_samples(layout, pass, *samples.begin(), *samples.end(), scratch + blockIdx.x * layout.backward_scratch());
+}
+
+/// Adds up the workers' shares, in their order, in the layout of the caller.
+__global__ void add_shares_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ shares, int workers,
+                                  float* __restrict__ dw, float* __restrict__ db, bool accumulate) {
+  const std::size_t stride = layout.backward_scratch();
+  const auto total = [&](std::size_t at) {
+    float sum = 0;
+    for (int i = 0; i < workers; ++i) sum += shares[static_cast<std::size_t>(i) * stride + at];
+    return sum;
+  };
+  const std::size_t biases = layout.gradient_elements() - layout.bias_elements();
+  for (int o = 0; o < layout.outputs; ++o) {
+    const auto channel = static_cast<std::size_t>(o);
+    db[o] = total(biases + channel) + (accumulate ? db[o] : 0.0f);
+    for (int row = 0; row < layout.rows; ++row)
+      for (int i = 0; i < layout.run; ++i, ++dw) {
+        const auto tap = static_cast<std::size_t>(row * layout.run + i);
+        const std::size_t at = layout.few_taps
+                                   ? tap * layout.bias_elements() + channel
+                                   : (channel * static_cast<std::size_t>(layout.rows) + static_cast<std::size_t>(row)) *
+                                             static_cast<std::size_t>(layout.padded_run) +
+                                         static_cast<std::size_t>(i);
+        *dw = total(at) + (accumulate ? *dw : 0.0f);
+      }
+  }
+}
+
+simt::Config one_thread_each(int workers) { return {.grid = dim3(static_cast<unsigned>(workers)), .block = dim3(1)}; }
+
+int workers_on(Stream& stream, std::int64_t batch) {
+  const simt::Config config = simt::grid_for(stream, static_cast<std::size_t>(batch) * 4096);
+  const auto most = std::min<std::int64_t>({batch, static_cast<std::int64_t>(config.grid.x), kMostWorkers});
+  return static_cast<int>(std::max<std::int64_t>(most, 1));
+}
+
+void forward(Stream& stream, const ForwardArgs& args) {
+  check_args(args);
+  if (args.geometry.out_elements() == 0) return;
+  lib::check_pointer("conv_relu_pool forward", "workspace", args.workspace);
+  const Layout layout(args.geometry);
+  auto* packed = static_cast<float*>(args.workspace);
+  const int workers = workers_on(stream, args.geometry.conv.batch);
+  simt::launch_flat<pack_filters_kernel>(stream, one_thread_each(1), layout, static_cast<const float*>(args.w),
+                                         static_cast<const float*>(args.b), packed);
+  simt::launch_flat<forward_kernel>(stream, one_thread_each(workers), layout,
+                                    Forward{.x = static_cast<const float*>(args.x),
+                                            .packed = packed,
+                                            .y = static_cast<float*>(args.y),
+                                            .codes = args.codes},
+                                    packed + layout.packed_elements());
+}
+
+void backward(Stream& stream, const BackwardArgs& args) {
+  check_args(args);
+  lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
+  const Layout layout(args.geometry);
+  auto* padded = static_cast<float*>(args.workspace);
+  float* scratch = padded + layout.gradient_elements();
+  const auto* w = static_cast<const float*>(args.w);
+  const bool pads_filters = args.dx && layout.run != layout.padded_run;
+  const int workers = workers_on(stream, args.geometry.conv.batch);
+  if (pads_filters) simt::launch_flat<pad_filters_kernel>(stream, one_thread_each(1), layout, w, padded);
+  simt::launch_flat<backward_kernel>(stream, one_thread_each(workers), layout,
+                                     Backward{.x = static_cast<const float*>(args.x),
+                                              .w = pads_filters ? padded : w,
+                                              .dy = static_cast<const float*>(args.dy),
+                                              .codes = args.codes,
+                                              .dx = static_cast<float*>(args.dx)},
+                                     scratch);
+  simt::launch_flat<add_shares_kernel>(stream, one_thread_each(1), layout, scratch, workers, args.dw, args.db,
+                                       args.accumulate);
+}
+
+bool supports(const Device& device, DType dtype) { return lib::supports_any(device, dtype) && dtype == DType::f32; }
+
+}  // namespace
+}  // namespace native
+
+Variant native_cpu() {
+  return {"native", native::forward, native::backward, native::workspace_bytes, native::supports};
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

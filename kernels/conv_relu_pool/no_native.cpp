@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// In the CUDA module: the name is known there, too, so that asking for it says what it is.
+#include "kernels/conv_relu_pool/conv_relu_pool.h"
+
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+
+Variant native_cpu() {
+  return {"native", nullptr, nullptr, nullptr, [](const Device&, DType) { return false; }};
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool
