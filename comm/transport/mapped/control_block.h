@@ -42,12 +42,13 @@ class ControlBlock {
   struct Status {
     std::atomic<Membership> membership{Membership::member};
     std::atomic<std::int32_t> culprit{-1};
-    std::atomic<std::int32_t> waiting_for{-1};  ///< whom the owner sleeps for; for the messages of timeouts
+    std::atomic<std::int32_t> waiting_for{-1};  ///< whom the owner sleeps for; that rank rings
+    std::atomic<std::int32_t> core{-1};         ///< where the owner ran when it last began to wait
     std::atomic<std::uint64_t> created{0};      ///< segments that the owner has created
     std::atomic<std::uint64_t> created_bytes{0};
     std::atomic<std::uint64_t> mapped{0};  ///< segments of which the owner has mapped every rank's share
     alignas(kLine) std::atomic<std::uint32_t> sleeping{0};
-    std::atomic<std::uint32_t> bell{0};  ///< a futex; whoever changes what a sleeping owner may wait for rings it
+    std::atomic<std::uint32_t> bell{0};  ///< a futex; who changes what a sleeping owner waits for rings it
   };
   struct Outbox {
     std::atomic<std::uint64_t> published{0};

@@ -39,7 +39,7 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
 
 void MappedTransport::wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline,
                                    const Errand& errand) {
-  watch_.ring_everybody();
+  watch_.bells().ring_everybody();
   const auto missing = [&] {
     std::vector<int> peers;
     for (int peer = 0; peer < world_size(); ++peer)

@@ -79,32 +79,35 @@ void MappedTransport::wait(Deadline deadline) {
 
 std::vector<int> MappedTransport::awaited() const {
   std::vector<int> peers;
-  for (const Move& move : open_)
-    if (!can_move(move)) peers.push_back(move.peer);
-  for (const Move& move : borrowed_)
-    if (!mail_.has_message(move.peer)) peers.push_back(move.peer);
-  if (peers.empty())
-    for (const Unread& sent : unread_) peers.push_back(sent.peer);
+  for (const std::vector<Move>* moves : {&open_, &borrowed_})
+    for (const Move& move : *moves)
+      if (const std::optional<int> peer = blocked_by(move)) peers.push_back(*peer);
+  if (!peers.empty()) return peers;
+  for (const Unread& sent : unread_)
+    if (!was_read(sent)) peers.push_back(sent.peer);
   return peers;
 }
 
-bool MappedTransport::can_move(const Move& move) const {
-  if (move.kind == Move::Kind::send) return mail_.can_send(move.peer);
-  if (move.kind == Move::Kind::lend) return mail_.can_send(move.peer) && may_write(move);
-  return mail_.has_message(move.peer) && may_write(move);
+/// The rank that must do something before this move can be made; none if it can be made now.
+std::optional<int> MappedTransport::blocked_by(const Move& move) const {
+  const bool peer_is_ready = gives(move) ? mail_.can_send(move.peer) : mail_.has_message(move.peer);
+  if (!peer_is_ready) return move.peer;
+  return move.kind == Move::Kind::send ? std::nullopt : reader_of(move.slice);
 }
 
-bool MappedTransport::may_write(const Move& move) const {
-  const Slice target = bytes_of(move.slice);
-  return std::none_of(unread_.begin(), unread_.end(), [&](const Unread& sent) {
+/// A rank that may still be reading from there.
+std::optional<int> MappedTransport::reader_of(const Slice& slice) const {
+  const Slice target = bytes_of(slice);
+  const auto reader = std::ranges::find_if(unread_, [&](const Unread& sent) {
     return sent.segment == segment_ && overlap(sent.bytes, target) && !was_read(sent);
   });
+  return reader == unread_.end() ? std::nullopt : std::optional(reader->peer);
 }
 
 bool MappedTransport::try_move(const Move& move) {
   if (!can_move(move)) return false;
   gives(move) ? send(move) : receive(move);
-  watch_.ring(move.peer);
+  watch_.bells().ring(move.peer);
   return true;
 }
 
@@ -139,8 +142,7 @@ void MappedTransport::receive(const Move& move) {
 }
 
 bool MappedTransport::can_sum_lent() const {
-  return !borrowed_.empty() && may_write(borrowed_.front()) &&
-         std::ranges::all_of(borrowed_, [this](const Move& move) { return mail_.has_message(move.peer); });
+  return !borrowed_.empty() && std::ranges::all_of(borrowed_, [this](const Move& move) { return can_move(move); });
 }
 
 void MappedTransport::sum_lent() {
@@ -152,7 +154,7 @@ void MappedTransport::sum_lent() {
   sum_into_all(segment_->data() + bytes_of(mine).offset, parts, mine.elements, step_.range.dtype);
   for (const Move& move : borrowed_) {
     mail_.take(move.peer);
-    watch_.ring(move.peer);
+    watch_.bells().ring(move.peer);
   }
   borrowed_.clear();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/transport/mapped/mailboxes.h"
@@ -49,8 +50,9 @@ class MappedTransport final : public Transport {
   bool can_sum_lent() const;
   void sum_lent();
   const MessageHeader& expect(const Move& move);
-  bool can_move(const Move& move) const;
-  bool may_write(const Move& move) const;
+  bool can_move(const Move& move) const { return !blocked_by(move); }
+  std::optional<int> blocked_by(const Move& move) const;
+  std::optional<int> reader_of(const Slice& slice) const;
   bool was_read(const Unread& sent) const;
   void forget_what_was_read();
   Progress progress() const;

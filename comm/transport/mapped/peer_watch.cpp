@@ -5,18 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <thread>
-
-#include "comm/transport/mapped/futex.h"
 
 namespace gradring::comm {
 namespace {
 
-/// Ranks may outnumber the cores: spin only for as long as a message takes between two running ranks, then let others
-/// run.
-constexpr int kSpins = 500;
-constexpr int kYields = 50;
-/// How long a rank sleeps before it looks after its peers; nobody rings the bell for a rank that was killed.
+/// How long a rank sleeps, at most, and how often it asks the system whether its peers live: nobody rings the bell for a
+/// rank that was killed.
 constexpr std::chrono::milliseconds kNap(20);
 
 std::string text(const Errand& errand) {
@@ -28,39 +22,36 @@ std::string waited(const Errand& errand) {
   return fmt::format("{:.1f} s", time.count());
 }
 
+int first(const std::vector<int>& peers) { return peers.empty() ? -1 : peers.front(); }
+
 }  // namespace
 
 PeerWatch::PeerWatch(PeerMemory& memory, std::vector<ControlBlock> blocks)
-    : memory_(memory), blocks_(std::move(blocks)), rank_(memory.rank()) {}
+    : memory_(memory), blocks_(std::move(blocks)), rank_(memory.rank()), bells_(blocks_, rank_) {}
 
 void PeerWatch::block_until(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                             Deadline deadline, const Errand& errand) {
-  for (int turn = 0; turn < kSpins + kYields; ++turn) {
-    if (ready()) return;
-    if (turn >= kSpins) std::this_thread::yield();
-  }
-  ControlBlock::Status& mine = status(rank_);
+  if (ready() || bells_.look(ready, awaited())) return;
   while (!ready()) {
-    const std::vector<int> peers = awaited();
-    mine.waiting_for.store(peers.empty() ? -1 : peers.front());
-    look_after(ready, awaited, errand);
-    mine.sleeping.store(1);
-    const std::uint32_t bell = mine.bell.load();
-    if (!ready() && !deadline.passed())
-      futex_wait(mine.bell, bell, std::min<std::chrono::nanoseconds>(deadline.remaining(), kNap));
-    mine.sleeping.store(0);
-    if (!deadline.passed() || ready()) continue;
+    const int needed = first(awaited());
+    // Awake too if that rank has just done its part and another is missing: nobody would ring for that one.
+    bells_.sleep(needed, std::min<std::chrono::nanoseconds>(deadline.remaining(), kNap),
+                 [&] { return ready() || first(awaited()) != needed || deadline.passed(); });
+    if (ready()) break;
+    if (deadline.passed()) next_roll_call_ = {};
     look_after(ready, awaited, errand);  // who has failed first knows better whom to blame
-    if (!ready()) time_out(awaited(), errand);
+    if (deadline.passed() && !ready()) time_out(awaited(), errand);
   }
-  mine.waiting_for.store(-1);
+  status(rank_).waiting_for.store(-1);
 }
 
 void PeerWatch::look_after(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                            const Errand& errand) {
+  const bool roll_call = Deadline::Clock::now() >= next_roll_call_;
+  if (roll_call) next_roll_call_ = Deadline::Clock::now() + kNap;
   for (int peer = 0; peer < memory_.world_size(); ++peer) {
     const Membership membership = status(peer).membership.load();
-    const bool dead = membership == Membership::member && memory_.gone(peer);
+    const bool dead = roll_call && membership == Membership::member && memory_.gone(peer);
     if (peer == rank_ || (membership == Membership::member && !dead)) continue;
     // Its last deeds count: they were done before it left, and are seen now if they were not before.
     if (ready()) return;
@@ -116,22 +107,10 @@ int PeerWatch::last_in_line(int peer) const {
   return peer;
 }
 
-void PeerWatch::ring(int peer) const {
-  ControlBlock::Status& theirs = status(peer);
-  if (theirs.sleeping.load() == 0) return;
-  theirs.bell.fetch_add(1);
-  futex_wake(theirs.bell);
-}
-
-void PeerWatch::ring_everybody() const {
-  for (int peer = 0; peer < memory_.world_size(); ++peer)
-    if (peer != rank_) ring(peer);
-}
-
 void PeerWatch::leave() {
   if (broken_) return;  // the reason of the failure stays there for the others to read
   status(rank_).membership.store(Membership::left);
-  ring_everybody();
+  bells_.ring_everybody();
 }
 
 void PeerWatch::report_desync(int peer, const std::string& message, const Errand& errand) {
@@ -144,7 +123,7 @@ void PeerWatch::fail(Membership reason, int culprit, const std::string& message,
   broken_ = std::make_exception_ptr(error);
   status(rank_).culprit.store(culprit);
   status(rank_).membership.store(reason);
-  ring_everybody();
+  bells_.ring_everybody();
   throw error;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/error.h"
+#include "comm/transport/mapped/bells.h"
 #include "comm/transport/mapped/control_block.h"
 #include "comm/transport/mapped/peer_memory.h"
 #include "kernels/runtime/deadline.h"
@@ -28,17 +29,16 @@ class PeerWatch {
  public:
   PeerWatch(PeerMemory& memory, std::vector<ControlBlock> blocks);
 
-  /// Blocks until ready(): looks a few times, then sleeps on this rank's bell. awaited() lists the ranks that it hangs
-  /// on.
+  /// Blocks until ready(): looks for a moment, then sleeps. awaited() lists the ranks that it hangs on: it sleeps for
+  /// the first.
   ///
   /// Errors    PeerLost if one of them has left, or any rank has died; whatever another rank has failed with; Timeout
   ///           if the deadline passes, naming the rank at the end of the line of those who wait for each other.
   void block_until(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                    Deadline deadline, const Errand& errand);
 
-  /// Wakes `peer` if it sleeps; to be called after changing what it may wait for.
-  void ring(int peer) const;
-  void ring_everybody() const;
+  /// To be called after changing what peers may wait for.
+  const Bells& bells() const { return bells_; }
 
   /// This rank will do no more; a peer that needs it still fails. Does not wait.
   void leave();
@@ -61,6 +61,8 @@ class PeerWatch {
   PeerMemory& memory_;
   std::vector<ControlBlock> blocks_;
   int rank_;
+  Bells bells_;
+  Deadline::Clock::time_point next_roll_call_{};  // when to ask again who has died
   std::exception_ptr broken_;
 };
 
