@@ -46,7 +46,7 @@ std::string list(const std::vector<std::string>& names) {
   throw DataError(
       is_folder ? *there : folders.back(),
       std::string(is_folder ? "" : "is no folder, ") + "found none of the files " + list(names) + " in " + list(places),
-      "put the file there or name the folder that has it");
+      "put the file there, name the folder that has it, or get it by gradring data fetch");
 }
 
 }  // namespace
