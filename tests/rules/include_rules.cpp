@@ -58,6 +58,7 @@ const std::vector<Door>& doors() {
       {std::regex("^(cudnn|cublas).*"), {"nn/backend/cuda"}},
       {std::regex("^(oneapi/dnnl/|dnnl).*"), {"nn/backend/cpu"}},
       {std::regex("^nccl.*"), {"comm/transport/nccl"}},
+      {std::regex("^curl/.*"), {"data/fetch"}},
       {std::regex("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|nvtx|cub/|thrust/|vector_types).*"),
        {"kernels/runtime/cuda", "kernels/simt"},
        true},
