@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -27,17 +28,18 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 /// agree in the order of columns and channels.
 struct Layout {
   Geometry g;
-  int channels;      // of x
-  int outputs;       // channels of y
-  int blocks;        // of kBlock outputs
-  int rows;          // of the kernel
-  int run;           // inputs under one of them
-  int padded_run;    // whole vectors
-  int height;        // of a sample with its padding around it
-  int line;          // elements of one of its rows
-  int cells_across;  // windows of a row of y
-  int cells;         // windows of a sample
-  bool few_taps;     // so few inputs under a kernel row that vectors run along the output channels instead
+  int channels;                                   // of x
+  int outputs;                                    // channels of y
+  int blocks;                                     // of kBlock outputs
+  int rows;                                       // of the kernel
+  int run;                                        // inputs under one of them
+  int padded_run;                                 // whole vectors
+  int height;                                     // of a sample with its padding around it
+  int line;                                       // elements of one of its rows
+  int cells_across;                               // windows of a row of y
+  int cells;                                      // windows of a sample
+  std::array<std::int32_t, 225> place_offsets{};  // how far the places of a window lie behind its first
+  bool few_taps;  // so few inputs under a kernel row that vectors run along the output channels instead
 
   explicit Layout(const Geometry& geometry)
       : g(geometry),
@@ -51,9 +53,14 @@ struct Layout {
         line(static_cast<int>(g.conv.in_width + 2 * g.conv.padding) * channels),
         cells_across(static_cast<int>(g.out_width())),
         cells(static_cast<int>(g.out_height() * g.out_width())),
-        few_taps(run < lib::kNativeLanes) {}
+        few_taps(run < lib::kNativeLanes) {
+    for (int place = 0; place < places(); ++place)
+      place_offsets[static_cast<std::size_t>(place)] =
+          (place / window() * line + place % window() * channels) * stride();
+  }
 
   bool pads() const { return g.conv.padding > 0; }
+  int places() const { return window() * window(); }
   int window() const { return static_cast<int>(g.window); }
   int stride() const { return static_cast<int>(g.conv.stride); }
   /// From one output of the convolution to the next one in its row, counted in inputs.
@@ -69,9 +76,6 @@ struct Layout {
   int cell_begin(int cell) const {
     return ((cell / cells_across) * line + (cell % cells_across) * channels) * window() * stride();
   }
-  /// How far its place `place` lies behind that.
-  int place_offset(int place) const { return (place / window() * line + place % window() * channels) * stride(); }
-
   std::size_t packed_elements() const {
     return static_cast<std::size_t>(blocks) * static_cast<std::size_t>(rows * run + 1) * kBlock;
   }

@@ -72,12 +72,14 @@ void pool_row(const Layout& layout, const float* sums, int count, float* y, std:
     const float* corner = sums + cell * window * kBlock;
     NativeFloats best = lib::load(corner);
     NativeInts code = {};
-    for (int place = 1; place < window * window; ++place) {
-      const NativeFloats value = lib::load(corner + (place / window * pixels + place % window) * kBlock);
-      const NativeInts takes = (value > best) | (value != value);  // a NaN takes all, and no number takes it back
-      best = takes ? value : best;
-      code = takes ? NativeInts{} + place : code;
-    }
+    std::int32_t place = 0;
+    for (int i = 0; i < window; ++i)
+      for (int j = 0; j < window; ++j, ++place) {
+        const NativeFloats value = lib::load(corner + (i * pixels + j) * kBlock);
+        const NativeInts takes = (value > best) | (value != value);  // a NaN takes all, and no number takes it back
+        best = takes ? value : best;
+        code = takes ? NativeInts{} + place : code;
+      }
     const NativeInts cut_off = best <= 0;
     lib::store(y + cell * layout.outputs, cut_off ? NativeFloats{} : best, count);
     lib::store_bytes(codes + cell * layout.outputs, cut_off ? NativeInts{} + kCutOff : code, count);

@@ -111,8 +111,7 @@ void for_each_piece(const Layout& layout, Visit visit) {
 void fill_lists(const Layout& layout, const Backward& pass, std::int64_t first, int samples, int sample_stride,
                 const Lists& lists) {
   std::int32_t place_offset[256] = {};  // nobody reads an entry that is cut off
-  for (int place = 0; place < layout.window() * layout.window(); ++place)
-    place_offset[place] = layout.place_offset(place);
+  std::ranges::copy(layout.place_offsets, place_offset);
   const auto outputs = static_cast<std::size_t>(layout.outputs);
   std::fill_n(lists.counts, outputs, 0);
   std::size_t at = static_cast<std::size_t>(first) * static_cast<std::size_t>(layout.cells) * outputs;

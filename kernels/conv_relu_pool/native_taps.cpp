@@ -17,6 +17,23 @@ using lib::NativeInts;
 /// Taps (inputs under a kernel) whose sums for a block of channels fit into registers.
 constexpr int kMostTaps = lib::kNativePairs >= 12 ? 9 : 4;
 
+/// A block of channels.
+struct Pair {
+  NativeFloats low, high;
+
+  void add_product(float factor, const Pair& other) {
+    low += factor * other.low;
+    high += factor * other.high;
+  }
+};
+
+Pair load_pair(const float* from) { return {lib::load(from), lib::load(from + kNativeLanes)}; }
+
+void store_pair(float* to, const Pair& pair) {
+  lib::store(to, pair.low);
+  lib::store(to + kNativeLanes, pair.high);
+}
+
 /// The gradients of one sample and block of channels.
 struct Block {
   const float* x;
@@ -25,61 +42,40 @@ struct Block {
   int low, high;  // channels in the block's two vectors
 };
 
-/// dw[t][c] += sum over cells of dy[cell][c] * the input at tap t of the place that c's code names.
+/// dw[t][c] += sum over cells of dy[cell][c] * the input at tap t of the place that c's code names; db[c] += that of dy.
 template <int kTaps>
-void add_taps(const Layout& layout, const Block& block, const int* tap_offsets, float* dw, int width) {
-  NativeFloats low[kTaps], high[kTaps];
+void add_taps(const Layout& layout, const Block& block, const int* tap_offsets, float* dw, float* db) {
+  const int width = layout.blocks * kBlock;
+  Pair sums[kTaps];
+  Pair bias = load_pair(db);
   SIMT_UNROLL
-  for (int t = 0; t < kTaps; ++t) {
-    low[t] = lib::load(dw + t * width);
-    high[t] = lib::load(dw + t * width + kNativeLanes);
-  }
-  const int places = layout.window() * layout.window();
-  for (int cell = 0; cell < layout.cells; ++cell) {
-    const float* dy = block.dy + cell * layout.outputs;
-    const std::uint8_t* codes = block.codes + cell * layout.outputs;
-    const NativeFloats dy_low = lib::load(dy, block.low);
-    const NativeFloats dy_high = lib::load(dy + kNativeLanes, block.high);
+  for (int t = 0; t < kTaps; ++t) sums[t] = load_pair(dw + t * width);
+  const float* dy = block.dy;
+  const std::uint8_t* codes = block.codes;
+  for (int cell = 0; cell < layout.cells; ++cell, dy += layout.outputs, codes += layout.outputs) {
+    const Pair passing{lib::load(dy, block.low), lib::load(dy + kNativeLanes, block.high)};
     const NativeInts code_low = lib::load_bytes(codes, block.low);
     const NativeInts code_high = lib::load_bytes(codes + kNativeLanes, block.high);
     const float* begin = block.x + layout.cell_begin(cell);
-    for (int place = 0; place < places; ++place) {
-      const NativeFloats here_low = code_low == place ? dy_low : NativeFloats{};
-      const NativeFloats here_high = code_high == place ? dy_high : NativeFloats{};
-      const float* from = begin + layout.place_offset(place);
+    for (int place = 0; place < layout.places(); ++place) {
+      const Pair here{code_low == place ? passing.low : NativeFloats{},
+                      code_high == place ? passing.high : NativeFloats{}};
+      const float* from = begin + layout.place_offsets[static_cast<std::size_t>(place)];
+      bias.add_product(1.0f, here);
       SIMT_UNROLL
-      for (int t = 0; t < kTaps; ++t) {
-        const float input = from[tap_offsets[t]];
-        low[t] += input * here_low;
-        high[t] += input * here_high;
-      }
+      for (int t = 0; t < kTaps; ++t) sums[t].add_product(from[tap_offsets[t]], here);
     }
   }
+  store_pair(db, bias);
   SIMT_UNROLL
-  for (int t = 0; t < kTaps; ++t) {
-    lib::store(dw + t * width, low[t]);
-    lib::store(dw + t * width + kNativeLanes, high[t]);
-  }
+  for (int t = 0; t < kTaps; ++t) store_pair(dw + t * width, sums[t]);
 }
 
-using AddTaps = void (*)(const Layout&, const Block&, const int*, float*, int);
+using AddTaps = void (*)(const Layout&, const Block&, const int*, float*, float*);
 
 template <int... kCounts>
 constexpr std::array<AddTaps, sizeof...(kCounts)> add_taps_by_count(std::integer_sequence<int, kCounts...>) {
   return {add_taps<kCounts + 1>...};
-}
-
-void add_biases(const Layout& layout, const Block& block, float* db) {
-  NativeFloats low = lib::load(db), high = lib::load(db + kNativeLanes);
-  for (int cell = 0; cell < layout.cells; ++cell) {
-    const float* dy = block.dy + cell * layout.outputs;
-    const std::uint8_t* codes = block.codes + cell * layout.outputs;
-    low += lib::load_bytes(codes, block.low) == kCutOff ? NativeFloats{} : lib::load(dy, block.low);
-    high += lib::load_bytes(codes + kNativeLanes, block.high) == kCutOff ? NativeFloats{}
-                                                                         : lib::load(dy + kNativeLanes, block.high);
-  }
-  lib::store(db, low);
-  lib::store(db + kNativeLanes, high);
 }
 
 }  // namespace
@@ -97,13 +93,14 @@ void add_products_by_taps(const Layout& layout, const Backward& pass, std::int64
                       .codes = pass.codes + out + channel,
                       .low = std::min(left, kNativeLanes),
                       .high = std::clamp(left - kNativeLanes, 0, kNativeLanes)};
+    float unused[kBlock] = {};  // the bias's sum is taken once
     for (int tap = 0; tap < taps; tap += kMostTaps) {
       const int count = std::min(kMostTaps, taps - tap);
       int offsets[kMostTaps] = {};
       for (int t = 0; t < count; ++t) offsets[t] = (tap + t) / layout.run * layout.line + (tap + t) % layout.run;
-      kAddTaps[static_cast<std::size_t>(count - 1)](layout, block, offsets, dw + tap * width + channel, width);
+      kAddTaps[static_cast<std::size_t>(count - 1)](layout, block, offsets, dw + tap * width + channel,
+                                                    tap == 0 ? db + channel : unused);
     }
-    add_biases(layout, block, db + channel);
   }
 }
 
