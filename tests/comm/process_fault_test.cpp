@@ -24,14 +24,15 @@ using tests::Processes;
 constexpr std::chrono::seconds kLong(50);  // less than Processes::outcome waits
 constexpr std::chrono::seconds kShort(2);
 constexpr std::size_t kElements = 20'000;
+constexpr std::size_t kManyElements = 3'000'000;  // transfers of several milliseconds
 
 /// Sums until something goes wrong; says in the store when the first sum is done.
-void sum_for_ever(ProcessGroup& group, Store& store) {
+void sum_for_ever(ProcessGroup& group, Store& store, std::size_t elements = kElements) {
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  const auto segment = group.allocate(kElements * sizeof(float));
+  const auto segment = group.allocate(elements * sizeof(float));
   for (;;) {
-    group.all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
+    group.all_reduce({.segment = segment.get(), .slice = {0, elements}}, *stream);
     store.set("going/" + std::to_string(group.rank()), "");
   }
 }
@@ -42,9 +43,9 @@ class ProcessFaults : public ::testing::TestWithParam<Medium> {
   static std::unique_ptr<ProcessGroup> join(Store& store, const tests::Member& member) {
     return tests::join(GetParam(), store, member);
   }
-  static Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout) {
+  static Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout, std::size_t elements = kElements) {
     return [=](int rank, Store& store) {
-      sum_for_ever(*join(store, {.rank = rank, .world_size = world, .timeout = timeout}), store);
+      sum_for_ever(*join(store, {.rank = rank, .world_size = world, .timeout = timeout}), store, elements);
     };
   }
 };
@@ -65,9 +66,10 @@ TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(world));
     SCOPED_TRACE(::testing::Message() << "seed " << kSeed << ", round " << round << ", victim " << victim << " of "
                                       << world);
-    Processes processes(world, sums_for_ever(world, kLong));
+    // In every other round most of the time passes in the middle of a transfer.
+    Processes processes(world, sums_for_ever(world, kLong, round % 2 == 0 ? kElements : kManyElements));
     wait_until_all_are_going(processes, world);
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     ::kill(processes.pid(victim), SIGKILL);
     for (int rank = 0; rank < world; ++rank) {
       const Outcome outcome = processes.outcome(rank);

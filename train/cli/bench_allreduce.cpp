@@ -95,7 +95,7 @@ void say(int rank, const std::string& text) {
 }
 
 void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
-  const auto group = make_group(place, options.timeout);
+  const auto group = make_group(place, options.timeout, options.comm);
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   comm::bench::AllReduceBench bench(*group, *stream, *std::ranges::max_element(options.sizes), options.algorithm);

@@ -169,6 +169,17 @@ std::vector<Option> other_options(AllReduceBenchOptions& options) {
            .value = "auto|ring|direct",
            .help = "how it goes about it [auto]",
            .read = [&](std::string_view text) { options.algorithm = parse_algorithm(text); }},
+          {.name = "comm",
+           .value = "auto|shm|tcp",
+           .help = "what carries the bytes [auto: shm]",
+           .read =
+               [&](std::string_view text) {
+                 constexpr std::string_view kWords[] = {"auto", "shm", "tcp"};
+                 options.comm = parse_word("comm", text, kWords);
+               }},
+          {.name = "fresh",
+           .help = "before each iteration, unmeasured, ranks write their elements anew, as backward does",
+           .read = set_switch("fresh", options.repetitions.fresh)},
           {.name = "report-iters",
            .letter = 'I',
            .help = "show the spread of the iterations",

@@ -19,6 +19,7 @@ struct AllReduceBenchOptions {
   kernels::DType dtype = kernels::DType::f32;
   comm::bench::Repetitions repetitions;
   comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
+  std::string comm = "auto";  ///< what carries the bytes: auto, shm, tcp
   bool check = true;
   bool report_iterations = false;
   bool compare_gloo = false;
