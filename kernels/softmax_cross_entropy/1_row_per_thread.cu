@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: loss and gradient share the row's maximum and its sum of exponentials; with them at hand, both cost one more
 //   pass over a row that is still in the cache.
-// Mapping: a thread per row, three passes over it; then one block adds up the rows' losses and verdicts, always in
+// Mapping: a thread per row, three passes over it; then one warp adds up the rows' losses and verdicts, always in
 //   the same order.
 // Traffic and bound: reads and writes the logits once from memory; bound by the two launches for ten classes.
 // Still slow because: for many classes a thread's pass over its row does not coalesce: a warp per row would.
@@ -19,8 +19,8 @@ namespace gradring::kernels::softmax_cross_entropy {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-constexpr int kTotalThreads = 256;
-constexpr std::size_t kWorkPerClass = 16;  // two exponentials and a division, counted in elements of grid_for
+constexpr int kTotalThreads = 32;  // one warp: batches have some hundred rows, and every thread has its price on a CPU
+constexpr std::size_t kWorkPerClass = 16;  // an exponential or two and a division, counted in elements of grid_for
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <class T>
@@ -37,23 +37,30 @@ __global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int
       where = value > largest ? c : where;
       largest = value > largest ? value : largest;
     }
-    float sum = 0;  // NaN if there is a NaN in the row
-    for (int c = 0; c < classes; ++c) sum += expf(lib::to_f32(x[c]) - largest);
     const bool valid = label >= 0 && label < classes;
-    const float loss = valid ? logf(sum) + (largest - lib::to_f32(x[label])) : kNaN;
+    const float to_label = valid ? largest - lib::to_f32(x[label]) : kNaN;  // now: dlogits may be logits
+    // f32 holds an exponential until the sum is known; in a shorter type it would be rounded, so it is taken twice.
+    T* dx = dlogits ? dlogits + row * static_cast<std::size_t>(classes) : nullptr;
+    const bool keep = sizeof(T) == sizeof(float) && dx;
+    float sum = 0;  // NaN if there is a NaN in the row
+    for (int c = 0; c < classes; ++c) {
+      const float e = expf(lib::to_f32(x[c]) - largest);
+      if (keep) dx[c] = lib::from_f32<T>(e);
+      sum += e;
+    }
+    const float loss = logf(sum) + to_label;
     losses[row] = loss;
     verdicts[row] = where == label && loss == loss;
-    if (!dlogits) continue;
+    if (!dx) continue;
     const float factor = valid ? scale : kNaN;
-    T* dx = dlogits + row * static_cast<std::size_t>(classes);
     for (int c = 0; c < classes; ++c) {
-      const float p = expf(lib::to_f32(x[c]) - largest) / sum;
+      const float p = (keep ? lib::to_f32(dx[c]) : expf(lib::to_f32(x[c]) - largest)) / sum;
       dx[c] = lib::from_f32<T>((c == label ? p - 1.0f : p) * factor);
     }
   }
 }
 
-/// One block: adds up the rows' losses and verdicts.
+/// One warp: adds up the rows' losses and verdicts.
 __global__ void softmax_cross_entropy_total_kernel(const float* __restrict__ losses,
                                                    const std::int32_t* __restrict__ verdicts, unsigned rows,
                                                    float* loss_sum, std::int32_t* correct) {

@@ -10,6 +10,7 @@
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_compare.h"
+#include "train/cli/bench_kernels.h"
 #include "train/cli/bench_step.h"
 #include "train/cli/bench_loader.h"
 #include "train/cli/exit_code.h"
@@ -28,6 +29,7 @@ struct Benchmark {
 
 /// Each in bench_<name>.h.
 constexpr Benchmark kBenchmarks[] = {
+    {"kernels", "every variant of every operation: right, and how fast", bench_kernels},
     {"step", "time a training step, and show where its time goes", bench_step},
     {"compare", "the same training by PyTorch beside us, in turns", bench_compare},
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv_relu_pool: a convolution with all that follows it.
+#include "kernels/bench/case_families.h"
+#include "kernels/bench/convolution_shape.h"
+
+namespace gradring::kernels::bench {
+namespace {
+
+using conv_relu_pool::BackwardArgs;
+using conv_relu_pool::ForwardArgs;
+using conv_relu_pool::Geometry;
+using conv_relu_pool::Variant;
+
+Geometry geometry_of(CaseMaker& make, const SeedConvolution& seed) {
+  const conv2d::Geometry conv = convolution_of(make, seed);
+  return {.conv = conv, .window = make.extent("window", 2)};
+}
+
+/// Of all outputs that fill a window.
+double forward_flops(const Geometry& g) {
+  return 2.0 * static_cast<double>(g.out_elements() * g.window * g.window) *
+         static_cast<double>(g.conv.filter_elements());
+}
+
+/// Enough for every variant.
+std::size_t workspace_bytes(const CaseMaker& make, const Geometry& g) {
+  std::size_t bytes = 1;
+  for (const Variant& variant : make.kernels().conv_relu_pool)
+    if (variant.supports(make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
+  return bytes;
+}
+
+/// The codes are no result to compare: where two maxima are closer than rounding, variants may choose differently.
+KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
+  const Geometry g = geometry_of(make, seed);
+  KernelCase c = make.make("conv_relu_pool forward");
+  BenchArray& x = make.input(c, make.dtype(), g.conv.in_elements());
+  BenchArray& w = make.input(c, make.dtype(), g.conv.weight_elements());
+  BenchArray& b = make.input(c, make.dtype(), g.conv.out_channels);
+  BenchArray& y =
+      make.output(c, make.dtype(), g.out_elements(), sum_of_products(make.dtype(), g.conv.filter_elements() + 1));
+  BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.out_elements()));
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
+  const auto args = [&x, &w, &b, &y, &codes, &scratch, g, dtype = make.dtype()](Side side) {
+    return ForwardArgs{.geometry = g,
+                       .dtype = dtype,
+                       .x = x.at(side),
+                       .w = w.at(side),
+                       .b = b.at(side),
+                       .y = y.at(side),
+                       .codes = codes.as<std::uint8_t>(side),
+                       .workspace = scratch.at(side)};
+  };
+  c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes() + codes.bytes());
+  c.flops = forward_flops(g);
+  c.reference = [=] { conv_relu_pool::reference::forward(args(Side::host)); };
+  make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
+                [=](const Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
+  return c;
+}
+
+/// With dx, which the seed's first convolution does without.
+KernelCase backward(CaseMaker& make, const SeedConvolution& seed) {
+  const Geometry g = geometry_of(make, seed);
+  KernelCase c = make.make("conv_relu_pool backward");
+  const std::int64_t positions = g.conv.batch * g.out_height() * g.out_width();
+  BenchArray& x = make.input(c, make.dtype(), g.conv.in_elements());
+  BenchArray& w = make.input(c, make.dtype(), g.conv.weight_elements());
+  BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
+  BenchArray& codes = make.input(c, DType::u8, g.out_elements(), 0, static_cast<double>(g.window * g.window));
+  BenchArray& dx =
+      make.output(c, make.dtype(), g.conv.in_elements(),
+                  sum_of_products(make.dtype(), g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
+  BenchArray& dw = make.output(c, DType::f32, g.conv.weight_elements(), sum_of_products(DType::f32, positions));
+  BenchArray& db = make.output(c, DType::f32, g.conv.out_channels, sum_of_products(DType::f32, positions));
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
+  const auto args = [&x, &w, &dy, &codes, &dx, &dw, &db, &scratch, g, dtype = make.dtype()](Side side) {
+    return BackwardArgs{.geometry = g,
+                        .dtype = dtype,
+                        .x = x.at(side),
+                        .w = w.at(side),
+                        .dy = dy.at(side),
+                        .codes = codes.as<std::uint8_t>(side),
+                        .dx = dx.at(side),
+                        .dw = dw.as<float>(side),
+                        .db = db.as<float>(side),
+                        .workspace = scratch.at(side)};
+  };
+  c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
+  c.flops = 4.0 * static_cast<double>(g.out_elements()) * static_cast<double>(g.conv.filter_elements());
+  c.reference = [=] { conv_relu_pool::reference::backward(args(Side::host)); };
+  make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
+                [=](const Variant& variant, Stream& stream) { variant.backward(stream, args(Side::device)); });
+  return c;
+}
+
+}  // namespace
+
+Cases conv_relu_pool_cases(CaseMaker& make) {
+  Cases cases;
+  for (const SeedConvolution& seed : seed_convolutions(make)) {
+    cases.push_back(forward(make, seed));
+    cases.push_back(backward(make, seed));
+  }
+  return cases;
+}
+
+}  // namespace gradring::kernels::bench

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/measure_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/bench/evict.h"
+#include "kernels/bench/stopwatch.h"
+
+namespace gradring::kernels::bench {
+namespace {
+
+constexpr auto kPatience = std::chrono::minutes(10);
+/// A call shorter than this is repeated, so that the clock's own time does not count.
+constexpr double kWorthTheClock = 50e-6;
+constexpr int kLeastSamples = 5;
+
+using Run = std::function<void()>;
+
+void reset(const KernelCase& c, Stream& stream) {
+  for (const auto& array : c.arrays) array->reset(stream);
+}
+
+/// As a part of what is allowed.
+double error_of(double actual, double expected, double allowed) {
+  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
+  return std::fabs(actual - expected) / allowed;
+}
+
+/// What one run of a candidate makes of the first values.
+double largest_error(const KernelCase& c, const KernelCase::Candidate& candidate,
+                     const std::vector<std::vector<double>>& expected, Stream& stream) {
+  reset(c, stream);
+  candidate.run(stream);
+  stream.synchronize(Deadline::after(kPatience));
+  double largest = 0;
+  for (std::size_t o = 0; o < c.outputs.size(); ++o) {
+    const std::vector<double> actual = c.outputs[o].array->values(Side::device, stream);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const double error = error_of(actual[i], expected[o][i], c.outputs[o].bound(expected[o][i]));
+      largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(largest, error);
+    }
+  }
+  return largest;
+}
+
+double seconds_of(const Run& run, int repeats) {
+  const Stopwatch watch;
+  for (int i = 0; i < repeats; ++i) run();
+  return watch.seconds() / repeats;
+}
+
+/// Calls sample(i) for each contender in turns, as long as the effort allows.
+std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
+                                 const std::function<double(std::size_t)>& sample) {
+  std::vector<std::vector<double>> seconds(contenders);
+  const double budget = effort.seconds * static_cast<double>(contenders);
+  const Stopwatch watch;
+  for (int turn = 0; turn < effort.most_samples && (turn < kLeastSamples || watch.seconds() < budget); ++turn)
+    for (std::size_t i = 0; i < contenders; ++i) seconds[i].push_back(sample(i));
+  std::vector<Statistics> statistics;
+  for (const auto& all : seconds) statistics.push_back(statistics_of(all));
+  return statistics;
+}
+
+std::vector<Statistics> time_hot(const std::vector<Run>& runs, const Effort& effort) {
+  std::vector<int> repeats;
+  for (const Run& run : runs) {
+    run();  // code, data, pages
+    repeats.push_back(static_cast<int>(std::clamp(kWorthTheClock / seconds_of(run, 1), 1.0, 1000.0)));
+  }
+  return in_turns(runs.size(), effort, [&](std::size_t i) {
+    if (repeats[i] == 1) runs[i]();  // the one before used other memory
+    return seconds_of(runs[i], repeats[i]);
+  });
+}
+
+std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, const Effort& effort) {
+  return in_turns(runs.size(), effort, [&](std::size_t i) {
+    for (const auto& array : c.arrays) evict({array->as<const std::byte>(Side::device), array->bytes()});
+    return seconds_of(runs[i], 1);
+  });
+}
+
+}  // namespace
+
+std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort& effort, const std::string& variant) {
+  reset(c, stream);
+  c.reference();
+  std::vector<std::vector<double>> expected;
+  for (const auto& output : c.outputs) expected.push_back(output.array->values(Side::host, stream));
+
+  std::vector<Measured> results;
+  std::vector<std::size_t> timed;  // indices into results
+  std::vector<Run> runs;
+  for (const KernelCase::Candidate& candidate : c.variants) {
+    if (!variant.empty() && candidate.name != variant) continue;
+    results.push_back({.name = candidate.name, .error = largest_error(c, candidate, expected, stream)});
+    if (!results.back().right()) continue;
+    timed.push_back(results.size() - 1);
+    runs.push_back([&candidate, &stream] {
+      candidate.run(stream);
+      stream.synchronize(Deadline::after(kPatience));
+    });
+  }
+  if (c.plain_loop && !results.empty()) {
+    results.push_back({.name = kPlainLoop});
+    timed.push_back(results.size() - 1);
+    runs.push_back(c.plain_loop);
+  }
+  if (runs.empty()) return results;
+  reset(c, stream);
+  const std::vector<Statistics> hot = time_hot(runs, effort);
+  const std::vector<Statistics> flushed = time_flushed(c, runs, effort);
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    results[timed[i]].hot = hot[i];
+    results[timed[i]].flushed = flushed[i];
+  }
+  return results;
+}
+
+}  // namespace gradring::kernels::bench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/bench/kernel_case.h"
+#include "kernels/bench/statistics.h"
+
+namespace gradring::kernels::bench {
+
+/// How much to measure.
+struct Effort {
+  double seconds = 0.3;  ///< for each candidate, and for each way to time it
+  int most_samples = 200;
+};
+
+/// What was found out about one candidate of a case. What computes wrongly gets no time.
+struct Measured {
+  std::string name;      ///< of the variant, or "plain loop"
+  double error = 0;      ///< the largest, as a part of what the contract allows: above 1 the result is wrong
+  Statistics hot{};      ///< seconds a call, its arrays in cache as far as they fit
+  Statistics flushed{};  ///< seconds a call, its arrays in no cache
+
+  bool right() const { return error <= 1; }
+};
+
+inline constexpr const char* kPlainLoop = "plain loop";
+
+/// Runs every variant once and holds its results against the reference's; then times those that are right, and the plain loop,
+/// in turns. `variant`: only this one, if not empty.
+///
+/// Errors    what the operation throws.
+std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort& effort, const std::string& variant);
+
+}  // namespace gradring::kernels::bench

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/roof.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "kernels/bench/evict.h"
+#include "kernels/bench/plain_loops.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/bench/stopwatch.h"
+
+namespace gradring::kernels::bench {
+namespace {
+
+constexpr int kSamples = 15;
+constexpr double kSampleSeconds = 2e-3;
+
+using Lanes4 __attribute__((vector_size(16))) = float;
+using Lanes8 __attribute__((vector_size(32))) = float;
+using Lanes16 __attribute__((vector_size(64))) = float;
+
+template <class Lanes>
+double flops_per_second_in(int rounds) {
+  constexpr double kLanes = sizeof(Lanes) / sizeof(float);
+  constexpr int kAccumulators = 12;  // more than the latency of an addition times the units that add
+  volatile float start = 1;          // sums that the compiler knew to be equal would be one sum
+  Lanes sums[kAccumulators];
+  for (Lanes& sum : sums) sum = Lanes{} + start;
+  const Lanes factor = Lanes{} + 0.5f;
+  const Lanes term = Lanes{} + 1.0f;
+  const Stopwatch watch;
+  for (int round = 0; round < rounds; ++round)
+    for (Lanes& sum : sums) sum = sum * factor + term;
+  const double seconds = watch.seconds();
+  volatile float kept = 0;  // else nobody would need the sums
+  for (const Lanes& sum : sums) kept = kept + sum[0];
+  return 2.0 * kLanes * kAccumulators * rounds / seconds;
+}
+
+/// By the width that is fastest here: wider ones than the registers are cut into several.
+double measure_flops() {
+  constexpr int kRounds = 200'000;
+  double most = 0;
+  for (int sample = 0; sample < kSamples; ++sample)
+    most = std::max({most, flops_per_second_in<Lanes4>(kRounds), flops_per_second_in<Lanes8>(kRounds),
+                     flops_per_second_in<Lanes16>(kRounds)});
+  return most;
+}
+
+/// A loop over an array that is cut in two, and how many bytes it moves for each byte of the array. A line that is written
+/// without having been read is fetched all the same, and moves twice.
+struct Loop {
+  void (*run)(float* array, std::size_t half);
+  double traffic;
+};
+constexpr Loop kLoops[] = {
+    {[](float* array, std::size_t half) { plain::scale(array, array + half, half, 0.5f); }, 1.5},
+    {[](float* array, std::size_t half) { plain::accumulate(array, array + half, half); }, 1.5},
+    {[](float* array, std::size_t half) { plain::fill(array, 2 * half, 0.5f); }, 2.0},
+};
+
+double measure(const Loop& loop, std::size_t bytes, bool cold) {
+  std::vector<float> array(bytes / sizeof(float), 1.0f);
+  std::vector<double> seconds;
+  const auto repeats = cold ? 1 : std::max<std::size_t>(1, static_cast<std::size_t>(kSampleSeconds * 1e10) / bytes);
+  for (int sample = 0; sample < kSamples; ++sample) {
+    if (cold) evict(std::as_bytes(std::span(array)));
+    const Stopwatch watch;
+    for (std::size_t i = 0; i < repeats; ++i) loop.run(array.data(), array.size() / 2);
+    seconds.push_back(watch.seconds() / static_cast<double>(repeats));
+  }
+  return loop.traffic * static_cast<double>(bytes) / statistics_of(seconds).least;
+}
+
+}  // namespace
+
+double Roof::flops_per_second() {
+  if (flops_per_second_ == 0) flops_per_second_ = measure_flops();
+  return flops_per_second_;
+}
+
+double Roof::bytes_per_second(double footprint_bytes, bool cold) {
+  constexpr std::size_t kLeast = 4096;
+  constexpr std::size_t kMost = std::size_t{1} << 28;
+  const std::size_t size = std::clamp(std::bit_ceil(static_cast<std::size_t>(footprint_bytes)), kLeast, kMost);
+  const auto [entry, is_new] = bytes_per_second_.try_emplace({size, cold}, 0.0);
+  if (is_new)
+    for (const Loop& loop : kLoops) entry->second = std::max(entry->second, measure(loop, size, cold));
+  return entry->second;
+}
+
+double Roof::seconds(const Work& work, bool cold) {
+  return std::max(work.traffic_bytes / bytes_per_second(work.footprint_bytes, cold), work.flops / flops_per_second());
+}
+
+}  // namespace gradring::kernels::bench
