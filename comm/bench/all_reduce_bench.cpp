@@ -33,16 +33,15 @@ std::size_t AllReduceBench::wrong_elements(const Payload& payload) {
 
 std::vector<double> AllReduceBench::seconds(const Payload& payload, const Repetitions& repetitions) {
   using Clock = std::chrono::steady_clock;
-  std::memset(segment_->data(), 0, payload.bytes());  // the sums of sums of anything else would overflow
+  const auto write = [&] { std::memset(segment_->data(), 0, payload.bytes()); };  // sums of other sums overflow
+  write();
   group_.barrier_on_host();
-  for (int i = 0; i < repetitions.warmups; ++i) all_reduce(payload);
   std::vector<double> mine;
-  auto begin = Clock::now();
-  for (int i = 0; i < repetitions.iterations; ++i) {
+  for (int i = -repetitions.warmups; i < repetitions.iterations; ++i) {
+    if (repetitions.fresh) write();
+    const auto begin = Clock::now();
     all_reduce(payload);
-    const auto end = Clock::now();
-    mine.push_back(std::chrono::duration<double>(end - begin).count());
-    begin = end;
+    if (i >= 0) mine.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   return slowest_of_all_ranks(group_, mine);
 }

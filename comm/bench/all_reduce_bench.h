@@ -15,6 +15,9 @@ namespace gradring::comm::bench {
 struct Repetitions {
   int warmups = 5;
   int iterations = 20;
+  /// Whether every rank writes all its elements anew before each iteration, unmeasured, as backward does. If not, what
+  /// a rank summed before may still lie in its cache.
+  bool fresh = false;
 };
 
 /// What is reduced.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of torch.distributed's gloo backend, measured as comm/bench/all_reduce_bench.cpp measures gradring.
 
-Reads lines "BYTES WARMUPS ITERATIONS" from stdin; answers each with a line of ITERATIONS times in seconds. Its place is in
-the usual variables: RANK, WORLD_SIZE, and GRADRING_GLOO_STORE, a file by which the ranks meet.
+Reads lines "BYTES WARMUPS ITERATIONS FRESH" from stdin; answers each with a line of ITERATIONS times in seconds. Its place
+is in the usual variables: RANK, WORLD_SIZE, and GRADRING_GLOO_STORE, a file by which the ranks meet.
 """
 import os
 import sys
@@ -23,16 +23,15 @@ dist.init_process_group(
 print("ready gloo of torch", torch.__version__, flush=True)
 
 for line in sys.stdin:
-    size, warmups, iterations = map(int, line.split())
+    size, warmups, iterations, fresh = map(int, line.split())
     tensor = torch.zeros(size // 4, dtype=torch.float32)
     dist.barrier()
-    for _ in range(warmups):
-        dist.all_reduce(tensor)
     times = []
-    begin = time.perf_counter()
-    for _ in range(iterations):
+    for iteration in range(-warmups, iterations):
+        if fresh:
+            tensor.zero_()
+        begin = time.perf_counter()
         dist.all_reduce(tensor)
-        end = time.perf_counter()
-        times.append(end - begin)
-        begin = end
+        if iteration >= 0:
+            times.append(time.perf_counter() - begin)
     print(*times, flush=True)

@@ -14,7 +14,7 @@ struct Extent {
   int rank = 0;
   int world = 1;
   std::size_t elements = 0;
-  std::size_t chunk = 0;  ///< most elements that one move carries; 0 means no limit
+  std::size_t chunk = 0;  ///< most elements that one move carries; 0 means no limit; what is lent is not carried
   int root = 0;           ///< of a broadcast
 };
 

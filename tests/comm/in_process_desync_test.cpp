@@ -70,6 +70,13 @@ TEST(InProcessDesync, OneCallTooManyIsReported) {
                 "all_reduce 1", "barrier 1");
 }
 
+TEST(InProcessDesync, AnotherAlgorithmIsReported) {
+  expect_desync(
+      [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::ring); },
+      [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::direct); },
+      "50 of 100 f32 lent", "50 of 100 f32 ");
+}
+
 TEST(InProcessDesync, AnotherSegmentSizeIsReported) {
   expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
                 "1024", "2048");

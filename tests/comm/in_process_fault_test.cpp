@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <ctime>
 #include <thread>
 
 #include "comm/error.h"
@@ -39,6 +40,23 @@ TEST(InProcessFaults, ALateRankIsWaitedFor) {
     group.all_reduce(work.range(), *work.stream);
     if (group.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     group.barrier(*work.stream);
+  });
+}
+
+TEST(InProcessFaults, WhoWaitsLeavesItsCoreToOthers) {
+  using std::chrono::nanoseconds;
+  constexpr std::chrono::milliseconds kLate(300);
+  tests::run_as_threads(2, [&](ProcessGroup& group) {
+    Workplace work(group);
+    const auto busy = [] {
+      timespec time{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+    };
+    if (group.rank() == 1) std::this_thread::sleep_for(kLate);
+    const auto before = busy();
+    group.all_reduce(work.range(), *work.stream);
+    EXPECT_LT(busy() - before, kLate / 2) << "rank " << group.rank() << " computed while it waited";
   });
 }
 

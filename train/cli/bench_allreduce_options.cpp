@@ -177,6 +177,9 @@ std::vector<Option> other_options(AllReduceBenchOptions& options) {
                  constexpr std::string_view kWords[] = {"auto", "shm", "tcp"};
                  options.comm = parse_word("comm", text, kWords);
                }},
+          {.name = "fresh",
+           .help = "before each iteration, unmeasured, ranks write their elements anew, as backward does",
+           .read = set_switch("fresh", options.repetitions.fresh)},
           {.name = "report-iters",
            .letter = 'I',
            .help = "show the spread of the iterations",

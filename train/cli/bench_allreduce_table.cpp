@@ -50,9 +50,9 @@ std::string table_head(const AllReduceReport& report, const AllReduceBenchOption
   }
   return fmt::format(
       "# Collective test starting: gradring bench allreduce\n# {}\n"
-      "# {} ranks over {}, in-place, warmup iters: {} iters: {} validation: {}{}\n#\n{}\n{}\n",
+      "# {} ranks over {}, in-place, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
       to_string(report.provenance), report.world_size, options.comm == "tcp" ? "tcp" : "shm",
-      options.repetitions.warmups, options.repetitions.iterations,
+      options.repetitions.warmups, options.repetitions.iterations, options.repetitions.fresh ? " on fresh data" : "",
       options.check ? 1 : 0, report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
 }
 
@@ -100,6 +100,7 @@ std::string to_json(const AllReduceReport& report, const AllReduceBenchOptions& 
                                       {"comm", options.comm == "tcp" ? "tcp" : "shm"},
                                       {"warmups", options.repetitions.warmups},
                                       {"iterations", options.repetitions.iterations},
+                                      {"fresh", options.repetitions.fresh},
                                       {"peer", report.peer},
                                       {"rows", rows}};
   return all.dump(2) + "\n";

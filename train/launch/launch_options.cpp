@@ -173,7 +173,7 @@ void read_variables(Draft& draft, const LaunchWorld& world) {
 
 void read_command(std::span<const std::string> words, Draft& draft, const LaunchWorld& world) {
   LaunchOptions& options = draft.options;
-  if (!words.empty() && words.front() == "train") {
+  if (!words.empty() && (words.front() == "train" || words.front() == "bench")) {
     options.program = world.own_program;
   } else if (words.size() >= 2 && words.front() == "--") {
     options.program = words[1];
@@ -181,7 +181,8 @@ void read_command(std::span<const std::string> words, Draft& draft, const Launch
   } else if (words.empty() || words.front() == "--") {
     throw InvalidArgument(std::string("nothing to run: say `train ...`, or `-- program arguments...`") + kSeeHelp);
   } else {
-    throw InvalidArgument(fmt::format("'{0}' is not `train`: to run another program, say `-- {0} ...`", words.front()));
+    throw InvalidArgument(
+        fmt::format("'{0}' is neither `train` nor `bench`: to run another program, say `-- {0} ...`", words.front()));
   }
   options.arguments.assign(words.begin(), words.end());
 }
@@ -212,6 +213,7 @@ std::string launch_help() {
   std::string text =
       "gradring launch: start the ranks of a run on this machine, watch them, stop all when one fails\n\n"
       "  gradring launch [options] train ...             ranks of this program\n"
+      "  gradring launch [options] bench allreduce ...   the same\n"
       "  gradring launch [options] -- program args...    ranks of any program\n\n"
       "Options, as torchrun has them; - and _ are the same, and PET_<NAME> in the environment stands in for each:\n";
   for (const Option& option : kOptions)

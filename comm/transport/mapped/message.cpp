@@ -10,9 +10,9 @@ namespace {
 
 std::string describe(const MessageHeader& header) {
   const std::string_view operation(header.operation.data());
-  return fmt::format("{} {}, step {}, {} of {} {} from element {} of segment {}", operation, header.collective,
-                     header.step, header.elements, header.range_elements, name_of(header.dtype), header.range_offset,
-                     header.segment);
+  return fmt::format("{} {}, step {}, {} of {} {}{} from element {} of segment {}", operation, header.collective,
+                     header.step, header.elements, header.range_elements, name_of(header.dtype),
+                     header.lent ? " lent" : "", header.range_offset, header.segment);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ std::size_t in_pages(std::size_t bytes) {
   return (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
 }
 
-std::byte* map_pages(int fd, std::size_t offset, std::size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+std::byte* map_pages(int fd, std::size_t offset, std::size_t bytes, int flags = 0) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, static_cast<off_t>(offset));
   if (memory == MAP_FAILED)
     throw DeviceError(fmt::format("{} bytes of shared memory cannot be mapped: {}", bytes, reason()));
   return static_cast<std::byte*>(memory);
@@ -71,7 +71,8 @@ Memfd::Mapping Memfd::map(std::size_t offset, std::size_t bytes) const {
 
 Memfd::Mapping Memfd::map_and_release(std::size_t offset, std::size_t bytes) const {
   const std::size_t length = in_pages(bytes);
-  return {map_pages(fd(), offset, length), [length, offset, file = fd_](std::byte* memory) {
+  // Populated, so that the first step does not stop at every page.
+  return {map_pages(fd(), offset, length, MAP_POPULATE), [length, offset, file = fd_](std::byte* memory) {
             ::munmap(memory, length);
             ::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                         static_cast<off_t>(length));

@@ -30,7 +30,7 @@ class Memfd {
   std::size_t grow(std::size_t bytes);
   /// Maps `bytes` bytes that begin at `offset`, as grow returned it.
   Mapping map(std::size_t offset, std::size_t bytes) const;
-  /// The same; and the memory goes back to the system when the mapping ends.
+  /// The same for the one who fills it: every page is there, and goes back to the system when the mapping ends.
   Mapping map_and_release(std::size_t offset, std::size_t bytes) const;
 
  private:

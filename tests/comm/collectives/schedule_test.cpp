@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "comm/collectives/direct.h"
 #include "comm/collectives/dissemination.h"
 #include "comm/collectives/partition.h"
 #include "comm/collectives/pipeline.h"
@@ -22,8 +24,12 @@ constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 /// For one element at one rank: how often each rank's part is in it.
 using Parts = std::map<int, int>;
 
+bool gives(const Move& move) { return move.kind == Move::Kind::send || move.kind == Move::Kind::lend; }
+bool lends(const Move& move) { return move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent; }
+
 /// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit,
-/// and checks that every send meets a receive, and that no two moves of one rank and step touch the same elements.
+/// and checks that every send meets a receive, every lend a sum_lent, and that no two moves of one rank and step touch
+/// the same elements, but for sum_lent, which all name the same.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {
@@ -39,6 +45,8 @@ class Simulation {
   const Parts& value(int rank, std::size_t element) const { return values_[static_cast<std::size_t>(rank)][element]; }
 
  private:
+  using Given = std::map<std::pair<int, int>, Move>;  // what is sent and lent, by giver and receiver
+
   Extent at(int rank) const {
     Extent extent = extent_;
     extent.rank = rank;
@@ -47,40 +55,58 @@ class Simulation {
 
   void step(std::size_t index) {
     const auto before = values_;
-    std::map<std::pair<int, int>, Slice> sent;  // by sender and receiver
+    Given given;
     for (int rank = 0; rank < extent_.world; ++rank)
       for (const Move& move : schedule_.step(at(rank), index)) {
         ASSERT_TRUE(move.peer >= 0 && move.peer < extent_.world && move.peer != rank);
         ASSERT_LE(move.slice.offset + move.slice.elements, extent_.elements);
-        ASSERT_TRUE(extent_.chunk == 0 || move.slice.elements <= extent_.chunk);
-        if (move.kind != Move::Kind::send) continue;
-        ASSERT_TRUE(sent.emplace(std::pair(rank, move.peer), move.slice).second) << "two sends to one rank in one step";
+        ASSERT_TRUE(extent_.chunk == 0 || lends(move) || move.slice.elements <= extent_.chunk);
+        if (!gives(move)) continue;
+        ASSERT_TRUE(given.emplace(std::pair(rank, move.peer), move).second) << "two sends to one rank in one step";
       }
-    for (int rank = 0; rank < extent_.world; ++rank) receive(rank, index, before, sent);
-    ASSERT_TRUE(sent.empty()) << "a send of step " << index << " meets no receive";
+    for (int rank = 0; rank < extent_.world; ++rank) receive(rank, index, before, given);
+    ASSERT_TRUE(given.empty()) << "a send of step " << index << " meets no receive";
   }
 
-  void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before,
-               std::map<std::pair<int, int>, Slice>& sent) {
+  void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before, Given& given) {
     std::set<std::size_t> touched;
+    std::optional<Slice> summed;
     const std::vector<Move> moves = schedule_.step(at(rank), index);
-    for (const Move& move : moves)
+    for (const Move& move : moves) {
+      if (move.kind == Move::Kind::sum_lent) {
+        ASSERT_EQ(summed.value_or(move.slice), move.slice);
+        if (std::exchange(summed, move.slice)) continue;
+      }
       for (std::size_t i = 0; i < move.slice.elements; ++i)
         ASSERT_TRUE(touched.insert(move.slice.offset + i).second)
             << "two moves of step " << index << " touch one element";
+    }
     for (const Move& move : moves) {
-      if (move.kind == Move::Kind::send) continue;
-      const auto found = sent.find({move.peer, rank});
-      ASSERT_TRUE(found != sent.end()) << "a receive of step " << index << " meets no send";
-      ASSERT_EQ(found->second.elements, move.slice.elements);
+      if (gives(move)) continue;
+      const auto found = given.find({move.peer, rank});
+      ASSERT_TRUE(found != given.end()) << "a receive of step " << index << " meets no send";
+      const Slice& theirs = found->second.slice;
+      ASSERT_EQ(lends(found->second), lends(move));
+      ASSERT_EQ(theirs.elements, move.slice.elements);
       for (std::size_t i = 0; i < move.slice.elements; ++i) {
-        const Parts& incoming = before[static_cast<std::size_t>(move.peer)][found->second.offset + i];
+        const Parts& incoming = before[static_cast<std::size_t>(move.peer)][theirs.offset + i];
         Parts& mine = values_[static_cast<std::size_t>(rank)][move.slice.offset + i];
         if (move.kind == Move::Kind::receive) mine.clear();
         for (const auto& [part, times] : incoming) mine[part] += times;
       }
-      sent.erase(found);
+      if (!lends(move)) given.erase(found);
     }
+    for (const Move& move : moves)
+      if (move.kind == Move::Kind::sum_lent) give_back(rank, move, given);
+  }
+
+  /// The whole sum at `rank` is written over what the peer lent.
+  void give_back(int rank, const Move& move, Given& given) {
+    const auto lent = given.find({move.peer, rank});
+    for (std::size_t i = 0; i < move.slice.elements; ++i)
+      values_[static_cast<std::size_t>(move.peer)][lent->second.slice.offset + i] =
+          values_[static_cast<std::size_t>(rank)][move.slice.offset + i];
+    given.erase(lent);
   }
 
   const Schedule& schedule_;
@@ -117,13 +143,14 @@ int owner_of(const Extent& extent, std::size_t element) {
 }
 
 TEST(Schedule, AllReduceAddsEveryRankOnceEverywhere) {
-  for_all_extents([](const Extent& extent) {
-    Simulation simulation(kRingAllReduce, extent);
-    ASSERT_NO_FATAL_FAILURE(simulation.run());
-    for (int rank = 0; rank < extent.world; ++rank)
-      for (std::size_t i = 0; i < extent.elements; ++i)
-        ASSERT_EQ(simulation.value(rank, i), each_rank_once(extent.world));
-  });
+  for (const Schedule* schedule : {&kRingAllReduce, &kDirectAllReduce})
+    for_all_extents([&](const Extent& extent) {
+      Simulation simulation(*schedule, extent);
+      ASSERT_NO_FATAL_FAILURE(simulation.run());
+      for (int rank = 0; rank < extent.world; ++rank)
+        for (std::size_t i = 0; i < extent.elements; ++i)
+          ASSERT_EQ(simulation.value(rank, i), each_rank_once(extent.world));
+    });
 }
 
 TEST(Schedule, ReduceScatterLeavesEachSumWithItsOwner) {
@@ -175,8 +202,8 @@ TEST(Schedule, BarrierLetsNobodyGoBeforeItHasHeardOfAll) {
 }
 
 TEST(Schedule, AWorldOfOneHasNoSteps) {
-  for (const Schedule* schedule :
-       {&kRingAllReduce, &kRingReduceScatter, &kRingAllGather, &kPipelineBroadcast, &kDisseminationBarrier})
+  for (const Schedule* schedule : {&kDirectAllReduce, &kRingAllReduce, &kRingReduceScatter, &kRingAllGather,
+                                   &kPipelineBroadcast, &kDisseminationBarrier})
     EXPECT_EQ(schedule->step_count({.world = 1, .elements = 100, .chunk = 3}), 0u) << schedule->operation;
 }
 

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/half.h"
+#include "tests/comm/support/patterns.h"
 
 namespace gradring::comm {
 namespace {
@@ -52,6 +54,38 @@ TEST(Sum, WholeNumbersWrapAround) {
   EXPECT_EQ(sum_of<std::int32_t>({kMax, 5}, {1, -7}),
             (std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::min(), -2}));
   EXPECT_EQ(sum_of<std::int64_t>({1ll << 40}, {1}), (std::vector<std::int64_t>{(1ll << 40) + 1}));
+}
+
+/// Sums `parts` rank by rank, as the ring does, and all at once: equal bits, and everywhere the same.
+template <class T>
+void expect_the_rings_bits(std::size_t ranks, std::size_t elements) {
+  constexpr std::uint64_t kSeed = 77;
+  std::vector<std::vector<T>> parts(ranks, std::vector<T>(elements));
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (std::size_t i = 0; i < elements; ++i)
+      tests::store(reinterpret_cast<std::byte*>(parts[rank].data()), kernels::dtype_of<T>, i,
+                   tests::rough_number(kSeed, static_cast<int>(rank), i));
+  std::vector<T> expected = parts[1 % ranks];
+  for (std::size_t hop = 2; hop <= ranks && ranks > 1; ++hop) expected = sum_of(parts[hop % ranks], expected);
+
+  std::vector<std::byte*> others;
+  for (std::size_t rank = 1; rank < ranks; ++rank) others.push_back(reinterpret_cast<std::byte*>(parts[rank].data()));
+  sum_into_all(reinterpret_cast<std::byte*>(parts[0].data()), others, elements, kernels::dtype_of<T>);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(std::memcmp(parts[rank].data(), expected.data(), elements * sizeof(T)), 0)
+        << "seed " << kSeed << ", " << name_of(kernels::dtype_of<T>) << ", " << elements << " elements, rank " << rank
+        << " of " << ranks;
+}
+
+TEST(Sum, IntoAllHasTheBitsOfTheRing) {
+  for (const std::size_t ranks : {1, 2, 3, 4, 7})
+    for (const std::size_t elements : {0, 1, 31, 33, 1023, 1024, 1025, 5000}) {
+      expect_the_rings_bits<float>(ranks, elements);
+      expect_the_rings_bits<kernels::Half>(ranks, elements);
+      expect_the_rings_bits<kernels::BFloat16>(ranks, elements);
+      expect_the_rings_bits<std::int32_t>(ranks, elements);
+      expect_the_rings_bits<std::int64_t>(ranks, elements);
+    }
 }
 
 TEST(Sum, BytesHaveNone) {

@@ -125,7 +125,8 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{}, "nothing to run"},
       {{"--standalone"}, "nothing to run"},
       {{"--"}, "nothing to run"},
-      {{"./mine.sh", "x"}, "'./mine.sh' is not `train`: to run another program, say `-- ./mine.sh ...`"},
+      {{"./mine.sh", "x"},
+       "'./mine.sh' is neither `train` nor `bench`: to run another program, say `-- ./mine.sh ...`"},
   };
   for (const auto& [words, text] : cases)
     EXPECT_THAT(fault_of(words), HasSubstr(text)) << testing::PrintToString(words);

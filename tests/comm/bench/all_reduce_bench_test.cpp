@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/bench/all_reduce_bench.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/runtime/host/host_device.h"
+#include "tests/comm/support/ranks.h"
+
+namespace gradring::comm::bench {
+namespace {
+
+using kernels::DType;
+
+TEST(AllReduceBench, ChecksAndTimesEveryTypeAndAlgorithm) {
+  for (const AllReduceAlgorithm algorithm : {AllReduceAlgorithm::ring, AllReduceAlgorithm::direct})
+    tests::run_as_threads(3, [&](ProcessGroup& group) {
+      kernels::HostDevice device;
+      const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
+      AllReduceBench bench(group, *stream, 8 * 1000, algorithm);
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64})
+        for (const bool fresh : {false, true}) {
+          const Payload payload{.elements = 1000, .dtype = dtype};
+          EXPECT_EQ(bench.wrong_elements(payload), 0u);
+          const auto times = bench.seconds(payload, {.warmups = 1, .iterations = 4, .fresh = fresh});
+          EXPECT_EQ(times.size(), 4u);
+          for (const double time : times) EXPECT_GT(time, 0);
+        }
+    });
+}
+
+TEST(AllReduceBench, TheSlowestRankCounts) {
+  tests::run_as_threads(3, [](ProcessGroup& group) {
+    const auto rank = static_cast<double>(group.rank());
+    EXPECT_EQ(slowest_of_all_ranks(group, std::vector{rank, -rank, 5.0}), (std::vector{2.0, 0.0, 5.0}));
+  });
+}
+
+TEST(AllReduceBench, BandwidthsAreThoseOfNcclTests) {
+  EXPECT_DOUBLE_EQ(algorithm_bandwidth(1000, 0.5), 2000);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 2), 2000);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 4), 3000);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 1), 0);
+}
+
+}  // namespace
+}  // namespace gradring::comm::bench
