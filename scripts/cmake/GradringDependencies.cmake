@@ -29,6 +29,7 @@ if(NOT GRADRING_ONEDNN STREQUAL OFF)
   find_package(DNNL 2...<4)
   if(DNNL_FOUND)
     set(GRADRING_HAVE_ONEDNN ON)
+    find_package(OpenMP REQUIRED COMPONENTS CXX)  # whose threads oneDNN computes with
   elseif(GRADRING_ONEDNN STREQUAL ON)
     message(FATAL_ERROR "GRADRING_ONEDNN is ON, but oneDNN 2 or 3 was not found: install libdnnl-dev, or set DNNL_ROOT")
   endif()

@@ -11,8 +11,8 @@
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_compare.h"
 #include "train/cli/bench_kernels.h"
-#include "train/cli/bench_step.h"
 #include "train/cli/bench_loader.h"
+#include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
 #include "train/config/usage_error.h"
 

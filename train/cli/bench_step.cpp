@@ -11,6 +11,7 @@
 #include "train/cli/command_line.h"
 #include "train/config/parse_value.h"
 #include "train/setup/make_device.h"
+#include "train/setup/processors.h"
 
 namespace gradring::train {
 namespace {
@@ -105,8 +106,9 @@ void bench_step(std::span<const std::string> args) {
                help_of(line.options));
     return;
   }
-  const auto device = make_device("cpu", WorkerEnvironment{}, system_variable);
-  const auto backend = make_backend(options.backend, *device);
+  const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, system_variable);
+  const auto device = make_device("cpu", threads);
+  const auto backend = make_backend(options.backend, *device, threads);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} on {}, batch {}, {} by {}, {} steps\n\n", to_string(provenance), options.spec.model,

@@ -16,6 +16,7 @@
 #include "train/report/run_directory.h"
 #include "train/setup/make_device.h"
 #include "train/setup/make_group.h"
+#include "train/setup/processors.h"
 #include "train/setup/same_settings.h"
 #include "train/trainer/trainer.h"
 
@@ -41,8 +42,10 @@ void check_batch_size(const TrainConfig& config, const data::Dataset& train_set)
 
 Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
   Setting setting;
-  setting.device = make_device(config.device, place, system_variable);
-  setting.backend = make_backend(config.backend, *setting.device);
+  const unsigned threads = threads_of_rank(config.threads, place, system_variable);
+  if (config.pin) pin_to_own_cores(threads, place);
+  setting.device = make_device(config.device, threads);
+  setting.backend = make_backend(config.backend, *setting.device, threads);
   if (place.rank == 0) {
     setting.run_dir = fs::absolute(run_dir_for(config));
     check_new_run_dir(setting.run_dir);

@@ -20,6 +20,7 @@ constexpr std::string_view kBackends[] = {"auto", "reference", "cpu"};
 constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostThreads = 1024;
 
 /// A TOML basic string.
 std::string quoted(const std::string& text) {
@@ -99,6 +100,21 @@ Option nesterov() {
       [](const TrainConfig& config) { return std::string(config.optimizer.nesterov ? "true" : "false"); }};
 }
 
+Option pin() {
+  return {"pin", "", "bind every rank to --threads cores of its own",
+          [](TrainConfig& config, std::string_view given) { config.pin = parse_flag("pin", given); },
+          [](const TrainConfig& config) { return std::string(config.pin ? "true" : "false"); }};
+}
+
+Option overlap() {
+  static constexpr std::string_view kWords[] = {"on", "off"};
+  return {"overlap", "on|off", "sum gradients while backward goes on",
+          [](TrainConfig& config, std::string_view given) {
+            config.overlap = parse_word("overlap", given, kWords) == "on";
+          },
+          [](const TrainConfig& config) { return quoted(config.overlap ? "on" : "off"); }};
+}
+
 Option seed() {
   return {"seed", "N", "seed of the first weights and of the shuffles",
           [](TrainConfig& config, std::string_view given) { config.seed = parse_seed("seed", given); },
@@ -145,8 +161,12 @@ const std::vector<Option>& train_options() {
              &OptimizerSpec::weight_decay),
       device(),
       word("backend", "who computes the layers", kBackends, &TrainConfig::backend),
+      integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
+              {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
+      pin(),
       word("comm", "what carries gradients between ranks; auto: shm, memory that the ranks of one machine share", kComm,
            &TrainConfig::comm),
+      overlap(),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),
       megabytes("first-bucket-mb", "the same, for the first bucket of a step", &BucketLimits::first_bytes),
       timeout(),

@@ -27,6 +27,9 @@ struct TrainConfig {
 
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
   std::string backend = "auto";  ///< auto, reference, cpu
+  std::int64_t threads = 0;      ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
+  bool pin = false;              ///< every rank keeps to cores of its own
+  bool overlap = true;           ///< gradients are summed while backward goes on
   std::string comm = "auto";     ///< auto, shm, tcp
 
   BucketLimits buckets;

@@ -14,14 +14,14 @@ comm::SegmentRange range_of(comm::Segment& segment, const nn::ArenaLayout::Slice
 
 DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients,
                                                  const nn::ArenaLayout& layout, kernels::Device& device,
-                                                 kernels::Stream& compute)
+                                                 kernels::Stream& compute, kernels::StreamMode communication)
     : group_(group),
       segment_(gradients),
       layout_(layout),
       compute_(compute),
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
-      comm_(device.make_stream(kernels::StreamMode::in_place)) {
+      comm_(device.make_stream(communication)) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)
@@ -58,7 +58,9 @@ void DistributedDataParallel::enqueue_all_reduce(int bucket) {
 void DistributedDataParallel::enqueue_join() {
   check(next_bucket_ == layout_.buckets(), "backward ended before every gradient was ready");
   comm_->record(*done_);
+  compute_.enqueue([this] { join_began_ = std::chrono::steady_clock::now(); });
   compute_.enqueue_wait(*done_);
+  compute_.enqueue([this] { exposed_ = std::chrono::steady_clock::now() - join_began_; });
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -19,7 +21,8 @@ namespace gradring::train {
 ///                                              \ event                        \ event   /
 ///   comm stream                                 all_reduce bucket 0            bucket 1 /
 ///
-/// The communication stream is in place so far: on the CPU a bucket's all-reduce runs before backward goes on.
+/// The communication stream has a thread of its own on a CPU; in place, a bucket's all-reduce runs before backward goes on:
+/// the same sums, for comparison.
 ///
 /// Threads   that of the trainer. The group, segment and streams must outlive it.
 /// Errors    comm::CommError from the collectives.
@@ -27,7 +30,8 @@ class DistributedDataParallel final : public nn::StepObserver {
  public:
   /// `gradients` holds layout.elements() floats and was allocated by `group`.
   DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
-                          kernels::Device& device, kernels::Stream& compute);
+                          kernels::Device& device, kernels::Stream& compute,
+                          kernels::StreamMode communication = kernels::StreamMode::asynchronous);
 
   /// Gives every rank rank 0's weights. Overwrites the gradients.
   void broadcast_weights(const nn::Arena& weights);
@@ -38,6 +42,9 @@ class DistributedDataParallel final : public nn::StepObserver {
 
   /// Work enqueued on the compute stream from now on sees the summed gradients.
   void enqueue_join();
+
+  /// How long the compute stream waited for sums in the last step whose join it has passed: communication that nothing hid.
+  std::chrono::nanoseconds exposed() const { return exposed_.load(); }
 
  private:
   void enqueue_all_reduce(int bucket);
@@ -50,8 +57,10 @@ class DistributedDataParallel final : public nn::StepObserver {
   std::unique_ptr<kernels::Event> done_;                // set on the comm stream after the last bucket
   std::vector<int> tensors_;                            // in each bucket
   std::vector<int> missing_;                            // of those, not yet ready in this step
-  int next_bucket_ = 0;                                 // buckets go out in order, on all ranks alike
-  std::unique_ptr<kernels::Stream> comm_;               // last: its work uses all of the above
+  std::chrono::steady_clock::time_point join_began_;    // the compute stream's alone
+  std::atomic<std::chrono::nanoseconds> exposed_{};
+  int next_bucket_ = 0;                    // buckets go out in order, on all ranks alike
+  std::unique_ptr<kernels::Stream> comm_;  // last: its work uses all of the above
 };
 
 }  // namespace gradring::train

@@ -16,7 +16,9 @@ void JsonLinesSink::step(const StepRecord& record) {
                     {"lr", record.learning_rate},
                     {"samples", record.samples},
                     {"samples_per_second", seconds > 0 ? static_cast<double>(record.samples) / seconds : 0.0},
+                    {"seconds", seconds},
                     {"data_wait", record.data_wait.count()},
+                    {"exposed_communication", record.exposed_communication.count()},
                     {"loss_scale", record.loss_scale},
                     {"skipped", record.skipped}}
                    .dump());

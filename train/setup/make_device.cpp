@@ -3,9 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <charconv>
-
 #include "kernels/runtime/host/host_device.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/reference/reference_backend.h"
@@ -14,14 +11,6 @@
 
 namespace gradring::train {
 namespace {
-
-unsigned threads_of_rank(const WorkerEnvironment& place, const VariableLookup& environment) {
-  const std::string given = environment("OMP_NUM_THREADS").value_or("");
-  int threads = 0;
-  const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), threads);
-  if (failed == std::errc() && end == given.data() + given.size() && threads > 0) return static_cast<unsigned>(threads);
-  return static_cast<unsigned>(std::max(1, usable_cores() / place.local_world_size));
-}
 
 [[noreturn]] void refuse_cuda(const std::string& name) {
   void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -34,16 +23,15 @@ unsigned threads_of_rank(const WorkerEnvironment& place, const VariableLookup& e
 
 }  // namespace
 
-std::unique_ptr<kernels::Device> make_device(const std::string& name, const WorkerEnvironment& place,
-                                             const VariableLookup& environment) {
+std::unique_ptr<kernels::Device> make_device(const std::string& name, unsigned threads) {
   const kernels::DeviceId id = name == "auto" ? kernels::DeviceId{} : kernels::DeviceId::parse(name);
   if (id.kind == kernels::DeviceKind::cuda) refuse_cuda(id.to_string());
-  return std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = threads_of_rank(place, environment)});
+  return std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = threads});
 }
 
-std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device) {
+std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device, unsigned threads) {
   if (name == "reference") return std::make_unique<nn::ReferenceBackend>(device);
-  if (name == "auto" || name == "cpu") return std::make_unique<nn::CpuBackend>(device);
+  if (name == "auto" || name == "cpu") return std::make_unique<nn::CpuBackend>(device, threads);
   throw UsageError("there is no backend '" + name + "': there are reference and cpu");
 }
 

@@ -46,7 +46,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       eval_program_(model_, kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device),
       optimizer_(make_optimizer(config.optimizer, world.kernels, world.device, layout_)),
       stream_(world.device.make_stream(kernels::StreamMode::in_place)),
-      ddp_(world.group, *gradient_memory_, layout_, world.device, *stream_),
+      ddp_(world.group, *gradient_memory_, layout_, world.device, *stream_,
+           config.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
       step_({.device = world.device,
              .stream = *stream_,
              .kernels = world.kernels,
@@ -134,7 +135,8 @@ void Trainer::run_epoch(std::int64_t epoch) {
                          .learning_rate = config_.learning_rate,
                          .samples = samples,
                          .duration = end - begin,
-                         .data_wait = batch->data_wait()});
+                         .data_wait = batch->data_wait(),
+                         .exposed_communication = ddp_.exposed()});
     begin = end;
   }
 }

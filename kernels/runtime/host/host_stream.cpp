@@ -5,7 +5,6 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/host/host_event.h"
-#include "kernels/runtime/poll_until.h"
 
 namespace gradring::kernels {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 constexpr std::chrono::minutes kLongestEventWait(10);
 
 void wait_for_record(const HostEvent& event, std::uint64_t record) {
-  check<DeviceError>(poll_until([&] { return event.reached(record); }, Deadline::after(kLongestEventWait)),
+  check<DeviceError>(event.wait(record, Deadline::after(kLongestEventWait)),
                      "a stream waited 10 minutes for an event that was never reached");
 }
 

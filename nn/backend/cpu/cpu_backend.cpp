@@ -6,9 +6,11 @@
 
 namespace gradring::nn {
 
-CpuBackend::CpuBackend(const kernels::Device& device)
+CpuBackend::CpuBackend(const kernels::Device& device, unsigned threads)
     : plans_(kernels::kernel_set(), device),
-      relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)) {}
+      relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)) {
+  if (threads > 0) set_onednn_threads(threads);
+}
 
 std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   if (auto plan = plans_.plan_fused(nodes)) return plan;

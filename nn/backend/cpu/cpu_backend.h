@@ -9,7 +9,8 @@ namespace gradring::nn {
 /// in, our kernels for the rest.
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const kernels::Device& device);
+  /// `threads` is how many oneDNN computes with, for work that the calling thread runs; 0: as many as OpenMP thinks fit.
+  explicit CpuBackend(const kernels::Device& device, unsigned threads = 0);
 
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;

@@ -5,6 +5,8 @@ namespace gradring::nn {
 
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&) { return nullptr; }
 
+void set_onednn_threads(unsigned) {}
+
 std::string describe_onednn() {
   return "no oneDNN in this build, so convolutions run our plain kernels: install libdnnl-dev and build again";
 }

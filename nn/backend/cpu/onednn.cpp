@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cpu/onednn.h"
 
+#include <omp.h>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "nn/backend/cpu/onednn_layers.h"
@@ -16,6 +18,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
   if (std::holds_alternative<Linear>(node.layer)) return onednn::plan_linear(node, mask);
   return nullptr;
 }
+
+void set_onednn_threads(unsigned threads) { ::omp_set_num_threads(static_cast<int>(threads)); }
 
 std::string describe_onednn() {
   const dnnl_version_t* version = dnnl_version();

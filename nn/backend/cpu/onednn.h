@@ -17,6 +17,9 @@ namespace gradring::nn {
 /// Errors    DeviceError if oneDNN refuses the shapes; says which.
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
 
+/// How many threads oneDNN computes with from now on, for work that the calling thread runs.
+void set_onednn_threads(unsigned threads);
+
 /// "oneDNN 2.6.3", or what to install to have it.
 std::string describe_onednn();
 

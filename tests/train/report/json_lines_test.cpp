@@ -27,7 +27,8 @@ constexpr StepRecord kStep{.step = 3,
                            .learning_rate = 1e-3,
                            .samples = 64,
                            .duration = std::chrono::milliseconds(500),
-                           .data_wait = std::chrono::milliseconds(250)};
+                           .data_wait = std::chrono::milliseconds(250),
+                           .exposed_communication = std::chrono::milliseconds(125)};
 
 class JsonLines : public ::testing::Test {
  protected:
@@ -39,7 +40,8 @@ TEST_F(JsonLines, AStepIsOneObject) {
   JsonLinesSink(path_).step(kStep);
   ASSERT_EQ(lines_of(path_).size(), 1u);
   EXPECT_EQ(json::parse(lines_of(path_)[0]), json::parse(R"({"event": "step", "step": 3, "epoch": 1, "loss": 2.25,
-      "lr": 0.001, "samples": 64, "samples_per_second": 128.0, "data_wait": 0.25, "loss_scale": 1.0, "skipped": false})"));
+      "lr": 0.001, "samples": 64, "samples_per_second": 128.0, "seconds": 0.5, "data_wait": 0.25,
+      "exposed_communication": 0.125, "loss_scale": 1.0, "skipped": false})"));
 }
 
 TEST_F(JsonLines, AnEvaluationIsOneObject) {

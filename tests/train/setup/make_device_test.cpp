@@ -15,25 +15,22 @@ namespace {
 using ::testing::HasSubstr;
 using tests::message_of;
 
-std::optional<std::string> nothing_set(const std::string&) { return std::nullopt; }
-
 TEST(MakeDevice, AutoAndCpuAreThisMachinesCores) {
-  for (const char* name : {"auto", "cpu"})
-    EXPECT_EQ(make_device(name, {}, nothing_set)->id().kind, kernels::DeviceKind::cpu) << name;
+  for (const char* name : {"auto", "cpu"}) EXPECT_EQ(make_device(name, 1)->id().kind, kernels::DeviceKind::cpu) << name;
 }
 
 TEST(MakeDevice, SaysWhatIsMissingForCuda) {
-  EXPECT_THAT(message_of<EnvironmentError>([] { make_device("cuda:1", {}, nothing_set); }),
+  EXPECT_THAT(message_of<EnvironmentError>([] { make_device("cuda:1", 1); }),
               ::testing::AllOf(HasSubstr("cuda:1"), HasSubstr("use --device cpu")));
-  EXPECT_THROW(make_device("tpu", {}, nothing_set), InvalidArgument);
+  EXPECT_THROW(make_device("tpu", 1), InvalidArgument);
 }
 
 TEST(MakeBackend, KnowsItsNames) {
-  const auto device = make_device("cpu", {}, nothing_set);
-  EXPECT_EQ(make_backend("reference", *device)->name(), "reference");
-  EXPECT_EQ(make_backend("cpu", *device)->name(), "cpu");
-  EXPECT_EQ(make_backend("auto", *device)->name(), "cpu");
-  EXPECT_THROW(make_backend("abacus", *device), UsageError);
+  const auto device = make_device("cpu", 1);
+  EXPECT_EQ(make_backend("reference", *device, 1)->name(), "reference");
+  EXPECT_EQ(make_backend("cpu", *device, 1)->name(), "cpu");
+  EXPECT_EQ(make_backend("auto", *device, 1)->name(), "cpu");
+  EXPECT_THROW(make_backend("abacus", *device, 1), UsageError);
 }
 
 }  // namespace

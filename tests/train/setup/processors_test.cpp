@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/processors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "tests/data/support/message_of.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+VariableLookup omp_threads(const char* value) {
+  return [value](const std::string& name) -> std::optional<std::string> {
+    if (!value || name != "OMP_NUM_THREADS") return std::nullopt;
+    return value;
+  };
+}
+
+/// The affinity of the test's process, put back at the end.
+class Pinning : public ::testing::Test {
+ protected:
+  Pinning() { ::sched_getaffinity(0, sizeof before_, &before_); }
+  ~Pinning() override { ::sched_setaffinity(0, sizeof before_, &before_); }
+  cpu_set_t before_{};
+};
+
+TEST(ThreadsOfRank, AreThoseAskedForThenOpenMPsThenAShareOfTheCores) {
+  const WorkerEnvironment alone;
+  EXPECT_EQ(threads_of_rank(3, alone, omp_threads("5")), 3u);
+  EXPECT_EQ(threads_of_rank(0, alone, omp_threads("5")), 5u);
+  EXPECT_EQ(threads_of_rank(0, alone, omp_threads(nullptr)), static_cast<unsigned>(usable_cores()));
+  for (const char* nonsense : {"", "0", "-1", "2x"})
+    EXPECT_EQ(threads_of_rank(0, alone, omp_threads(nonsense)), static_cast<unsigned>(usable_cores())) << nonsense;
+  EXPECT_EQ(threads_of_rank(0, {.world_size = 4096, .local_world_size = 4096}, omp_threads(nullptr)), 1u);
+}
+
+TEST_F(Pinning, GivesEachRankItsOwnCores) {
+  const int cores = usable_cores();
+  const WorkerEnvironment last{
+      .rank = cores - 1, .world_size = cores, .local_rank = cores - 1, .local_world_size = cores};
+  pin_to_own_cores(1, last);
+  EXPECT_EQ(usable_cores(), 1);
+  cpu_set_t own{};
+  ::sched_getaffinity(0, sizeof own, &own);
+  int highest = 0;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &before_)) highest = core;
+  EXPECT_TRUE(CPU_ISSET(highest, &own));
+}
+
+TEST_F(Pinning, RefusesMoreThanThereAre) {
+  const auto many = static_cast<unsigned>(usable_cores()) + 1;
+  EXPECT_THAT(tests::message_of<UsageError>([&] { pin_to_own_cores(many, {}); }), HasSubstr("leave --pin out"));
+  EXPECT_EQ(static_cast<unsigned>(usable_cores()) + 1, many);
+}
+
+}  // namespace
+}  // namespace gradring::train
