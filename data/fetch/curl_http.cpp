@@ -130,6 +130,8 @@ void http_get(const HttpRequest& request, HttpBody& body) {
   Transfer(request, body).run();
 }
 
+void require_http() {}
+
 std::string http_library() { return curl_version(); }
 
 }  // namespace gradring::data

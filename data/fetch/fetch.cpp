@@ -52,6 +52,7 @@ void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& li
   if (missing.empty()) return;
   const auto mirrors = mirrors_for(entry, spec);
   const auto get = [&](const KnownFile& file) {
+    require_http();
     download({.file = file, .folder = folder, .mirrors = mirrors, .timeouts = spec.timeouts}, listener);
   };
   if (entry.archive.name.empty()) {
@@ -59,10 +60,11 @@ void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& li
     return;
   }
   const fs::path archive = folder / entry.archive.name;
-  if (!is_good(folder, entry.archive)) get(entry.archive);
+  const bool was_there = is_good(folder, entry.archive);
+  if (!was_there) get(entry.archive);
   unpack(archive, missing, folder, listener);
   std::error_code stays;  // then it takes room, and does no harm
-  fs::remove(archive, stays);
+  if (!was_there) fs::remove(archive, stays);
 }
 
 }  // namespace gradring::data

@@ -17,9 +17,9 @@ struct FetchSpec {
   HttpTimeouts timeouts = {};
 };
 
-/// Gets what is missing or wrong of a data set; an archive is unpacked and removed.
+/// Gets what is missing or wrong of a data set; an archive is unpacked, and removed where it was not there before.
 ///
-/// Errors    as download; DataError if the archive lacks one of the files.
+/// Errors    as require_http and download; DataError if the archive lacks one of the files.
 /// Cost      what is there already is read once, to be hashed.
 void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& listener);
 

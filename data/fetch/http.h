@@ -32,11 +32,14 @@ class HttpBody {
 /// GET, with redirections followed (from https to https only).
 ///
 /// Errors    InvalidArgument for another scheme than http and https. FetchError with the reason if the server is not found,
-///           does not answer, stalls or breaks off, or if this build has no HTTP; HttpStatusError for any status but 200 and
+///           does not answer, stalls or breaks off, and as require_http; HttpStatusError for any status but 200 and
 ///           206. What has come by then was given to `body`.
 /// Threads   safe from any thread.
 /// Source    RFC 9110 (HTTP, ranges), by libcurl.
 void http_get(const HttpRequest& request, HttpBody& body);
+
+/// Errors    FetchError that says what to install, if this build has no HTTP.
+void require_http();
 
 /// "libcurl/7.88.1 OpenSSL/3.0.19 ...", or nothing where this build cannot fetch.
 std::string http_library();

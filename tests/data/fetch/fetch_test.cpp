@@ -112,6 +112,7 @@ TEST_F(FetchTest, UnpacksAnArchiveThatIsThereAlready) {
   run(packed(known));
   EXPECT_THAT(states(packed(known)), Each(FileState::good));
   EXPECT_THAT(server_.requests(), IsEmpty());
+  EXPECT_TRUE(exists("packed/all.tar.gz")) << "whoever put it there may want it";
 }
 
 TEST_F(FetchTest, RefusesAnArchiveThatLacksAFile) {

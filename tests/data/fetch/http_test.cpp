@@ -46,6 +46,11 @@ class HttpGet : public tests::HttpTest {
   Kept body_;
 };
 
+TEST(WithoutHttp, SaysWhatToInstall) {
+  if (!http_library().empty()) GTEST_SKIP() << "built with " << http_library();
+  EXPECT_THAT(tests::message_of<FetchError>([] { require_http(); }), HasSubstr("install libcurl4-openssl-dev"));
+}
+
 TEST_F(HttpGet, BringsTheWholeFile) {
   server_.serve("file", {.content = content_});
   http_get({.url = url()}, body_);
