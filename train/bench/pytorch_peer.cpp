@@ -75,10 +75,8 @@ PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spe
     ranks_.push_back(std::make_unique<kernels::bench::ChildProcess>(rank_of(python, rank, spec.ranks)));
     ranks_.back()->write_line(settings);
   }
-  for (auto& rank : ranks_) {
-    const std::string answer = rank->read_line(Deadline::after(kPatience));
-    check<DeviceError>(answer == "ready", "PyTorch's side answered '" + answer + "' rather than 'ready'");
-  }
+  for (auto& rank : ranks_)
+    blas_ = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience))).at("blas").get<std::string>();
 }
 
 PyTorchPeer::~PyTorchPeer() = default;

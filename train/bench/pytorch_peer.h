@@ -44,7 +44,11 @@ class PyTorchPeer {
   /// From the same first weights each time. The seconds are rank 0's, the loss is the mean over the ranks.
   TrainingTime train();
 
+  /// The file of the library that multiplies its matrices; empty where torch brought one within itself.
+  const std::string& blas() const { return blas_; }
+
  private:
+  std::string blas_;
   std::vector<std::unique_ptr<kernels::bench::ChildProcess>> ranks_;
 };
 

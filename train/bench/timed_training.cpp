@@ -2,7 +2,6 @@
 #include "train/bench/timed_training.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -30,23 +29,17 @@ std::vector<std::vector<TrainingTime>> train_in_turns(
 TrainingTime train_ourselves(const TimedTrainingSpec& spec, const fs::path& folder) {
   const fs::path run = folder / "run";
   fs::remove_all(run);
-  ::setenv("OMP_NUM_THREADS", "1", 1);  // no other thread is there to read the environment meanwhile
   LaunchOptions options{.program = own_program(), .nproc_per_node = spec.ranks};
-  options.arguments = {"train",
-                       "--dataset",
-                       spec.dataset,
-                       "--data-dir",
-                       spec.data_dir,
-                       "--run-dir",
-                       run.string(),
-                       "--batch-size",
-                       std::to_string(spec.batch_size),
-                       "--epochs",
-                       std::to_string(spec.epochs),
-                       "--steps",
-                       std::to_string(spec.steps),
-                       "--progress",
-                       "none"};
+  options.arguments = {"train", "--threads", "1", "--progress", "none"};
+  const auto set = [&options](const char* option, const std::string& value) {
+    options.arguments.insert(options.arguments.end(), {option, value});
+  };
+  set("--dataset", spec.dataset);
+  set("--data-dir", spec.data_dir);
+  set("--run-dir", run.string());
+  set("--batch-size", std::to_string(spec.batch_size));
+  set("--epochs", std::to_string(spec.epochs));
+  set("--steps", std::to_string(spec.steps));
   if (const int code = launch(options); code != 0)
     throw EnvironmentError(fmt::format("our own training ended with exit code {}", code));
   const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));

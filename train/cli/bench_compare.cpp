@@ -93,6 +93,7 @@ class Rivals {
     add("PyTorch", *search.python, spec, data, style);
     style.dataloader = true;
     if (options.dataloader) add("PyTorch, DataLoader", *search.python, spec, data, style);
+    say_blas();
   }
 
   std::vector<bench::Contender> contenders() const {
@@ -102,8 +103,21 @@ class Rivals {
   }
   /// Of their tensors; empty if there are none.
   const std::string& format() const { return format_; }
+  /// As PyTorchPeer's.
+  std::string blas() const { return peers_.empty() ? "" : peers_.front().second->blas(); }
 
  private:
+  /// Half of PyTorch's time is its BLAS where that is the plain Fortran one, so whoever reads a ratio must know.
+  void say_blas() const {
+    if (blas().empty()) return;
+    fmt::print(
+        "  PyTorch multiplies matrices by {}{}\n", blas(),
+        blas().find("/blas/libblas") == std::string::npos
+            ? ""
+            : ":\n  the reference BLAS, which is slow. To see PyTorch at its best, install libopenblas0-pthread, or "
+              "unpack it\n  and let LD_LIBRARY_PATH point to its libblas.so.3");
+  }
+
   void add(const std::string& name, const std::string& python, const bench::TimedTrainingSpec& spec,
            const bench::RawDataset& data, bench::PyTorchStyle style) {
     peers_.emplace_back(name, std::make_unique<bench::PyTorchPeer>(python, spec, data, style));
@@ -159,6 +173,7 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
   return {{"ranks", spec.ranks},
           {"batch_size", spec.batch_size},
           {"memory_format", rivals.format()},
+          {"blas", rivals.blas()},
           {"contenders", conclude(contenders, times)}};
 }
 

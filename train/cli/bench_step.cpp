@@ -24,6 +24,7 @@ struct Options {
   std::string backend = "auto";
   std::string dataset = "digits";
   std::string data_dir;
+  std::int64_t threads = 1;
   std::string json_file;
 };
 
@@ -49,6 +50,7 @@ CommandLine command_line(Options& options) {
                   count("batch-size", "samples in a step", 1, options.spec.batch_size),
                   word("backend", "auto|cpu|reference", "who computes", options.backend),
                   word("optimizer", "adam|adamw|sgd", "who updates", options.spec.optimizer.name),
+                  count("threads", "that compute; 0: OMP_NUM_THREADS, or all cores", 0, options.threads),
                   count("steps", "steps that count", 1, options.spec.steps),
                   count("warmup", "steps before them", 0, options.spec.warmup)};
   CommandOption json = word("json", "FILE", "the results as JSON, too", options.json_file);
@@ -87,6 +89,7 @@ nlohmann::json results_of(const bench::StepReport& report, const Options& option
   return {{"model", options.spec.model},
           {"dataset", options.dataset},
           {"batch_size", options.spec.batch_size},
+          {"threads", options.threads},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
           {"loss", report.loss},
@@ -106,13 +109,14 @@ void bench_step(std::span<const std::string> args) {
                help_of(line.options));
     return;
   }
-  const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, system_variable);
+  const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
   const auto device = make_device("cpu", threads);
   const auto backend = make_backend(options.backend, *device, threads);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} on {}, batch {}, {} by {}, {} steps\n\n", to_string(provenance), options.spec.model,
-             options.dataset, options.spec.batch_size, device->id().to_string(), backend->name(), options.spec.steps);
+  fmt::print("{}\n{} on {}, batch {}, {} by {} on {} thread{}, {} steps\n\n", to_string(provenance), options.spec.model,
+             options.dataset, options.spec.batch_size, device->id().to_string(), backend->name(), threads,
+             threads == 1 ? "" : "s", options.spec.steps);
   const bench::StepReport report =
       bench::bench_steps(options.spec, {.device = *device, .backend = *backend, .dataset = *dataset});
   print_report(report, options);

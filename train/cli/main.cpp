@@ -10,6 +10,7 @@
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_command.h"
 #include "train/cli/data_command.h"
+#include "train/cli/doctor_command.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/train_command.h"
 #include "train/launch/launch_main.h"
@@ -29,6 +30,8 @@ constexpr Command kCommands[] = {
     {"bench", "measure kernels, collectives, training steps", gradring::train::bench_main},
     {"data", "fetch, verify and describe data sets", gradring::train::data_main},
     {"launch", "start, watch and stop the ranks of a run, as torchrun does", gradring::train::launch_main},
+    {"doctor", "what this program and this machine have, and what would mend what is missing",
+     gradring::train::doctor_main},
 };
 
 void print_help(std::FILE* out) {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/measure_case.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/bench/case_families.h"
+#include "kernels/runtime/host/host_device.h"
+
+namespace gradring::kernels::bench {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr Effort kLittle{.seconds = 0, .most_samples = 2};
+
+/// What a CaseMaker needs.
+struct World {
+  HostDevice device;
+  std::unique_ptr<Stream> stream = device.make_stream(StreamMode::in_place);
+  KernelSet kernels = kernel_set();
+
+  CaseMaker maker(Extents extents, DType dtype = DType::f32) {
+    return CaseMaker(
+        {.kernels = kernels, .device = device, .stream = *stream, .dtype = dtype, .extents = std::move(extents)});
+  }
+};
+
+/// y = 1 for three elements, with an error of at most 0.25, by whoever is given.
+KernelCase ones(CaseMaker& make, std::vector<std::pair<std::string, float>> writers) {
+  KernelCase c = make.make("ones");
+  BenchArray& y = make.output(c, DType::f32, 3, [](double) { return 0.25; });
+  c.reference = [&y] { std::fill_n(y.as<float>(Side::host), 3, 1.0f); };
+  for (const auto& [name, value] : writers)
+    c.variants.push_back({name, [&y, value = value](Stream&) { std::fill_n(y.as<float>(Side::device), 3, value); }});
+  return c;
+}
+
+TEST(MeasureCase, GivesNoTimeToWhatIsWrong) {
+  World world;
+  CaseMaker make = world.maker({});
+  const KernelCase c = ones(make, {{"right", 1.0f}, {"near", 1.125f}, {"far", 1.5f}, {"nan", std::nanf("")}});
+  const auto results = measure(c, *world.stream, kLittle, "");
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[0].error, 0);
+  EXPECT_EQ(results[1].error, 0.5);
+  EXPECT_TRUE(results[1].right());
+  EXPECT_GT(results[1].hot.count, 0u);
+  EXPECT_EQ(results[2].error, 2);
+  EXPECT_FALSE(results[2].right());
+  EXPECT_EQ(results[2].hot.count, 0u);
+  EXPECT_FALSE(results[3].right());
+}
+
+TEST(MeasureCase, SeesWhatWasNotWritten) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = ones(make, {{"right", 1.0f}});
+  c.variants.push_back({"lazy", [](Stream&) {}});  // runs after one that left the right values there
+  const auto results = measure(c, *world.stream, kLittle, "");
+  EXPECT_TRUE(results[0].right());
+  EXPECT_FALSE(results[1].right());
+}
+
+TEST(MeasureCase, TakesOneVariantAloneAndThePlainLoopBesideIt) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
+  int loops = 0;
+  c.plain_loop = [&loops] { ++loops; };
+  const auto results = measure(c, *world.stream, kLittle, "b");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].name, "b");
+  EXPECT_EQ(results[1].name, kPlainLoop);
+  EXPECT_GT(loops, 1);
+  EXPECT_TRUE(measure(c, *world.stream, kLittle, "none").empty());
+}
+
+TEST(CaseMaker, NamesTheExtentsOfEachCase) {
+  World world;
+  CaseMaker make = world.maker({{"rows", 5}});
+  EXPECT_EQ(make.extent("rows", 64), 5);
+  EXPECT_EQ(make.extent("channels", 3), 3);
+  EXPECT_EQ(make.make("first").shape, "rows=5,channels=3");
+  EXPECT_EQ(make.make("second").shape, "");
+  EXPECT_THAT(make.extent_names(), ElementsAre("channels", "rows"));
+}
+
+TEST(CaseMaker, CountsWhatIsOverwrittenUnread) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = make.make("any");
+  make.input(c, DType::f32, 10);
+  make.output(c, DType::f16, 10, exact());
+  EXPECT_EQ(c.unread_bytes, 20);
+}
+
+/// Extents so small that the references take no time.
+const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"classes", 7}, {"batch", 2},
+                        {"height", 9},      {"width", 8}, {"in", 3},       {"out", 4}};
+
+class EveryOperation : public testing::TestWithParam<DType> {};
+
+TEST_P(EveryOperation, HasCasesWhoseVariantsAreAllRight) {
+  World world;
+  for (const CaseFamily& family : case_families()) {
+    CaseMaker make = world.maker(kSmall, GetParam());
+    const Cases cases = family.cases(make);
+    EXPECT_FALSE(cases.empty()) << family.operation;
+    for (const KernelCase& c : cases) {
+      const auto results = measure(c, *world.stream, kLittle, "");
+      EXPECT_FALSE(results.empty()) << c.name;
+      for (const Measured& result : results) EXPECT_LE(result.error, 1) << c.name << ", " << result.name;
+    }
+  }
+}
+
+/// A plain loop is worth comparing with only if it computes the same.
+TEST(PlainLoops, ComputeWhatTheReferenceDoes) {
+  World world;
+  for (const CaseFamily& family : case_families()) {
+    CaseMaker make = world.maker(kSmall);
+    Cases cases = family.cases(make);
+    for (KernelCase& c : cases) {
+      if (!c.plain_loop) continue;
+      c.variants = {{"plain loop as a variant", [&c](Stream&) { c.plain_loop(); }}};
+      if (family.operation == "softmax_cross_entropy" || family.operation == "sum_of_squares")
+        c.outputs.resize(1);  // they leave out the count of right rows, and the flag
+      for (const Measured& result : measure(c, *world.stream, kLittle, "")) EXPECT_LE(result.error, 1) << c.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfType, EveryOperation, testing::Values(DType::f32, DType::f16, DType::bf16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+}  // namespace
+}  // namespace gradring::kernels::bench

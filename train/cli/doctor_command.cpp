@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/doctor_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "train/cli/command_line.h"
+#include "train/cli/exit_code.h"
+#include "train/doctor/examine.h"
+
+namespace gradring::train {
+namespace {
+
+using Sections = std::vector<doctor::Section>;
+
+void print(const Sections& sections) {
+  for (const doctor::Section& section : sections) {
+    fmt::print("{}\n", section.title);
+    for (const doctor::Finding& finding : section.findings) {
+      fmt::print("  {:<15} {}\n", finding.name, finding.found);
+      if (!finding.advice.empty()) fmt::print("  {:<15} -> {}\n", "", finding.advice);
+    }
+  }
+}
+
+/// {"Built in": {"libcurl": {"found": ..., "advice": ...}}, ...}
+nlohmann::ordered_json to_json(const Sections& sections) {
+  nlohmann::ordered_json json;
+  for (const doctor::Section& section : sections)
+    for (const doctor::Finding& finding : section.findings) {
+      nlohmann::ordered_json& entry = json[section.title][finding.name];
+      entry["found"] = finding.found;
+      if (!finding.advice.empty()) entry["advice"] = finding.advice;
+    }
+  return json;
+}
+
+void run(std::span<const std::string> args) {
+  bool json = false;
+  CommandLine line{.command = "gradring doctor", .options = {}};
+  line.options.push_back({.name = "json", .help = "as JSON, for programs", .read = set_switch("json", json)});
+  if (read_command_line(line, args).help) {
+    fmt::print("gradring doctor: what this program and this machine have, and what would mend what is missing\n\n{}",
+               help_of(line.options));
+    return;
+  }
+  const Sections sections = doctor::examine(system_variable);
+  if (json)
+    fmt::print("{}\n", to_json(sections).dump(2));
+  else
+    print(sections);
+}
+
+}  // namespace
+
+int doctor_main(std::span<const std::string> args) {
+  try {
+    run(args);
+    return kOk;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gradring doctor: {}\n", message_of(error));
+    return exit_code_of(error);
+  }
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/doctor/built_in.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "data/fetch/http.h"
+#include "kernels/bench/provenance.h"
+#include "kernels/cuda_module/cuda_module.h"
+#include "kernels/lib/native_vector.h"
+#include "kernels/runtime/error.h"
+#include "nn/backend/cpu/onednn.h"
+#include "train/launch/launcher.h"
+
+namespace gradring::train::doctor {
+namespace {
+
+Finding onednn() {
+  const std::string description = nn::describe_onednn();
+  if (description.starts_with("oneDNN")) return {"oneDNN", description.substr(sizeof "oneDNN")};
+  return {"oneDNN", "none",
+          "convolutions of other shapes than the seed model's are slow: install libdnnl-dev and build again"};
+}
+
+Finding libcurl() {
+  const std::string library = data::http_library();
+  if (!library.empty()) return {"libcurl", library};
+  return {"libcurl", "none", "gradring data fetch cannot work: install libcurl4-openssl-dev and build again"};
+}
+
+Finding cuda_module() {
+  const auto file = std::filesystem::path(own_program()).parent_path() / "libgradring_cuda.so";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored))
+    return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
+  try {
+    const kernels::CudaModule module(file);
+    return {"CUDA module", file.string()};
+  } catch (const DeviceError& error) {
+    return {"CUDA module", "does not open", error.what()};
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> built_in() {
+  return {{"commit", kernels::bench::provenance().commit},
+          {"vectors", fmt::format("of {} floats in the kernels for CPUs alone", kernels::lib::kNativeLanes)},
+          onednn(),
+          libcurl(),
+          cuda_module()};
+}
+
+}  // namespace gradring::train::doctor
