@@ -60,7 +60,8 @@ void Connection::drop_sent(std::size_t bytes) {
 
 bool Connection::holds(const std::byte* begin, std::size_t bytes) const {
   return std::ranges::any_of(outgoing_, [&](const Outgoing& sent) {
-    return sent.payload.data() < begin + bytes && begin < sent.payload.data() + sent.payload.size();
+    return !sent.payload.empty() && sent.payload.data() < begin + bytes &&
+           begin < sent.payload.data() + sent.payload.size();
   });
 }
 

@@ -43,10 +43,10 @@ std::string RunToken::to_text() const {
 Digest RunToken::sign(std::string_view text) const {
   Digest digest;
   unsigned length = 0;
-  const bool signed_ =
+  const bool done =
       ::HMAC(::EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
              reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length) != nullptr;
-  check<DeviceError>(signed_ && length == digest.size(), "OpenSSL offers no HMAC-SHA256 here");
+  check<DeviceError>(done && length == digest.size(), "OpenSSL offers no HMAC-SHA256 here");
   return digest;
 }
 

@@ -89,12 +89,14 @@ UniqueFd begin_connect(const SocketAddress& address) {
   UniqueFd socket = make_socket(address.family());
   send_at_once(socket);
   // Whatever goes wrong here goes wrong again at the first use, which says so.
-  ::connect(socket.get(), address.get(), address.length());
+  static_cast<void>(::connect(socket.get(), address.get(), address.length()));
   return socket;
 }
 
 UniqueFd accept_one(const UniqueFd& listener) {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const bool exhausted = !socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+  check<DeviceError>(!exhausted, "cannot accept a connection: " + reason_of(errno) + "; raise ulimit -n");
   if (socket) send_at_once(socket);
   return socket;
 }

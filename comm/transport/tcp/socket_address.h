@@ -50,6 +50,8 @@ UniqueFd listen_at(const SocketAddress& address, int backlog);
 UniqueFd begin_connect(const SocketAddress& address);
 
 /// The next one that stands at the door; empty if nobody does.
+///
+/// Errors    DeviceError if the system gives no descriptor.
 UniqueFd accept_one(const UniqueFd& listener);
 
 /// "Connection refused", ...

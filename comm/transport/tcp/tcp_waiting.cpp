@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a TcpTransport waits, what it hears meanwhile, and what it tells the others; and the meeting of allocate.
+// How a TcpTransport waits, what it hears meanwhile, and what it tells the others.
 #include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "comm/transport/mapped/message.h"
 #include "comm/transport/tcp/tcp_transport.h"
 
 namespace gradring::comm {
@@ -31,52 +30,6 @@ int poll_sockets(std::vector<pollfd>& sockets, std::chrono::nanoseconds longest)
 }
 
 }  // namespace
-
-std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline deadline) {
-  roll_.refuse_if_broken();
-  std::unique_ptr<TcpSegment> segment = TcpSegment::create(bytes, segments_ + 1);
-  ++segments_;
-  errand_ = Errand{.operation = "allocate", .number = segments_};
-  moved_ = errand_.since;
-  tcp::Frame frame;
-  frame.kind = tcp::FrameKind::allocation;
-  frame.segment = segments_;
-  frame.elements = bytes;
-  for (int peer = 0; peer < world_size(); ++peer)
-    if (peer != rank_) connection(peer).send(frame);
-  for (;;) {
-    flush();
-    std::vector<int> missing;
-    for (int peer = 0; peer < world_size(); ++peer)
-      if (peer != rank_ && !has_announced(peer, bytes)) missing.push_back(peer);
-    if (missing.empty() && !owes_somebody()) break;
-    block(missing.empty() ? awaited() : missing, deadline);
-  }
-  note_progress();
-  return segment;
-}
-
-/// Whether a peer has come to allocate the newest segment too.
-bool TcpTransport::has_announced(int peer, std::size_t bytes) {
-  const auto& theirs = announced_[static_cast<std::size_t>(peer)];
-  const tcp::Frame* data = next_data(peer);
-  if (theirs.size() < segments_ && data)
-    roll_.report_desync(
-        peer,
-        fmt::format("rank {} allocates {} bytes, but rank {} is in {} {}: all ranks must make the same calls, in the "
-                    "same order",
-                    rank_, bytes, peer, data->operation.data(), data->collective),
-        errand_);
-  if (theirs.size() < segments_) return false;
-  if (theirs[segments_ - 1] != bytes)
-    roll_.report_desync(
-        peer,
-        fmt::format("rank {} allocates {} bytes where rank {} allocates {}: all ranks must allocate the same, "
-                    "in the same order",
-                    rank_, bytes, peer, theirs[segments_ - 1]),
-        errand_);
-  return true;
-}
 
 void TcpTransport::wait(Deadline deadline) {
   roll_.refuse_if_broken();

@@ -26,6 +26,6 @@ std::unique_ptr<comm::ProcessGroup> join(Medium medium, comm::Store& store, cons
 
 /// "SharedMemory", "Tcp": in the names of tests.
 std::string name_of(Medium medium);
-inline void PrintTo(Medium medium, std::ostream* out) { *out << name_of(medium); }
+inline std::ostream& operator<<(std::ostream& out, Medium medium) { return out << name_of(medium); }
 
 }  // namespace gradring::tests

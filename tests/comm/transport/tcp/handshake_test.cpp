@@ -15,7 +15,7 @@ namespace {
 
 using State = Handshake::State;
 
-const Deadline kLater = Deadline::after(std::chrono::seconds(60));
+Deadline later() { return Deadline::after(std::chrono::seconds(60)); }
 
 struct Ends {
   Ends() {
@@ -45,8 +45,8 @@ std::pair<State, State> meet(Handshake dialler, Handshake listener) {
 
 std::pair<State, State> meet(const Identity& dialler, int dialled, const Identity& listener) {
   Ends ends;
-  return meet(Handshake::dial(std::move(ends.one), dialler, dialled, kLater),
-              Handshake::answer(std::move(ends.other), listener, kLater));
+  return meet(Handshake::dial(std::move(ends.one), dialler, dialled, later()),
+              Handshake::answer(std::move(ends.other), listener, later()));
 }
 
 TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
@@ -54,8 +54,8 @@ TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
   Ends ends;
   const Identity three = identity(3, token);
   const Identity one = identity(1, token);
-  Handshake dialler = Handshake::dial(std::move(ends.one), three, 1, kLater);
-  Handshake listener = Handshake::answer(std::move(ends.other), one, kLater);
+  Handshake dialler = Handshake::dial(std::move(ends.one), three, 1, later());
+  Handshake listener = Handshake::answer(std::move(ends.other), one, later());
   EXPECT_EQ(dialler.advance(), State::going);
   EXPECT_EQ(listener.advance(), State::going);
   EXPECT_EQ(dialler.advance(), State::proven);
@@ -89,7 +89,7 @@ TEST(TcpHandshake, ADiallerNoticesThatAnotherRankAnswers) {
 
 /// A stranger that sends `bytes` and listens to the answer.
 struct Stranger {
-  explicit Stranger(const Identity& listener, Deadline patience = kLater)
+  explicit Stranger(const Identity& listener, Deadline patience = later())
       : handshake(Handshake::answer(std::move(ends.other), listener, patience)) {}
   State say(const std::string& bytes) {
     EXPECT_EQ(::send(ends.one.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
@@ -123,7 +123,7 @@ TEST(TcpHandshake, WhatWasOverheardCannotBePlayedBack) {
   const Identity rank = identity(3, token);
   // A man in the middle carries a true rank's words to the listener, and keeps them.
   Ends ends;
-  Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, kLater);
+  Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
   dialler.advance();
   const auto overhear = [&] {
     char buffer[256];

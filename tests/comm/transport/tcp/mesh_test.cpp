@@ -278,25 +278,5 @@ TEST(TcpMesh, RanksMeetOverIPv6) {
   EXPECT_THAT(contact_in(store, 0).host, "::1");
 }
 
-TEST(TcpSocketAddress, ReadsAndWritesNumbers) {
-  EXPECT_EQ(SocketAddress("192.0.2.7", 80).to_string(), "192.0.2.7:80");
-  EXPECT_EQ(SocketAddress("2001:DB8:0::7", 65535).to_string(), "[2001:db8::7]:65535");
-  EXPECT_TRUE(SocketAddress("0.0.0.0", 1).is_wildcard());
-  EXPECT_TRUE(SocketAddress("::", 1).is_wildcard());
-  EXPECT_FALSE(SocketAddress("::1", 1).is_wildcard());
-  EXPECT_THROW(SocketAddress("example.org", 1), InvalidArgument);
-}
-
-TEST(TcpContact, ComesBackFromItsText) {
-  const Contact contact = contact_of_this_process(spec_of(0, 2), SocketAddress("::1", 1234));
-  const Contact again = Contact::parse(contact.to_text());
-  EXPECT_EQ(again.to_text(), contact.to_text());
-  EXPECT_EQ(again.port, 1234);
-  EXPECT_NO_THROW(RunToken::parse(again.token));
-  EXPECT_EQ(contact_of_this_process(spec_of(1, 2), SocketAddress("::1", 1234)).token, "-");
-  for (const char* text : {"", "1 2", "1 2 ::1 70000 5 - node", "a b c d e f g"})
-    EXPECT_THROW(Contact::parse(text), DeviceError) << text;
-}
-
 }  // namespace
 }  // namespace gradring::comm::tcp
