@@ -6,8 +6,8 @@
 #include <new>
 #include <string>
 
-#include "data/files/byte_source.h"
 #include "data/error.h"
+#include "data/files/byte_source.h"
 
 namespace gradring::data {
 namespace {

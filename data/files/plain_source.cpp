@@ -3,8 +3,8 @@
 #include <fstream>
 #include <system_error>
 
-#include "data/files/byte_source.h"
 #include "data/error.h"
+#include "data/files/byte_source.h"
 
 namespace gradring::data {
 namespace {

@@ -102,8 +102,9 @@ class RealSets : public ::testing::TestWithParam<const char*> {
       ++counts.at(static_cast<std::size_t>(dataset->label(i)));
       for (std::uint8_t pixel : dataset->pixels(i)) sum += pixel;
     }
-    for (int count : counts) EXPECT_NEAR(count, size / 10, size / 50);
-    const double mean = static_cast<double>(sum) / static_cast<double>(size) / 784 / 255;
+    const auto samples = static_cast<double>(size);
+    for (int count : counts) EXPECT_NEAR(count, samples / 10, samples / 50);
+    const double mean = static_cast<double>(sum) / samples / 784 / 255;
     EXPECT_NEAR(mean, std::string_view(GetParam()) == "mnist" ? 0.1307 : 0.2860, 0.002);  // as published
   }
 };

@@ -13,7 +13,6 @@
 namespace gradring::data {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using tests::Bytes;
@@ -21,17 +20,17 @@ using tests::Bytes;
 /// Keeps what comes.
 class Kept final : public HttpBody {
  public:
-  void begin(std::uint64_t offset) override {
-    EXPECT_FALSE(offset_) << "a body begins once";
-    offset_ = offset;
+  void begin(std::uint64_t first) override {
+    EXPECT_FALSE(offset) << "a body begins once";
+    offset = first;
   }
   void write(std::span<const std::byte> bytes) override {
-    EXPECT_TRUE(offset_) << "a body begins before its first byte";
+    EXPECT_TRUE(offset) << "a body begins before its first byte";
     for (std::byte byte : bytes) content.push_back(std::to_integer<std::uint8_t>(byte));
   }
 
   Bytes content;
-  std::optional<std::uint64_t> offset_;
+  std::optional<std::uint64_t> offset;
 };
 
 class HttpGet : public tests::HttpTest {
@@ -54,28 +53,28 @@ TEST(WithoutHttp, SaysWhatToInstall) {
 TEST_F(HttpGet, BringsTheWholeFile) {
   server_.serve("file", {.content = content_});
   http_get({.url = url()}, body_);
-  EXPECT_EQ(body_.offset_, 0);
+  EXPECT_EQ(body_.offset, 0);
   EXPECT_EQ(body_.content, content_);
 }
 
 TEST_F(HttpGet, BringsTheRestOfAFile) {
   server_.serve("file", {.content = content_});
   http_get({.url = url(), .begin = 299'990}, body_);
-  EXPECT_EQ(body_.offset_, 299'990);
+  EXPECT_EQ(body_.offset, 299'990);
   EXPECT_EQ(body_.content, Bytes(content_.end() - 10, content_.end()));
 }
 
 TEST_F(HttpGet, SaysThatAServerIgnoredTheRange) {
   server_.serve("file", {.content = content_, .knows_ranges = false});
   http_get({.url = url(), .begin = 10}, body_);
-  EXPECT_EQ(body_.offset_, 0);
+  EXPECT_EQ(body_.offset, 0);
   EXPECT_EQ(body_.content, content_);
 }
 
 TEST_F(HttpGet, BringsAnEmptyFile) {
   server_.serve("file", {.content = {}});
   http_get({.url = url()}, body_);
-  EXPECT_EQ(body_.offset_, 0);
+  EXPECT_EQ(body_.offset, 0);
   EXPECT_TRUE(body_.content.empty());
 }
 
@@ -89,7 +88,7 @@ TEST_F(HttpGet, TellsTheStatusOfARefusal) {
       EXPECT_EQ(error.status(), status);
     }
   }
-  EXPECT_FALSE(body_.offset_);
+  EXPECT_FALSE(body_.offset);
 }
 
 TEST_F(HttpGet, SaysThatAnAnswerBrokeOffAndKeepsWhatCame) {
@@ -113,7 +112,7 @@ TEST_F(HttpGet, FollowsARedirection) {
   server_.serve("old", {.content = {}, .redirect = url()});
   server_.serve("file", {.content = content_});
   http_get({.url = server_.url() + "old", .begin = 5}, body_);
-  EXPECT_EQ(body_.offset_, 5);
+  EXPECT_EQ(body_.offset, 5);
   EXPECT_EQ(body_.content.size(), content_.size() - 5);
 }
 
