@@ -15,6 +15,8 @@
 #include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
 #include "train/config/usage_error.h"
+#include "train/launch/error_file.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train {
 namespace {
@@ -66,7 +68,10 @@ int bench_main(Arguments args) {
     run(args.front(), args.subspan(1));
     return kOk;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gradring bench: {}\n", message_of(error));
+    // A launcher that reads error files shows the message itself, once, at the end.
+    const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
+    if (!write_error_file(error_file, message_of(error)))
+      fmt::print(stderr, "gradring bench: {}\n", message_of(error));
     return exit_code_of(error);
   }
 }
