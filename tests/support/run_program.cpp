@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 #include <string_view>
@@ -18,16 +19,16 @@ constexpr std::chrono::milliseconds kNap(2);
 constexpr std::string_view kNotInherited[] = {"GRADRING_", "RANK=", "WORLD_SIZE=",   "LOCAL_",  "GROUP_", "ROLE_",
                                               "MASTER_",   "PET_",  "TORCHELASTIC_", "TMPDIR=", "PWD="};
 
-bool inherited(std::string_view entry) {
+bool inherited(std::string_view entry, const ProgramSpec& spec) {
   for (std::string_view prefix : kNotInherited)
     if (entry.starts_with(prefix)) return false;
-  return true;
+  return std::ranges::none_of(spec.variables, [&](const auto& set) { return entry.starts_with(set.first + "="); });
 }
 
 std::vector<std::string> environment_of(const ProgramSpec& spec) {
   std::vector<std::string> entries = {"TMPDIR=" + spec.folder.string()};
   for (char** entry = ::environ; *entry != nullptr; ++entry)
-    if (inherited(*entry)) entries.emplace_back(*entry);
+    if (inherited(*entry, spec)) entries.emplace_back(*entry);
   for (const auto& [name, value] : spec.variables) entries.push_back(name + "=" + value);
   return entries;
 }

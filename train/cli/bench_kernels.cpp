@@ -204,7 +204,7 @@ void bench_kernels(std::span<const std::string> args) {
     if (!std::exchange(begun, true)) {
       fmt::print("{}\none core: {:.0f} GFLOP/s in f32; {:.0f} GB/s within 1 MB, {:.0f} GB/s from memory\n\n",
                  to_string(provenance), table.roof().flops_per_second() * kGiga,
-                 table.roof().bytes_per_second(1e6, false) * kGiga, table.roof().bytes_per_second(64e6, true) * kGiga);
+                 table.roof().bytes_per_second(1e6, false) * kGiga, table.roof().bytes_per_second(16e6, true) * kGiga);
       table.head();
     }
     for (const kb::KernelCase& c : cases) {

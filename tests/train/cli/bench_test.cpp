@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradring bench kernels, step and compare, as a person calls them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/train/cli/support/workplace.h"
+
+namespace gradring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using tests::ProgramEnd;
+using tests::Words;
+using tests::Workplace;
+
+nlohmann::json json_of(const Workplace& place) {
+  return nlohmann::json::parse(std::ifstream(place.path("bench.json")));
+}
+
+TEST(BenchKernels, ChecksAndTimesEveryVariantOfAnOperation) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "kernels", "--op", "relu", "--shape", "elements=1000", "--seconds", "0", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("relu forward [elements=1000] f32"), HasSubstr("relu backward"),
+                             HasSubstr("plain loop"), HasSubstr("commit ")));
+  const auto json = json_of(place);
+  EXPECT_EQ(json.at("benchmark"), "kernels");
+  const auto& forward = json.at("cases").at(0);
+  EXPECT_EQ(forward.at("shape"), "elements=1000");
+  EXPECT_EQ(forward.at("bytes"), 8000);
+  EXPECT_EQ(forward.at("variants").at(0).at("error"), 0);
+  EXPECT_GT(forward.at("variants").at(0).at("times_plain_loop"), 0);
+  EXPECT_GE(forward.at("variants").at(0).at("flushed_microseconds").at("count"), 5);
+}
+
+TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
+  const Workplace place;
+  const auto refused = [&](const Words& more, const std::string& why) {
+    Words words = {"bench", "kernels", "--seconds", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramEnd end = place.run(words);
+    EXPECT_EQ(end.code, 2) << end.err;
+    EXPECT_THAT(end.err, HasSubstr(why));
+  };
+  refused({"--op", "rleu"}, "must be one of fill, scale, ");
+  refused({"--op", "relu", "--shape", "elemnts=3"}, "Did you mean 'elements'?");
+  refused({"--op", "relu", "--shape", "elements"}, "batch=256");
+  refused({"--op", "relu", "--variant", "flta"}, "flta");
+  refused({"--dtype", "i32"}, "f32, f16, bf16");
+}
+
+TEST(BenchStep, ShowsWhereTheTimeGoes) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"bench", "step", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "16",
+                                    "--steps", "2", "--warmup", "1", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("forward   conv2d 1->32"), HasSubstr("optimizer"), HasSubstr("whole step"),
+                             HasSubstr("samples a second"), HasSubstr("resident")));
+  const auto json = json_of(place);
+  EXPECT_EQ(json.at("batch_size"), 16);
+  EXPECT_EQ(json.at("step_microseconds").at("count"), 2);
+  EXPECT_THAT(place.left(), ElementsAre("bench.json"));
+}
+
+TEST(BenchStep, NeedsAsManySamplesAsABatchHas) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "step", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "65", "--steps", "1"});
+  EXPECT_EQ(end.code, 2);
+  EXPECT_THAT(end.err, HasSubstr("65 from 64 samples"));
+}
+
+/// What answers as PyTorch's side does, and takes `seconds` by its own account.
+std::string stand_in_for_pytorch(const Workplace& place, const std::string& seconds) {
+  const auto file = place.path("python");
+  std::ofstream(file) << "#!/bin/sh\n"
+                         "case \"$2\" in import*) echo torch 9.9; exit;; esac\n"
+                         "read -r settings; echo \"$settings\" >> settings.txt; echo '{\"blas\": \"\"}'\n"
+                         "while read -r line; do echo '{\"seconds\": "
+                      << seconds << ", \"loss\": 2}'; done\n";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  return file.string();
+}
+
+const Words kShortComparison = {"bench", "compare",  "--dataset", "mnist",        "--data-dir", "data",    "--steps",
+                                "1",     "--rounds", "2",         "--batch-size", "8",          "--ranks", "2"};
+
+TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
+  const Workplace place;
+  Words words = kShortComparison;
+  words.insert(words.end(), {"--dataloader", "-J", "bench.json"});
+  const ProgramEnd end = place.run(words, {{"GRADRING_PYTHON", stand_in_for_pytorch(place, "1000")}});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("with torch 9.9"), HasSubstr("2 ranks x batch 8"), HasSubstr("round 2")));
+  const auto only_case = json_of(place).at("cases").at(0);
+  EXPECT_EQ(only_case.at("memory_format"), "contiguous");
+  const auto& contenders = only_case.at("contenders");
+  EXPECT_EQ(contenders.at(0).at("name"), "gradring");
+  EXPECT_EQ(contenders.at(0).at("seconds").size(), 2u);
+  EXPECT_GT(contenders.at(0).at("loss"), 0);
+  EXPECT_EQ(contenders.at(1).at("median_seconds"), 1000);
+  EXPECT_GT(contenders.at(1).at("times_ours"), 1);
+  EXPECT_EQ(contenders.at(2).at("name"), "PyTorch, DataLoader");
+  EXPECT_THAT(place.left(), ElementsAre("bench.json", "python", "settings.txt"));
+}
+
+TEST(BenchCompare, MeasuresOnlyUsWhereThereIsNoPyTorch) {
+  const Workplace place;
+  const ProgramEnd end = place.run(kShortComparison, {{"PATH", "/nowhere"}});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("no Python that imports torch"), HasSubstr("gradring             median"),
+                             Not(HasSubstr("PyTorch              median"))));
+  EXPECT_THAT(place.left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gradring
