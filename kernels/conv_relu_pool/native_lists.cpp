@@ -18,22 +18,25 @@ using lib::NativeFloats;
 constexpr int kMostVectors = 6;
 constexpr int kMostRows = lib::kNativePairs >= 12 ? 3 : 1;
 
-/// A piece of the kernel: kRows rows of kVectors vectors.
+/// A piece of the kernel: kRows rows of kVectors vectors, and what lies there in memory, `line` elements from row to row.
 template <int kRows, int kVectors>
 struct Piece {
   NativeFloats parts[kRows][kVectors];
 
-  void load(const float* from, int line) {
-    each([&](NativeFloats& part, int at) { part = lib::load(from + at); }, line);
+  void load(const float* from, std::ptrdiff_t line) {
+    each(from, line, [](NativeFloats& part, const float* at) { part = lib::load(at); });
   }
-  void store(float* to, int line) {
-    each([&](NativeFloats& part, int at) { lib::store(to + at, part); }, line);
+  void store(float* to, std::ptrdiff_t line) {
+    each(to, line, [](NativeFloats& part, float* at) { lib::store(at, part); });
   }
-  template <class Visit>
-  void each(Visit visit, int line) {
+  /// Calls visit(part, its place). One pointer a row: the vectors of a row are then at constant distances.
+  template <class Element, class Visit>
+  void each(Element* memory, std::ptrdiff_t line, Visit visit) {
     SIMT_UNROLL
-    for (int r = 0; r < kRows; ++r) SIMT_UNROLL
-    for (int v = 0; v < kVectors; ++v) visit(parts[r][v], r * line + v * kNativeLanes);
+    for (int r = 0; r < kRows; ++r, memory += line) {
+      SIMT_UNROLL
+      for (int v = 0; v < kVectors; ++v) visit(parts[r][v], memory + v * kNativeLanes);
+    }
   }
 };
 
@@ -42,8 +45,8 @@ struct Work {
   const std::int32_t* offsets;
   const float* values;
   int count;
-  int line;  // between rows of x
-  int run;
+  std::ptrdiff_t line;  // between rows of x
+  std::ptrdiff_t run;
 };
 
 Work work_of(const Layout& layout, const Lists& lists, int channel) {
@@ -63,7 +66,7 @@ void add_products(const Work& work, const float* x, float* dw) {
   for (int i = 0; i < work.count; ++i) {
     const float* from = x + work.offsets[i];
     const float value = work.values[i];
-    sums.each([&](NativeFloats& part, int at) { part += value * lib::load(from + at); }, work.line);
+    sums.each(from, work.line, [value](NativeFloats& part, const float* at) { part += value * lib::load(at); });
   }
   sums.store(dw, work.run);
 }
@@ -76,8 +79,8 @@ void spread(const Work& work, const float* w, float* dx) {
   for (int i = 0; i < work.count; ++i) {
     float* to = dx + work.offsets[i];
     const float value = work.values[i];
-    weights.each([&](NativeFloats& part, int at) { lib::store(to + at, lib::load(to + at) + value * part); },
-                 work.line);
+    weights.each(to, work.line,
+                 [value](NativeFloats& part, float* at) { lib::store(at, lib::load(at) + value * part); });
   }
 }
 
