@@ -24,7 +24,6 @@ constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 /// For one element at one rank: how often each rank's part is in it.
 using Parts = std::map<int, int>;
 
-bool gives(const Move& move) { return move.kind == Move::Kind::send || move.kind == Move::Kind::lend; }
 bool lends(const Move& move) { return move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent; }
 
 /// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit,
