@@ -72,7 +72,7 @@ void expect_the_rings_bits(std::size_t ranks, std::size_t elements) {
   for (std::size_t rank = 1; rank < ranks; ++rank) others.push_back(reinterpret_cast<std::byte*>(parts[rank].data()));
   sum_into_all(reinterpret_cast<std::byte*>(parts[0].data()), others, elements, kernels::dtype_of<T>);
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    EXPECT_EQ(std::memcmp(parts[rank].data(), expected.data(), elements * sizeof(T)), 0)
+    EXPECT_TRUE(elements == 0 || std::memcmp(parts[rank].data(), expected.data(), elements * sizeof(T)) == 0)
         << "seed " << kSeed << ", " << name_of(kernels::dtype_of<T>) << ", " << elements << " elements, rank " << rank
         << " of " << ranks;
 }
