@@ -3,7 +3,7 @@
 
 namespace gradring::comm::bench {
 
-/// The text of gloo_peer.py.
+/// The text of comm/bench/gloo_peer.py, which travels inside the binary.
 extern const char* const kGlooScript;
 
 }  // namespace gradring::comm::bench

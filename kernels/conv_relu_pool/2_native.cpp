@@ -45,8 +45,8 @@ std::size_t workspace_bytes(const Geometry& geometry) {
 }
 
 /// [outputs][rows * run] -> [blocks][1 + rows * run][kBlock], biases first, zeros for channels that do not exist.
-__global__ void pack_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w,
-                                    const float* __restrict__ b, float* __restrict__ packed) {
+void pack_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w, const float* __restrict__ b,
+                         float* __restrict__ packed) {
   const int taps = layout.rows * layout.run;
   for (int block = 0; block < layout.blocks; ++block)
     for (int tap = -1; tap < taps; ++tap)
@@ -58,8 +58,7 @@ __global__ void pack_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float*
 }
 
 /// [outputs][rows][run] -> [outputs][rows][padded_run], zeros behind each run.
-__global__ void pad_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w,
-                                   float* __restrict__ padded) {
+void pad_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ w, float* __restrict__ padded) {
   const std::size_t runs = static_cast<std::size_t>(layout.outputs) * static_cast<std::size_t>(layout.rows);
   for (std::size_t i = 0; i < runs; ++i, w += layout.run, padded += layout.padded_run) {
     std::copy_n(w, layout.run, padded);
@@ -67,19 +66,19 @@ __global__ void pad_filters_kernel(SIMT_GRID_CONST(Layout) layout, const float* 
   }
 }
 
-__global__ void forward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Forward) pass, float* scratch) {
+void forward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Forward) pass, float* scratch) {
   const auto samples = lib::row_range(layout.g.conv.batch);
   forward_samples(layout, pass, *samples.begin(), *samples.end(), scratch + blockIdx.x * layout.forward_scratch());
 }
 
-__global__ void backward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Backward) pass, float* scratch) {
+void backward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Backward) pass, float* scratch) {
   const auto samples = lib::row_range(layout.g.conv.batch);
   backward_samples(layout, pass, *samples.begin(), *samples.end(), scratch + blockIdx.x * layout.backward_scratch());
 }
 
 /// Adds up the workers' shares, in their order, in the layout of the caller.
-__global__ void add_shares_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ shares, int workers,
-                                  float* __restrict__ dw, float* __restrict__ db, bool accumulate) {
+void add_shares_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ shares, int workers,
+                       float* __restrict__ dw, float* __restrict__ db, bool accumulate) {
   const std::size_t stride = layout.backward_scratch();
   const auto total = [&](std::size_t at) {
     float sum = 0;

@@ -27,6 +27,20 @@ function(gradring_cuda_sources)
   endforeach()
 endfunction()
 
+# gradring_embed(target peer.py comm/bench/peer_script.h gradring::comm::bench::kScript): the text of a file as a constant of
+# the program; the header declares it.
+function(gradring_embed target file header constant)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${file}.cpp)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[// Written by gradring_embed.
+#include "@header@"
+
+const char* const @constant@ = R"EMBEDDED(@text@)EMBEDDED";
+]])
+  target_sources(${target} PRIVATE ${source})
+endfunction()
+
 # gradring_test(name SOURCES ... LIBRARIES ...): one GoogleTest binary, each of its tests known to ctest, labelled `name`.
 function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
