@@ -84,13 +84,17 @@ PyTorchPeer::~PyTorchPeer() = default;
 TrainingTime PyTorchPeer::train() {
   for (auto& rank : ranks_) rank->write_line("train");
   std::vector<double> seconds;
+  double processor_seconds = 0;
   double losses = 0;
   for (auto& rank : ranks_) {
     const auto answer = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience)));
     seconds.push_back(answer.at("seconds"));
+    processor_seconds += answer.at("processor_seconds").get<double>();
     losses += answer.at("loss").get<double>();
   }
-  return {.seconds = seconds.front(), .loss = losses / static_cast<double>(ranks_.size())};
+  return {.seconds = seconds.front(),
+          .processor_seconds = processor_seconds,
+          .loss = losses / static_cast<double>(ranks_.size())};
 }
 
 FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data) {

@@ -41,7 +41,7 @@ class PyTorchPeer {
   PyTorchPeer(const std::string& python, const TimedTrainingSpec& spec, const RawDataset& data, PyTorchStyle style);
   ~PyTorchPeer();
 
-  /// From the same first weights each time. The seconds are rank 0's, the loss is the mean over the ranks.
+  /// From the same first weights each time. The seconds are rank 0's, the processors' seconds those of all ranks, the loss is their mean.
   TrainingTime train();
 
   /// The file of the library that multiplies its matrices; empty where torch brought one within itself.

@@ -2,6 +2,7 @@
 #include "train/bench/timed_training.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,20 @@
 namespace gradring::train::bench {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Of all children that have ended.
+double processor_seconds_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
 
 std::vector<std::vector<TrainingTime>> train_in_turns(
     const std::vector<Contender>& contenders, int rounds,
@@ -40,10 +55,13 @@ TrainingTime train_ourselves(const TimedTrainingSpec& spec, const fs::path& fold
   set("--batch-size", std::to_string(spec.batch_size));
   set("--epochs", std::to_string(spec.epochs));
   set("--steps", std::to_string(spec.steps));
+  const double before = processor_seconds_of_children();
   if (const int code = launch(options); code != 0)
     throw EnvironmentError(fmt::format("our own training ended with exit code {}", code));
   const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
-  return {.seconds = summary.at("seconds"), .loss = summary.at("train_loss")};
+  return {.seconds = summary.at("seconds"),
+          .processor_seconds = processor_seconds_of_children() - before,
+          .loss = summary.at("train_loss")};
 }
 
 }  // namespace gradring::train::bench

@@ -15,7 +15,7 @@ TEST(TrainInTurns, LetsTheContendersAlternate) {
   const auto contender = [&](const std::string& name) {
     return Contender{name, [&calls, &seconds, name] {
                        calls.push_back(name);
-                       return TrainingTime{.seconds = ++seconds, .loss = 0.5};
+                       return TrainingTime{.seconds = ++seconds, .processor_seconds = 0, .loss = 0.5};
                      }};
   };
   std::vector<std::string> heard;

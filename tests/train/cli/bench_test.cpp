@@ -85,7 +85,7 @@ std::string stand_in_for_pytorch(const Workplace& place, const std::string& seco
                          "case \"$2\" in import*) echo torch 9.9; exit;; esac\n"
                          "read -r settings; echo \"$settings\" >> settings.txt; echo '{\"blas\": \"\"}'\n"
                          "while read -r line; do echo '{\"seconds\": "
-                      << seconds << ", \"loss\": 2}'; done\n";
+                      << seconds << ", \"processor_seconds\": 3, \"loss\": 2}'; done\n";
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   return file.string();
 }
@@ -108,6 +108,8 @@ TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
   EXPECT_GT(contenders.at(0).at("loss"), 0);
   EXPECT_EQ(contenders.at(1).at("median_seconds"), 1000);
   EXPECT_GT(contenders.at(1).at("times_ours"), 1);
+  EXPECT_EQ(contenders.at(1).at("processor_seconds").at(0), 6) << "of both ranks";
+  EXPECT_GT(contenders.at(0).at("processor_seconds").at(0), 0);
   EXPECT_EQ(contenders.at(2).at("name"), "PyTorch, DataLoader");
   EXPECT_THAT(place.left(), ElementsAre("bench.json", "python", "settings.txt"));
 }
@@ -116,8 +118,8 @@ TEST(BenchCompare, MeasuresOnlyUsWhereThereIsNoPyTorch) {
   const Workplace place;
   const ProgramEnd end = place.run(kShortComparison, {{"PATH", "/nowhere"}});
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.out, AllOf(HasSubstr("no Python that imports torch"), HasSubstr("gradring             median"),
-                             Not(HasSubstr("PyTorch              median"))));
+  EXPECT_THAT(end.out, AllOf(HasSubstr("no Python that imports torch"), HasSubstr("median   gradring"),
+                             Not(HasSubstr("median   PyTorch"))));
   EXPECT_THAT(place.left(), IsEmpty());
 }
 
