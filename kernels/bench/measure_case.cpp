@@ -86,6 +86,10 @@ std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>
 }  // namespace
 
 std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort& effort, const std::string& variant) {
+  const auto wanted = [&variant](const KernelCase::Candidate& candidate) {
+    return variant.empty() || candidate.name == variant;
+  };
+  if (std::ranges::none_of(c.variants, wanted)) return {};
   reset(c, stream);
   c.reference();
   std::vector<std::vector<double>> expected;
@@ -95,7 +99,7 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort&
   std::vector<std::size_t> timed;  // indices into results
   std::vector<Run> runs;
   for (const KernelCase::Candidate& candidate : c.variants) {
-    if (!variant.empty() && candidate.name != variant) continue;
+    if (!wanted(candidate)) continue;
     results.push_back({.name = candidate.name, .error = largest_error(c, candidate, expected, stream)});
     if (!results.back().right()) continue;
     timed.push_back(results.size() - 1);
@@ -104,7 +108,7 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort&
       stream.synchronize(Deadline::after(kPatience));
     });
   }
-  if (c.plain_loop && !results.empty()) {
+  if (c.plain_loop) {
     results.push_back({.name = kPlainLoop});
     timed.push_back(results.size() - 1);
     runs.push_back(c.plain_loop);

@@ -168,6 +168,12 @@ class Table {
   int wrong_ = 0;
 };
 
+/// Extents belong to an operation: those that another one has of the same name mean something else.
+void check_operation(const Options& options) {
+  if (!options.extents.empty() && options.operation.empty())
+    throw UsageError("--shape needs --op: extents are those of one operation");
+}
+
 void check_extents(const Options& options, const std::set<std::string, std::less<>>& known) {
   const std::vector<std::string_view> names(known.begin(), known.end());
   for (const auto& [name, value] : options.extents)
@@ -188,6 +194,7 @@ void bench_kernels(std::span<const std::string> args) {
   const CommandLine line = command_line(options);
   if (read_command_line(line, args).help) return print_help(line);
 
+  check_operation(options);
   kernels::HostDevice device({.workers = 1});
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   const kernels::KernelSet kernels = kernels::kernel_set();
@@ -200,7 +207,7 @@ void bench_kernels(std::span<const std::string> args) {
   for (const kb::CaseFamily& family : kb::case_families()) {
     if (!options.operation.empty() && family.operation != options.operation) continue;
     const kb::Cases cases = family.cases(make);
-    if (!options.operation.empty()) check_extents(options, make.extent_names());
+    check_extents(options, make.extent_names());
     if (!std::exchange(begun, true)) {
       fmt::print("{}\none core: {:.0f} GFLOP/s in f32; {:.0f} GB/s within 1 MB, {:.0f} GB/s from memory\n\n",
                  to_string(provenance), table.roof().flops_per_second() * kGiga,
@@ -213,7 +220,6 @@ void bench_kernels(std::span<const std::string> args) {
       if (!results.empty()) table.add(c, results);
     }
   }
-  check_extents(options, make.extent_names());
   check_variant(options, found);
   write_bench_file(options.json_file, "kernels", provenance,
                    {{"flops_per_second", table.roof().flops_per_second()}, {"cases", table.cases()}});

@@ -53,6 +53,7 @@ TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
   refused({"--op", "rleu"}, "must be one of fill, scale, ");
   refused({"--op", "relu", "--shape", "elemnts=3"}, "Did you mean 'elements'?");
   refused({"--op", "relu", "--shape", "elements"}, "batch=256");
+  refused({"--shape", "elements=3"}, "--shape needs --op");
   refused({"--op", "relu", "--variant", "flta"}, "flta");
   refused({"--dtype", "i32"}, "f32, f16, bf16");
 }
