@@ -9,78 +9,18 @@
 #include "train/bench/find_python.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/timed_training.h"
+#include "train/cli/bench_compare_options.h"
 #include "train/cli/bench_file.h"
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
 #include "train/launch/run_folder.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr std::string_view kFormats[] = {"auto", "contiguous", "channels_last"};
-
-struct Options {
-  bench::TimedTrainingSpec training;
-  std::int64_t ranks = 0;  ///< 0: the two cases below
-  std::int64_t batch_size = 0;
-  std::int64_t rounds = 3;
-  bool dataloader = false;
-  std::string format = "auto";
-  std::string json_file;
-};
-
-/// What stands in docs/results: data parallel over all of a small machine, and one core alone.
-std::vector<bench::TimedTrainingSpec> cases_of(const Options& options) {
-  std::vector<bench::TimedTrainingSpec> cases(2, options.training);
-  cases[0].ranks = 2;
-  cases[0].batch_size = 256;
-  cases[1].ranks = 1;
-  cases[1].batch_size = 512;
-  if (options.ranks == 0 && options.batch_size == 0) return cases;
-  cases.resize(1);
-  if (options.ranks > 0) cases[0].ranks = static_cast<int>(options.ranks);
-  if (options.batch_size > 0) cases[0].batch_size = options.batch_size;
-  return cases;
-}
-
-CommandOption count(const std::string& name, const std::string& help, std::int64_t least, std::int64_t& value) {
-  return {.name = name, .value = "N", .help = help, .read = [=, &value](std::string_view text) {
-            value = parse_integer(name, text, {.least = least});
-          }};
-}
-
-CommandOption text(const std::string& name, const std::string& shown, const std::string& help, std::string& value) {
-  return {.name = name, .value = shown, .help = help, .read = [&value](std::string_view given) { value = given; }};
-}
-
-CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench compare", .options = {}};
-  line.options = {
-      text("dataset", "NAME", "what is learned [digits]", options.training.dataset),
-      text("data-dir", "D", "where its files lie", options.training.data_dir),
-      count("ranks", "processes; PyTorch's join by DDP over gloo [2, then 1]", 1, options.ranks),
-      count("batch-size", "per rank [256, then 512]", 1, options.batch_size),
-      count("epochs", "of each training [1]", 1, options.training.epochs),
-      count("steps", "stop each training after so many; 0: never [0]", 0, options.training.steps),
-      count("rounds", "trainings of each side, in turns [3]", 1, options.rounds),
-      {.name = "dataloader",
-       .help = "PyTorch once more, with batches from a torch.utils.data.DataLoader",
-       .read = set_switch("dataloader", options.dataloader)},
-      {.name = "memory-format",
-       .value = "auto|contiguous|channels_last",
-       .help = "of PyTorch's tensors; auto tries both and takes the faster [auto]",
-       .read = [&options](std::string_view given) { options.format = parse_word("memory-format", given, kFormats); }}};
-  CommandOption json = text("json", "FILE", "the results as JSON, too", options.json_file);
-  json.letter = 'J';
-  line.options.push_back(json);
-  return line;
-}
-
 /// PyTorch's sides, each started and warm; none without a Python.
 class Rivals {
  public:
   Rivals(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
-         const Options& options) {
+         const CompareBenchOptions& options) {
     if (!search.python) return;
     bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
     if (options.format == "auto") {
@@ -166,7 +106,7 @@ nlohmann::json conclude(const std::vector<bench::Contender>& contenders,
 }
 
 nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
-                        const Options& options) {
+                        const CompareBenchOptions& options) {
   fmt::print("\n{}\n", title(spec));
   const Rivals rivals(search, spec, data, options);
   const auto folder = data.images.parent_path();
@@ -188,24 +128,16 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
 }  // namespace
 
 void bench_compare(std::span<const std::string> args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  if (read_command_line(line, args).help) {
-    fmt::print(
-        "gradring bench compare: the same training by gradring and by PyTorch, in turns: the seed model, Adam 1e-3, "
-        "FP32,\n"
-        "one thread a rank. GRADRING_PYTHON names a Python that imports torch; else each python3 on PATH is tried.\n"
-        "Processors' seconds, of all ranks together, suffer less from whatever else runs; ours count start-up and "
-        "evaluation too.\n"
-        "All-reduce beside gloo: gradring bench allreduce --compare gloo\n\n{}",
-        help_of(line.options));
+  const CompareBenchOptions options = parse_bench_compare(args);
+  if (options.help) {
+    fmt::print("{}", bench_compare_help());
     return;
   }
   const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
   fmt::print("{}\n{}\n", to_string(provenance), search.to_string());
 
-  const auto& training = options.training;
+  const bench::TimedTrainingSpec& training = options.cases.front();  // the others differ in ranks and batch
   const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
   fmt::print("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", training.epochs,
              dataset->size(), training.dataset,
@@ -213,7 +145,7 @@ void bench_compare(std::span<const std::string> args) {
   const RunFolder folder;
   const auto data = bench::RawDataset::write(*dataset, folder.path());
   nlohmann::json cases = nlohmann::json::array();
-  for (const auto& spec : cases_of(options)) cases.push_back(run_case(spec, data, search, options));
+  for (const auto& spec : options.cases) cases.push_back(run_case(spec, data, search, options));
   write_bench_file(options.json_file, "compare", provenance,
                    {{"dataset", training.dataset},
                     {"epochs", training.epochs},

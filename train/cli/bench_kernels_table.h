@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "kernels/bench/measure_case.h"
+#include "kernels/bench/roof.h"
+
+namespace gradring::train {
+
+/// The table of `gradring bench kernels`, printed line by line as cases are measured, and kept for the file.
+class KernelsTable {
+ public:
+  /// What this core can do, and the names of the columns.
+  void begin();
+  void add(const kernels::bench::KernelCase& c, const std::vector<kernels::bench::Measured>& results);
+
+  /// All of it, for write_bench_file.
+  nlohmann::json results();
+  int wrong_variants() const { return wrong_; }
+
+ private:
+  nlohmann::json wrong(const kernels::bench::Measured& result);
+  nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
+                     const kernels::bench::Measured* plain);
+
+  kernels::bench::Roof roof_;
+  nlohmann::json cases_ = nlohmann::json::array();
+  int wrong_ = 0;
+};
+
+}  // namespace gradring::train
