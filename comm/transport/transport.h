@@ -33,6 +33,9 @@ struct Move {
 /// Whether the move offers a slice to the peer: it is a send or a lend.
 constexpr bool gives(const Move& move) { return move.kind == Move::Kind::send || move.kind == Move::Kind::lend; }
 
+/// Whether the move lends a slice or sums what is lent.
+constexpr bool lends(const Move& move) { return move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent; }
+
 /// A set of moves that one rank makes as one unit: all may go on at the same time, so no two of them may touch the same
 /// elements, except that two sends may read them, and that all sum_lent name the same.
 struct Step {

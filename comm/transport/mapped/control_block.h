@@ -6,27 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/runtime/dtype.h"
+#include "comm/transport/membership.h"
+#include "comm/transport/message.h"
 
 namespace gradring::comm {
-
-/// What a sender says about a message, so that a receiver that is elsewhere notices at once instead of reading
-/// nonsense.
-struct MessageHeader {
-  std::array<char, 16> operation{};  ///< cut off if longer, ends in 0
-  std::uint64_t collective = 0;
-  std::uint64_t step = 0;
-  std::uint64_t segment = 0;       ///< number of the allocation, from 1; 0 for none
-  std::uint64_t range_offset = 0;  ///< of the collective's range, in elements
-  std::uint64_t range_elements = 0;
-  std::uint64_t offset = 0;  ///< of this message's slice in the segment, in elements
-  std::uint64_t elements = 0;
-  kernels::DType dtype = kernels::DType::f32;
-  bool lent = false;  ///< whether the slice may be written, too
-};
-
-/// How a rank's membership stands. The three failures say why it threw, and `culprit` whom it blamed.
-enum class Membership : std::uint32_t { member, left, lost_peer, timed_out, out_of_step };
 
 /// One rank's side of the bookkeeping, in memory that all ranks map. Only its owner writes it, but for `bell`; all may
 /// read.

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/transport/mapped/message.h"
-#include "comm/transport/mapped/sum.h"
-#include "kernels/runtime/error.h"
+#include "comm/transport/check_step.h"
+#include "comm/transport/message.h"
+#include "comm/transport/sum.h"
 
 namespace gradring::comm {
 namespace {
@@ -34,7 +34,7 @@ void MappedTransport::submit(kernels::Stream& stream, std::function<void()> coll
 
 void MappedTransport::enqueue(const Step& step) {
   watch_.refuse_if_broken();
-  check_step(step);
+  check_step(step, *this);
   step_ = step;
   segment_ = static_cast<const MappedSegment*>(step.range.segment);
   errand_ = Errand{.operation = step.operation, .number = step.collective, .step = step.index};
@@ -110,32 +110,7 @@ Slice MappedTransport::bytes_of(const Slice& slice) const {
 }
 
 MessageHeader MappedTransport::header_of(const Move& move) const {
-  MessageHeader header;
-  set_operation(header, step_.operation);
-  header.collective = step_.collective;
-  header.step = step_.index;
-  header.segment = segment_ ? segment_->number() : 0;
-  header.range_offset = step_.range.slice.offset;
-  header.range_elements = step_.range.slice.elements;
-  header.offset = step_.range.slice.offset + move.slice.offset;
-  header.elements = move.slice.elements;
-  header.dtype = step_.range.dtype;
-  header.lent = move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent;
-  return header;
-}
-
-void MappedTransport::check_step(const Step& step) const {
-  const SegmentRange& range = step.range;
-  const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
-  check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
-        "a step reaches past the end of its segment");
-  for (const Move& move : step.moves) {
-    check(move.peer >= 0 && move.peer < world_size() && move.peer != rank(), "a move names a peer that is not there");
-    check(move.slice.offset <= range.slice.elements && move.slice.elements <= range.slice.elements - move.slice.offset,
-          "a move reaches past the end of its range");
-    const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::sum_lent;
-    check(!sums || has_sum(range.dtype), "these elements have no sum: use f32, f16, bf16, i32, i64");
-  }
+  return comm::header_of(step_, move, segment_ ? segment_->number() : 0);
 }
 
 }  // namespace gradring::comm

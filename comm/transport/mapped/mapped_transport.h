@@ -60,7 +60,6 @@ class MappedTransport final : public Transport {
 
   MessageHeader header_of(const Move& move) const;
   Slice bytes_of(const Slice& slice) const;
-  void check_step(const Step& step) const;
   void wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline, const Errand& errand);
 
   std::unique_ptr<PeerMemory> memory_;

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "comm/error.h"
+#include "comm/transport/group_failure.h"
 #include "comm/transport/mapped/bells.h"
 #include "comm/transport/mapped/control_block.h"
 #include "comm/transport/mapped/peer_memory.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm {
-
-/// What a rank is doing while it waits, for messages.
-struct Errand {
-  std::string_view operation;
-  std::uint64_t number = 0;  ///< which collective or allocation of the group
-  std::size_t step = 0;
-  Deadline::Clock::time_point since = Deadline::Clock::now();
-};
 
 /// How a rank waits for its peers, and how it learns that waiting is in vain. A rank that fails says why, and whom it
 /// blames, in its control block: the others fail with it and blame the same rank, not each other.
@@ -43,27 +33,25 @@ class PeerWatch {
   /// This rank will do no more; a peer that needs it still fails. Does not wait.
   void leave();
   /// Breaks the group: tells the others, and throws Desync.
-  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand);
+  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand) {
+    failure_.report_desync(peer, message, errand);
+  }
   /// Throws again what broke the group, if something did.
-  void refuse_if_broken() const;
+  void refuse_if_broken() const { failure_.refuse_if_broken(); }
 
  private:
   void look_after(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                   const Errand& errand);
-  [[noreturn]] void follow(int reporter, Membership reason, const Errand& errand);
   [[noreturn]] void time_out(const std::vector<int>& awaited, const Errand& errand);
   int last_in_line(int peer) const;
-  template <class E>
-  [[noreturn]] void fail(Membership reason, int culprit, const std::string& message, const Errand& errand);
   ControlBlock::Status& status(int rank) const { return blocks_[static_cast<std::size_t>(rank)].status(); }
-  std::string name_of(int peer) const;
 
   PeerMemory& memory_;
   std::vector<ControlBlock> blocks_;
   int rank_;
   Bells bells_;
   Deadline::Clock::time_point next_roll_call_{};  // when to ask again who has died
-  std::exception_ptr broken_;
+  GroupFailure failure_;
 };
 
 }  // namespace gradring::comm

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "comm/transport/mapped/control_block.h"
+#include "comm/transport/membership.h"
+#include "comm/transport/message.h"
 
 namespace gradring::comm::tcp {
 

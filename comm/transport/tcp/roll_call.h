@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "comm/transport/mapped/peer_watch.h"
+#include "comm/transport/group_failure.h"
 #include "comm/transport/tcp/frame.h"
 
 namespace gradring::comm::tcp {
@@ -16,9 +14,8 @@ namespace gradring::comm::tcp {
 /// blame the same rank, not each other.
 class RollCall {
  public:
-  /// `tell` says farewell to all others with a reason and a culprit.
-  using Tell = std::function<void(Membership reason, int culprit)>;
-  RollCall(int rank, std::vector<std::string> descriptions, Tell tell);
+  /// `tell` says farewell to all others.
+  RollCall(int rank, std::vector<std::string> descriptions, GroupFailure::Tell tell);
 
   /// Takes note of a peer's news: a frame that is `waiting` or `farewell`.
   void hear(int peer, const Frame& frame);
@@ -30,11 +27,14 @@ class RollCall {
   void judge(const std::vector<int>& awaited, const Errand& errand);
   /// Throws Timeout, naming the rank at the end of the line of those who wait for each other.
   [[noreturn]] void time_out(const std::vector<int>& awaited, const Errand& errand);
-  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand);
+  /// Breaks the group: tells the others, and throws Desync.
+  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand) {
+    failure_.report_desync(peer, message, errand);
+  }
 
   /// Throws again what broke the group, if something did.
-  void refuse_if_broken() const;
-  bool broken() const { return broken_ != nullptr; }
+  void refuse_if_broken() const { failure_.refuse_if_broken(); }
+  bool broken() const { return failure_.broken(); }
 
  private:
   struct Standing {
@@ -46,19 +46,13 @@ class RollCall {
     std::string why_lost;
   };
 
-  [[noreturn]] void follow(int reporter, const Errand& errand);
   int last_in_line(int peer) const;
-  template <class E>
-  [[noreturn]] void fail(Membership reason, int culprit, const std::string& message, const Errand& errand);
   int world_size() const { return static_cast<int>(standings_.size()); }
   const Standing& standing(int peer) const { return standings_[static_cast<std::size_t>(peer)]; }
-  std::string name_of(int peer) const;
 
   int rank_;
-  std::vector<std::string> descriptions_;
   std::vector<Standing> standings_;
-  Tell tell_;
-  std::exception_ptr broken_;
+  GroupFailure failure_;
 };
 
 }  // namespace gradring::comm::tcp

@@ -53,7 +53,6 @@ class TcpTransport final : public Transport {
   std::byte* target(const Move& move) const;
   std::size_t bytes_of(const Move& move) const;
   MessageHeader header_of(const Move& move) const;
-  void check_step(const Step& step) const;
 
   bool has_announced(int peer, std::size_t bytes);
   const tcp::Frame* next_data(int peer);

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "comm/transport/mapped/sum.h"
+#include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm::bench {

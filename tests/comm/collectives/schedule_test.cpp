@@ -24,8 +24,6 @@ constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 /// For one element at one rank: how often each rank's part is in it.
 using Parts = std::map<int, int>;
 
-bool lends(const Move& move) { return move.kind == Move::Kind::lend || move.kind == Move::Kind::sum_lent; }
-
 /// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit,
 /// and checks that every send meets a receive, every lend a sum_lent, and that no two moves of one rank and step touch
 /// the same elements, but for sum_lent, which all name the same.

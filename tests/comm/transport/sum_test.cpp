@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/mapped/sum.h"
+#include "comm/transport/sum.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/transport/mapped/message.h"
+#include "comm/transport/message.h"
 #include "comm/transport/tcp/tcp_transport.h"
 
 namespace gradring::tests {
@@ -93,15 +93,7 @@ inline comm::Step step_of(comm::Segment& segment, std::size_t index, std::vector
 
 /// The head of the message that meets a receive of that slice.
 inline Frame head_of(const comm::Step& step, const comm::Slice& slice) {
-  comm::MessageHeader header;
-  comm::set_operation(header, step.operation);
-  header.collective = step.collective;
-  header.step = step.index;
-  header.segment = 1;
-  header.range_elements = step.range.slice.elements;
-  header.elements = slice.elements;
-  header.dtype = step.range.dtype;
-  return comm::tcp::data_frame(header);
+  return comm::tcp::data_frame(comm::header_of(step, {comm::Move::Kind::receive, 1, slice}, 1));
 }
 
 }  // namespace gradring::tests

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/mapped/message.h"
+#include "comm/transport/message.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace gradring::comm {
 namespace {
@@ -17,9 +18,20 @@ std::string describe(const MessageHeader& header) {
 
 }  // namespace
 
-void set_operation(MessageHeader& header, std::string_view operation) {
-  const std::size_t length = std::min(operation.size(), header.operation.size() - 1);
-  std::copy_n(operation.begin(), length, header.operation.begin());
+MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segment) {
+  MessageHeader header;
+  const std::size_t length = std::min(step.operation.size(), header.operation.size() - 1);
+  std::copy_n(step.operation.begin(), length, header.operation.begin());
+  header.collective = step.collective;
+  header.step = step.index;
+  header.segment = segment;
+  header.range_offset = step.range.slice.offset;
+  header.range_elements = step.range.slice.elements;
+  header.offset = step.range.slice.offset + move.slice.offset;
+  header.elements = move.slice.elements;
+  header.dtype = step.range.dtype;
+  header.lent = lends(move);
+  return header;
 }
 
 bool belong_together(const MessageHeader& sent, const MessageHeader& expected) {
