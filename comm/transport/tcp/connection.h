@@ -47,6 +47,8 @@ class Connection {
   /// Forgets the front, of which the whole payload was read.
   void take_front() { has_front_ = false; }
   bool has_front() const { return has_front_; }
+  /// Whether the next front is here already: it came along with what was read before, so the system will not tell of it.
+  bool has_buffered_front() const { return !has_front_ && buffered() >= sizeof(Frame); }
   /// How many frames were found so far.
   std::uint64_t received() const { return received_; }
   /// Whether nothing whole will come any more: the peer sends no more, and what it sent last is no whole frame.

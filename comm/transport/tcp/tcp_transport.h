@@ -59,6 +59,7 @@ class TcpTransport final : public Transport {
   void flush();
   void block(const std::vector<int>& awaited, Deadline deadline);
   bool sleep(std::chrono::nanoseconds longest);
+  bool hear_buffered();
   bool is_receiving_from(int peer) const;
   std::vector<int> awaited() const;
   bool owes_somebody() const;

@@ -58,6 +58,7 @@ std::vector<int> TcpTransport::awaited() const {
 /// Sleeps until a peer has sent something that is not there already, or takes more of what is owed; hears the news of
 /// those from whom no message is under way. False if only time passed.
 bool TcpTransport::sleep(std::chrono::nanoseconds longest) {
+  if (hear_buffered()) return true;
   std::vector<pollfd> sockets(connections_.size());
   for (int peer = 0; peer < world_size(); ++peer) {
     const tcp::Connection& to = connection(peer);
@@ -71,6 +72,17 @@ bool TcpTransport::sleep(std::chrono::nanoseconds longest) {
   for (int peer = 0; peer < world_size(); ++peer)
     if (sockets[static_cast<std::size_t>(peer)].revents != 0 && !is_receiving_from(peer)) next_data(peer);
   return true;
+}
+
+/// Hears what came along with earlier messages: no poll of a socket tells of it. False if there was nothing.
+bool TcpTransport::hear_buffered() {
+  bool heard = false;
+  for (int peer = 0; peer < world_size(); ++peer) {
+    if (!connection(peer).has_buffered_front()) continue;
+    next_data(peer);
+    heard = true;
+  }
+  return heard;
 }
 
 /// Whether a message from the peer has begun to come to its place.

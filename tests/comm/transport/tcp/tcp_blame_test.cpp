@@ -121,6 +121,21 @@ TEST(TcpBlame, FollowsWhomAnotherRankBlames) {
   EXPECT_THAT(error.what(), HasSubstr("rank 3 reports that it waited in vain for rank 2"));
 }
 
+TEST(TcpBlame, HearsLastWordsThatCameAlongWithAMessage) {
+  Stage stage(3);
+  const auto segment = stage.allocate(100);
+  const Step step = step_of(*segment, 0, {{Move::Kind::receive, 1, {0, 50}}, {Move::Kind::receive, 2, {50, 50}}});
+  stage.rank->enqueue(step);
+  stage.say(head_of(step, {50, 50}), 2);
+  stage.say_bytes(std::string(50, 'x').data(), 50, 2);
+  stage.say_farewell(Membership::out_of_step, 1, 2);
+  const Deadline deadline = Deadline::after(std::chrono::seconds(2));
+  const auto finish = [&] {
+    while (stage.rank->poll() != Progress::done) stage.rank->wait(deadline);
+  };
+  EXPECT_THROW(finish(), Desync) << "they lie in the buffer, where no poll of the socket tells of them";
+}
+
 TEST(TcpBlame, BlamesTheEndOfTheLineOfThoseWhoWait) {
   Stage stage(4);
   const auto segment = stage.allocate(100);
