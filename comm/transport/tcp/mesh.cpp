@@ -17,7 +17,7 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr std::size_t kMaxStrangers = 64;  // who may stand at the door at once
+constexpr int kMaxStrangers = 64;  // who may stand at the door at once, beside all ranks
 constexpr std::chrono::seconds kPatience(5);
 constexpr std::chrono::milliseconds kTick(50);  // how often patience and deadline are looked at
 
@@ -66,7 +66,8 @@ class Meeting {
   void answer() {
     while (UniqueFd socket = accept_one(listener_)) {
       const auto is_stranger = [](const Handshake& handshake) { return !handshake.dialled(); };
-      if (static_cast<std::size_t>(std::ranges::count_if(going_, is_stranger)) >= kMaxStrangers)
+      // Ranks are strangers too until they are proven: all of them may come at once, and none may be turned away.
+      if (std::ranges::count_if(going_, is_stranger) >= spec_.world_size + kMaxStrangers)
         going_.erase(std::ranges::find_if(going_, is_stranger));  // who has stood there longest
       going_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kPatience)));
     }
@@ -144,7 +145,7 @@ std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadl
     std::vector<Peer> alone(1);
     return alone;
   }
-  const UniqueFd listener = listen_at(wanted, spec.world_size + static_cast<int>(kMaxStrangers));
+  const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxStrangers);
   const Contact mine = contact_of_this_process(spec, SocketAddress::of(listener));
   std::vector<Contact> contacts = exchange_contacts(store, spec, mine, deadline);
   const Identity self{spec.rank, spec.world_size, RunToken::parse(contacts.front().token)};
