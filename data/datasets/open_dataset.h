@@ -18,7 +18,8 @@ std::span<const std::string_view> dataset_names();
 /// below `data_dir`, `data_dir` itself.
 std::vector<std::filesystem::path> dataset_folders(std::string_view name, const std::filesystem::path& data_dir);
 
-/// Opens a data set by its name. Those that live in files are looked for in dataset_folders; `digits` is made on the spot and needs no folder.
+/// Opens a data set by its name. Those that live in files are looked for in dataset_folders; `digits` is made on the spot
+/// and needs no folder.
 ///
 /// mnist and fashion-mnist have files of the same names. Where they are found in a folder that bears the other set's
 /// name, they are taken for the other set's and refused; in a folder of any other name they are taken for what was

@@ -15,6 +15,7 @@
 namespace gradring::data {
 namespace {
 
+constexpr long kWholeContent = 200;
 constexpr long kPartialContent = 206;
 constexpr long kFewestBytesASecond = 1024;
 constexpr long kMostRedirections = 5;
@@ -54,7 +55,6 @@ class Transfer {
     if (thrown_) std::rethrow_exception(thrown_);
     if (result == CURLE_HTTP_RETURNED_ERROR) throw HttpStatusError(status());
     if (result != CURLE_OK) throw FetchError(reason_[0] ? reason_.data() : curl_easy_strerror(result));
-    if (status() / 100 != 2) throw HttpStatusError(status());
     if (!begun_) begin();  // a file without bytes
   }
 
@@ -105,7 +105,8 @@ class Transfer {
 
   void begin() {
     begun_ = true;
-    if (status() != kPartialContent) return body_.begin(0);
+    if (status() == kWholeContent) return body_.begin(0);
+    if (status() != kPartialContent) throw HttpStatusError(status());  // what comes with it is not the file
     check_range();
     body_.begin(*range_begin_);
   }

@@ -26,6 +26,12 @@ fs::path part_of(const fs::path& target) {
   return path += ".part";
 }
 
+/// Whether `path` still leads to the file that was opened: who had it locked before may have published or removed it.
+bool is_still_there(const fs::path& path, const struct stat& opened) {
+  struct stat now {};
+  return ::stat(path.c_str(), &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
+
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -48,6 +54,8 @@ PartFile::PartFile(fs::path target) : target_(std::move(target)), path_(part_of(
     throw FetchError(path_.string() + " is being fetched by another process: wait for its end");
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) fail(path_, "read");
+  if (!is_still_there(path_, status))
+    throw FetchError(path_.string() + " was just fetched by another process: try again");
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 

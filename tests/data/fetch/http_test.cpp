@@ -79,7 +79,7 @@ TEST_F(HttpGet, BringsAnEmptyFile) {
 }
 
 TEST_F(HttpGet, TellsTheStatusOfARefusal) {
-  for (int status : {403, 404, 416, 500, 503}) {
+  for (int status : {204, 300, 403, 404, 416, 500, 503}) {
     server_.serve("file", {.content = content_, .status = status});
     try {
       http_get({.url = url()}, body_);
