@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "comm/error.h"
+#include "tests/comm/support/desync.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/support/workplace.h"
 
@@ -9,7 +10,6 @@ namespace gradring::comm {
 namespace {
 
 using kernels::DType;
-using ::testing::HasSubstr;
 using tests::Workplace;
 
 constexpr std::chrono::seconds kLong(60);
@@ -26,19 +26,7 @@ void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
         group.barrier(*work.stream);
       },
       kLong);
-  std::string texts;
-  for (const std::exception_ptr& error : errors) {
-    ASSERT_TRUE(error);
-    try {
-      std::rethrow_exception(error);
-    } catch (const Desync& desync) {
-      texts += desync.what();
-    } catch (const std::exception& unexpected) {
-      ADD_FAILURE() << unexpected.what();
-    }
-  }
-  EXPECT_THAT(texts, HasSubstr(one));
-  EXPECT_THAT(texts, HasSubstr(other));
+  tests::expect_all_desync(errors, {one, other});
 }
 
 TEST(InProcessDesync, AnotherElementCountIsReported) {

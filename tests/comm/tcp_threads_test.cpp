@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads and talk over sockets: what a ThreadSanitizer and an AddressSanitizer can follow whole.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <functional>
 
 #include "comm/error.h"
 #include "comm/rendezvous/memory_store.h"
+#include "tests/comm/support/desync.h"
 #include "tests/comm/support/exact_cases.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/support/workplace.h"
@@ -14,7 +15,6 @@ namespace gradring::comm {
 namespace {
 
 using kernels::DType;
-using ::testing::HasSubstr;
 using tests::Workplace;
 
 std::vector<std::exception_ptr> errors_of_ranks(int world, const std::function<void(ProcessGroup&)>& body) {
@@ -64,19 +64,7 @@ void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
     (group.rank() == 0 ? first : second)(group, work);
     group.barrier(*work.stream);
   });
-  std::string texts;
-  for (const std::exception_ptr& error : errors) {
-    ASSERT_TRUE(error);
-    try {
-      std::rethrow_exception(error);
-    } catch (const Desync& desync) {
-      texts += desync.what();
-    } catch (const std::exception& unexpected) {
-      ADD_FAILURE() << unexpected.what();
-    }
-  }
-  EXPECT_THAT(texts, HasSubstr(one));
-  EXPECT_THAT(texts, HasSubstr(other));
+  tests::expect_all_desync(errors, {one, other});
 }
 
 TEST(TcpDesync, AnotherElementCountIsReported) {
