@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "comm/bench/all_reduce_bench.h"
@@ -16,12 +17,12 @@
 #include "train/bench/find_python.h"
 #include "train/cli/bench_allreduce_options.h"
 #include "train/cli/bench_allreduce_table.h"
+#include "train/cli/bench_file.h"
 #include "train/config/usage_error.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/worker_environment.h"
 #include "train/report/environment_error.h"
-#include "train/report/line_file.h"
 #include "train/setup/make_group.h"
 
 namespace gradring::train {
@@ -110,7 +111,8 @@ void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& plac
     say(place.rank, table_row(report.rows.back(), report, options));
   }
   say(place.rank, table_foot(report, options));
-  if (place.rank == 0 && !options.json.empty()) write_file_whole(options.json, to_json(report, options));
+  if (place.rank == 0)
+    write_bench_file(options.json.string(), "allreduce", report.provenance, results_of(report, options));
   group->barrier_on_host();  // nobody leaves while another still reads
   if (report.wrong() > 0) throw Error(fmt::format("{} sums were wrong", report.wrong()));
 }

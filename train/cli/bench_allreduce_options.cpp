@@ -130,7 +130,8 @@ std::vector<Option> size_options(Parsing& parsing) {
            .help = "from size to size: times N [2]",
            .read =
                [&](std::string_view text) {
-                 ladder.factor = static_cast<std::size_t>(parse_integer("stepfactor", text, {.least = 2}));
+                 ladder.factor =
+                     static_cast<std::size_t>(parse_integer("stepfactor", text, {.least = 2, .most = 1 << 20}));
                }},
           {.name = "stepbytes",
            .letter = 'i',

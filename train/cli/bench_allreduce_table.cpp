@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/cli/bench_file.h"
+
 namespace gradring::train {
 namespace {
 
@@ -14,13 +16,10 @@ using comm::bench::bus_bandwidth;
 constexpr double kMicro = 1e-6;
 constexpr double kGiga = 1e9;
 
+const char* medium_of(const AllReduceBenchOptions& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
+
 double bus_gigabytes(const AllReduceRow& row, const AllReduceReport& report) {
   return bus_bandwidth(row.bytes, row.ours.median, report.world_size) / kGiga;
-}
-
-nlohmann::ordered_json json_of(const kernels::bench::Statistics& times) {
-  return {{"median_us", times.median / kMicro}, {"min_us", times.least / kMicro}, {"p95_us", times.p95 / kMicro},
-          {"p99_us", times.p99 / kMicro},       {"max_us", times.most / kMicro},  {"count", times.count}};
 }
 
 }  // namespace
@@ -51,9 +50,9 @@ std::string table_head(const AllReduceReport& report, const AllReduceBenchOption
   return fmt::format(
       "# Collective test starting: gradring bench allreduce\n# {}\n"
       "# {} ranks over {}, in-place, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
-      to_string(report.provenance), report.world_size, options.comm == "tcp" ? "tcp" : "shm",
-      options.repetitions.warmups, options.repetitions.iterations, options.repetitions.fresh ? " on fresh data" : "",
-      options.check ? 1 : 0, report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
+      to_string(report.provenance), report.world_size, medium_of(options), options.repetitions.warmups,
+      options.repetitions.iterations, options.repetitions.fresh ? " on fresh data" : "", options.check ? 1 : 0,
+      report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
 }
 
 std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceBenchOptions& options) {
@@ -77,33 +76,28 @@ std::string table_foot(const AllReduceReport& report, const AllReduceBenchOption
                      report.average_bus_bandwidth());
 }
 
-std::string to_json(const AllReduceReport& report, const AllReduceBenchOptions& options) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+  nlohmann::json rows = nlohmann::json::array();
   for (const AllReduceRow& row : report.rows) {
-    nlohmann::ordered_json line = {{"size", row.bytes},
-                                   {"count", row.elements},
-                                   {"type", name_of(options.dtype)},
-                                   {"redop", "sum"},
-                                   {"root", -1},
-                                   {"in_place", json_of(row.ours)},
-                                   {"algbw_gb_s", algorithm_bandwidth(row.bytes, row.ours.median) / kGiga},
-                                   {"busbw_gb_s", bus_gigabytes(row, report)}};
+    nlohmann::json line = {{"size", row.bytes},
+                           {"count", row.elements},
+                           {"type", name_of(options.dtype)},
+                           {"redop", "sum"},
+                           {"root", -1},
+                           {"in_place_microseconds", to_json(row.ours, 1 / kMicro)},
+                           {"algbw_gb_s", algorithm_bandwidth(row.bytes, row.ours.median) / kGiga},
+                           {"busbw_gb_s", bus_gigabytes(row, report)}};
     if (row.wrong) line["wrong"] = *row.wrong;
-    if (row.gloo) line.update({{"gloo", json_of(*row.gloo)}, {"ratio", row.ratio()}});
+    if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, 1 / kMicro)}, {"ratio", row.ratio()}});
     rows.push_back(line);
   }
-  const nlohmann::ordered_json all = {{"benchmark", "allreduce"},
-                                      {"machine", report.provenance.machine},
-                                      {"date", report.provenance.date},
-                                      {"commit", report.provenance.commit},
-                                      {"ranks", report.world_size},
-                                      {"comm", options.comm == "tcp" ? "tcp" : "shm"},
-                                      {"warmups", options.repetitions.warmups},
-                                      {"iterations", options.repetitions.iterations},
-                                      {"fresh", options.repetitions.fresh},
-                                      {"peer", report.peer},
-                                      {"rows", rows}};
-  return all.dump(2) + "\n";
+  return {{"ranks", report.world_size},
+          {"comm", medium_of(options)},
+          {"warmups", options.repetitions.warmups},
+          {"iterations", options.repetitions.iterations},
+          {"fresh", options.repetitions.fresh},
+          {"peer", report.peer},
+          {"rows", rows}};
 }
 
 }  // namespace gradring::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,7 @@ std::string table_head(const AllReduceReport& report, const AllReduceBenchOption
 std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceBenchOptions& options);
 std::string table_foot(const AllReduceReport& report, const AllReduceBenchOptions& options);
 
-/// The whole report as JSON, for -J.
-std::string to_json(const AllReduceReport& report, const AllReduceBenchOptions& options);
+/// The same for write_bench_file.
+nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOptions& options);
 
 }  // namespace gradring::train
