@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,7 @@ class Bells {
   Bells(std::vector<ControlBlock> blocks, int rank);
 
   /// Looks whether ready(), for about as long as a sleep would cost; not at all where looking cannot help: if ranks
-  /// outnumber the cores, or one of `awaited` was last seen on this very core and cannot run meanwhile. Returns
+  /// outnumber the cores that they may run on together, or one of `awaited` was last seen on this very core and cannot run meanwhile. Returns
   /// ready().
   bool look(const std::function<bool()>& ready, std::span<const int> awaited);
   /// Sleeps until `peer` rings (-1: anybody), at most for `longest`; may return early for no reason. awake() is asked
@@ -34,13 +35,14 @@ class Bells {
   void ring_everybody() const;
 
  private:
-  bool may_look(std::span<const int> awaited) const;
+  bool may_look(std::span<const int> awaited);
+  bool crowded();
   void wake(int peer) const;
   ControlBlock::Status& status(int rank) const { return blocks_[static_cast<std::size_t>(rank)].status(); }
 
   std::vector<ControlBlock> blocks_;
   int rank_;
-  bool crowded_;  // more ranks than cores
+  std::optional<bool> crowded_;  // more ranks than cores; once all have said where they may run
 };
 
 }  // namespace gradring::comm

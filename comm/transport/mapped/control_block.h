@@ -22,11 +22,16 @@ class ControlBlock {
   static constexpr std::size_t kSlots = 8;  ///< messages under way from one rank to another
   static constexpr std::size_t kLine = 64;  ///< what two cores pass to and fro as one
 
+  /// Cores that a process may run on, a bit each.
+  using CoreBits = std::array<std::atomic<std::uint64_t>, 16>;
+
   struct Status {
     std::atomic<Membership> membership{Membership::member};
     std::atomic<std::int32_t> culprit{-1};
     std::atomic<std::int32_t> waiting_for{-1};  ///< whom the owner sleeps for; that rank rings
     std::atomic<std::int32_t> core{-1};         ///< where the owner ran when it last began to wait
+    CoreBits cores{};                           ///< where the owner may run
+    std::atomic<bool> cores_known{false};       ///< written after `cores`
     std::atomic<std::uint64_t> created{0};      ///< segments that the owner has created
     std::atomic<std::uint64_t> created_bytes{0};
     std::atomic<std::uint64_t> mapped{0};  ///< segments of which the owner has mapped every rank's share
