@@ -58,7 +58,11 @@ std::size_t Memfd::size() const {
 std::size_t Memfd::grow(std::size_t bytes) {
   const std::size_t offset = size();  // whole pages, for it only ever grows by those
   // Takes the memory now: later the lack of it would be a SIGBUS.
-  if (::fallocate(fd(), 0, static_cast<off_t>(offset), static_cast<off_t>(in_pages(bytes))) != 0)
+  int failed = 0;
+  do {
+    failed = ::fallocate(fd(), 0, static_cast<off_t>(offset), static_cast<off_t>(in_pages(bytes)));
+  } while (failed != 0 && errno == EINTR);  // any signal breaks it off, and nothing is taken then
+  if (failed != 0)
     throw DeviceError(
         fmt::format("no {} bytes of shared memory left: {}; use smaller buckets or fewer ranks", bytes, reason()));
   return offset;
