@@ -1,86 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ranks that meet, and what keeps them from it.
 #include "comm/transport/tcp/mesh.h"
 
 #include <gmock/gmock.h>
-#include <sys/socket.h>
 
-#include <thread>
-
-#include "comm/error.h"
-#include "comm/rendezvous/memory_store.h"
-#include "comm/transport/tcp/contact.h"
-#include "comm/transport/tcp/run_token.h"
-#include "comm/transport/tcp/socket_address.h"
+#include "tests/comm/transport/tcp/meeting.h"
 
 namespace gradring::comm::tcp {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::chrono::seconds kLong(50);
-constexpr std::chrono::milliseconds kShort(400);
-
-TcpSpec spec_of(int rank, int world, const std::string& address = "127.0.0.1", std::uint16_t port = 0) {
-  TcpSpec spec;
-  spec.rank = rank;
-  spec.world_size = world;
-  spec.name = "test";
-  spec.address = address;
-  spec.port = port;
-  return spec;
-}
-
-/// What one rank's joining came to.
-struct Joined {
-  std::vector<Peer> peers;
-  std::string error;  ///< "" if it came to peers
-  int blamed = -1;
-};
-
-template <class E>
-std::string name_if(const CommError& error, const char* name) {
-  return dynamic_cast<const E*>(&error) ? std::string(name) + ": " + error.what() : "";
-}
-
-Joined join(Store& store, const TcpSpec& spec, std::chrono::nanoseconds timeout = kLong) {
-  try {
-    return {.peers = connect_mesh(store, spec, Deadline::after(timeout)), .error = ""};
-  } catch (const CommError& error) {
-    return {.peers = {},
-            .error = name_if<PeerLost>(error, "PeerLost") + name_if<Timeout>(error, "Timeout") +
-                     name_if<Desync>(error, "Desync"),
-            .blamed = error.peer()};
-  }
-}
-
-Contact contact_in(Store& store, int rank) {
-  return Contact::parse(store.wait("tcp/test/" + std::to_string(rank), Deadline::after(kLong)));
-}
-
-/// Says for a rank that it is there, so that those below it begin to answer.
-void announce(Store& store, const TcpSpec& spec) {
-  store.set("tcp/test/" + std::to_string(spec.rank),
-            contact_of_this_process(spec, SocketAddress("127.0.0.1", 1)).to_text());
-}
-
-/// A connection to where that rank listens.
-UniqueFd knock(Store& store, int rank) {
-  const Contact contact = contact_in(store, rank);
-  return begin_connect(SocketAddress(contact.host, contact.port));
-}
-
-void say(const UniqueFd& socket, const std::string& bytes) {
-  for (int turn = 0; turn < 1000; ++turn) {
-    if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-void expect_connected(const Joined& one, int peer) {
-  EXPECT_EQ(one.error, "");
-  ASSERT_GT(one.peers.size(), static_cast<std::size_t>(peer));
-  EXPECT_TRUE(one.peers[static_cast<std::size_t>(peer)].socket);
-}
+using tests::contact_in;
+using tests::expect_connected;
+using tests::join;
+using tests::Joined;
+using tests::kLong;
+using tests::knock;
+using tests::kShort;
+using tests::say;
+using tests::spec_of;
 
 TEST(TcpMesh, ConnectsEveryRankToEveryOther) {
   constexpr int kWorld = 5;
@@ -114,27 +52,6 @@ TEST(TcpMesh, AWorldOfOneOpensNothing) {
   EXPECT_THROW(store.get("tcp/test/0"), InvalidArgument);
 }
 
-TEST(TcpMesh, StrangersAtTheDoorDoNotDisturb) {
-  MemoryStore store;
-  Joined zero;
-  std::thread thread([&] { zero = join(store, spec_of(0, 2)); });
-  announce(store, spec_of(1, 2));
-  std::vector<UniqueFd> strangers;
-  const auto let_in = [&](const std::string& bytes) {
-    strangers.push_back(knock(store, 0));
-    say(strangers.back(), bytes);
-  };
-  let_in("GET / HTTP/1.1\r\n\r\n" + std::string(5000, 'x'));  // garbage, and more than is read
-  let_in(std::string(200, '\xff'));
-  for (int i = 0; i < 100; ++i) let_in("GRADRING");  // half a greeting, then silence: more than may stand there
-  strangers.push_back(knock(store, 0));              // not a word
-  strangers.push_back(knock(store, 0));
-  strangers.back().reset();  // hangs up
-  expect_connected(join(store, spec_of(1, 2)), 0);
-  thread.join();
-  expect_connected(zero, 1);
-}
-
 TEST(TcpMesh, NobodyListensOnceAllHaveCome) {
   MemoryStore store;
   Joined zero;
@@ -148,62 +65,6 @@ TEST(TcpMesh, NobodyListensOnceAllHaveCome) {
     char byte = 0;
     EXPECT_LT(::send(late.get(), &byte, 1, MSG_NOSIGNAL), 0);
   }
-}
-
-TEST(TcpMesh, ARankWithAnotherTokenGetsNoFurther) {
-  MemoryStore store;
-  Joined zero;
-  std::thread thread([&] { zero = join(store, spec_of(0, 2), kShort); });
-  announce(store, spec_of(1, 2));
-  MemoryStore others;  // as the store of another run that has got hold of the address
-  Contact contact = contact_in(store, 0);
-  contact.token = RunToken::draw().to_text();
-  others.set("tcp/test/0", contact.to_text());
-  const Joined one = join(others, spec_of(1, 2));
-  EXPECT_THAT(one.error, HasSubstr("PeerLost: what answers rank 1"));
-  EXPECT_EQ(one.blamed, 0);
-  thread.join();
-  EXPECT_THAT(zero.error, HasSubstr("Timeout")) << "the true rank 1 never came";
-  EXPECT_EQ(zero.blamed, 1);
-}
-
-TEST(TcpMesh, ARankThatHasEndedMeanwhileIsNamedAtOnce) {
-  MemoryStore store;
-  UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 1);
-  const SocketAddress left = SocketAddress::of(listener);
-  listener.reset();
-  store.set("tcp/test/0", contact_of_this_process(spec_of(0, 2), left).to_text());
-  const Joined one = join(store, spec_of(1, 2));
-  EXPECT_THAT(one.error, HasSubstr("PeerLost: nobody listens at 127.0.0.1:"));
-  EXPECT_EQ(one.blamed, 0);
-}
-
-TEST(TcpMesh, AnImpostorOnThePortOfARankIsFoundOut) {
-  MemoryStore store;
-  const UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 1);
-  store.set("tcp/test/0", contact_of_this_process(spec_of(0, 2), SocketAddress::of(listener)).to_text());
-  Joined one;
-  std::thread thread([&] { one = join(store, spec_of(1, 2)); });
-  UniqueFd socket;
-  while (!(socket = accept_one(listener))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  say(socket, std::string(500, 'x'));
-  thread.join();
-  EXPECT_THAT(one.error, HasSubstr("is not rank 0 of this run"));
-}
-
-TEST(TcpMesh, ADoorThatIsShutInItsFaceIsTriedAgain) {
-  MemoryStore store;
-  const UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 8);
-  store.set("tcp/test/0", contact_of_this_process(spec_of(0, 2), SocketAddress::of(listener)).to_text());
-  Joined one;
-  std::thread thread([&] { one = join(store, spec_of(1, 2), kLong); });
-  for (int times = 0; times < 3;)  // as if too many strangers stood there
-    if (const UniqueFd dropped = accept_one(listener)) ++times;
-  UniqueFd socket;
-  while (!(socket = accept_one(listener))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  say(socket, std::string(500, 'x'));
-  thread.join();
-  EXPECT_THAT(one.error, HasSubstr("is not rank 0 of this run")) << "it came back until somebody answered";
 }
 
 TEST(TcpMesh, AnotherWorldSizeIsReportedByBoth) {
