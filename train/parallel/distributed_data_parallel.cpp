@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parallel/distributed_data_parallel.h"
 
+#include <utility>
+
 #include "kernels/runtime/error.h"
 
 namespace gradring::train {
@@ -21,6 +23,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
       compute_(compute),
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
+      in_place_(communication == kernels::StreamMode::in_place),
       comm_(device.make_stream(communication)) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
@@ -52,15 +55,26 @@ void DistributedDataParallel::enqueue_all_reduce(int bucket) {
   kernels::Event& ready = *ready_[static_cast<std::size_t>(bucket)];
   compute_.record(ready);
   comm_->enqueue_wait(ready);
+  if (in_place_) begin_wait();
   group_.all_reduce(range_of(segment_, layout_.bucket(bucket)), *comm_);
+  if (in_place_) end_wait();
 }
 
 void DistributedDataParallel::enqueue_join() {
   check(next_bucket_ == layout_.buckets(), "backward ended before every gradient was ready");
   comm_->record(*done_);
-  compute_.enqueue([this] { join_began_ = std::chrono::steady_clock::now(); });
+  begin_wait();
   compute_.enqueue_wait(*done_);
-  compute_.enqueue([this] { exposed_ = std::chrono::steady_clock::now() - join_began_; });
+  end_wait();
+  compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}); });
+}
+
+void DistributedDataParallel::begin_wait() {
+  compute_.enqueue([this] { wait_began_ = std::chrono::steady_clock::now(); });
+}
+
+void DistributedDataParallel::end_wait() {
+  compute_.enqueue([this] { waited_ += std::chrono::steady_clock::now() - wait_began_; });
 }
 
 }  // namespace gradring::train

@@ -44,10 +44,14 @@ class DistributedDataParallel final : public nn::StepObserver {
   void enqueue_join();
 
   /// How long the compute stream waited for sums in the last step whose join it has passed: communication that nothing hid.
+  /// In place that is all of it.
   std::chrono::nanoseconds exposed() const { return exposed_.load(); }
 
  private:
   void enqueue_all_reduce(int bucket);
+  /// Around what holds the compute stream up.
+  void begin_wait();
+  void end_wait();
 
   comm::ProcessGroup& group_;
   comm::Segment& segment_;
@@ -57,8 +61,10 @@ class DistributedDataParallel final : public nn::StepObserver {
   std::unique_ptr<kernels::Event> done_;                // set on the comm stream after the last bucket
   std::vector<int> tensors_;                            // in each bucket
   std::vector<int> missing_;                            // of those, not yet ready in this step
-  std::chrono::steady_clock::time_point join_began_;    // the compute stream's alone
+  std::chrono::steady_clock::time_point wait_began_;    // the compute stream's alone
+  std::chrono::nanoseconds waited_{};                   // in this step; the compute stream's alone
   std::atomic<std::chrono::nanoseconds> exposed_{};
+  bool in_place_ = false;                  // communication holds backward up
   int next_bucket_ = 0;                    // buckets go out in order, on all ranks alike
   std::unique_ptr<kernels::Stream> comm_;  // last: its work uses all of the above
 };

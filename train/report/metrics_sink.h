@@ -19,9 +19,10 @@ struct StepRecord {
   std::int64_t samples = 0;  ///< in the global batch
   std::chrono::duration<double> duration{0};
   std::chrono::duration<double> data_wait{0};  ///< of that, waiting for the loader
-  std::chrono::duration<double> exposed_communication{0};  ///< of that, waiting for gradients after backward had ended
-  double loss_scale = 1;                       ///< by which the loss was multiplied for the backward pass
-  bool skipped = false;                        ///< a gradient was not finite, so no weight was changed
+  std::chrono::duration<double> exposed_communication{
+      0};                 ///< of that, waiting for the ranks' gradients, which nothing hid
+  double loss_scale = 1;  ///< by which the loss was multiplied for the backward pass
+  bool skipped = false;   ///< a gradient was not finite, so no weight was changed
 };
 
 /// One pass over the test set.

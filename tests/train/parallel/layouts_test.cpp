@@ -2,9 +2,11 @@
 // The same global batch over 1, 2 and 4 ranks: the same training, as far as rounding lets it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "data/datasets/open_dataset.h"
 #include "data/samplers/distributed_sampler.h"
@@ -100,6 +102,37 @@ TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {
     }
     EXPECT_EQ(compared, 3);
   });
+}
+
+/// How much of the time in which one bucket goes out and comes back was counted as exposed, where the other rank is late.
+double share_exposed(kernels::StreamMode communication) {
+  double share = 0;
+  run_ranks(2, [&](comm::ProcessGroup& group) {
+    using Clock = std::chrono::steady_clock;
+    kernels::HostDevice device;
+    const auto stream = device.make_stream(kernels::StreamMode::in_place);
+    const nn::Model model = nn::convnet({28, 28, 1}, 10);
+    const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
+    const std::vector<std::vector<int>> one_bucket = {nn::Program::ready_order(model)};
+    const nn::ArenaLayout layout(parameters, one_bucket, 2);
+    const auto gradients = group.allocate(layout.elements() * sizeof(float));
+    train::DistributedDataParallel ddp(group, *gradients, layout, device, *stream, communication);
+    group.barrier_on_host();
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto begin = Clock::now();
+    ddp.before_backward();
+    for (const int parameter : nn::Program::ready_order(model)) ddp.gradient_ready(parameter);
+    ddp.enqueue_join();
+    stream->synchronize(Deadline::after(std::chrono::minutes(1)));
+    const auto whole = Clock::now() - begin;
+    if (group.rank() == 0) share = std::chrono::duration<double>(ddp.exposed()) / whole;
+  });
+  return share;
+}
+
+TEST(DistributedDataParallel, CountsAsExposedWhateverHoldsTheStepUp) {
+  EXPECT_GT(share_exposed(kernels::StreamMode::asynchronous), 0.5);
+  EXPECT_GT(share_exposed(kernels::StreamMode::in_place), 0.5);
 }
 
 TEST(DistributedDataParallel, EveryRankStartsFromTheWeightsOfRankZero) {
