@@ -46,9 +46,9 @@ void refuse_another_sets(const fs::path& folder, const IdxSet& asked) {
 }
 
 void check_folder_given(std::string_view name, const fs::path& data_dir) {
-  check(!data_dir.empty(), std::string(name) +
-                               " is read from files: name their folder with --data-dir, or take digits, " +
-                               "which needs none");
+  if (data_dir.empty())
+    throw InvalidArgument(std::string(name) +
+                          " is read from files: name their folder with --data-dir, or take digits, which needs none");
 }
 
 std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {

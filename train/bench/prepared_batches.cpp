@@ -18,8 +18,7 @@ data::BatchSlot fill(const data::Dataset& dataset, kernels::Device& device, std:
   const auto samples = static_cast<std::size_t>(count);
   data::BatchSlot slot{.images = device.allocate(samples * sample * sizeof(float), kernels::MemoryKind::pinned),
                        .labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned)};
-  const auto channels = static_cast<std::size_t>(dataset.shape()[2]);
-  const data::Normalize normalize({.mean = std::vector(channels, 0.5f), .std = std::vector(channels, 0.5f)});
+  const data::Normalize normalize({}, dataset.shape()[2]);
   for (std::size_t i = 0; i < samples; ++i) {
     const auto index = first + static_cast<std::int64_t>(i);
     normalize.apply(dataset.pixels(index), std::span(slot.images.as<float>() + i * sample, sample));
@@ -31,8 +30,9 @@ data::BatchSlot fill(const data::Dataset& dataset, kernels::Device& device, std:
 }  // namespace
 
 PreparedBatches::PreparedBatches(const data::Dataset& dataset, kernels::Device& device, std::int64_t batch_size) {
-  check(batch_size > 0 && batch_size <= dataset.size(),
-        "a batch of " + std::to_string(batch_size) + " from " + std::to_string(dataset.size()) + " samples");
+  if (batch_size < 1 || batch_size > dataset.size())
+    throw InvalidArgument("a batch cannot have " + std::to_string(batch_size) + " of " +
+                          std::to_string(dataset.size()) + " samples: change --batch-size");
   const std::int64_t count = std::min(kMostBatches, dataset.size() / batch_size);
   for (std::int64_t i = 0; i < count; ++i) slots_.push_back(fill(dataset, device, i * batch_size, batch_size));
   const kernels::Shape& sample = dataset.shape();

@@ -111,8 +111,7 @@ void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& plac
     say(place.rank, table_row(report.rows.back(), report, options));
   }
   say(place.rank, table_foot(report, options));
-  if (place.rank == 0)
-    write_bench_file(options.json.string(), "allreduce", report.provenance, results_of(report, options));
+  if (place.rank == 0) write_bench_file(options.json, "allreduce", report.provenance, results_of(report, options));
   group->barrier_on_host();  // nobody leaves while another still reads
   if (report.wrong() > 0) throw Error(fmt::format("{} sums were wrong", report.wrong()));
 }

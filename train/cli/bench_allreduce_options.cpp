@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "kernels/runtime/nearest_name.h"
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "train/cli/bench_options.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
@@ -185,15 +184,8 @@ std::vector<Option> other_options(AllReduceBenchOptions& options) {
            .letter = 'I',
            .help = "show the spread of the iterations",
            .read = set_switch("report-iters", options.report_iterations)},
-          {.name = "json",
-           .letter = 'J',
-           .value = "FILE",
-           .help = "write the table there as well",
-           .read = [&](std::string_view text) { options.json = text; }},
-          {.name = "nproc",
-           .value = "N",
-           .help = "ranks, each a process [2, or as the launcher says]",
-           .read = integer("nproc", 1, options.nproc)},
+          json_option(options.json),
+          count_option("nproc", "ranks, each a process [2, or as the launcher says]", 1, options.nproc),
           {.name = "compare",
            .value = "gloo",
            .help = "measure PyTorch's gloo in turns with this, in float32",

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +24,7 @@ struct AllReduceBenchOptions {
   bool compare_gloo = false;
   int nproc = 0;  ///< 0: not given
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
-  std::filesystem::path json;  ///< empty: none
+  std::string json;  ///< empty: none
   bool help = false;
 };
 

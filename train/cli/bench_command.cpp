@@ -68,10 +68,10 @@ int bench_main(Arguments args) {
     run(args.front(), args.subspan(1));
     return kOk;
   } catch (const std::exception& error) {
+    std::fflush(stdout);  // what was printed came first
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
-    if (!write_error_file(error_file, message_of(error)))
-      fmt::print(stderr, "gradring bench: {}\n", message_of(error));
+    if (!write_error_file(error_file, message_of(error))) fmt::print(stderr, "gradring bench: {}\n", message_of(error));
     return exit_code_of(error);
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cli/bench_compare_options.h"
 
-#include <fmt/format.h>
+#include <iterator>
 
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "train/cli/bench_options.h"
 
 namespace gradring::train {
 namespace {
@@ -41,37 +40,24 @@ std::vector<bench::TimedTrainingSpec> cases_of(const Given& given) {
   return cases;
 }
 
-CommandOption count(const std::string& name, const std::string& help, std::int64_t least, std::int64_t& value) {
-  return {.name = name, .value = "N", .help = help, .read = [=, &value](std::string_view text) {
-            value = parse_integer(name, text, {.least = least});
-          }};
-}
-
-CommandOption text(const std::string& name, const std::string& shown, const std::string& help, std::string& value) {
-  return {.name = name, .value = shown, .help = help, .read = [&value](std::string_view given) { value = given; }};
-}
-
 CommandLine command_line(Given& given) {
-  CommandLine line{.command = "gradring bench compare", .options = {}};
-  line.options = {text("dataset", "NAME", "what is learned [digits]", given.training.dataset),
-                  text("data-dir", "D", "where its files lie", given.training.data_dir),
-                  count("ranks", "processes; PyTorch's join by DDP over gloo [2, then 1]", 1, given.ranks),
-                  count("batch-size", "per rank [256, then 512]", 1, given.batch_size),
-                  count("epochs", "of each training [1]", 1, given.training.epochs),
-                  count("steps", "stop each training after so many; 0: never [0]", 0, given.training.steps),
-                  count("rounds", "trainings of each side, in turns [3]", 1, given.options.rounds),
-                  {.name = "dataloader",
-                   .help = "PyTorch once more, with batches from a torch.utils.data.DataLoader",
-                   .read = set_switch("dataloader", given.options.dataloader)},
-                  {.name = "memory-format",
-                   .value = "auto|contiguous|channels_last",
-                   .help = "of PyTorch's tensors; auto tries both and takes the faster [auto]",
-                   .read = [&given](std::string_view word) {
-                     given.options.format = parse_word("memory-format", word, kFormats);
-                   }}};
-  CommandOption json = text("json", "FILE", "the results as JSON, too", given.options.json_file);
-  json.letter = 'J';
-  line.options.push_back(json);
+  CommandLine line{.command = "gradring bench compare",
+                   .options = dataset_options(given.training.dataset, given.training.data_dir)};
+  const CommandOption own[] = {
+      count_option("ranks", "processes; PyTorch's join by DDP over gloo [2, then 1]", 1, given.ranks),
+      count_option("batch-size", "per rank [256, then 512]", 1, given.batch_size),
+      count_option("epochs", "of each training [1]", 1, given.training.epochs),
+      count_option("steps", "stop each training after so many; 0: never [0]", 0, given.training.steps),
+      count_option("rounds", "trainings of each side, in turns [3]", 1, given.options.rounds),
+      {.name = "dataloader",
+       .help = "PyTorch once more, with batches from a torch.utils.data.DataLoader",
+       .read = set_switch("dataloader", given.options.dataloader)},
+      {.name = "memory-format",
+       .value = "auto|contiguous|channels_last",
+       .help = "of PyTorch's tensors; auto tries both and takes the faster [auto]",
+       .read = [&given](std::string_view word) { given.options.format = parse_word("memory-format", word, kFormats); }},
+      json_option(given.options.json_file)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
 

@@ -2,9 +2,12 @@
 #include "train/cli/bench_kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "kernels/bench/case_families.h"
 #include "kernels/bench/provenance.h"
@@ -20,17 +23,30 @@ namespace {
 
 namespace kb = kernels::bench;
 
-void check_extents(const KernelsBenchOptions& options, const std::set<std::string, std::less<>>& known) {
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  for (const auto& [name, value] : options.extents)
-    if (!known.contains(name))
-      throw UsageError(fmt::format("--shape names '{}', but there is no such extent.{} There are: {}", name,
-                                   did_you_mean(name, names), fmt::join(names, ", ")));
+using Names = std::set<std::string, std::less<>>;
+
+std::vector<kb::CaseFamily> families_of(const KernelsBenchOptions& options) {
+  std::vector<kb::CaseFamily> families;
+  std::ranges::copy_if(kb::case_families(), std::back_inserter(families), [&](const kb::CaseFamily& family) {
+    return options.operation.empty() || family.operation == options.operation;
+  });
+  return families;
 }
 
-void check_variant(const KernelsBenchOptions& options, bool found) {
-  if (!found)
-    throw UsageError(fmt::format("no operation asked for has a variant '{}' of that type here", options.variant));
+void check_name(const char* option, const std::string& name, const Names& known) {
+  if (known.contains(name)) return;
+  throw UsageError(fmt::format("{} names '{}', but there is only {}.{}", option, name, fmt::join(known, ", "),
+                               did_you_mean(name, std::vector<std::string_view>(known.begin(), known.end()))));
+}
+
+/// Before anything is measured: to make the cases takes a second, to measure them minutes.
+void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
+  Names variants;
+  for (const kb::CaseFamily& family : families_of(options))
+    for (const kb::KernelCase& c : family.cases(make))
+      for (const kb::KernelCase::Candidate& candidate : c.variants) variants.insert(candidate.name);
+  for (const auto& [name, value] : options.extents) check_name("--shape", name, make.extent_names());
+  if (!options.variant.empty()) check_name("--variant", options.variant, variants);
 }
 
 }  // namespace
@@ -46,25 +62,16 @@ void bench_kernels(std::span<const std::string> args) {
   const kernels::KernelSet kernels = kernels::kernel_set();
   kb::CaseMaker make(
       {.kernels = kernels, .device = device, .stream = *stream, .dtype = options.dtype, .extents = options.extents});
+  check_names(options, make);
   const auto provenance = kb::provenance();
+  fmt::print("{}\n", to_string(provenance));
   KernelsTable table;
-  bool found = false;
-  bool begun = false;
-  for (const kb::CaseFamily& family : kb::case_families()) {
-    if (!options.operation.empty() && family.operation != options.operation) continue;
-    const kb::Cases cases = family.cases(make);
-    check_extents(options, make.extent_names());
-    if (!std::exchange(begun, true)) {
-      fmt::print("{}\n", to_string(provenance));
-      table.begin();
-    }
-    for (const kb::KernelCase& c : cases) {
+  table.begin();
+  for (const kb::CaseFamily& family : families_of(options))
+    for (const kb::KernelCase& c : family.cases(make)) {
       const auto results = kb::measure(c, *stream, options.effort, options.variant);
-      found = found || !results.empty();
       if (!results.empty()) table.add(c, results);
     }
-  }
-  check_variant(options, found);
   write_bench_file(options.json_file, "kernels", provenance, table.results());
   if (table.wrong_variants() > 0) throw Error(fmt::format("{} results are wrong", table.wrong_variants()));
 }

@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "kernels/bench/case_families.h"
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "train/cli/bench_options.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
@@ -65,15 +64,14 @@ CommandLine command_line(KernelsBenchOptions& options) {
            }),
       word("op", "NAME", "one operation rather than all; an unknown name lists them",
            [&](std::string_view text) { options.operation = parse_word("op", text, operation_names()); }),
-      word("variant", "NAME", "one variant rather than all", [&](std::string_view text) { options.variant = text; }),
+      text_option("variant", "NAME", "one variant rather than all", options.variant),
       word("shape", "NAME=N,...", "other extents than the seed ConvNet's at batch 64, by the names in the table",
            [&](std::string_view text) { options.extents = parse_shape(text); }),
       word("dtype", "f32|f16|bf16", "of activations and weights [f32]",
            [&](std::string_view text) { options.dtype = parse_dtype(text); }),
       word("seconds", "F", "for each variant, hot and flushed [0.3]",
            [&](std::string_view text) { options.effort.seconds = parse_number("seconds", text, 0); }),
-      word("json", "FILE", "the results as JSON, too", [&](std::string_view text) { options.json_file = text; })};
-  line.options.back().letter = 'J';
+      json_option(options.json_file)};
   return line;
 }
 

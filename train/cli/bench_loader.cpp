@@ -2,10 +2,9 @@
 #include "train/cli/bench_loader.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <vector>
 
 #include "data/bench/loader_bench.h"
@@ -14,8 +13,7 @@
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/host/host_device.h"
 #include "train/cli/bench_file.h"
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "train/cli/bench_options.h"
 
 namespace gradring::train {
 namespace {
@@ -31,34 +29,12 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  const auto integer = [](const std::string& name, auto& field) {
-    return [name, &field](std::string_view text) {
-      field = static_cast<std::remove_reference_t<decltype(field)>>(parse_integer(name, text, {.least = 1}));
-    };
-  };
-  const auto text = [](std::string& field) { return [&field](std::string_view given) { field = given; }; };
-  CommandLine line{.command = "gradring bench loader", .options = {}};
-  line.options = {
-      {.name = "dataset",
-       .value = fmt::format("{}", fmt::join(data::dataset_names(), "|")),
-       .help = "what to load [digits]",
-       .read = [&](std::string_view given) { options.dataset = parse_word("dataset", given, data::dataset_names()); }},
-      {.name = "data-dir", .value = "D", .help = "folder of its files", .read = text(options.data_dir)},
-      {.name = "batch-size",
-       .value = "N",
-       .help = "samples a batch [256]",
-       .read = integer("batch-size", options.bench.batch_size)},
-      {.name = "depth",
-       .value = "N",
-       .help = "batches that exist at once [4]",
-       .read = integer("depth", options.bench.depth)},
-      {.name = "epochs", .value = "N", .help = "epochs measured [11]", .read = integer("epochs", options.bench.epochs)},
-      {.name = "json",
-       .letter = 'J',
-       .value = "FILE",
-       .help = "write the table there, too",
-       .read = text(options.json)},
-  };
+  CommandLine line{.command = "gradring bench loader", .options = dataset_options(options.dataset, options.data_dir)};
+  const CommandOption own[] = {count_option("batch-size", "samples a batch [256]", 1, options.bench.batch_size),
+                               count_option("depth", "batches that exist at once [4]", 1, options.bench.depth),
+                               count_option("epochs", "epochs measured [11]", 1, options.bench.epochs),
+                               json_option(options.json)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
 

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
 #include "train/bench/step_bench.h"
 #include "train/cli/bench_file.h"
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "train/cli/bench_options.h"
 #include "train/setup/make_device.h"
 #include "train/setup/processors.h"
 
@@ -28,34 +28,18 @@ struct Options {
   std::string json_file;
 };
 
-CommandOption count(const std::string& name, const std::string& help, std::int64_t least, std::int64_t& value) {
-  return {.name = name,
-          .value = "N",
-          .help = fmt::format("{} [{}]", help, value),
-          .read = [=, &value](std::string_view text) { value = parse_integer(name, text, {.least = least}); }};
-}
-
-CommandOption word(const std::string& name, const std::string& shown, const std::string& help, std::string& value) {
-  return {.name = name,
-          .value = shown,
-          .help = help + (value.empty() ? "" : " [" + value + "]"),
-          .read = [&value](std::string_view text) { value = text; }};
-}
-
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench step", .options = {}};
-  line.options = {word("model", "convnet", "what is trained", options.spec.model),
-                  word("dataset", "NAME", "on the first samples of this set", options.dataset),
-                  word("data-dir", "D", "where its files lie", options.data_dir),
-                  count("batch-size", "samples in a step", 1, options.spec.batch_size),
-                  word("backend", "auto|cpu|reference", "who computes", options.backend),
-                  word("optimizer", "adam|adamw|sgd", "who updates", options.spec.optimizer.name),
-                  count("threads", "that compute; 0: OMP_NUM_THREADS, or all cores", 0, options.threads),
-                  count("steps", "steps that count", 1, options.spec.steps),
-                  count("warmup", "steps before them", 0, options.spec.warmup)};
-  CommandOption json = word("json", "FILE", "the results as JSON, too", options.json_file);
-  json.letter = 'J';
-  line.options.push_back(json);
+  CommandLine line{.command = "gradring bench step", .options = dataset_options(options.dataset, options.data_dir)};
+  const CommandOption own[] = {
+      text_option("model", "convnet", "what is trained [convnet]", options.spec.model),
+      count_option("batch-size", "samples in a step [256]", 1, options.spec.batch_size),
+      text_option("backend", "auto|cpu|reference", "who computes [auto]", options.backend),
+      text_option("optimizer", "adam|adamw|sgd", "who updates [adam]", options.spec.optimizer.name),
+      count_option("threads", "that compute; 0: OMP_NUM_THREADS, or all cores [1]", 0, options.threads),
+      count_option("steps", "steps that count [50]", 1, options.spec.steps),
+      count_option("warmup", "steps before them [10]", 0, options.spec.warmup),
+      json_option(options.json_file)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
 
@@ -82,13 +66,14 @@ void print_report(const bench::StepReport& report, const Options& options) {
       static_cast<double>(report.resident.most_bytes) / kMegabyte);
 }
 
-nlohmann::json results_of(const bench::StepReport& report, const Options& options) {
+nlohmann::json results_of(const bench::StepReport& report, const Options& options, const nn::Backend& backend) {
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& part : report.times.parts)
     parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
   return {{"model", options.spec.model},
           {"dataset", options.dataset},
           {"batch_size", options.spec.batch_size},
+          {"backend", backend.name()},
           {"threads", options.threads},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
@@ -110,17 +95,18 @@ void bench_step(std::span<const std::string> args) {
     return;
   }
   const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
+  options.threads = threads;
   const auto device = make_device("cpu", threads);
   const auto backend = make_backend(options.backend, *device, threads);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} on {}, batch {}, {} by {} on {} thread{}, {} steps\n\n", to_string(provenance), options.spec.model,
-             options.dataset, options.spec.batch_size, device->id().to_string(), backend->name(), threads,
-             threads == 1 ? "" : "s", options.spec.steps);
+  fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, threads {}\n\n", to_string(provenance),
+             options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device->id().to_string(),
+             backend->name(), threads);
   const bench::StepReport report =
       bench::bench_steps(options.spec, {.device = *device, .backend = *backend, .dataset = *dataset});
   print_report(report, options);
-  write_bench_file(options.json_file, "step", provenance, results_of(report, options));
+  write_bench_file(options.json_file, "step", provenance, results_of(report, options, *backend));
 }
 
 }  // namespace gradring::train

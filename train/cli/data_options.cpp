@@ -18,8 +18,8 @@ CommandOption data_dir_option(std::string& data_dir) {
 
 const std::string& only_name(const CommandWords& words, const CommandLine& line) {
   if (words.words.size() == 1) return words.words.front();
-  throw UsageError(fmt::format("{}: name one data set, not {}; gradring data info lists them", line.command,
-                               words.words.empty() ? "none" : std::to_string(words.words.size())));
+  throw UsageError(fmt::format("name one data set, not {}: {} NAME; gradring data info lists them",
+                               words.words.empty() ? "none" : std::to_string(words.words.size()), line.command));
 }
 
 std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }

@@ -25,7 +25,7 @@ Finding onednn() {
 
 Finding libcurl() {
   const std::string library = data::http_library();
-  if (!library.empty()) return {"libcurl", library};
+  if (!library.empty()) return {"libcurl", library.substr(0, library.find(' '))};  // not what it is made of
   return {"libcurl", "none", "gradring data fetch cannot work: install libcurl4-openssl-dev and build again"};
 }
 
@@ -46,7 +46,7 @@ Finding cuda_module() {
 
 std::vector<Finding> built_in() {
   return {{"commit", kernels::bench::provenance().commit},
-          {"vectors", fmt::format("of {} floats in the kernels for CPUs alone", kernels::lib::kNativeLanes)},
+          {"native kernels", fmt::format("vectors of {} floats", kernels::lib::kNativeLanes)},
           onednn(),
           libcurl(),
           cuda_module()};

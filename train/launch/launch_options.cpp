@@ -107,7 +107,7 @@ constexpr Option kOptions[] = {
     {"standalone", nullptr, "a run by itself: a random run id, a free MASTER_PORT", read_standalone},
     {"rdzv-id", "ID", "the workers' TORCHELASTIC_RUN_ID (default none)", read_rdzv_id},
     {"master-addr", "HOST", "the workers' MASTER_ADDR (default 127.0.0.1)", read_master_addr},
-    {"master-port", "PORT", "the workers' MASTER_PORT (default 29500); gradring itself opens no port",
+    {"master-port", "PORT", "the workers' MASTER_PORT (default 29500); gradring itself does not use it",
      read_master_port},
     {"role", "NAME", "the workers' ROLE_NAME (default default)", read_role},
     {"max-restarts", "N", "how often to start failed workers again: 0 (default 0)", read_max_restarts},

@@ -37,9 +37,9 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
   const unsigned needed = static_cast<unsigned>(place.local_world_size) * threads;
   if (needed > seen)
     throw UsageError(
-        fmt::format("--pin needs {} cores for {} ranks of {} threads, but there are {}: lower --threads, "
-                    "start fewer ranks, or leave --pin out",
-                    needed, place.local_world_size, threads, seen));
+        fmt::format("--pin needs {} cores ({} a rank), but there are {}: lower --threads, start fewer ranks, or leave "
+                    "--pin out",
+                    needed, threads, seen));
   if (::sched_setaffinity(0, sizeof own, &own) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot bind this process to cores of its own");
 }

@@ -18,6 +18,7 @@ namespace gradring::train::bench {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
 constexpr std::int64_t kSamples = 20;
@@ -48,6 +49,15 @@ TEST(PreparedBatches, AreTheFirstSamplesAgainAndAgain) {
   EXPECT_EQ(batches.next().labels()[0], 0);  // the four samples left over make no batch
   EXPECT_THROW(PreparedBatches(dataset, device, kSamples + 1), InvalidArgument);
   EXPECT_THROW(PreparedBatches(dataset, device, 0), InvalidArgument);
+}
+
+TEST(PreparedBatches, HaveColours) {
+  kernels::HostDevice device;
+  data::InMemoryDataset::Contents contents{
+      .name = "red", .shape = {1, 2, 3}, .classes = 2, .pixels = {255, 0, 0, 255, 0, 0}, .labels = {1}};
+  const data::InMemoryDataset dataset(std::move(contents));
+  PreparedBatches batches(dataset, device, 1);
+  EXPECT_THAT(batches.next().images(), ElementsAre(1, -1, -1, 1, -1, -1));
 }
 
 StepReport bench(nn::Backend& backend, kernels::Device& device, std::int64_t steps) {
