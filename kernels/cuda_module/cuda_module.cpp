@@ -3,20 +3,39 @@
 
 #include <dlfcn.h>
 
+#include <string>
+
 #include "kernels/cuda_module/door.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
+namespace {
 
-void CudaModule::Close::operator()(void* handle) const noexcept { ::dlclose(handle); }
-
-CudaModule::CudaModule(const std::filesystem::path& file) : handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-  if (!handle_)
+const CudaModuleDoor* open_door(const std::filesystem::path& file) {
+  // Never closed: an error thrown by the module, whose type lies in it, may be caught when nobody holds the module any more;
+  // and the CUDA runtime in it has work to do when the process ends.
+  void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!module)
     throw DeviceError("cannot open the CUDA module: " + std::string(::dlerror()) +
                       "; build with GRADRING_CUDA=ON, or use --device cpu");
-  const auto door = reinterpret_cast<CudaModuleDoor>(::dlsym(handle_.get(), kCudaModuleDoor));
-  if (!door) throw DeviceError(file.string() + " is no CUDA module of gradring: build it again, beside this program");
-  kernels_ = door();
+  const auto open = reinterpret_cast<OpenCudaModuleDoor>(::dlsym(module, kOpenCudaModuleDoor));
+  if (!open) throw DeviceError(file.string() + " is no CUDA module of gradring: build it again, beside this program");
+  const CudaModuleDoor* const door = open();
+  if (door->version != kCudaModuleVersion)
+    throw DeviceError(file.string() + " is a CUDA module of version " + std::to_string(door->version) +
+                      ", this program needs version " + std::to_string(kCudaModuleVersion) +
+                      ": build or install both together");
+  return door;
 }
+
+}  // namespace
+
+CudaModule::CudaModule(const std::filesystem::path& file) : door_(open_door(file)) {}
+
+const KernelSet& CudaModule::kernels() const { return *door_->kernels; }
+
+int CudaModule::device_count() const { return door_->device_count(); }
+
+std::unique_ptr<Device> CudaModule::make_device(int index) const { return door_->make_device(index); }
 
 }  // namespace gradring::kernels

@@ -5,26 +5,30 @@
 #include <memory>
 
 #include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
 
 namespace gradring::kernels {
 
-/// libgradring_cuda.so, opened: nvcc's copy of every kernel. Opening it needs neither a GPU nor its driver; launching does.
-/// The tables point into the module, so it must outlive whoever holds them.
+struct CudaModuleDoor;
+
+/// libgradring_cuda.so, opened: nvcc's copy of every kernel, and the devices that run it. Opening it needs neither a GPU nor
+/// its driver; making a device does. The file stays loaded until the process ends, so tables, devices and errors from it
+/// may outlive this object.
 ///
-/// Errors    DeviceError if the file is not there, or is no module of this build: says what to do.
+/// Errors    DeviceError if the file is not there, or is no module of this version: says what to do.
 /// Example   tests/kernels/cuda_module/cuda_module_test.cpp
 class CudaModule {
  public:
   explicit CudaModule(const std::filesystem::path& file);
 
-  const KernelSet& kernels() const { return *kernels_; }
+  const KernelSet& kernels() const;
+  /// How many GPUs this process sees; 0 also where there is no driver: make_device(0) then says what is missing.
+  int device_count() const;
+  /// Errors    DeviceError if there is no such device, or no driver, or too old a one: says what to do.
+  std::unique_ptr<Device> make_device(int index) const;
 
  private:
-  struct Close {
-    void operator()(void* handle) const noexcept;
-  };
-  std::unique_ptr<void, Close> handle_;
-  const KernelSet* kernels_ = nullptr;
+  const CudaModuleDoor* door_;
 };
 
 }  // namespace gradring::kernels

@@ -8,7 +8,7 @@
 namespace gradring::kernels {
 
 /// Owner of one block of memory on a device or on the host; move-only. Who allocated it frees it: the allocator's
-/// resource must outlive the buffer. An empty buffer has size 0 and a null pointer.
+/// resource must outlive the buffer, enqueued work that uses it must not. An empty one has size 0 and a null pointer.
 class Buffer {
  public:
   /// Frees one block of memory; called once, never throws.

@@ -10,11 +10,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
 #include <type_traits>
 #include <utility>
 
-#include "kernels/runtime/error.h"
+#include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/range.h"
 
@@ -34,24 +33,34 @@ struct Config {
   std::size_t shared_bytes = 0;
 };
 
+/// The device that a stream is of.
+inline int device_of(kernels::Stream& stream) {
+  int device = 0;
+#if CUDART_VERSION >= 12080
+  kernels::cuda_check(cudaStreamGetDevice(static_cast<cudaStream_t>(stream.native_handle()), &device),
+                      "cudaStreamGetDevice");
+#else  // the stream's last call has made it this thread's
+  kernels::cuda_check(cudaGetDevice(&device), "cudaGetDevice");
+#endif
+  return device;
+}
+
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
+  kernels::make_current(device_of(stream));  // CUDA launches on a stream of the thread's device only
   constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
-  cudaError_t failure = cudaSuccess;
   if (config.shared_bytes > kSharedWithoutAsking)
-    failure = cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(config.shared_bytes));
-  if (failure == cudaSuccess) {
-    cudaLaunchConfig_t launch_config{};
-    launch_config.gridDim = config.grid;
-    launch_config.blockDim = config.block;
-    launch_config.dynamicSmemBytes = config.shared_bytes;
-    launch_config.stream = static_cast<cudaStream_t>(stream.native_handle());
-    failure = cudaLaunchKernelEx(&launch_config, Kernel, std::forward<Arguments>(arguments)...);
-  }
-  if (failure != cudaSuccess)
-    throw DeviceError(std::string("a kernel could not be launched: ") + cudaGetErrorString(failure));
+    kernels::cuda_check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(config.shared_bytes)),
+                        "cudaFuncSetAttribute");
+  cudaLaunchConfig_t launch_config{};
+  launch_config.gridDim = config.grid;
+  launch_config.blockDim = config.block;
+  launch_config.dynamicSmemBytes = config.shared_bytes;
+  launch_config.stream = static_cast<cudaStream_t>(stream.native_handle());
+  kernels::cuda_check(cudaLaunchKernelEx(&launch_config, Kernel, std::forward<Arguments>(arguments)...),
+                      "the launch of a kernel");
 }
 
 template <auto Kernel, class... Arguments>
@@ -60,14 +69,12 @@ void launch_flat(kernels::Stream& stream, const Config& config, Arguments&&... a
 }
 
 /// Blocks of 256 threads, as many as the device holds at once, twice; each thread strides over the rest.
-inline Config grid_for(kernels::Stream&, std::size_t elements) {
+inline Config grid_for(kernels::Stream& stream, std::size_t elements) {
   constexpr std::size_t kThreads = 256;
   constexpr std::size_t kBlocksPerProcessor = 16;
-  int device = 0;
   int processors = 1;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
-    throw DeviceError("the device does not say how many multiprocessors it has");
+  kernels::cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_of(stream)),
+                      "cudaDeviceGetAttribute");
   const std::size_t useful = (elements + kThreads - 1) / kThreads;
   const std::size_t most = static_cast<std::size_t>(processors) * kBlocksPerProcessor;
   return {.grid = dim3(static_cast<unsigned>(std::min(useful, most))), .block = dim3(kThreads)};

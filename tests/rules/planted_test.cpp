@@ -71,8 +71,12 @@ TEST_F(Planted, VendorOutsideItsDoor) {
   plant("kernels/relu/relu.h", "#include <cuda_runtime.h>");
   plant("kernels/relu/relu.cu", "#include <cuda_fp16.h>");
   plant("kernels/runtime/cuda/stream.cpp", "#include <cuda_runtime.h>");
+  plant("kernels/runtime/host/stream.cpp", "#include <cuda_runtime.h>");
+  plant("kernels/simt/executor.h", "#include <cuda_runtime.h>");
+  plant("kernels/simt/on_cuda.h", "#include <cuda_runtime.h>");
   EXPECT_THAT(vendor_doors(tree()),
               ElementsAre(at("comm/ring.cpp", 2), at("data/datasets/open.cpp", 2), at("kernels/relu/relu.h", 2),
+                          at("kernels/runtime/host/stream.cpp", 2), at("kernels/simt/executor.h", 2),
                           at("nn/layers/conv.cpp", 2), at("train/conv.cpp", 2)));
 }
 

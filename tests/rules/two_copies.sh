@@ -14,8 +14,9 @@ fail() {
   exit 1
 }
 
-# The functions that the device sources define for others, as the linker sees them, without their return types.
-entry_points() { nm -C --defined-only "$archive" | sed -n 's/^[0-9a-f]* T //p' | grep -F '::on_cpu::' | sort -u; }
+# The functions that the device sources define for others, as the linker sees them, without their return types; those of
+# native variants are the CPU's alone.
+entry_points() { nm -C --defined-only "$archive" | sed -n 's/^[0-9a-f]* T //p' | grep -F '::on_cpu::' | grep -vF '::native::' | sort -u; }
 all_of_module() { nm -C --defined-only "$module" | sed 's/^[0-9a-f]* [A-Za-z] //'; }
 
 readelf -SW "$module" | grep -F .nv_fatbin >/dev/null || fail "no device code in $module: nvcc did not compile it"

@@ -3,15 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "data/fetch/http.h"
 #include "kernels/bench/provenance.h"
 #include "kernels/cuda_module/cuda_module.h"
 #include "kernels/lib/native_vector.h"
 #include "kernels/runtime/error.h"
 #include "nn/backend/cpu/onednn.h"
-#include "train/launch/launcher.h"
+#include "train/setup/cuda_module_file.h"
 
 namespace gradring::train::doctor {
 namespace {
@@ -30,9 +28,8 @@ Finding libcurl() {
 }
 
 Finding cuda_module() {
-  const auto file = std::filesystem::path(own_program()).parent_path() / "libgradring_cuda.so";
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored))
+  const auto file = cuda_module_file();
+  if (file.empty())
     return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
   try {
     const kernels::CudaModule module(file);

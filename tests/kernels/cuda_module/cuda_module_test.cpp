@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda_module/cuda_module.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 template <class Variant>
 std::vector<std::string_view> names_of(std::span<const Variant> table) {
@@ -15,10 +19,27 @@ std::vector<std::string_view> names_of(std::span<const Variant> table) {
   return names;
 }
 
-TEST(CudaModule, OpensWithoutAGpuAndHoldsTheSameTables) {
-  const std::string file = GRADRING_CUDA_MODULE;
-  if (file.empty()) GTEST_SKIP() << "this build has no CUDA module";
-  const CudaModule module(file);
+/// What a DeviceError says, when nobody holds the module any more; "" if none is thrown.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class OpenedModule : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (file_.empty()) GTEST_SKIP() << "this build has no CUDA module";
+  }
+  const std::string file_ = GRADRING_CUDA_MODULE;
+};
+
+TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
+  const CudaModule module(file_);
   const KernelSet cpu = kernel_set();
   EXPECT_EQ(names_of(module.kernels().conv2d), names_of(cpu.conv2d));
   EXPECT_EQ(names_of(module.kernels().adam), names_of(cpu.adam));
@@ -27,13 +48,36 @@ TEST(CudaModule, OpensWithoutAGpuAndHoldsTheSameTables) {
   EXPECT_NE(module.kernels().relu.front().forward, cpu.relu.front().forward) << "the module must bring its own copy";
 }
 
+TEST_F(OpenedModule, SaysWhyThereIsNoSuchDevice) {
+  int count = -1;
+  const std::string error = error_of([&] {
+    const CudaModule module(file_);
+    count = module.device_count();
+    module.make_device(count);
+  });
+  EXPECT_GE(count, 0);
+  EXPECT_THAT(error, count == 0 ? HasSubstr("no CUDA device: ") : HasSubstr("no device cuda:"));
+}
+
+TEST_F(OpenedModule, MakesEveryDeviceThatItCounts) {
+  const CudaModule module(file_);
+  if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
+  for (int index = 0; index < module.device_count(); ++index)
+    EXPECT_EQ(module.make_device(index)->id(), (DeviceId{DeviceKind::cuda, index}));
+}
+
 TEST(CudaModule, SaysWhatToDoWhereThereIsNone) {
-  try {
-    const CudaModule module("/nowhere/libgradring_cuda.so");
-    FAIL() << "opened a file that is not there";
-  } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("GRADRING_CUDA=ON"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(error_of([] { CudaModule("/nowhere/libgradring_cuda.so"); }), HasSubstr("GRADRING_CUDA=ON"));
+}
+
+TEST(CudaModule, RefusesALibraryWithoutADoor) {
+  EXPECT_THAT(error_of([] { CudaModule(GRADRING_NO_MODULE); }),
+              AllOf(HasSubstr(GRADRING_NO_MODULE), HasSubstr("is no CUDA module")));
+}
+
+TEST(CudaModule, RefusesAnotherVersion) {
+  EXPECT_THAT(error_of([] { CudaModule(GRADRING_OTHER_MODULE); }),
+              AllOf(HasSubstr(GRADRING_OTHER_MODULE), HasSubstr("build or install both together")));
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+#include "kernels/runtime/buffer.h"
+
+namespace gradring::kernels {
+
+/// A device's memory, from a pool of CUDA's that keeps what was freed. Blocks are taken and given back on a stream that
+/// does nothing else. So neither waits for work: cudaFree would wait for the whole device, without a deadline, and would
+/// break a capture. In return, whoever frees a block must know that no enqueued work uses it any more, as on the CPU.
+///
+/// Threads   any.
+class DevicePool final : public Buffer::Resource {
+ public:
+  /// Errors    DeviceError if device `index` has no memory pools.
+  explicit DevicePool(int index);
+  ~DevicePool() override;
+
+  /// Any stream may use the block at once; contents undefined, aligned to 256 bytes.
+  ///
+  /// Errors    DeviceError if the memory is not there.
+  Buffer allocate(std::size_t bytes);
+  void release(void* data, std::size_t bytes) noexcept override;
+
+ private:
+  struct Destroy {
+    void operator()(cudaMemPool_t pool) const noexcept;
+    void operator()(cudaStream_t stream) const noexcept;
+  };
+  /// What is free on the device, and in the pool.
+  std::size_t free_bytes(std::size_t& total) const;
+
+  int index_;
+  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+};
+
+}  // namespace gradring::kernels

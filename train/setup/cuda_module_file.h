@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace gradring::train {
+
+/// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../lib, as where it is installed. Empty
+/// if it is in neither.
+std::filesystem::path cuda_module_file();
+
+}  // namespace gradring::train
