@@ -46,8 +46,9 @@ def read(path):
 def blas():
     """The BLAS that torch was linked to; "" where it brought its own within itself, as PyPI's wheels do."""
     with open("/proc/self/maps") as maps:
-        files = sorted({line.split()[-1] for line in maps if "blas" in line or "libmkl" in line})
-    return files[0] if files else ""
+        files = sorted({line.split()[-1] for line in maps if "/" in line})
+    names = [file for file in files if "blas" in os.path.basename(file) or "libmkl" in os.path.basename(file)]
+    return names[0] if names else ""
 
 
 class Training:

@@ -21,8 +21,8 @@ struct TimedTrainingSpec {
 
 struct TrainingTime {
   double seconds = 0;  ///< training only: no start-up, no evaluation
-  /// Of the processors, all ranks together: what a machine that is busy with something else changes less. Ours counts start-up
-  /// and evaluation too.
+  /// Of the processors, all ranks together: what a machine that is busy with something else changes less. Of
+  /// train_ourselves: start-up and evaluation included.
   double processor_seconds = 0;
   double loss = 0;  ///< mean over the last epoch: that the contenders did the same
 };

@@ -14,8 +14,7 @@ constexpr const char* kHead =
     "gradring bench compare: the same training by gradring and by PyTorch, in turns: the seed model, Adam 1e-3, "
     "FP32,\n"
     "one thread a rank. GRADRING_PYTHON names a Python that imports torch; else each python3 on PATH is tried.\n"
-    "Processors' seconds, of all ranks together, suffer less from whatever else runs; ours count start-up and "
-    "evaluation too.\n"
+    "Processors' seconds, of all ranks together and of training alone, suffer less from whatever else runs.\n"
     "All-reduce beside gloo: gradring bench allreduce --compare gloo\n\n";
 
 /// Options, and what the cases follow from.

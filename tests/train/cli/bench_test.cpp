@@ -120,7 +120,7 @@ TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
   EXPECT_EQ(contenders.at(1).at("median_seconds"), 1000);
   EXPECT_GT(contenders.at(1).at("times_ours"), 1);
   EXPECT_EQ(contenders.at(1).at("processor_seconds").at(0), 6) << "of both ranks";
-  EXPECT_GT(contenders.at(0).at("processor_seconds").at(0), 0);
+  EXPECT_EQ(contenders.at(0).at("processor_seconds").size(), 2u);
   EXPECT_EQ(contenders.at(2).at("name"), "PyTorch, DataLoader");
   EXPECT_THAT(place.left(), ElementsAre("bench.json", "python", "settings.txt"));
 }
