@@ -76,7 +76,7 @@ void pool_row(const Layout& layout, const float* sums, int count, float* y, std:
     for (int i = 0; i < window; ++i)
       for (int j = 0; j < window; ++j, ++place) {
         const NativeFloats value = lib::load(corner + (i * pixels + j) * kBlock);
-        const NativeInts takes = (value > best) | (value != value);  // a NaN takes all, and no number takes it back
+        const NativeInts takes = (value > best) | lib::is_nan(value);  // a NaN takes all, and no number takes it back
         best = takes ? value : best;
         code = takes ? NativeInts{} + place : code;
       }

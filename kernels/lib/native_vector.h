@@ -53,6 +53,11 @@ inline NativeInts load_bytes(const std::uint8_t* from, int count) {
   return __builtin_convertvector(bytes, NativeInts);
 }
 
+/// All bits set where a lane is no number, which alone differs from itself.
+inline NativeInts is_nan(NativeFloats vector) {
+  return vector != vector;  // NOLINT(misc-redundant-expression)
+}
+
 /// The low byte of each lane.
 inline void store_bytes(std::uint8_t* to, NativeInts vector, int count) {
   const NativeBytes bytes = __builtin_convertvector(vector, NativeBytes);
