@@ -1,17 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/step_state/step_state.h"
 
+#include <cmath>
+
 #include "kernels/lib/arguments.h"
+#include "kernels/runtime/error.h"
 
 namespace gradring::kernels::step_state {
 
-void check_args(const Args& args) { lib::check_pointer("step_state", "state", args.state); }
+void check_args(const Args& args) {
+  lib::check_pointer("step_state", "state", args.state);
+  if (!args.dynamic) return;
+  const LossScalePolicy& policy = args.policy;
+  check(policy.growth_factor > 1 && std::isfinite(policy.growth_factor),
+        "step_state: growth_factor must be above 1 and finite");
+  check(policy.backoff_factor > 0 && policy.backoff_factor < 1,
+        "step_state: backoff_factor must be between 0 and 1, both excluded");
+  lib::check_at_least("step_state", "growth_interval", policy.growth_interval, 1);
+}
 
 namespace reference {
 
 void advance(const Args& args) {
   check_args(args);
-  if (!args.state->non_finite) ++args.state->applied_steps;
+  StepState& state = *args.state;
+  const LossScalePolicy& policy = args.policy;
+  if (state.non_finite)
+    ++state.skipped_steps;
+  else
+    ++state.applied_steps;
+  if (!args.dynamic) return;
+  if (state.non_finite) {
+    state.loss_scale = static_cast<float>(static_cast<double>(state.loss_scale) * policy.backoff_factor);
+    state.growth_tracker = 0;
+  } else if (state.growth_tracker + 1 == policy.growth_interval) {
+    const auto grown = static_cast<float>(static_cast<double>(state.loss_scale) * policy.growth_factor);
+    if (std::isfinite(grown)) state.loss_scale = grown;
+    state.growth_tracker = 0;
+  } else {
+    ++state.growth_tracker;
+  }
+  state.gradient_scale = static_cast<float>(1 / static_cast<double>(state.loss_scale));
 }
 
 }  // namespace reference
