@@ -25,8 +25,10 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <class T>
 __global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int32_t* __restrict__ labels, T* dlogits,
-                                                 std::size_t rows, int classes, float scale, float* __restrict__ losses,
+                                                 std::size_t rows, int classes, float scale,
+                                                 const float* __restrict__ loss_scale, float* __restrict__ losses,
                                                  std::int32_t* __restrict__ verdicts) {
+  const float gradient_scale = loss_scale ? scale * *loss_scale : scale;
   for (std::size_t row : simt::grid_range(rows)) {
     const T* x = logits + row * static_cast<std::size_t>(classes);
     const int label = labels[row];
@@ -52,7 +54,7 @@ __global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int
     losses[row] = loss;
     verdicts[row] = where == label && loss == loss;
     if (!dx) continue;
-    const float factor = valid ? scale : kNaN;
+    const float factor = valid ? gradient_scale : kNaN;
     for (int c = 0; c < classes; ++c) {
       const float p = (keep ? lib::to_f32(dx[c]) : expf(lib::to_f32(x[c]) - largest)) / sum;
       dx[c] = lib::from_f32<T>((c == label ? p - 1.0f : p) * factor);
@@ -85,7 +87,7 @@ void run(Stream& stream, const Args& args) {
     simt::launch_flat<softmax_cross_entropy_row_kernel<T>>(
         stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
         static_cast<T*>(args.dlogits), rows, lib::narrow<int>("softmax_cross_entropy", "classes", args.classes),
-        args.scale, losses, verdicts);
+        args.scale, args.loss_scale, losses, verdicts);
   });
   const simt::Config total{.grid = dim3(1), .block = dim3(kTotalThreads)};
   simt::launch<softmax_cross_entropy_total_kernel>(stream, total, losses, verdicts,

@@ -58,11 +58,12 @@ void run(const Args& args) {
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto classes = static_cast<std::size_t>(args.classes);
   std::vector<double> x = lib::read_values(args.dtype, args.logits, rows * classes);
+  const double scale = static_cast<double>(args.scale) * (args.loss_scale ? *args.loss_scale : 1.0f);
   double loss = 0;
   std::int32_t correct = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     bool right = false;
-    loss += differentiate(std::span(x).subspan(r * classes, classes), args.labels[r], args.scale, right);
+    loss += differentiate(std::span(x).subspan(r * classes, classes), args.labels[r], scale, right);
     correct += right;
   }
   *args.loss_sum = static_cast<float>(loss);

@@ -14,21 +14,22 @@ namespace gradring::kernels::softmax_cross_entropy {
 
 /// Softmax and cross-entropy in one: the loss, its gradient, and how many rows are classified rightly.
 ///   p[r,c] = exp(x[r,c] - m_r) / s_r,   m_r = max_c x[r,c],   s_r = sum_c exp(x[r,c] - m_r)
-///   *loss_sum = sum_r (m_r + log s_r - x[r, label_r])        dlogits[r,c] = (p[r,c] - [c == label_r]) * scale
+///   *loss_sum = sum_r (m_r + log s_r - x[r, label_r])
+///   dlogits[r,c] = (p[r,c] - [c == label_r]) * (scale * loss_scale)
 ///   *correct  = the number of rows whose first maximum is at label_r
-/// For the mean over a batch that several ranks share, scale = loss_scale / samples of the global batch.
+/// For the mean over a batch that several ranks share, scale = 1 / samples of the global batch.
 ///
 /// Shapes    logits, dlogits: [rows, classes], row-major, contiguous; labels: [rows]; rows >= 0, classes >= 1.
 /// Types     logits, dlogits: f32, f16 or bf16; labels: i32; everything between in f32.
-/// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_sum, correct and workspace are device
-///           memory; both results are overwritten (rows = 0: with 0).
+/// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_scale, loss_sum, correct and workspace are
+///           device memory; both results are overwritten (rows = 0: with 0).
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if rows < 0, classes < 1, a pointer is null, or the type none of the three. A label
 ///           outside [0, classes) is found on the device only: that row's loss and gradient are NaN, and it counts as
 ///           wrong.
 /// Numerics  deterministic; a row with a NaN has a NaN loss and counts as wrong. Row loss: error below
 ///           (classes + 8) * 2^-24 * (|m_r| + |x[r,label_r]| + 1 + log classes); dlogits: (classes + 8) * 2^-23 *
-///           scale, and one rounding to the type.
+///           scale * loss_scale, and one rounding to the type.
 /// Cost      reads and writes rows * classes * size_of(dtype) bytes; classes exponentials a row.
 /// Example   tests/kernels/softmax_cross_entropy/softmax_cross_entropy_test.cpp
 struct Args {
@@ -38,6 +39,7 @@ struct Args {
   const void* logits = nullptr;
   const std::int32_t* labels = nullptr;
   float scale = 1;
+  const float* loss_scale = nullptr;  ///< what the device decides (StepState::loss_scale); null: 1
   void* dlogits = nullptr;
   float* loss_sum = nullptr;
   std::int32_t* correct = nullptr;

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels/runtime/error.h"
@@ -39,6 +41,7 @@ struct Case {
   std::vector<std::int32_t> labels;
   std::vector<float> workspace;
   float scale = 0.25f;
+  std::optional<float> loss_scale;
 
   Case(const Extents& e, DType type)
       : dtype(type), rows(e.rows), classes(e.classes), logits(type, random_values(size(rows * classes), 1, -4, 4)) {
@@ -51,8 +54,8 @@ struct Case {
   template <class Run>
   Results call(Run run, bool gradient = true) {
     Results results{TypedArray::unwritten(dtype, logits.elements())};
-    run(Args{dtype, rows, classes, logits.data(), labels.data(), scale, gradient ? results.dlogits.data() : nullptr,
-             &results.loss_sum, &results.correct, workspace.data()});
+    run(Args{dtype, rows, classes, logits.data(), labels.data(), scale, loss_scale ? &*loss_scale : nullptr,
+             gradient ? results.dlogits.data() : nullptr, &results.loss_sum, &results.correct, workspace.data()});
     return results;
   }
 
@@ -108,6 +111,49 @@ TEST(SoftmaxCrossEntropy, WorksInPlaceAndWithoutGradient) {
       EXPECT_EQ(in_place.loss_sum, apart.loss_sum);
       expect_equal(c.logits.values(), apart.dlogits.values());
     });
+}
+
+TEST(SoftmaxCrossEntropy, TheLossScaleMultipliesTheGradientOnly) {
+  const auto expect_scaled = [](Case& c, auto run) {
+    const Results plain = c.call(run);
+    c.loss_scale = 1024.0f;  // a power of two: every bit of the gradient stays
+    const Results scaled = c.call(run);
+    EXPECT_EQ(scaled.loss_sum, plain.loss_sum);
+    EXPECT_EQ(scaled.correct, plain.correct);
+    std::vector<double> expected = plain.dlogits.values();
+    for (double& value : expected) value *= 1024;
+    expect_equal(scaled.dlogits.values(), expected);
+  };
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Case at_reference({33, 10}, dtype);
+    expect_scaled(at_reference, [](const Args& args) { reference::run(args); });
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      Case c({33, 10}, dtype);
+      expect_scaled(c, [&](const Args& args) {
+        variant.run(stream, args);
+        finish(stream);
+      });
+    });
+  }
+}
+
+TEST(SoftmaxCrossEntropy, TheLossScaleSavesSmallGradientsInF16) {
+  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+    Case c({1, 3}, DType::f16);
+    c.scale = 0x1p-28f;
+    const auto largest = [&] {
+      double most = 0;
+      for (double value : c.call([&](const Args& args) {
+                             variant.run(stream, args);
+                             finish(stream);
+                           }).dlogits.values())
+        most = std::max(most, std::fabs(value));
+      return most;
+    };
+    EXPECT_EQ(largest(), 0);
+    c.loss_scale = 0x1p16f;
+    EXPECT_GT(largest(), 0x1p-15);
+  });
 }
 
 TEST(SoftmaxCrossEntropy, StaysFiniteForHugeLogits) {
