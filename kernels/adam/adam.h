@@ -26,16 +26,19 @@ struct Hyper {
 ///   AdamW:  w *= 1 - lr * weight_decay              L2:  g += weight_decay * w
 ///   m = beta1 * m + (1 - beta1) * g                 v = beta2 * v + (1 - beta2) * g^2
 ///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+/// copy, if there is one, becomes the new weights rounded to copy_dtype: what mixed precision computes with.
 /// If state->non_finite, nothing changes.
 ///
-/// Shapes    weights, gradients, m, v: [elements].
-/// Types     f32.
-/// Aliasing  the four arrays do not overlap. m and v start as zeros.
+/// Shapes    weights, gradients, m, v, copy: [elements].
+/// Types     f32; copy: f16 or bf16.
+/// Aliasing  the arrays do not overlap. m and v start as zeros. copy may be null.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
-/// Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is negative.
+/// Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is negative, or a copy
+///           is neither f16 nor bf16: in f32 it would be the weights again.
 /// Numerics  deterministic, element by element; per step, m and v are off by at most 4 * 2^-24 of the largest term, and
-///           w by 2^-24 of its size and 16 * 2^-24 of the step's.
-/// Cost      reads 16 and writes 12 bytes per element.
+///           w by 2^-24 of its size and 16 * 2^-24 of the step's. The copy is the weight that was written,
+///           rounded to nearest, ties to even.
+/// Cost      reads 16 and writes 12 bytes per element, and 2 for the copy.
 /// Source    Kingma and Ba, "Adam", 2015 (arXiv 1412.6980); Loshchilov and Hutter, "Decoupled weight decay", 2019.
 /// Example   tests/kernels/adam/adam_test.cpp
 struct Args {
@@ -46,6 +49,8 @@ struct Args {
   float* v = nullptr;
   const step_state::StepState* state = nullptr;
   Hyper hyper;
+  DType copy_dtype = DType::f32;
+  void* copy = nullptr;
 };
 
 /// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/lib/arguments.h"
+#include "kernels/lib/host_values.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels::adam {
@@ -24,6 +25,7 @@ void check_args(const Args& args) {
   lib::check_pointer("adam", "gradients", args.gradients);
   lib::check_pointer("adam", "m", args.m);
   lib::check_pointer("adam", "v", args.v);
+  lib::check_weight_copy("adam", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
 namespace reference {
@@ -50,6 +52,8 @@ void run(const Args& args) {
     args.v[i] = static_cast<float>(v);
     args.weights[i] = static_cast<float>(w);
   }
+  if (args.copy)
+    lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
 }
 
 }  // namespace reference

@@ -41,6 +41,15 @@ void check_pointer(std::string_view op, std::string_view argument, const void* p
   if (!pointer) refuse(op, std::string(argument) + " is a null pointer");
 }
 
+void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, const float* weights,
+                       std::size_t elements) {
+  if (!copy) return;
+  if (copy_dtype != DType::f16 && copy_dtype != DType::bf16)
+    refuse(op, "copy_dtype is " + std::string(name_of(copy_dtype)) +
+                   ": a copy of the weights is of type f16 or bf16; for f32, take the weights themselves");
+  check_apart(op, weights, elements * sizeof(float), copy, elements * size_of(copy_dtype));
+}
+
 void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
   if (overlap(x, x_bytes, y, y_bytes)) refuse(op, "what it reads and what it writes overlap");
 }

@@ -29,6 +29,10 @@ Narrow narrow(std::string_view op, std::string_view argument, std::int64_t value
   return static_cast<Narrow>(value);
 }
 
+/// The copy of the weights that an optimizer writes beside them: none (null), or f16 or bf16, apart from the weights.
+void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, const float* weights,
+                       std::size_t elements);
+
 /// Two memory ranges that must not share a byte.
 void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes);
 /// Two ranges of one size that are either the same or share no byte.

@@ -2,6 +2,7 @@
 #include "kernels/sgd/sgd.h"
 
 #include "kernels/lib/arguments.h"
+#include "kernels/lib/host_values.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels::sgd {
@@ -16,6 +17,7 @@ void check_args(const Args& args) {
   lib::check_pointer("sgd", "weights", args.weights);
   lib::check_pointer("sgd", "gradients", args.gradients);
   if (h.momentum > 0) lib::check_pointer("sgd", "momentum_buffer", args.momentum_buffer);
+  lib::check_weight_copy("sgd", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
 namespace reference {
@@ -35,6 +37,8 @@ void run(const Args& args) {
     }
     args.weights[i] = static_cast<float>(w - args.state->learning_rate * g);
   }
+  if (args.copy)
+    lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
 }
 
 }  // namespace reference

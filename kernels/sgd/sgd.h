@@ -25,16 +25,19 @@ struct Hyper {
 ///   buffer = momentum * buffer + (1 - dampening) * g         (in the first applied step: buffer = g)
 ///   g = nesterov ? g + momentum * buffer : buffer            (without momentum there is no buffer, and g stays)
 ///   w -= lr * g
+/// copy, if there is one, becomes the new weights rounded to copy_dtype: what mixed precision computes with.
 /// If state->non_finite, nothing changes.
 ///
-/// Shapes    weights, gradients, momentum_buffer: [elements].
-/// Types     f32.
-/// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised.
+/// Shapes    weights, gradients, momentum_buffer, copy: [elements].
+/// Types     f32; copy: f16 or bf16.
+/// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised. copy may
+///           be null.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
-/// Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, or nesterov lacks momentum > 0
-///           and dampening = 0.
-/// Numerics  deterministic, element by element; per step, within 8 * 2^-24 of the largest term.
-/// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum).
+/// Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, nesterov lacks momentum > 0 and
+///           dampening = 0, or a copy is neither f16 nor bf16: in f32 it would be the weights again.
+/// Numerics  deterministic, element by element; per step, within 8 * 2^-24 of the largest term. The copy is
+///           the weight that was written, rounded to nearest, ties to even.
+/// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum), and 2 for the copy.
 /// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form.
 /// Example   tests/kernels/sgd/sgd_test.cpp
 struct Args {
@@ -44,6 +47,8 @@ struct Args {
   float* momentum_buffer = nullptr;
   const step_state::StepState* state = nullptr;
   Hyper hyper;
+  DType copy_dtype = DType::f32;
+  void* copy = nullptr;
 };
 
 /// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.

@@ -18,6 +18,12 @@ step_state::StepState state_after(std::int32_t applied_steps) {
   return {.applied_steps = applied_steps, .learning_rate = kLearningRate};
 }
 
+/// In a type of 16 bits, an optimizer writes the weights in that, too; their error is `absolute`. Null for f32.
+const BenchArray* copy_of_weights(CaseMaker& make, KernelCase& to, std::int64_t elements, double absolute) {
+  if (make.dtype() == DType::f32) return nullptr;
+  return &make.output(to, make.dtype(), elements, roundings(make.dtype(), 2, absolute));
+}
+
 }  // namespace
 
 Cases step_state_cases(CaseMaker& make) {
@@ -35,8 +41,7 @@ Cases step_state_cases(CaseMaker& make) {
 
 Cases adam_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kParameters);
-  KernelCase c = make.make("adam");
-  c.dtype = DType::f32;
+  KernelCase c = make.make(make.dtype() == DType::f32 ? "adam" : "adam with a copy");
   const Bound bound = [](double) { return 4 * 0x1p-24; };
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& g = make.input(c, DType::f32, n);
@@ -44,16 +49,19 @@ Cases adam_cases(CaseMaker& make) {
   BenchArray& v = make.input(c, DType::f32, n, 0, 1);
   BenchArray& state = make.object(c, state_after(kApplied));
   for (const BenchArray* array : {&w, &m, &v}) CaseMaker::also_output(c, *array, bound);
-  const auto args = [&w, &g, &m, &v, &state](Side side) {
+  const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
+  const auto args = [&w, &g, &m, &v, &state, copy, copy_dtype = make.dtype()](Side side) {
     return adam::Args{.elements = w.elements(),
                       .weights = w.as<float>(side),
                       .gradients = g.as<float>(side),
                       .m = m.as<float>(side),
                       .v = v.as<float>(side),
                       .state = state.as<step_state::StepState>(side),
-                      .hyper = {}};
+                      .hyper = {},
+                      .copy_dtype = copy_dtype,
+                      .copy = copy ? copy->at(side) : nullptr};
   };
-  c.bytes = 7 * static_cast<double>(w.bytes());
+  c.bytes = 7 * static_cast<double>(w.bytes()) + c.unread_bytes;
   c.reference = [=] { adam::reference::run(args(Side::host)); };
   make.variants(c, make.kernels().adam, DType::f32,
                 [=](const adam::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
@@ -74,23 +82,25 @@ Cases adam_cases(CaseMaker& make) {
 
 Cases sgd_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kParameters);
-  KernelCase c = make.make("sgd with momentum");
-  c.dtype = DType::f32;
+  KernelCase c = make.make(make.dtype() == DType::f32 ? "sgd with momentum" : "sgd with momentum and a copy");
   const Bound bound = [](double) { return 16 * 0x1p-24; };
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& g = make.input(c, DType::f32, n);
   BenchArray& buffer = make.input(c, DType::f32, n);
   BenchArray& state = make.object(c, state_after(kApplied));
   for (const BenchArray* array : {&w, &buffer}) CaseMaker::also_output(c, *array, bound);
-  const auto args = [&w, &g, &buffer, &state](Side side) {
+  const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
+  const auto args = [&w, &g, &buffer, &state, copy, copy_dtype = make.dtype()](Side side) {
     return sgd::Args{.elements = w.elements(),
                      .weights = w.as<float>(side),
                      .gradients = g.as<float>(side),
                      .momentum_buffer = buffer.as<float>(side),
                      .state = state.as<step_state::StepState>(side),
-                     .hyper = {.momentum = static_cast<double>(kMomentum)}};
+                     .hyper = {.momentum = static_cast<double>(kMomentum)},
+                     .copy_dtype = copy_dtype,
+                     .copy = copy ? copy->at(side) : nullptr};
   };
-  c.bytes = 5 * static_cast<double>(w.bytes());
+  c.bytes = 5 * static_cast<double>(w.bytes()) + c.unread_bytes;
   c.reference = [=] { sgd::reference::run(args(Side::host)); };
   make.variants(c, make.kernels().sgd, DType::f32,
                 [=](const sgd::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });

@@ -119,15 +119,47 @@ TEST(Adam, MatchesTheReferenceInEveryArray) {
     });
 }
 
+TEST(Adam, WritesTheRoundedWeightsBeside) {
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (std::size_t elements : kSizes) {
+      const auto expect_copy = [&](auto run) {
+        Arena plain(elements);
+        Arena arena(elements);
+        TypedArray copy = TypedArray::unwritten(dtype, elements);
+        const std::vector<float> gradients = gradients_of(elements, 0);
+        run(args_of(plain, gradients, kHypers[2]));
+        Args args = args_of(arena, gradients, kHypers[2]);
+        args.copy_dtype = dtype;
+        args.copy = copy.data();
+        run(args);
+        EXPECT_EQ(arena.weights, plain.weights);
+        const std::vector<double> weights(arena.weights.begin(), arena.weights.end());
+        expect_equal(copy.values(), TypedArray(dtype, weights).values());
+      };
+      expect_copy([](const Args& args) { reference::run(args); });
+      for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+        expect_copy([&](const Args& args) {
+          variant.run(stream, args);
+          finish(stream);
+        });
+      });
+    }
+}
+
 TEST(Adam, ChangesNothingInASkippedStep) {
   for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
     Arena arena(33);
     arena.state.non_finite = 1;
     const Arena before = arena;
     const std::vector<float> gradients(33, std::nanf(""));
-    variant.run(stream, args_of(arena, gradients, {.weight_decay = 0.1, .decoupled = true}));
+    TypedArray copy(DType::f16, std::vector<double>(33, 3));
+    Args args = args_of(arena, gradients, {.weight_decay = 0.1, .decoupled = true});
+    args.copy_dtype = DType::f16;
+    args.copy = copy.data();
+    variant.run(stream, args);
     finish(stream);
     EXPECT_EQ(arena.weights, before.weights);
+    expect_equal(copy.values(), std::vector<double>(33, 3));
     EXPECT_EQ(arena.m, before.m);
     EXPECT_EQ(arena.v, before.v);
     EXPECT_EQ(arena.state.applied_steps, 0);
@@ -137,6 +169,7 @@ TEST(Adam, ChangesNothingInASkippedStep) {
 TEST(Adam, RefusesNullAndImpossibleHyperParameters) {
   Arena arena(1);
   const std::vector<float> gradients(1);
+  float other = 0;
   const auto refuse = [&](auto change) {
     Args args = args_of(arena, gradients, {});
     EXPECT_NO_THROW(check_args(args));
@@ -146,6 +179,11 @@ TEST(Adam, RefusesNullAndImpossibleHyperParameters) {
   refuse([](Args& args) { args.weights = nullptr; });
   refuse([](Args& args) { args.v = nullptr; });
   refuse([](Args& args) { args.state = nullptr; });
+  refuse([&](Args& args) { args.copy = &other; });
+  refuse([](Args& args) {
+    args.copy_dtype = DType::f16;
+    args.copy = args.weights;
+  });
   refuse([](Args& args) { args.hyper.beta1 = 1; });
   refuse([](Args& args) { args.hyper.beta2 = -0.1; });
   refuse([](Args& args) { args.hyper.epsilon = -1; });

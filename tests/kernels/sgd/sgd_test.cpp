@@ -105,6 +105,33 @@ TEST(Sgd, NeedsNoBufferWithoutMomentum) {
   });
 }
 
+TEST(Sgd, WritesTheRoundedWeightsBeside) {
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (std::size_t elements : kSizes) {
+      const auto expect_copy = [&](auto run) {
+        Arena plain(elements);
+        Arena arena(elements);
+        TypedArray copy = TypedArray::unwritten(dtype, elements);
+        const std::vector<float> gradients = gradients_of(elements, 0);
+        run(args_of(plain, gradients, kHypers[4]));
+        Args args = args_of(arena, gradients, kHypers[4]);
+        args.copy_dtype = dtype;
+        args.copy = copy.data();
+        run(args);
+        EXPECT_EQ(arena.weights, plain.weights);
+        const std::vector<double> weights(arena.weights.begin(), arena.weights.end());
+        expect_equal(copy.values(), TypedArray(dtype, weights).values());
+      };
+      expect_copy([](const Args& args) { reference::run(args); });
+      for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+        expect_copy([&](const Args& args) {
+          variant.run(stream, args);
+          finish(stream);
+        });
+      });
+    }
+}
+
 TEST(Sgd, ChangesNothingInASkippedStep) {
   for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
     Arena arena(33);
@@ -112,9 +139,14 @@ TEST(Sgd, ChangesNothingInASkippedStep) {
     arena.state.non_finite = 1;
     const Arena before = arena;
     const std::vector<float> gradients(33, std::nanf(""));
-    variant.run(stream, args_of(arena, gradients, {.momentum = 0.9, .weight_decay = 0.1}));
+    TypedArray copy(DType::f16, std::vector<double>(33, 3));
+    Args args = args_of(arena, gradients, {.momentum = 0.9, .weight_decay = 0.1});
+    args.copy_dtype = DType::f16;
+    args.copy = copy.data();
+    variant.run(stream, args);
     finish(stream);
     EXPECT_EQ(arena.weights, before.weights);
+    expect_equal(copy.values(), std::vector<double>(33, 3));
     EXPECT_EQ(arena.buffer, before.buffer);
   });
 }
@@ -122,6 +154,7 @@ TEST(Sgd, ChangesNothingInASkippedStep) {
 TEST(Sgd, RefusesNullAndImpossibleHyperParameters) {
   Arena arena(1);
   const std::vector<float> gradients(1);
+  float other = 0;
   const auto refuse = [&](auto change) {
     Args args = args_of(arena, gradients, {.momentum = 0.9});
     EXPECT_NO_THROW(check_args(args));
@@ -131,6 +164,11 @@ TEST(Sgd, RefusesNullAndImpossibleHyperParameters) {
   refuse([](Args& args) { args.weights = nullptr; });
   refuse([](Args& args) { args.momentum_buffer = nullptr; });
   refuse([](Args& args) { args.state = nullptr; });
+  refuse([&](Args& args) { args.copy = &other; });
+  refuse([](Args& args) {
+    args.copy_dtype = DType::f16;
+    args.copy = args.weights;
+  });
   refuse([](Args& args) { args.hyper.momentum = -1; });
   refuse([](Args& args) { args.hyper.weight_decay = -1; });
   refuse([](Args& args) { args.hyper = {.nesterov = true}; });
