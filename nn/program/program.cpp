@@ -19,9 +19,6 @@ struct Program::Stage {
 
 namespace {
 
-/// Weights are kept in f32 alone so far, and so are activations.
-constexpr kernels::DType kActivations = kernels::DType::f32;
-
 std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype) {
   std::vector<NodeSpec> nodes;
   Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
@@ -43,21 +40,22 @@ std::size_t output_bytes_of(const NodeSpec& node) {
   return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
 }
 
-template <class T>
-std::vector<T*> pointers(const Arena& arena, const std::vector<int>& parameters) {
-  std::vector<T*> all;
-  for (int index : parameters) all.push_back(arena.parameter(index));
+/// Where some parameters lie in Weights, or their gradients in an Arena.
+template <class Tensors>
+auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
+  std::vector<decltype(tensors.parameter(0))> all;
+  for (int index : parameters) all.push_back(tensors.parameter(index));
   return all;
 }
 
 }  // namespace
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
-                 kernels::Device& device)
-    : max_batch_(max_batch), mode_(mode) {
+                 kernels::Device& device, kernels::DType dtype)
+    : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
   check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
-  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch, kActivations);
-  loss_ = backend.plan_cross_entropy({.rows = max_batch, .classes = model.classes, .dtype = kActivations});
+  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch, dtype);
+  loss_ = backend.plan_cross_entropy({.rows = max_batch, .classes = model.classes, .dtype = dtype});
 
   std::size_t workspace_bytes = loss_->workspace_bytes();
   std::size_t largest_activation = 0;
@@ -90,15 +88,16 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
 
 Program::~Program() = default;
 
-void Program::enqueue_forward(kernels::Stream& stream, const Arena& weights, const void* x, std::int64_t batch,
+void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                               StepObserver& observer) {
+  check_type_of(weights);
   check(batch > 0 && batch <= max_batch_,
         "a batch of " + std::to_string(batch) + " samples for a program of 1 to " + std::to_string(max_batch_));
   batch_ = batch;
   input_ = x;
   observer.before_forward();
   for (Stage& stage : stages_) {
-    const std::vector<const void*> parameters = pointers<const void>(weights, stage.parameters);
+    const auto parameters = pointers(weights, stage.parameters);
     stage.plan->enqueue_forward(stream, {.batch = batch,
                                          .x = x,
                                          .y = stage.y,
@@ -115,21 +114,23 @@ void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
                           .logits = logits(),
                           .labels = target.labels,
                           .scale = target.scale,
+                          .loss_scale = target.loss_scale,
                           .dlogits = mode_ == ProgramMode::training ? gradients_[0].data() : nullptr,
                           .loss_sum = target.loss_sum,
                           .correct = target.correct,
                           .workspace = workspace_.data()});
 }
 
-void Program::enqueue_backward(kernels::Stream& stream, const Arena& weights, const Arena& gradients,
+void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
                                StepObserver& observer) {
   check(mode_ == ProgramMode::training && batch_ > 0, "backward needs a training program and a forward pass before it");
+  check_type_of(weights);
   observer.before_backward();
   std::array<void*, 2> turn = {gradients_[0].data(), gradients_[1].data()};
   for (std::size_t i = stages_.size(); i-- > 0;) {
     Stage& stage = stages_[i];
-    const std::vector<const void*> parameters = pointers<const void>(weights, stage.parameters);
-    const std::vector<float*> dparameters = pointers<float>(gradients, stage.parameters);
+    const auto parameters = pointers(weights, stage.parameters);
+    const auto dparameters = pointers(gradients, stage.parameters);
     stage.plan->enqueue_backward(stream, {.batch = batch_,
                                           .x = i == 0 ? input_ : stages_[i - 1].y,
                                           .y = stage.y,
@@ -145,7 +146,12 @@ void Program::enqueue_backward(kernels::Stream& stream, const Arena& weights, co
   }
 }
 
-const float* Program::logits() const { return static_cast<const float*>(stages_.back().y); }
+const void* Program::logits() const { return stages_.back().y; }
+
+void Program::check_type_of(const Weights& weights) const {
+  check(weights.dtype == dtype_, "weights of type " + std::string(name_of(weights.dtype)) +
+                                     " for a program that computes in " + std::string(name_of(dtype_)));
+}
 
 std::size_t Program::memory_bytes() const {
   std::size_t bytes = workspace_.size();

@@ -9,6 +9,7 @@
 #include "nn/backend/backend.h"
 #include "nn/models/model.h"
 #include "nn/parameter/arena.h"
+#include "nn/parameter/weights.h"
 #include "nn/program/step_observer.h"
 
 namespace gradring::nn {
@@ -28,28 +29,34 @@ enum class ProgramMode : std::uint8_t {
 /// Threads   one thread at a time; all calls of one step on one stream.
 class Program {
  public:
+  /// `dtype` is what it computes in: f32, f16 or bf16.
+  ///
   /// Errors    InvalidArgument if the layers do not fit each other or the backend; DeviceError if there is no memory.
-  Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, kernels::Device& device);
+  Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, kernels::Device& device,
+          kernels::DType dtype = kernels::DType::f32);
   ~Program();
 
-  /// Runs the model over `batch` samples at `x` (f32, NHWC), with the weights in `weights`.
-  void enqueue_forward(kernels::Stream& stream, const Arena& weights, const void* x, std::int64_t batch,
+  /// Runs the model over `batch` samples at `x` (NHWC). x and weights are of the program's type.
+  void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                        StepObserver& observer);
 
   /// The cross-entropy of the logits of the last forward. In training mode it also leaves their gradient for backward.
   struct LossTarget {
     const std::int32_t* labels = nullptr;
     float scale = 1;
+    const float* loss_scale = nullptr;  ///< on the device, multiplies the gradient beside `scale`; null: 1
     float* loss_sum = nullptr;
     std::int32_t* correct = nullptr;
   };
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
 
-  /// Gradients of every parameter, overwritten; `observer` hears of each as its last work is enqueued, in ready order.
-  void enqueue_backward(kernels::Stream& stream, const Arena& weights, const Arena& gradients, StepObserver& observer);
+  /// Gradients of every parameter, f32 and overwritten; `observer` hears of each as its last work is enqueued, in ready order.
+  void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+                        StepObserver& observer);
 
-  /// Logits of the last forward: [batch, classes] on the device.
-  const float* logits() const;
+  /// Logits of the last forward: [batch, classes] on the device, of the program's type.
+  const void* logits() const;
+  kernels::DType dtype() const { return dtype_; }
   std::int64_t max_batch() const { return max_batch_; }
   /// Bytes that this program holds: activations, their gradients, saved state and workspace.
   std::size_t memory_bytes() const;
@@ -60,9 +67,12 @@ class Program {
  private:
   struct Stage;
 
+  void check_type_of(const Weights& weights) const;
+
   std::int64_t max_batch_ = 0;
   std::int64_t batch_ = 0;  // of the last forward
   ProgramMode mode_;
+  kernels::DType dtype_;
   const void* input_ = nullptr;
   std::vector<Stage> stages_;
   std::unique_ptr<LossPlan> loss_;

@@ -19,6 +19,7 @@ struct StepBenchSpec {
   std::int64_t batch_size = 256;
   std::int64_t steps = 50;   ///< that count
   std::int64_t warmup = 10;  ///< before them
+  kernels::DType precision = kernels::DType::f32;
   OptimizerSpec optimizer;
 };
 

@@ -12,9 +12,9 @@ class TimedOptimizer final : public Optimizer {
   TimedOptimizer(std::unique_ptr<Optimizer> inner, StepTimes& times) : inner_(std::move(inner)), times_(times) {}
 
   void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state) override {
+                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override {
     const TimedPart timed(times_, "optimizer");
-    inner_->enqueue_step(stream, weights, gradients, state);
+    inner_->enqueue_step(stream, weights, gradients, state, copy);
   }
 
  private:

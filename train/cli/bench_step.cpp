@@ -10,6 +10,7 @@
 #include "train/bench/step_bench.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
+#include "train/precision/precision.h"
 #include "train/setup/make_device.h"
 #include "train/setup/processors.h"
 
@@ -22,6 +23,7 @@ constexpr double kMegabyte = 1024 * 1024;
 struct Options {
   bench::StepBenchSpec spec;
   std::string backend = "auto";
+  std::string precision = "auto";
   std::string dataset = "digits";
   std::string data_dir;
   std::int64_t threads = 1;
@@ -34,6 +36,7 @@ CommandLine command_line(Options& options) {
       text_option("model", "convnet", "what is trained [convnet]", options.spec.model),
       count_option("batch-size", "samples in a step [256]", 1, options.spec.batch_size),
       text_option("backend", "auto|cpu|reference", "who computes [auto]", options.backend),
+      text_option("precision", "auto|fp32|fp16|bf16", "what layers compute in [auto]", options.precision),
       text_option("optimizer", "adam|adamw|sgd", "who updates [adam]", options.spec.optimizer.name),
       count_option("threads", "that compute; 0: OMP_NUM_THREADS, or all cores [1]", 0, options.threads),
       count_option("steps", "steps that count [50]", 1, options.spec.steps),
@@ -74,6 +77,7 @@ nlohmann::json results_of(const bench::StepReport& report, const Options& option
           {"dataset", options.dataset},
           {"batch_size", options.spec.batch_size},
           {"backend", backend.name()},
+          {"precision", precision_name(options.spec.precision)},
           {"threads", options.threads},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
@@ -98,11 +102,12 @@ void bench_step(std::span<const std::string> args) {
   options.threads = threads;
   const auto device = make_device("cpu", threads);
   const auto backend = make_backend(options.backend, *device, threads);
+  options.spec.precision = precision_named(options.precision, device->id());
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, threads {}\n\n", to_string(provenance),
+  fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}\n\n", to_string(provenance),
              options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device->id().to_string(),
-             backend->name(), threads);
+             backend->name(), precision_name(options.spec.precision), threads);
   const bench::StepReport report =
       bench::bench_steps(options.spec, {.device = *device, .backend = *backend, .dataset = *dataset});
   print_report(report, options);

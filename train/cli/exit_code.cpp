@@ -8,7 +8,7 @@
 #include "data/error.h"
 #include "data/fetch/error.h"
 #include "train/report/environment_error.h"
-#include "train/trainer/replicas.h"
+#include "train/trainer/check_replicas.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {

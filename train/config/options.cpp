@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu"};
+constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
@@ -93,6 +94,14 @@ Option learning_rate() {
           [](const TrainConfig& config) { return fmt::format("{}", config.learning_rate); }};
 }
 
+Option loss_scale() {
+  return {"loss-scale", "F", "what the loss is multiplied by at first (fp16); halved on overflow",
+          [](TrainConfig& config, std::string_view given) {
+            config.loss_scale = parse_number("loss-scale", given, std::numeric_limits<float>::min());
+          },
+          [](const TrainConfig& config) { return fmt::format("{}", config.loss_scale); }};
+}
+
 Option nesterov() {
   return {
       "nesterov", "", "Nesterov's form of momentum (sgd)",
@@ -159,6 +168,12 @@ const std::vector<Option>& train_options() {
       nesterov(),
       number("weight-decay", "L2 (adam, sgd) or decoupled decay (adamw, where 0.01 is usual)",
              &OptimizerSpec::weight_decay),
+      word("precision",
+           "what layers compute in; the weights that are trained stay fp32; auto: fp16 on a GPU, else fp32",
+           kPrecisions, &TrainConfig::precision),
+      loss_scale(),
+      integer("loss-scale-interval", "steps without overflow after which the loss scale doubles (fp16)",
+              {.least = 1, .most = std::numeric_limits<std::int32_t>::max()}, &TrainConfig::loss_scale_interval),
       device(),
       word("backend", "who computes the layers", kBackends, &TrainConfig::backend),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",

@@ -25,6 +25,10 @@ struct TrainConfig {
   OptimizerSpec optimizer;
   double learning_rate = 1e-3;
 
+  std::string precision = "auto";           ///< auto, fp32, fp16, bf16
+  double loss_scale = 65536;                ///< of the first step in fp16
+  std::int64_t loss_scale_interval = 2000;  ///< steps without overflow after which it doubles
+
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
   std::string backend = "auto";  ///< auto, reference, cpu
   std::int64_t threads = 0;      ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS

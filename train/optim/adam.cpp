@@ -10,14 +10,16 @@ Adam::Adam(const kernels::adam::Hyper& hyper, const kernels::adam::Variant& kern
     : hyper_(hyper), kernel_(kernel), m_(make_state_arena(device, layout)), v_(make_state_arena(device, layout)) {}
 
 void Adam::enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                        const kernels::step_state::StepState* state) {
+                        const kernels::step_state::StepState* state, const RoundedCopy& copy) {
   kernel_.run(stream, {.elements = weights.layout.elements(),
                        .weights = weights.data,
                        .gradients = gradients.data,
                        .m = m_.as<float>(),
                        .v = v_.as<float>(),
                        .state = state,
-                       .hyper = hyper_});
+                       .hyper = hyper_,
+                       .copy_dtype = copy.dtype,
+                       .copy = copy.data});
 }
 
 }  // namespace gradring::train

@@ -14,7 +14,7 @@ class Adam final : public Optimizer {
   Adam(const kernels::adam::Hyper& hyper, const kernels::adam::Variant& kernel, kernels::Device& device,
        const nn::ArenaLayout& layout);
   void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state) override;
+                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override;
 
  private:
   kernels::adam::Hyper hyper_;

@@ -7,10 +7,18 @@
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
 #include "kernels/step_state/step_state.h"
 #include "nn/parameter/arena.h"
 
 namespace gradring::train {
+
+/// A second place for the new weights, rounded to f16 or bf16: what mixed precision computes with. It lies as the arena
+/// does. data null: none.
+struct RoundedCopy {
+  kernels::DType dtype = kernels::DType::f32;
+  void* data = nullptr;
+};
 
 /// Turns gradients into new weights: one kernel over the whole arena. Owns its state (moments, momentum), an arena each.
 ///
@@ -19,10 +27,10 @@ namespace gradring::train {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// weights -= update(gradients * state->gradient_scale), unless state->non_finite. `state` is in device memory; its
-  /// count of applied steps is advanced by the caller afterwards.
+  /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
+  /// device memory; its count of applied steps is advanced by the caller afterwards.
   virtual void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                            const kernels::step_state::StepState* state) = 0;
+                            const kernels::step_state::StepState* state, const RoundedCopy& copy) = 0;
 };
 
 /// What a user may say about the optimizer. Numbers that an optimizer has no use for are refused where options are read.

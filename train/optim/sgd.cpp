@@ -12,13 +12,15 @@ Sgd::Sgd(const kernels::sgd::Hyper& hyper, const kernels::sgd::Variant& kernel, 
 }
 
 void Sgd::enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                       const kernels::step_state::StepState* state) {
+                       const kernels::step_state::StepState* state, const RoundedCopy& copy) {
   kernel_.run(stream, {.elements = weights.layout.elements(),
                        .weights = weights.data,
                        .gradients = gradients.data,
                        .momentum_buffer = momentum_.as<float>(),
                        .state = state,
-                       .hyper = hyper_});
+                       .hyper = hyper_,
+                       .copy_dtype = copy.dtype,
+                       .copy = copy.data});
 }
 
 }  // namespace gradring::train

@@ -12,7 +12,7 @@ class Sgd final : public Optimizer {
   Sgd(const kernels::sgd::Hyper& hyper, const kernels::sgd::Variant& kernel, kernels::Device& device,
       const nn::ArenaLayout& layout);
   void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state) override;
+                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override;
 
  private:
   kernels::sgd::Hyper hyper_;

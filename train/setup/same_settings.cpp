@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "train/config/resolve.h"
-#include "train/trainer/replicas.h"
+#include "train/trainer/check_replicas.h"
 
 namespace gradring::train {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "data/loader/loader.h"
 #include "data/samplers/sequential_shard.h"
+#include "train/trainer/device_batch.h"
 
 namespace gradring::train {
 
@@ -13,10 +14,8 @@ Evaluation evaluate(const EvaluationParts& parts) {
       {.samples = parts.dataset.size(), .rank = parts.group.rank(), .world_size = parts.group.world_size()});
   data::Loader loader(parts.dataset, parts.device,
                       {.indices = sampler.order(0), .batch_size = parts.program.max_batch()});
-  const auto max_batch = static_cast<std::size_t>(parts.program.max_batch());
-  const auto sample_elements = static_cast<std::size_t>(parts.dataset.shape().elements());
-  const kernels::Buffer images = parts.device.allocate(max_batch * sample_elements * sizeof(float));
-  const kernels::Buffer labels = parts.device.allocate(max_batch * sizeof(std::int32_t));
+  DeviceBatch device_batch(parts.device, parts.kernels, parts.dataset.shape(), parts.program.max_batch(),
+                           parts.program.dtype());
   const kernels::Buffer loss = parts.device.allocate(sizeof(float));
   const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));
   const kernels::Buffer host_loss = parts.device.allocate(sizeof(float), kernels::MemoryKind::pinned);
@@ -25,12 +24,11 @@ Evaluation evaluate(const EvaluationParts& parts) {
   nn::NoObserver nobody;
   std::array<double, 3> sums = {0, 0, 0};  // loss, correct, samples
   while (const auto batch = loader.next(Deadline::after(parts.group.timeout()))) {
-    parts.stream.enqueue_copy(images.data(), batch->images().data(), batch->images().size_bytes());
-    parts.stream.enqueue_copy(labels.data(), batch->labels().data(), batch->labels().size_bytes());
-    parts.program.enqueue_forward(parts.stream, parts.weights, images.as<float>(), batch->count(), nobody);
+    device_batch.enqueue_load(parts.stream, *batch);
+    parts.program.enqueue_forward(parts.stream, parts.weights, device_batch.images(), batch->count(), nobody);
     parts.program.enqueue_loss(
         parts.stream,
-        {.labels = labels.as<std::int32_t>(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
+        {.labels = device_batch.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
     parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
     parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
     parts.stream.synchronize(Deadline::after(parts.group.timeout()));

@@ -5,6 +5,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/program/program.h"
 
@@ -13,9 +14,10 @@ namespace gradring::train {
 struct EvaluationParts {
   kernels::Device& device;
   kernels::Stream& stream;
+  const kernels::KernelSet& kernels;
   comm::ProcessGroup& group;
   nn::Program& program;  ///< in evaluation mode
-  const nn::Arena& weights;
+  nn::Weights weights;
   const data::Dataset& dataset;
 };
 

@@ -9,23 +9,38 @@
 #include "nn/program/program.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/distributed_data_parallel.h"
+#include "train/precision/compute_weights.h"
+#include "train/precision/loss_scaling.h"
+#include "train/trainer/device_batch.h"
 
 namespace gradring::train {
 
-/// What a step works with; made by the trainer, lives longer than the step.
+/// What a step works with; lives longer than the step.
 struct StepParts {
   kernels::Device& device;
   kernels::Stream& stream;
   const kernels::KernelSet& kernels;
   nn::Program& program;
-  const nn::Arena& weights;
+  const nn::Arena& master;     ///< the weights in f32
+  ComputeWeights& weights;     ///< the same as the program reads them
   const nn::Arena& gradients;  ///< with one rider: the loss
   DistributedDataParallel& ddp;
   Optimizer& optimizer;
+  LossScaling loss_scaling;
+};
+
+/// What came of a step.
+struct StepResult {
+  double loss = 0;       ///< mean over the global batch, before the update; the same bits on every rank
+  float loss_scale = 1;  ///< that the step was made with
+  bool skipped = false;  ///< a gradient was not finite, so no weight was changed
 };
 
 /// One optimizer step: copy the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
 /// trainer only decides which batches come, and what to report.
+///
+/// With loss scaling, the sums of the gradients are searched for what is not finite before the update: the device itself
+/// decides whether to skip it, and every rank decides alike, for the sums have the same bits everywhere.
 class TrainStep {
  public:
   TrainStep(const StepParts& parts, const kernels::Shape& sample);
@@ -38,23 +53,28 @@ class TrainStep {
   };
   /// Blocks until the step is done.
   ///
-  /// Returns   the mean loss over the global batch, before the update; the same bits on every rank.
   /// Errors    comm::CommError, DeviceError.
-  double run(const Input& input);
+  StepResult run(const Input& input);
 
   /// Riders that the gradient arena must have: the sum of the losses.
   static constexpr std::size_t kRiders = 1;
 
  private:
-  void enqueue_state(double learning_rate);
+  using StepState = kernels::step_state::StepState;
+
+  StepState* state() const { return state_.as<StepState>(); }
+  void enqueue_learning_rate(double learning_rate);
+  void enqueue_search();
 
   StepParts parts_;
   kernels::step_state::Variant advance_;
-  kernels::Buffer images_;
-  kernels::Buffer labels_;
+  kernels::sum_of_squares::Variant search_;
+  DeviceBatch batch_;
   kernels::Buffer correct_;
-  kernels::Buffer state_;       // kernels::step_state::StepState
-  kernels::Buffer host_state_;  // its pinned image, from which learning rate and scale are copied
+  kernels::Buffer sum_of_squares_;
+  kernels::Buffer search_workspace_;
+  kernels::Buffer state_;       // StepState
+  kernels::Buffer host_state_;  // pinned: what goes over before a step, what came of it after
   kernels::Buffer host_loss_;   // pinned
 };
 

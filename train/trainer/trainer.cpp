@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "data/loader/loader.h"
-#include "nn/init/torch_uniform.h"
-#include "nn/models/model.h"
+#include "train/precision/precision.h"
+#include "train/trainer/check_replicas.h"
 #include "train/trainer/evaluate.h"
-#include "train/trainer/replicas.h"
 
 namespace gradring::train {
 namespace {
@@ -18,73 +16,46 @@ namespace {
 /// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
 constexpr std::int64_t kEvalBatch = 250;
 
-/// Shards of 64 bytes for every rank.
-constexpr std::size_t kShardElements = 16;
-
-nn::ArenaLayout layout_for(const TrainConfig& config, const nn::Model& model, std::span<const nn::Parameter> parameters,
-                           int world_size) {
-  const auto buckets = make_buckets(parameters, nn::Program::ready_order(model), config.buckets);
-  return nn::ArenaLayout(parameters, buckets, kShardElements * static_cast<std::size_t>(world_size),
-                         TrainStep::kRiders);
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device) {
+  const kernels::DType precision = precision_named(config.precision, device.id());
+  return {.model = config.model,
+          .batch_size = config.batch_size,
+          .precision = precision,
+          .loss_scaling = loss_scaling_for(config, precision),
+          .optimizer = config.optimizer,
+          .buckets = config.buckets,
+          .overlap = config.overlap,
+          .seed = config.seed};
 }
-
-std::size_t bytes_of(const nn::ArenaLayout& layout) { return layout.elements() * sizeof(float); }
 
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
-      model_(nn::make_model(config.model, world.train_set.shape(), world.train_set.classes())),
-      parameters_(nn::parameters_of(model_)),
-      layout_(layout_for(config, model_, parameters_, world.group.world_size())),
-      weight_memory_(world.device.allocate(bytes_of(layout_))),
-      gradient_memory_(world.group.allocate(bytes_of(layout_))),
-      weights_{layout_, weight_memory_.as<float>()},
-      gradients_{layout_, gradient_memory_->as<float>()},
-      train_program_(model_, config.batch_size, nn::ProgramMode::training, world.backend, world.device),
-      eval_program_(model_, kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device),
-      optimizer_(make_optimizer(config.optimizer, world.kernels, world.device, layout_)),
-      stream_(world.device.make_stream(kernels::StreamMode::in_place)),
-      ddp_(world.group, *gradient_memory_, layout_, world.device, *stream_,
-           config.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
-      step_({.device = world.device,
-             .stream = *stream_,
-             .kernels = world.kernels,
-             .program = train_program_,
-             .weights = weights_,
-             .gradients = gradients_,
-             .ddp = ddp_,
-             .optimizer = *optimizer_},
-            world.train_set.shape()),
+      replica_(replica_spec(config, world.device), {.device = world.device,
+                                                    .kernels = world.kernels,
+                                                    .backend = world.backend,
+                                                    .group = world.group,
+                                                    .sample = world.train_set.shape(),
+                                                    .classes = world.train_set.classes()}),
+      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
+                    replica_.program().dtype()),
       sampler_({.samples = world.train_set.size(),
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
-                .seed = config.seed}) {
-  draw_weights();
-  ddp_.broadcast_weights(weights_);
-}
-
-void Trainer::draw_weights() {
-  const kernels::Buffer host = world_.device.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
-  std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
-  const nn::Arena arena{layout_, host.as<float>()};
-  const auto drawn = nn::draw_torch_uniform(parameters_, config_.seed);
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
-  stream_->enqueue_copy(weights_.data, host.data(), host.size());
-  stream_->synchronize(Deadline::after(config_.timeout));
-}
+                .seed = config.seed}) {}
 
 Summary Trainer::run() {
   Evaluation result;
   for (std::int64_t epoch = 0; config_.epochs == 0 || epoch < config_.epochs; ++epoch) {
     run_epoch(epoch);
     result = evaluate({.device = world_.device,
-                       .stream = *stream_,
+                       .stream = replica_.stream(),
+                       .kernels = world_.kernels,
                        .group = world_.group,
                        .program = eval_program_,
-                       .weights = weights_,
+                       .weights = replica_.weights(),
                        .dataset = world_.test_set});
     world_.metrics.eval({.epoch = epoch, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
     if (enough_steps()) break;
@@ -94,13 +65,14 @@ Summary Trainer::run() {
   check_replicas(world_.group, weights, "weights at the end");
   return {.accuracy = result.accuracy,
           .loss = result.loss,
-          .train_loss = epoch_loss_sum_ / static_cast<double>(epoch_samples_),
+          .train_loss = epoch_samples_ > 0 ? epoch_loss_sum_ / static_cast<double>(epoch_samples_) : 0,
           .steps = steps_,
           .seconds = training_time_.count(),
           .samples_per_second = static_cast<double>(samples_) / training_time_.count(),
           .world_size = world_.group.world_size(),
           .device = world_.device.id().to_string(),
           .backend = std::string(world_.backend.name()),
+          .precision = precision_name(replica_.program().dtype()),
           .parameters_sha256 = to_hex(weights)};
 }
 
@@ -115,15 +87,17 @@ void Trainer::run_epoch(std::int64_t epoch) {
     const auto batch = loader.next(Deadline::after(config_.timeout));
     if (!batch) break;
     const std::int64_t samples = sampler_.global_samples(batch->position(), batch->position() + batch->count());
-    const double loss = step_.run({.batch = *batch,
-                                   .global_samples = samples,
-                                   .learning_rate = config_.learning_rate,
-                                   .deadline = Deadline::after(config_.timeout)});
+    const StepResult result = replica_.step().run({.batch = *batch,
+                                                   .global_samples = samples,
+                                                   .learning_rate = config_.learning_rate,
+                                                   .deadline = Deadline::after(config_.timeout)});
     ++steps_;
     samples_ += samples;
-    epoch_samples_ += samples;
-    epoch_loss_sum_ += loss * static_cast<double>(samples);
-    check_step(loss);
+    check_step(result);
+    if (std::isfinite(result.loss)) {
+      epoch_samples_ += samples;
+      epoch_loss_sum_ += result.loss * static_cast<double>(samples);
+    }
 
     const auto end = Clock::now();
     training_time_ += end - begin;
@@ -131,18 +105,25 @@ void Trainer::run_epoch(std::int64_t epoch) {
                          .epoch = epoch,
                          .step_of_epoch = step,
                          .steps_in_epoch = loader.geometry().steps(),
-                         .loss = loss,
+                         .loss = result.loss,
                          .learning_rate = config_.learning_rate,
                          .samples = samples,
                          .duration = end - begin,
                          .data_wait = batch->data_wait(),
-                         .exposed_communication = ddp_.exposed()});
+                         .exposed_communication = replica_.exposed_communication(),
+                         .loss_scale = result.loss_scale,
+                         .skipped = result.skipped});
     begin = end;
   }
 }
 
-void Trainer::check_step(double loss) {
-  check_finite(loss, "loss of step " + std::to_string(steps_));
+void Trainer::check_step(const StepResult& result) {
+  if (!result.skipped)
+    check_finite(result.loss, "loss of step " + std::to_string(steps_));
+  else if (result.loss_scale <= kLeastLossScale)
+    throw DivergedError(
+        fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})", steps_,
+                    result.loss_scale, config_.learning_rate));
   if (config_.check_replicas > 0 && steps_ % config_.check_replicas == 0)
     check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(steps_));
 }
@@ -154,10 +135,8 @@ void Trainer::check_finite(double loss, const std::string& what) const {
 }
 
 Sha256 Trainer::hash_of_weights() {
-  const kernels::Buffer host = world_.device.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
-  stream_->enqueue_copy(host.data(), weights_.data, host.size());
-  stream_->synchronize(Deadline::after(config_.timeout));
-  return hash_weights(parameters_, {layout_, host.as<float>()});
+  const kernels::Buffer host = replica_.weights_on_host(Deadline::after(config_.timeout));
+  return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }
 
 }  // namespace gradring::train

@@ -10,16 +10,15 @@
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/config/train_config.h"
-#include "train/optim/optimizer.h"
-#include "train/parallel/distributed_data_parallel.h"
 #include "train/report/metrics_sink.h"
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
-#include "train/trainer/train_step.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 
-/// A loss, of a step or of the test set, is no longer a finite number. Exit code 5.
+/// A loss, of a step or of the test set, is no longer a finite number, or the gradients are none at the least loss scale.
+/// Exit code 5.
 class DivergedError : public Error {
  public:
   using Error::Error;
@@ -53,33 +52,21 @@ class Trainer {
   Summary run();
 
  private:
-  void draw_weights();
   void run_epoch(std::int64_t epoch);
   bool enough_steps() const { return config_.steps > 0 && steps_ >= config_.steps; }
-  void check_step(double loss);
+  void check_step(const StepResult& result);
   void check_finite(double loss, const std::string& what) const;
   Sha256 hash_of_weights();
 
   TrainConfig config_;
   TrainerWorld world_;
-  nn::Model model_;
-  std::vector<nn::Parameter> parameters_;
-  nn::ArenaLayout layout_;
-  kernels::Buffer weight_memory_;
-  std::unique_ptr<comm::Segment> gradient_memory_;
-  nn::Arena weights_;
-  nn::Arena gradients_;
-  nn::Program train_program_;
+  Replica replica_;
   nn::Program eval_program_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
-  DistributedDataParallel ddp_;
-  TrainStep step_;
   data::DistributedSampler sampler_;
 
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;   // seen by all ranks
-  double epoch_loss_sum_ = 0;  // over the samples of the running epoch
+  double epoch_loss_sum_ = 0;  // over the samples of the running epoch whose loss was a number
   std::int64_t epoch_samples_ = 0;
   std::chrono::duration<double> training_time_{0};
 };

@@ -6,7 +6,7 @@
 namespace gradring::nn {
 
 /// The CPU: our own kernels for convolutions that are pooled, oneDNN for products and other convolutions where it is built
-/// in, our kernels for the rest.
+/// in, our kernels for the rest. f16 and bf16 are rounded where a GPU rounds them, and computed in f32 (widened_plan.h).
 class CpuBackend final : public Backend {
  public:
   /// `threads` is how many oneDNN computes with, for work that the calling thread runs; 0: as many as OpenMP thinks fit.
@@ -19,8 +19,11 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  std::unique_ptr<Plan> plan_f32(std::span<const NodeSpec> nodes) const;
+
   KernelPlans plans_;
   kernels::relu::Variant relu_;
+  kernels::cast::Variant cast_;
 };
 
 }  // namespace gradring::nn

@@ -10,6 +10,7 @@ void CrossEntropyPlan::enqueue(kernels::Stream& stream, const LossPass& pass) {
                        .logits = pass.logits,
                        .labels = pass.labels,
                        .scale = pass.scale,
+                       .loss_scale = pass.loss_scale,
                        .dlogits = pass.dlogits,
                        .loss_sum = pass.loss_sum,
                        .correct = pass.correct,

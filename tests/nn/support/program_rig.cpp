@@ -3,18 +3,44 @@
 
 #include <cmath>
 
+#include "kernels/cast/cast.h"
 #include "nn/backend/cpu/cpu_backend.h"
+#include "nn/backend/kernels/kernel_backend.h"
 #include "nn/backend/reference/reference_backend.h"
 #include "nn/init/torch_uniform.h"
 
 namespace gradring::tests {
 
 std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device) {
+  if (name == "kernels") return std::make_unique<nn::KernelBackend>(kernels::kernel_set(), device);
   if (name == "reference") return std::make_unique<nn::ReferenceBackend>(device);
   return std::make_unique<nn::CpuBackend>(device);
 }
 
-ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode)
+namespace {
+
+/// Values of a type in memory.
+std::vector<std::byte> rounded(const std::vector<float>& values, kernels::DType dtype) {
+  std::vector<std::byte> bytes(values.size() * kernels::size_of(dtype));
+  kernels::cast::reference::run(
+      {.from = kernels::DType::f32, .to = dtype, .x = values.data(), .y = bytes.data(), .elements = values.size()});
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<float> logits_of(const nn::Program& program, std::int64_t elements) {
+  std::vector<float> logits(static_cast<std::size_t>(elements));
+  kernels::cast::reference::run({.from = program.dtype(),
+                                 .to = kernels::DType::f32,
+                                 .x = program.logits(),
+                                 .y = logits.data(),
+                                 .elements = logits.size()});
+  return logits;
+}
+
+ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode,
+                       kernels::DType dtype)
     : model_(model),
       parameters_(nn::parameters_of(model)),
       layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
@@ -22,7 +48,7 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std
       stream_(device_.make_stream(kernels::StreamMode::in_place)),
       weights_(layout_.elements()),
       gradients_(layout_.elements(), std::nanf("")),
-      program_(model, max_batch, mode, *backend_, device_) {}
+      program_(model, max_batch, mode, *backend_, device_, dtype) {}
 
 void ProgramRig::draw_weights(std::uint64_t seed) {
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);
@@ -33,14 +59,16 @@ void ProgramRig::draw_weights(std::uint64_t seed) {
 
 ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
                                    nn::StepObserver* observer) {
-  const nn::Arena weights{layout_, weights_.data()};
+  const auto weight_bytes = rounded(weights_, program_.dtype());
+  const auto image_bytes = rounded(images, program_.dtype());
+  const nn::Weights weights{layout_, program_.dtype(), weight_bytes.data()};
   const nn::Arena gradients{layout_, gradients_.data()};
   nn::NoObserver nobody;
   nn::StepObserver& listener = observer ? *observer : nobody;
   const auto batch = static_cast<std::int64_t>(labels.size());
   Result result;
   float loss_sum = 0;
-  program_.enqueue_forward(*stream_, weights, images.data(), batch, listener);
+  program_.enqueue_forward(*stream_, weights, image_bytes.data(), batch, listener);
   program_.enqueue_loss(*stream_, {.labels = labels.data(),
                                    .scale = 1.0f / static_cast<float>(batch),
                                    .loss_sum = &loss_sum,
@@ -48,7 +76,7 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   if (observer) program_.enqueue_backward(*stream_, weights, gradients, listener);
   stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
   result.loss = loss_sum / static_cast<double>(batch);
-  result.logits.assign(program_.logits(), program_.logits() + batch * model_.classes);
+  result.logits = logits_of(program_, batch * model_.classes);
   return result;
 }
 

@@ -14,11 +14,14 @@ namespace gradring::tests {
 
 std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device);
 
+/// The logits of a program's last forward, widened to f32.
+std::vector<float> logits_of(const nn::Program& program, std::int64_t elements);
+
 /// A model with weights and gradients on the CPU, and a program over it: what one forward and backward pass needs.
 class ProgramRig {
  public:
   ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend,
-             nn::ProgramMode mode = nn::ProgramMode::training);
+             nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32);
 
   /// Draws the weights as PyTorch does.
   void draw_weights(std::uint64_t seed);
@@ -28,7 +31,7 @@ class ProgramRig {
     double loss = 0;  ///< mean
     std::int32_t correct = 0;
   };
-  /// Forward and loss; backward too if `observer` is given. The gradients are those of the mean loss.
+  /// Forward and loss, of images and weights rounded to the program's type; backward too if `observer` is given. The gradients are those of the mean loss.
   Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
              nn::StepObserver* observer = nullptr);
 

@@ -11,7 +11,7 @@
 #include "data/error.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/trainer/replicas.h"
+#include "train/trainer/check_replicas.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {

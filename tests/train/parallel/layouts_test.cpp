@@ -38,7 +38,7 @@ Trace train(int world, int steps, const data::Dataset& dataset, const train::Buc
         data::DistributedSampler({.samples = dataset.size(), .rank = group.rank(), .world_size = world}).order(0);
     for (int step = 0; step < steps; ++step) {
       const auto begin = order.begin() + step * batch;
-      const double loss = rig.step({begin, begin + batch}, kGlobalBatch);
+      const double loss = rig.step({begin, begin + batch}, kGlobalBatch).loss;
 
       std::vector<float> flat;
       for (const auto& weights : rig.weights()) flat.insert(flat.end(), weights.begin(), weights.end());

@@ -11,8 +11,7 @@
 #include "data/loader/loader.h"
 #include "kernels/runtime/host/host_device.h"
 #include "nn/backend/backend.h"
-#include "train/parallel/buckets.h"
-#include "train/trainer/train_step.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::tests {
 
@@ -27,17 +26,23 @@ class RankRig {
     std::uint64_t seed = 0;  ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
     double learning_rate = 1e-3;
+    kernels::DType precision = kernels::DType::f32;
+    train::LossScaling loss_scaling;
+    /// What a test puts around the backend.
+    std::function<std::unique_ptr<nn::Backend>(std::unique_ptr<nn::Backend>)> decorate;
   };
   RankRig(comm::ProcessGroup& group, const data::Dataset& dataset, const Options& options);
   ~RankRig();
 
-  /// One step on the samples `indices`, of which all ranks together have `global_samples`. Returns the global mean loss.
-  double step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
+  /// One step on the samples `indices`, of which all ranks together have `global_samples`. The global mean loss stands in the
+  /// result.
+  train::StepResult step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
 
-  /// All weights, or gradients, in state_dict order and PyTorch's layout.
+  /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout.
   std::vector<std::vector<float>> weights() const;
   std::vector<std::vector<float>> gradients() const;
   const std::vector<nn::Parameter>& parameters() const;
+  const train::Replica& replica() const;
 
  private:
   struct Parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainer/replicas.h"
+#include "train/trainer/check_replicas.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "kernels/kernel_set.h"
+#include "nn/backend/backend.h"
+#include "nn/parameter/parameter.h"
+#include "nn/program/program.h"
+#include "train/optim/optimizer.h"
+#include "train/parallel/buckets.h"
+#include "train/parallel/distributed_data_parallel.h"
+#include "train/precision/compute_weights.h"
+#include "train/precision/loss_scaling.h"
+#include "train/trainer/train_step.h"
+
+namespace gradring::train {
+
+/// What a replica is made of; equal on all ranks but for the seed, of which rank 0's counts.
+struct ReplicaSpec {
+  std::string model = "convnet";
+  std::int64_t batch_size = 64;  ///< at most, in one step of this rank
+  kernels::DType precision = kernels::DType::f32;
+  LossScaling loss_scaling;
+  OptimizerSpec optimizer;
+  BucketLimits buckets;
+  bool overlap = true;     ///< gradients are summed while backward goes on
+  std::uint64_t seed = 0;  ///< of the first weights
+};
+
+/// Where it lives. All of it must outlive the replica.
+struct ReplicaPlace {
+  kernels::Device& device;
+  const kernels::KernelSet& kernels;
+  nn::Backend& backend;
+  comm::ProcessGroup& group;
+  kernels::Shape sample;  ///< height, width, channels
+  std::int64_t classes = 0;
+};
+
+/// What a bench puts around parts of a replica to look into it.
+struct ReplicaDecorators {
+  std::function<std::unique_ptr<kernels::Stream>(std::unique_ptr<kernels::Stream>)> stream;
+  std::function<std::unique_ptr<Optimizer>(std::unique_ptr<Optimizer>)> optimizer;
+};
+
+/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the all-reduce that
+/// keeps it equal to the other ranks' copies, and the step that uses them.
+///
+/// Threads   one.
+class Replica {
+ public:
+  /// Draws the weights and takes over rank 0's; blocks until all ranks have come.
+  ///
+  /// Errors    InvalidArgument, DeviceError, comm::CommError.
+  Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators = {});
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  const nn::Model& model() const { return model_; }
+  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const nn::ArenaLayout& layout() const { return layout_; }
+  /// The weights that are trained, in f32.
+  const nn::Arena& master() const { return master_; }
+  /// The sums of the last step, times its loss scale.
+  const nn::Arena& gradients() const { return gradients_; }
+  /// The weights that layers read.
+  nn::Weights weights() const { return weights_.view(); }
+  const nn::Program& program() const { return program_; }
+  kernels::Stream& stream() { return *stream_; }
+  TrainStep& step() { return step_; }
+  /// How long the last step waited for gradients of other ranks.
+  std::chrono::duration<double> exposed_communication() const { return ddp_.exposed(); }
+
+  /// Copies the weights to the host; blocks. The result holds layout().elements() floats.
+  kernels::Buffer weights_on_host(Deadline deadline);
+
+ private:
+  void draw_weights(std::uint64_t seed, Deadline deadline);
+
+  kernels::Device& device_;
+  nn::Model model_;
+  std::vector<nn::Parameter> parameters_;
+  nn::ArenaLayout layout_;
+  kernels::Buffer weight_memory_;
+  std::unique_ptr<comm::Segment> gradient_memory_;
+  nn::Arena master_;
+  nn::Arena gradients_;
+  ComputeWeights weights_;
+  nn::Program program_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
+  DistributedDataParallel ddp_;
+  TrainStep step_;
+};
+
+}  // namespace gradring::train
