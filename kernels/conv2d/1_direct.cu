@@ -212,9 +212,11 @@ void wgrad(Stream& stream, const WgradArgs& args) {
   });
 }
 
+std::size_t no_workspace(const Geometry&) { return 0; }
+
 }  // namespace
 
-Variant direct() { return {"direct", forward, dgrad, wgrad, lib::supports_floating}; }
+Variant direct() { return {"direct", forward, dgrad, wgrad, no_workspace, lib::supports_floating}; }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::conv2d

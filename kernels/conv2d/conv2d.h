@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -87,6 +88,7 @@ struct WgradArgs {
   const void* dy = nullptr;
   float* dw = nullptr;
   bool accumulate = false;
+  void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64; the reference needs none
 };
 
 /// What all operations that convolve refuse: impossible extents, other types; `op` is named in the message.
@@ -110,7 +112,9 @@ struct Variant {
   void (*forward)(Stream&, const ForwardArgs&);
   void (*dgrad)(Stream&, const DgradArgs&);
   void (*wgrad)(Stream&, const WgradArgs&);
-  bool (*supports)(const Device&, DType);
+  std::size_t (*workspace_bytes)(const Geometry&);  ///< of wgrad; enough for a smaller batch, too
+  bool (*supports)(const Device&, DType);           ///< where it is chosen
+  bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
 };
 
 inline namespace GRADRING_KERNEL_COPY {

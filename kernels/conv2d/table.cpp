@@ -7,9 +7,10 @@ namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
 Variant direct();  // 1_direct.cu
+Variant tiled();   // 2_tiled.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {direct()};
+  static const std::array kTable = {direct(), tiled()};
   return kTable;
 }
 

@@ -64,6 +64,11 @@ inline bool supports_floating(const Device& device, DType dtype) {
   return device.id().kind == kCopyKind && is_floating(dtype);
 }
 
+/// Of a kernel that GPUs want, while CPUs have better: they run it in tests only, where Variant::computes lets them.
+inline bool supports_cuda_floating(const Device& device, DType dtype) {
+  return device.id().kind == DeviceKind::cuda && supports_floating(device, dtype);
+}
+
 /// The same for a kernel that has only one type, or treats all alike.
 inline bool supports_any(const Device& device, DType) { return device.id().kind == kCopyKind; }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d: both convolutions of the seed ConvNet, or one of any shape.
+#include <algorithm>
+
 #include "kernels/bench/case_families.h"
 #include "kernels/bench/convolution_shape.h"
 
@@ -8,6 +10,14 @@ namespace {
 
 double flops_of(const conv2d::Geometry& g) {
   return 2.0 * static_cast<double>(g.out_elements()) * static_cast<double>(g.filter_elements());
+}
+
+/// Enough for every variant.
+std::size_t workspace_bytes(const CaseMaker& make, const conv2d::Geometry& g) {
+  std::size_t bytes = 1;
+  for (const conv2d::Variant& variant : make.kernels().conv2d)
+    if (variant.supports(make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
+  return bytes;
 }
 
 KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
@@ -52,9 +62,14 @@ KernelCase wgrad(CaseMaker& make, const SeedConvolution& seed) {
   BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
   BenchArray& dw = make.output(c, DType::f32, g.weight_elements(),
                                sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()));
-  const auto args = [&x, &dy, &dw, g, dtype = make.dtype()](Side side) {
-    return conv2d::WgradArgs{
-        .geometry = g, .dtype = dtype, .x = x.at(side), .dy = dy.at(side), .dw = dw.as<float>(side)};
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
+  const auto args = [&x, &dy, &dw, &scratch, g, dtype = make.dtype()](Side side) {
+    return conv2d::WgradArgs{.geometry = g,
+                             .dtype = dtype,
+                             .x = x.at(side),
+                             .dy = dy.at(side),
+                             .dw = dw.as<float>(side),
+                             .workspace = scratch.at(side)};
   };
   c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
   c.flops = flops_of(g);

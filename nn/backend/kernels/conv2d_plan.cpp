@@ -49,7 +49,8 @@ void Conv2dPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& p
                        .x = pass.x,
                        .dy = pass.dy,
                        .dw = pass.gradients[0],
-                       .accumulate = false});
+                       .accumulate = false,
+                       .workspace = pass.workspace});
   if (pass.dx)
     conv_.dgrad(stream, {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
 }

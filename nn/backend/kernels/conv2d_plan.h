@@ -16,6 +16,7 @@ class Conv2dPlan final : public SingleNodePlan {
  public:
   Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias);
 
+  std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -15,12 +15,14 @@ void enqueue_reference(Stream& stream, const Args& args) {
   stream.enqueue([args] { Reference(args); });
 }
 
+std::size_t no_workspace(const k::conv2d::Geometry&) { return 0; }
 bool on_cpu(const Device& device, DType) { return device.id().kind == kernels::DeviceKind::cpu; }
 
 constexpr k::conv2d::Variant kConv2d[] = {{.name = "reference",
                                            .forward = enqueue_reference<k::conv2d::reference::forward>,
                                            .dgrad = enqueue_reference<k::conv2d::reference::dgrad>,
                                            .wgrad = enqueue_reference<k::conv2d::reference::wgrad>,
+                                           .workspace_bytes = no_workspace,
                                            .supports = on_cpu}};
 constexpr k::bias::Variant kBias[] = {{.name = "reference",
                                        .add = enqueue_reference<k::bias::reference::add>,

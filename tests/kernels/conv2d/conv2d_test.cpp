@@ -170,7 +170,8 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
         reference::wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
         for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
           TypedArray dw = c.dw;
-          variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate});
+          TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
+          variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>()});
           finish(stream);
           c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
         });

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: implicit GEMM. Each pass is a matrix product of views (products.cuh); a block computes a tile of it. Tiles of both
+//   operands go through shared memory once and serve every thread of the block; a thread keeps 8 x 8 sums in registers, so
+//   that 16 numbers from shared memory serve 64 multiplications.
+// Mapping: a block of 128 threads per tile of 128 rows and 64 columns; thread (t / 8, t % 8) has rows and columns in fours,
+//   64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the share of the depth (wgrad).
+// Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the second-level cache; 32 operations
+//   for each byte of a tile in f32. Bound by the floating-point units, and by shared memory behind them.
+// Gains over the step before: a number that is loaded serves a tile instead of a strip; wgrad fills the GPU.
+// Still slow because: no tensor cores; nothing is loaded while a tile is being multiplied but by other blocks.
+// Limits: those of Patches; 4 million columns.
+
+#include "kernels/conv2d/products.cuh"
+#include "kernels/conv2d/shares.h"
+#include "kernels/lib/element.h"
+
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
+namespace {
+
+constexpr TileShape kTile{.rows = 128, .columns = 64, .depth = 16};
+constexpr int kThreads = 128;
+constexpr int kFour = 4;           // neighbours that a thread loads, and multiplies, together
+constexpr int kPad = 4;            // keeps rows of a tile in shared memory apart by other than a multiple of all banks
+constexpr int kSums = 2 * kFour;   // of a thread each way
+constexpr int kThreadColumns = 8;  // threads side by side
+
+template <class T>
+struct alignas(kFour * sizeof(T)) Four {
+  T values[kFour];
+};
+
+template <class Operand>
+__device__ Four<float> load_four(const Operand& from, const typename Operand::Line& line, int first) {
+  using T = typename Operand::Element;
+  Four<float> four = {};
+  if (from.wide) {
+    if (const T* here = from.at(line, first)) {
+      const auto loaded = simt::load_as<Four<T>>(here);
+      for (int i = 0; i < kFour; ++i) four.values[i] = lib::to_f32(loaded.values[i]);
+    }
+    return four;
+  }
+  for (int i = 0; i < kFour; ++i)
+    if (const T* here = from.at(line, first + i)) four.values[i] = lib::to_f32(*here);
+  return four;
+}
+
+/// tile[depth][outer], whichever of the two the operand's lines run along.
+template <int kOuter, class Operand>
+__device__ void load_tile(float (&tile)[kTile.depth][kOuter + kPad], const Operand& from, int first_outer,
+                          int first_depth) {
+  constexpr bool kByOuter = Operand::kLines == Lines::outer;
+  constexpr int kFoursOfLine = (kByOuter ? kTile.depth : kOuter) / kFour;
+  for (int i = static_cast<int>(threadIdx.x); i < kOuter * kTile.depth / kFour; i += kThreads) {
+    const int line = i / kFoursOfLine;
+    const int position = i % kFoursOfLine * kFour;
+    if constexpr (kByOuter) {
+      const Four<float> four = load_four(from, from.line(first_outer + line), first_depth + position);
+      for (int j = 0; j < kFour; ++j) tile[position + j][line] = four.values[j];
+    } else {
+      const Four<float> four = load_four(from, from.line(first_depth + line), first_outer + position);
+      simt::store_as(&tile[line][position], four);
+    }
+  }
+}
+
+/// Where the i-th of a thread's sums lies in the tile, along an extent that the threads share out in fours.
+__device__ int place_of(int thread, int i, int extent) { return i / kFour * (extent / 2) + thread * kFour + i % kFour; }
+
+template <class C, class P>
+__global__ void __launch_bounds__(kThreads)
+    conv2d_product_tiled_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int share_depth) {
+  using TileA = float[kTile.depth][kTile.rows + kPad];
+  using TileB = float[kTile.depth][kTile.columns + kPad];
+  SIMT_SHARED(TileA, tile_a);
+  SIMT_SHARED(TileB, tile_b);
+  const int thread_row = static_cast<int>(threadIdx.x) / kThreadColumns;
+  const int thread_column = static_cast<int>(threadIdx.x) % kThreadColumns;
+  const int first_row = static_cast<int>(blockIdx.x) * kTile.rows;
+  const int first_column = static_cast<int>(blockIdx.y) * kTile.columns;
+  const int begin = static_cast<int>(blockIdx.z) * share_depth;
+  const int end = product.depth - begin < share_depth ? product.depth : begin + share_depth;
+  float sums[kSums][kSums] = {};
+  for (int depth = begin; depth < end; depth += kTile.depth) {
+    load_tile<kTile.rows>(tile_a, product.a, first_row, depth);
+    load_tile<kTile.columns>(tile_b, product.b, first_column, depth);
+    __syncthreads();  // the tiles are whole
+    SIMT_UNROLL
+    for (int k = 0; k < kTile.depth; ++k) {
+      Four<float> a[kSums / kFour], b[kSums / kFour];
+      SIMT_UNROLL
+      for (int f = 0; f < kSums / kFour; ++f) {
+        a[f] = simt::load_as<Four<float>>(&tile_a[k][place_of(thread_row, f * kFour, kTile.rows)]);
+        b[f] = simt::load_as<Four<float>>(&tile_b[k][place_of(thread_column, f * kFour, kTile.columns)]);
+      }
+      SIMT_UNROLL
+      for (int i = 0; i < kSums; ++i) SIMT_UNROLL
+      for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
+    }
+    __syncthreads();  // everybody has read them: the next ones may come
+  }
+  C* share = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
+  SIMT_UNROLL
+  for (int i = 0; i < kSums; ++i) SIMT_UNROLL
+  for (int j = 0; j < kSums; ++j) {
+    const int row = first_row + place_of(thread_row, i, kTile.rows);
+    const int column = first_column + place_of(thread_column, j, kTile.columns);
+    if (row < product.rows && column < product.columns)
+      share[std::int64_t{row} * product.columns + column] = lib::from_f32<C>(sums[i][j]);
+  }
+}
+
+template <class C, class P>
+void launch(Stream& stream, const P& product, C* c, const Shares& shares) {
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(tiles_of(product.rows, kTile.rows)),
+                                         static_cast<unsigned>(tiles_of(product.columns, kTile.columns)),
+                                         static_cast<unsigned>(shares.count)),
+                            .block = dim3(kThreads)};
+  lib::check_limit("conv2d tiled", "tiles of columns", config.grid.y, 65535);
+  simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
+}
+
+void forward(Stream& stream, const ForwardArgs& args) {
+  check_args(args);
+  if (args.geometry.out_elements() == 0) return;
+  lib::with_element(args.dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    const auto product = forward_product<T>(args);
+    launch(stream, product, static_cast<T*>(args.y), {1, product.depth});
+  });
+}
+
+void dgrad(Stream& stream, const DgradArgs& args) {
+  check_args(args);
+  if (args.geometry.in_elements() == 0) return;
+  lib::with_element(args.dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    const auto product = dgrad_product<T>(args);
+    launch(stream, product, static_cast<T*>(args.dx), {1, product.depth});
+  });
+}
+
+void wgrad(Stream& stream, const WgradArgs& args) {
+  check_args(args);
+  if (args.geometry.weight_elements() == 0) return;
+  lib::with_element(args.dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    const auto product = wgrad_product<T>(args);
+    const Shares shares = shares_of(product.rows, product.columns, product.depth, kTile);
+    auto* parts = static_cast<float*>(args.workspace);
+    launch(stream, product, parts, shares);
+    add_shares(stream, parts, shares.count, args.geometry.weight_elements(), args.dw, args.accumulate);
+  });
+}
+
+std::size_t workspace_bytes(const Geometry& g) {
+  return share_bytes(g.out_channels, g.filter_elements(), g.batch * g.out_height() * g.out_width(), kTile);
+}
+
+}  // namespace
+
+Variant tiled() {
+  return {"tiled", forward, dgrad, wgrad, workspace_bytes, lib::supports_cuda_floating, lib::is_floating};
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

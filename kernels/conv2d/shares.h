@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/runtime/stream.h"
+
+/// Products with few results and long sums (wgrad) leave most of a GPU without a tile. So the depth is shared out: block z
+/// adds up the z-th part of it, into a matrix of its own, and a second kernel adds those up, always in the same order.
+namespace gradring::kernels::conv2d {
+
+struct Shares {
+  int count;
+  int depth;  ///< of each share but the last
+};
+
+/// A tile of C that one block computes, and the step in which it walks along the depth.
+struct TileShape {
+  int rows, columns, depth;
+};
+
+constexpr std::int64_t tiles_of(std::int64_t extent, std::int64_t width) { return (extent + width - 1) / width; }
+
+/// How many shares there are at most: by the sizes alone, so that every device adds up in the same order. Never less for
+/// a larger depth.
+constexpr std::int64_t most_shares(std::int64_t rows, std::int64_t columns, std::int64_t depth, const TileShape& tile) {
+  constexpr std::int64_t kWarpTiles = 1024;  // of 32 rows: what a large GPU holds at once, and some
+  constexpr std::int64_t kLeastSteps = 4;    // a share must be worth storing a tile for
+  const std::int64_t warp_tiles = tiles_of(rows, tile.rows) * (tile.rows / 32) * tiles_of(columns, tile.columns);
+  const std::int64_t most = kWarpTiles / std::max<std::int64_t>(1, warp_tiles);
+  return std::max<std::int64_t>(1, std::min(most, tiles_of(depth, tile.depth) / kLeastSteps));
+}
+
+constexpr Shares shares_of(std::int64_t rows, std::int64_t columns, std::int64_t depth, const TileShape& tile) {
+  const std::int64_t steps = tiles_of(tiles_of(depth, tile.depth), most_shares(rows, columns, depth, tile));
+  const std::int64_t depth_each = std::max<std::int64_t>(1, steps) * tile.depth;
+  return {static_cast<int>(std::max<std::int64_t>(1, tiles_of(depth, depth_each))), static_cast<int>(depth_each)};
+}
+
+/// Enough for any smaller depth, too.
+constexpr std::size_t share_bytes(std::int64_t rows, std::int64_t columns, std::int64_t depth, const TileShape& tile) {
+  return static_cast<std::size_t>(most_shares(rows, columns, depth, tile) * rows * columns) * sizeof(float);
+}
+
+inline namespace GRADRING_KERNEL_COPY {
+/// to[i] = sum over s of shares[s][i], added to it if `accumulate`; enqueued.
+void add_shares(Stream& stream, const float* shares, int count, std::int64_t elements, float* to, bool accumulate);
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::conv2d
