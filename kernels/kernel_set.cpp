@@ -13,6 +13,7 @@ KernelSet kernel_set() {
       .conv2d = conv2d::variants(),
       .conv_relu_pool = conv_relu_pool::variants(),
       .fill = fill::variants(),
+      .gather_batch = gather_batch::variants(),
       .gemm = gemm::variants(),
       .max_pool2d = max_pool2d::variants(),
       .relu = relu::variants(),

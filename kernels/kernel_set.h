@@ -10,6 +10,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/fill/fill.h"
+#include "kernels/gather_batch/gather_batch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/max_pool2d/max_pool2d.h"
 #include "kernels/relu/relu.h"
@@ -31,6 +32,7 @@ struct KernelSet {
   std::span<const conv2d::Variant> conv2d;
   std::span<const conv_relu_pool::Variant> conv_relu_pool;
   std::span<const fill::Variant> fill;
+  std::span<const gather_batch::Variant> gather_batch;
   std::span<const gemm::Variant> gemm;
   std::span<const max_pool2d::Variant> max_pool2d;
   std::span<const relu::Variant> relu;

@@ -18,7 +18,8 @@ std::span<const CaseFamily> case_families() {
                                              {"sum_of_squares", sum_of_squares_cases},
                                              {"step_state", step_state_cases},
                                              {"adam", adam_cases},
-                                             {"sgd", sgd_cases}};
+                                             {"sgd", sgd_cases},
+                                             {"gather_batch", gather_batch_cases}};
   return kFamilies;
 }
 

@@ -25,6 +25,7 @@ Cases cast_cases(CaseMaker& make);
 Cases conv2d_cases(CaseMaker& make);
 Cases conv_relu_pool_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);
+Cases gather_batch_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
 Cases relu_cases(CaseMaker& make);

@@ -98,8 +98,8 @@ TEST(CaseMaker, CountsWhatIsOverwrittenUnread) {
 }
 
 /// Extents so small that the references take no time.
-const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"classes", 7}, {"batch", 2},
-                        {"height", 9},      {"width", 8}, {"in", 3},       {"out", 4}};
+const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"classes", 7},  {"batch", 2}, {"height", 9},
+                        {"width", 8},       {"in", 3},    {"out", 4},      {"samples", 10}, {"pixels", 6}};
 
 class EveryOperation : public testing::TestWithParam<DType> {};
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+#include "kernels/runtime/stream.h"
+
+namespace gradring::kernels::gather_batch {
+
+/// A batch out of a data set that lies on the device: its images normalised and converted, its labels beside them.
+/// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
+///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
+///
+/// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch, elements],
+///           labels: [batch]; row-major, contiguous, the channels of a pixel side by side: elements % channels == 0.
+/// Types     x: u8; y: f32, f16 or bf16; order and *first: i64; labels: i32; mean and std: f32.
+/// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed finds
+///           the next batch there.
+/// Order     enqueued on the stream; returns at once.
+/// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is null
+///           (none may be missing unless batch is 0), or the type is none of the three. A position outside [0, positions),
+///           or a sample outside [0, samples), is found on the device only: that row is NaN, and its label -1.
+/// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are those
+///           of the loader's batches; then one rounding to the type.
+/// Cost      reads batch * elements and writes batch * elements * size_of(dtype) bytes.
+/// Example   tests/kernels/gather_batch/gather_batch_test.cpp
+struct Args {
+  DType dtype = DType::f32;
+  std::int64_t samples = 0;
+  std::int64_t positions = 0;
+  std::int64_t batch = 0;
+  std::int64_t elements = 0;  ///< of one sample: height * width * channels
+  std::int64_t channels = 1;
+  const std::uint8_t* x = nullptr;
+  const std::int32_t* x_labels = nullptr;
+  const std::int64_t* order = nullptr;
+  const std::int64_t* first = nullptr;
+  const float* mean = nullptr;
+  const float* std = nullptr;
+  void* y = nullptr;
+  std::int32_t* labels = nullptr;
+};
+
+/// Goes on to the next batch: *first += by. Enqueue it behind the run that reads *first, on the same stream.
+///
+/// Order     enqueued on the stream; returns at once.
+/// Errors    InvalidArgument if first is null.
+struct AdvanceArgs {
+  std::int64_t* first = nullptr;
+  std::int64_t by = 0;
+};
+
+/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+void check_args(const Args& args);
+void check_args(const AdvanceArgs& args);
+
+/// The truth: plain loops on the host, run before the call returns.
+namespace reference {
+void run(const Args& args);
+void advance(const AdvanceArgs& args);
+}  // namespace reference
+
+/// One implementation in the table.
+struct Variant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  void (*advance)(Stream&, const AdvanceArgs&);
+  bool (*supports)(const Device&, DType);
+};
+
+inline namespace GRADRING_KERNEL_COPY {
+/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+std::span<const Variant> variants();
+}  // namespace GRADRING_KERNEL_COPY
+
+}  // namespace gradring::kernels::gather_batch
