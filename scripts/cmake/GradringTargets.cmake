@@ -9,7 +9,7 @@ endfunction()
 
 # gradring_device_sources(1_flat.cu table.cpp): the same text twice, into gradring_kernels by the host compiler and, where CUDA
 # is built, into the CUDA module: .cu by nvcc, .cpp (what goes with the kernels but has no device code: their tables) by the
-# host compiler. The LANGUAGE property holds per directory; the CUDA copy is declared in another one (kernels/cuda_module),
+# host compiler. The LANGUAGE property holds per directory; the CUDA copy is declared in another one (train/cuda_module),
 # from the list that is kept here.
 function(gradring_device_sources)
   foreach(source IN LISTS ARGN)

@@ -11,7 +11,7 @@
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
 #include "train/precision/precision.h"
-#include "train/setup/make_device.h"
+#include "train/setup/compute.h"
 #include "train/setup/processors.h"
 
 namespace gradring::train {
@@ -100,18 +100,19 @@ void bench_step(std::span<const std::string> args) {
   }
   const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
   options.threads = threads;
-  const auto device = make_device("cpu", threads);
-  const auto backend = make_backend(options.backend, *device, threads);
-  options.spec.precision = precision_named(options.precision, device->id());
+  const Compute compute = make_compute({.device = "cpu", .backend = options.backend, .threads = threads});
+  kernels::Device& device = *compute.device;
+  nn::Backend& backend = *compute.backend;
+  options.spec.precision = precision_named(options.precision, device.id());
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}\n\n", to_string(provenance),
-             options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device->id().to_string(),
-             backend->name(), precision_name(options.spec.precision), threads);
+             options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device.id().to_string(),
+             backend.name(), precision_name(options.spec.precision), threads);
   const bench::StepReport report =
-      bench::bench_steps(options.spec, {.device = *device, .backend = *backend, .dataset = *dataset});
+      bench::bench_steps(options.spec, {.device = device, .backend = backend, .dataset = *dataset});
   print_report(report, options);
-  write_bench_file(options.json_file, "step", provenance, results_of(report, options, *backend));
+  write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
 }
 
 }  // namespace gradring::train

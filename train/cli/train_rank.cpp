@@ -14,7 +14,7 @@
 #include "train/report/progress.h"
 #include "train/report/rank_log.h"
 #include "train/report/run_directory.h"
-#include "train/setup/make_device.h"
+#include "train/setup/compute.h"
 #include "train/setup/make_group.h"
 #include "train/setup/processors.h"
 #include "train/setup/same_settings.h"
@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 
 /// What a rank trains with that needs no other rank, and where the results will go.
 struct Setting {
-  std::unique_ptr<kernels::Device> device;
-  std::unique_ptr<nn::Backend> backend;
+  Compute compute;
   std::unique_ptr<data::Dataset> train_set;
   std::unique_ptr<data::Dataset> test_set;
   fs::path run_dir;  ///< rank 0's choice; the others hear of it
@@ -44,8 +43,12 @@ Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
   Setting setting;
   const unsigned threads = threads_of_rank(config.threads, place, system_variable);
   if (config.pin) pin_to_own_cores(threads, place);
-  setting.device = make_device(config.device, threads);
-  setting.backend = make_backend(config.backend, *setting.device, threads);
+  setting.compute = make_compute({.device = config.device,
+                                  .backend = config.backend,
+                                  .conv = config.conv,
+                                  .gemm = config.gemm,
+                                  .threads = threads,
+                                  .local_rank = place.local_rank});
   if (place.rank == 0) {
     setting.run_dir = fs::absolute(run_dir_for(config));
     check_new_run_dir(setting.run_dir);
@@ -90,11 +93,10 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::
   const Setting setting = prepare(config, place);
   group = make_group(place, config.timeout, config.comm);
   check_same_settings(*group, config);
-  const auto kernels = kernels::kernel_set();
   MetricsFan metrics;
-  Trainer trainer(config, {.device = *setting.device,
-                           .kernels = kernels,
-                           .backend = *setting.backend,
+  Trainer trainer(config, {.device = *setting.compute.device,
+                           .kernels = setting.compute.kernels,
+                           .backend = *setting.compute.backend,
                            .group = *group,
                            .train_set = *setting.train_set,
                            .test_set = *setting.test_set,
@@ -103,7 +105,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::
   const fs::path run_dir = group->broadcast_on_host(setting.run_dir.string(), 0);
   RankLog& log = open_reports(config, run_dir, place.rank, metrics);
   log.say(fmt::format("rank {} of {}, process {}: {} by {}", place.rank, place.world_size, ::getpid(),
-                      setting.device->description(), setting.backend->name()));
+                      setting.compute.device->description(), setting.compute.backend->name()));
+  for (const std::string& remark : setting.compute.remarks) log.say(remark);
 
   const Summary summary = run_logged(trainer, log);
   if (place.rank != 0) return;
@@ -116,7 +119,8 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
   if (place.rank != 0) return;
   fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              setting.train_set->name(), setting.train_set->size(), setting.test_set->size(),
-             setting.train_set->shape().to_string(), setting.device->description(), setting.backend->name());
+             setting.train_set->shape().to_string(), setting.compute.device->description(),
+             setting.compute.backend->name());
 }
 
 }  // namespace gradring::train

@@ -14,7 +14,7 @@ namespace gradring::train {
 /// `group` takes the ranks' group, so that it outlives an error: peers notice when it goes, and must not end before this
 /// rank has said why.
 ///
-/// Errors    as Trainer, open_dataset, make_device and make_group; UsageError if the run directory is there already.
+/// Errors    as Trainer, open_dataset, make_compute and make_group; UsageError if the run directory is there already.
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::unique_ptr<comm::ProcessGroup>& group);
 
 /// Opens device and data as train_rank does, says what there is, and stops: it waits for nobody and writes nothing.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
-constexpr std::string_view kBackends[] = {"auto", "reference", "cpu"};
+constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
@@ -135,7 +135,8 @@ Option seed() {
 }
 
 Option device() {
-  return {"device", "auto|cpu|cuda[:i]", "where to compute; auto: the CPU, as long as GPUs cannot be trained on",
+  return {"device", "auto|cpu|cuda[:i]",
+          "where to compute; auto: a GPU if there is one; cuda: the GPU with the number of the local rank",
           [](TrainConfig& config, std::string_view given) {
             if (given != "auto") kernels::DeviceId::parse(given);
             config.device = std::string(given);
@@ -176,6 +177,9 @@ const std::vector<Option>& train_options() {
               {.least = 1, .most = std::numeric_limits<std::int32_t>::max()}, &TrainConfig::loss_scale_interval),
       device(),
       word("backend", "who computes the layers", kBackends, &TrainConfig::backend),
+      text("conv", "auto|NAME", "who convolves: a variant of ours (gradring bench kernels lists them), onednn, cudnn",
+           &TrainConfig::conv),
+      text("gemm", "auto|NAME", "who multiplies: a variant of ours, onednn, cublas", &TrainConfig::gemm),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
               {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       pin(),

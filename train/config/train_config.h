@@ -30,7 +30,9 @@ struct TrainConfig {
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow after which it doubles
 
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
-  std::string backend = "auto";  ///< auto, reference, cpu
+  std::string backend = "auto";  ///< auto, reference, cpu, cuda
+  std::string conv = "auto";     ///< who computes convolutions: auto, or a name that the backend has
+  std::string gemm = "auto";     ///< the same for products
   std::int64_t threads = 0;      ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
   bool pin = false;              ///< every rank keeps to cores of its own
   bool overlap = true;           ///< gradients are summed while backward goes on

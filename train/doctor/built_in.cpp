@@ -5,10 +5,10 @@
 
 #include "data/fetch/http.h"
 #include "kernels/bench/provenance.h"
-#include "kernels/cuda_module/cuda_module.h"
 #include "kernels/lib/native_vector.h"
 #include "kernels/runtime/error.h"
 #include "nn/backend/cpu/onednn.h"
+#include "train/cuda_module/cuda_module.h"
 #include "train/setup/cuda_module_file.h"
 
 namespace gradring::train::doctor {
@@ -32,7 +32,7 @@ Finding cuda_module() {
   if (file.empty())
     return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
   try {
-    const kernels::CudaModule module(file);
+    const CudaModule module(file);
     return {"CUDA module", file.string()};
   } catch (const DeviceError& error) {
     return {"CUDA module", "does not open", error.what()};

@@ -7,6 +7,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels:
 
 void set_onednn_threads(unsigned) {}
 
+bool has_onednn() { return false; }
+
 std::string describe_onednn() {
   return "no oneDNN in this build, so convolutions run our plain kernels: install libdnnl-dev and build again";
 }

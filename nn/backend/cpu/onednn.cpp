@@ -21,6 +21,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
 
 void set_onednn_threads(unsigned threads) { ::omp_set_num_threads(static_cast<int>(threads)); }
 
+bool has_onednn() { return true; }
+
 std::string describe_onednn() {
   const dnnl_version_t* version = dnnl_version();
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +

@@ -20,6 +20,9 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
 /// How many threads oneDNN computes with from now on, for work that the calling thread runs.
 void set_onednn_threads(unsigned threads);
 
+/// Whether this build has it.
+bool has_onednn();
+
 /// "oneDNN 2.6.3", or what to install to have it.
 std::string describe_onednn();
 

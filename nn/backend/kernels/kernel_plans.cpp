@@ -12,17 +12,35 @@
 
 namespace gradring::nn {
 
+using kernels::find_variant;
 using kernels::pick_variant;
 
+namespace {
+
+/// The variant of that name; the best one for auto.
+template <class Variant>
+const Variant& choose(std::span<const Variant> table, const std::string& name, const kernels::Device& device,
+                      kernels::DType dtype) {
+  if (name == kAuto) return pick_variant(table, device, dtype);
+  const Variant& named = find_variant(table, name);
+  if (named.supports(device, dtype)) return named;
+  throw InvalidArgument("the variant '" + name + "' does not compute " + std::string(kernels::name_of(dtype)) + " on " +
+                        device.id().to_string() + ": name another, or auto");
+}
+
+}  // namespace
+
 std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
-  const auto pick = [&](const auto& table) { return pick_variant(table, device_, node.dtype); };
+  const auto pick = [&](const auto& table, const std::string& name = std::string(kAuto)) {
+    return choose(table, name, device_, node.dtype);
+  };
   return std::visit(
       Overloaded{
           [&](const Conv2d&) -> std::unique_ptr<Plan> {
-            return std::make_unique<Conv2dPlan>(node, pick(kernels_.conv2d), pick(kernels_.bias));
+            return std::make_unique<Conv2dPlan>(node, pick(kernels_.conv2d, conv_.plain), pick(kernels_.bias));
           },
           [&](const Linear&) -> std::unique_ptr<Plan> {
-            return std::make_unique<LinearPlan>(node, pick(kernels_.gemm), pick(kernels_.bias));
+            return std::make_unique<LinearPlan>(node, pick(kernels_.gemm, gemm_), pick(kernels_.bias));
           },
           [&](const Relu&) -> std::unique_ptr<Plan> { return std::make_unique<ReluPlan>(node, pick(kernels_.relu)); },
           [&](const MaxPool2d&) -> std::unique_ptr<Plan> {
@@ -35,8 +53,9 @@ std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) const {
-  if (kernels_.conv_relu_pool.empty() || !ConvReluPoolPlan::fits(nodes)) return nullptr;
-  return std::make_unique<ConvReluPoolPlan>(nodes, pick_variant(kernels_.conv_relu_pool, device_, nodes[0].dtype));
+  if (conv_.fused.empty() || kernels_.conv_relu_pool.empty() || !ConvReluPoolPlan::fits(nodes)) return nullptr;
+  return std::make_unique<ConvReluPoolPlan>(nodes,
+                                            choose(kernels_.conv_relu_pool, conv_.fused, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {

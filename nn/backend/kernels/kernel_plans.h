@@ -7,6 +7,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
+#include "nn/backend/kernels/variant_choice.h"
 
 namespace gradring::nn {
 
@@ -14,10 +15,11 @@ namespace gradring::nn {
 /// where a kernel has them fused. Every backend is built from them: `reference`
 /// from the plain loops, `cpu` and `cuda` from the kernels, with a library's plans in front where those are better.
 ///
-/// Errors    InvalidArgument if the table has no variant for the device.
+/// Errors    InvalidArgument if a table has no variant of the chosen name, or none for the device and the type.
 class KernelPlans {
  public:
-  KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device) : kernels_(kernels), device_(device) {}
+  KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device, const VariantChoice& choice = {})
+      : kernels_(kernels), device_(device), conv_(ConvChoice::of(choice.conv, kernels)), gemm_(choice.gemm) {}
 
   std::unique_ptr<Plan> plan(const NodeSpec& node) const;
   /// A plan of several nodes at once, where there is a kernel for them; else null.
@@ -27,6 +29,8 @@ class KernelPlans {
  private:
   kernels::KernelSet kernels_;
   const kernels::Device& device_;
+  ConvChoice conv_;
+  std::string gemm_;
 };
 
 }  // namespace gradring::nn

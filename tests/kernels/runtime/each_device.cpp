@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/runtime/each_device.h"
 
-#include "kernels/cuda_module/cuda_module.h"
 #include "kernels/runtime/host/host_device.h"
+#include "train/cuda_module/cuda_module.h"
 
 namespace gradring::kernels {
 
@@ -18,7 +18,7 @@ std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not) {
     why_not = "this build has no CUDA module";
     return nullptr;
   }
-  const CudaModule module(file);
+  const train::CudaModule module(file);
   try {
     return module.make_device(0);
   } catch (const std::exception& error) {

@@ -28,6 +28,8 @@ OptionTexts everything_else() {
           {"weight-decay", "3e22"},
           {"device", "cuda:3"},
           {"backend", "reference"},
+          {"conv", "direct"},
+          {"gemm", "strips"},
           {"threads", "3"},
           {"pin", "true"},
           {"comm", "tcp"},

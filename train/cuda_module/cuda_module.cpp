@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda_module/cuda_module.h"
+#include "train/cuda_module/cuda_module.h"
 
 #include <dlfcn.h>
 
 #include <string>
 
-#include "kernels/cuda_module/door.h"
 #include "kernels/runtime/error.h"
+#include "train/cuda_module/door.h"
 
-namespace gradring::kernels {
+namespace gradring::train {
 namespace {
 
 const CudaModuleDoor* open_door(const std::filesystem::path& file) {
@@ -32,10 +32,15 @@ const CudaModuleDoor* open_door(const std::filesystem::path& file) {
 
 CudaModule::CudaModule(const std::filesystem::path& file) : door_(open_door(file)) {}
 
-const KernelSet& CudaModule::kernels() const { return *door_->kernels; }
+const kernels::KernelSet& CudaModule::kernels() const { return *door_->kernels; }
 
 int CudaModule::device_count() const { return door_->device_count(); }
 
-std::unique_ptr<Device> CudaModule::make_device(int index) const { return door_->make_device(index); }
+std::unique_ptr<kernels::Device> CudaModule::make_device(int index) const { return door_->make_device(index); }
 
-}  // namespace gradring::kernels
+std::unique_ptr<nn::Backend> CudaModule::make_backend(kernels::Device& device,
+                                                      const nn::CudaBackendOptions& options) const {
+  return door_->make_backend(device, options);
+}
+
+}  // namespace gradring::train

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda_module/cuda_module.h"
+#include "train/cuda_module/cuda_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/runtime/error.h"
 
-namespace gradring::kernels {
+namespace gradring::train {
 namespace {
 
 using testing::AllOf;
@@ -40,7 +40,7 @@ class OpenedModule : public testing::Test {
 
 TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
   const CudaModule module(file_);
-  const KernelSet cpu = kernel_set();
+  const kernels::KernelSet cpu = kernels::kernel_set();
   EXPECT_EQ(names_of(module.kernels().conv2d), names_of(cpu.conv2d));
   EXPECT_EQ(names_of(module.kernels().adam), names_of(cpu.adam));
   EXPECT_EQ(names_of(module.kernels().sum_of_squares), names_of(cpu.sum_of_squares));
@@ -63,7 +63,7 @@ TEST_F(OpenedModule, MakesEveryDeviceThatItCounts) {
   const CudaModule module(file_);
   if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
   for (int index = 0; index < module.device_count(); ++index)
-    EXPECT_EQ(module.make_device(index)->id(), (DeviceId{DeviceKind::cuda, index}));
+    EXPECT_EQ(module.make_device(index)->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
 }
 
 TEST(CudaModule, SaysWhatToDoWhereThereIsNone) {
@@ -81,4 +81,4 @@ TEST(CudaModule, RefusesAnotherVersion) {
 }
 
 }  // namespace
-}  // namespace gradring::kernels
+}  // namespace gradring::train

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled into the CUDA module alone, where kernel_set is nvcc's copy.
+#include "train/cuda_module/door.h"
+
+#include "kernels/runtime/cuda/cuda_device.h"
+#include "kernels/runtime/cuda/device_count.h"
+#include "nn/backend/cuda/cuda_backend.h"
+
+namespace gradring::train {
+namespace {
+
+const kernels::KernelSet& all_kernels() {
+  static const kernels::KernelSet kernels = kernels::kernel_set();
+  return kernels;
+}
+
+std::unique_ptr<kernels::Device> make_device(int index) { return std::make_unique<kernels::CudaDevice>(index); }
+
+std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::CudaBackendOptions& options) {
+  return std::make_unique<nn::CudaBackend>(all_kernels(), device, options);
+}
+
+}  // namespace
+}  // namespace gradring::train
+
+extern "C" __attribute__((visibility("default"))) const gradring::train::CudaModuleDoor* gradring_cuda_door() {
+  using namespace gradring::train;
+  static const CudaModuleDoor door = {.kernels = &all_kernels(),
+                                      .device_count = &gradring::kernels::cuda_device_count,
+                                      .make_device = &make_device,
+                                      .make_backend = &make_backend};
+  return &door;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/compute.h"
+
+#include <filesystem>
+
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/host/host_device.h"
+#include "nn/backend/cpu/cpu_backend.h"
+#include "nn/backend/reference/reference_backend.h"
+#include "train/config/usage_error.h"
+#include "train/report/environment_error.h"
+#include "train/setup/cuda_module_file.h"
+
+namespace gradring::train {
+namespace {
+
+using kernels::DeviceId;
+using kernels::DeviceKind;
+
+constexpr std::string_view kAuto = "auto";
+
+std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
+  const bool named = spec.conv != kAuto || spec.gemm != kAuto;
+  if (spec.backend == "reference") {
+    if (named) throw UsageError("--backend reference has one way to compute: leave --conv and --gemm out");
+    return std::make_unique<nn::ReferenceBackend>(device);
+  }
+  if (spec.backend == kAuto || spec.backend == "cpu")
+    return std::make_unique<nn::CpuBackend>(device, spec.threads,
+                                            nn::VariantChoice{.conv = spec.conv, .gemm = spec.gemm});
+  throw UsageError("there is no backend '" + spec.backend + "' for the CPU: there are reference and cpu");
+}
+
+Compute on_host(const ComputeSpec& spec) {
+  if (spec.backend == "cuda") throw UsageError("--backend cuda computes on a GPU, not on --device cpu: leave one out");
+  Compute compute;
+  compute.kernels = kernels::kernel_set();
+  compute.device = std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = spec.threads});
+  compute.backend = make_host_backend(spec, *compute.device);
+  return compute;
+}
+
+/// Errors    DeviceError if the module or the device is not there.
+Compute on_cuda(const ComputeSpec& spec, int index) {
+  const std::filesystem::path file = cuda_module_file();
+  if (file.empty())
+    throw DeviceError(
+        "there is no CUDA module (libgradring_cuda.so beside the program, or in ../lib): build with the preset "
+        "cuda");
+  Compute compute;
+  compute.module = std::make_unique<CudaModule>(file);
+  compute.kernels = compute.module->kernels();
+  compute.device = compute.module->make_device(index);
+  const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
+  compute.backend =
+      compute.module->make_backend(*compute.device, {.conv = spec.conv, .gemm = spec.gemm, .say = remark});
+  return compute;
+}
+
+/// The GPU that was asked for, without a way out.
+Compute on_named_gpu(const ComputeSpec& spec, int index) {
+  if (spec.backend != kAuto && spec.backend != "cuda")
+    throw UsageError("--backend " + spec.backend + " computes on the CPU, not on --device " + spec.device +
+                     ": leave one out");
+  try {
+    return on_cuda(spec, index);
+  } catch (const DeviceError& error) {
+    throw EnvironmentError("cannot use " + DeviceId{DeviceKind::cuda, index}.to_string() + ": " + error.what() +
+                           "; or use --device cpu");
+  }
+}
+
+/// Whether a GPU is there to be taken; `why_not` says what is missing.
+bool gpu_is_there(std::string& why_not) {
+  const std::filesystem::path file = cuda_module_file();
+  try {
+    if (file.empty()) throw DeviceError("this build has no CUDA module");
+    const CudaModule module(file);
+    if (module.device_count() == 0) module.make_device(0);  // says what is missing
+    return true;
+  } catch (const DeviceError& error) {
+    why_not = error.what();
+    return false;
+  }
+}
+
+Compute on_best(const ComputeSpec& spec) {
+  if (spec.backend == "cuda") return on_named_gpu(spec, spec.local_rank);
+  std::string why_not;
+  if (spec.backend == kAuto && gpu_is_there(why_not)) return on_named_gpu(spec, spec.local_rank);
+  Compute compute = on_host(spec);
+  if (!why_not.empty()) compute.remarks.push_back("no GPU is used: " + why_not);
+  return compute;
+}
+
+Compute make(const ComputeSpec& spec) {
+  if (spec.device == kAuto) return on_best(spec);
+  const DeviceId id = DeviceId::parse(spec.device);
+  if (id.kind == DeviceKind::cpu) return on_host(spec);
+  return on_named_gpu(spec, spec.device == "cuda" ? spec.local_rank : id.index);
+}
+
+}  // namespace
+
+Compute make_compute(const ComputeSpec& spec) {
+  try {
+    return make(spec);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const InvalidArgument& error) {  // what a backend says of a name
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace gradring::train

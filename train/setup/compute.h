@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "nn/backend/backend.h"
+#include "train/cuda_module/cuda_module.h"
+
+namespace gradring::train {
+
+/// What a user asked to compute with, in the words of the options of the same names.
+struct ComputeSpec {
+  std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
+  std::string backend = "auto";  ///< auto, reference, cpu, cuda
+  std::string conv = "auto";
+  std::string gemm = "auto";
+  unsigned threads = 1;  ///< that a CPU computes with, called by this one
+  int local_rank = 0;    ///< the GPU that a rank takes where no index is named
+};
+
+/// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
+/// the module's code.
+struct Compute {
+  std::unique_ptr<CudaModule> module;  ///< null on a CPU
+  kernels::KernelSet kernels;          ///< the copies that run on `device`
+  std::unique_ptr<kernels::Device> device;
+  std::unique_ptr<nn::Backend> backend;
+  std::vector<std::string> remarks;  ///< for the log: why there is no GPU, what a backend lacks
+};
+
+/// auto takes a GPU where this build has the CUDA module and the machine has one, else the CPU, and remarks on it.
+///
+/// Errors    UsageError if backend and device contradict each other, or nothing has a chosen name; EnvironmentError if the
+///           device is not there: says what is missing, or how many there are.
+Compute make_compute(const ComputeSpec& spec);
+
+}  // namespace gradring::train
