@@ -16,29 +16,30 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 };
 
+// The conversions choose between results instead of branching, so that compilers make vector code of loops over them.
+
 /// Rounds to nearest, ties to even; overflow gives infinity, NaN stays NaN (quiet).
 constexpr Half to_half(float value) {
   const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = word >> 16 & 0x8000u;
   const std::uint32_t magnitude = word & 0x7fffffffu;
-  std::uint32_t rounded = 0;
-  if (magnitude > 0x7f800000u)
-    rounded = 0x7e00u;
-  else if (magnitude >= 0x477ff000u)  // 65520, the first value that rounds past 65504
-    rounded = 0x7c00u;
-  else if (magnitude < 0x38800000u)  // below 2^-14: let the FPU round at the subnormals' fixed exponent
-    rounded = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  else
-    rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  const bool small = magnitude < 0x38800000u;  // below 2^-14: the FPU rounds at the subnormals' fixed exponent
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(small ? magnitude : 0u) + 0.5f) - 0x3f000000u;
+  const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  std::uint32_t rounded = small ? subnormal : normal;
+  rounded = magnitude >= 0x477ff000u ? 0x7c00u : rounded;  // 65520, the first value that rounds past 65504
+  rounded = magnitude > 0x7f800000u ? 0x7e00u : rounded;
   return Half{static_cast<std::uint16_t>(sign | rounded)};
 }
 
 constexpr float to_float(Half value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = value.bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;  // exact, subnormals included
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled));
+  const std::uint32_t shifted = static_cast<std::uint32_t>(value.bits & 0x7fffu) << 13;
+  // The exponent's bias grows by 112; that of infinity and NaN goes to the top.
+  const std::uint32_t normal = shifted + 0x38000000u + (shifted >= 0x0f800000u ? 0x38000000u : 0u);
+  const float subnormal = std::bit_cast<float>(shifted + 0x38800000u) - 0x1p-14f;  // exact
+  return std::bit_cast<float>(sign | (shifted < 0x00800000u ? std::bit_cast<std::uint32_t>(subnormal) : normal));
 }
 
 /// Rounds to nearest, ties to even; NaN stays NaN (quiet).

@@ -2,8 +2,6 @@
 // <cuda_fp16.h>: binary16 as storage; arithmetic goes through float.
 #pragma once
 
-#include <bit>
-
 #include "kernels/runtime/half.h"
 #include "kernels/simt/cpu/float16.h"
 #include "kernels/simt/cpu/vector_types.h"
@@ -11,13 +9,8 @@
 namespace gradring::simt::detail {
 
 struct Binary16 {
-#ifdef __FLT16_MAX__  // the compiler has the type, and instructions for it where the processor does
-  static std::uint16_t encode(float value) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)); }
-  static float decode(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
-#else
   static std::uint16_t encode(float value) { return kernels::to_half(value).bits; }
   static float decode(std::uint16_t bits) { return kernels::to_float(kernels::Half{bits}); }
-#endif
 };
 
 }  // namespace gradring::simt::detail
