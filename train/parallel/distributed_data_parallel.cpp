@@ -24,6 +24,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
       in_place_(communication == kernels::StreamMode::in_place),
+      timed_(device.id().kind == kernels::DeviceKind::cpu),
       comm_(device.make_stream(communication)) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
@@ -66,15 +67,15 @@ void DistributedDataParallel::enqueue_join() {
   begin_wait();
   compute_.enqueue_wait(*done_);
   end_wait();
-  compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}); });
+  if (timed_) compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}); });
 }
 
 void DistributedDataParallel::begin_wait() {
-  compute_.enqueue([this] { wait_began_ = std::chrono::steady_clock::now(); });
+  if (timed_) compute_.enqueue([this] { wait_began_ = std::chrono::steady_clock::now(); });
 }
 
 void DistributedDataParallel::end_wait() {
-  compute_.enqueue([this] { waited_ += std::chrono::steady_clock::now() - wait_began_; });
+  if (timed_) compute_.enqueue([this] { waited_ += std::chrono::steady_clock::now() - wait_began_; });
 }
 
 }  // namespace gradring::train

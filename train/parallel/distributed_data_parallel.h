@@ -44,7 +44,8 @@ class DistributedDataParallel final : public nn::StepObserver {
   void enqueue_join();
 
   /// How long the compute stream waited for sums in the last step whose join it has passed: communication that nothing hid.
-  /// In place that is all of it.
+  /// In place that is all of it. On a GPU it is not measured, and 0: a host's clock would hold the stream up, and no graph
+  /// could hold the clock.
   std::chrono::nanoseconds exposed() const { return exposed_.load(); }
 
  private:
@@ -65,6 +66,7 @@ class DistributedDataParallel final : public nn::StepObserver {
   std::chrono::nanoseconds waited_{};                   // in this step; the compute stream's alone
   std::atomic<std::chrono::nanoseconds> exposed_{};
   bool in_place_ = false;                  // communication holds backward up
+  bool timed_ = true;                      // see exposed()
   int next_bucket_ = 0;                    // buckets go out in order, on all ranks alike
   std::unique_ptr<kernels::Stream> comm_;  // last: its work uses all of the above
 };
