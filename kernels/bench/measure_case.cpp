@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/bench/evict.h"
 #include "kernels/bench/stopwatch.h"
 
 namespace gradring::kernels::bench {
@@ -16,7 +15,11 @@ constexpr auto kPatience = std::chrono::minutes(10);
 constexpr double kWorthTheClock = 50e-6;
 constexpr int kLeastSamples = 5;
 
-using Run = std::function<void()>;
+/// Somebody who is timed: what a call enqueues, and how to wait for it.
+struct Run {
+  std::function<void()> enqueue;
+  std::function<void()> finish;
+};
 
 void reset(const KernelCase& c, Stream& stream) {
   for (const auto& array : c.arrays) array->reset(stream);
@@ -47,7 +50,8 @@ double largest_error(const KernelCase& c, const KernelCase::Candidate& candidate
 
 double seconds_of(const Run& run, int repeats) {
   const Stopwatch watch;
-  for (int i = 0; i < repeats; ++i) run();
+  for (int i = 0; i < repeats; ++i) run.enqueue();
+  run.finish();
   return watch.seconds() / repeats;
 }
 
@@ -67,25 +71,27 @@ std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
 std::vector<Statistics> time_hot(const std::vector<Run>& runs, const Effort& effort) {
   std::vector<int> repeats;
   for (const Run& run : runs) {
-    run();  // code, data, pages
+    seconds_of(run, 1);  // code, data, pages
     repeats.push_back(static_cast<int>(std::clamp(kWorthTheClock / seconds_of(run, 1), 1.0, 1000.0)));
   }
   return in_turns(runs.size(), effort, [&](std::size_t i) {
-    if (repeats[i] == 1) runs[i]();  // the one before used other memory
+    if (repeats[i] == 1) seconds_of(runs[i], 1);  // the one before used other memory
     return seconds_of(runs[i], repeats[i]);
   });
 }
 
-std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, const Effort& effort) {
+std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, Machine& machine,
+                                     const Effort& effort) {
   return in_turns(runs.size(), effort, [&](std::size_t i) {
-    for (const auto& array : c.arrays) evict({array->as<const std::byte>(Side::device), array->bytes()});
+    machine.flush(c);
     return seconds_of(runs[i], 1);
   });
 }
 
 }  // namespace
 
-std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort& effort, const std::string& variant) {
+std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& machine, const Effort& effort,
+                              const std::string& variant) {
   const auto wanted = [&variant](const KernelCase::Candidate& candidate) {
     return variant.empty() || candidate.name == variant;
   };
@@ -103,20 +109,18 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort&
     results.push_back({.name = candidate.name, .error = largest_error(c, candidate, expected, stream)});
     if (!results.back().right()) continue;
     timed.push_back(results.size() - 1);
-    runs.push_back([&candidate, &stream] {
-      candidate.run(stream);
-      stream.synchronize(Deadline::after(kPatience));
-    });
+    runs.push_back({.enqueue = [&candidate, &stream] { candidate.run(stream); },
+                    .finish = [&stream] { stream.synchronize(Deadline::after(kPatience)); }});
   }
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop});
     timed.push_back(results.size() - 1);
-    runs.push_back(c.plain_loop);
+    runs.push_back({.enqueue = c.plain_loop, .finish = [] {}});
   }
   if (runs.empty()) return results;
   reset(c, stream);
   const std::vector<Statistics> hot = time_hot(runs, effort);
-  const std::vector<Statistics> flushed = time_flushed(c, runs, effort);
+  const std::vector<Statistics> flushed = time_flushed(c, runs, machine, effort);
   for (std::size_t i = 0; i < timed.size(); ++i) {
     results[timed[i]].hot = hot[i];
     results[timed[i]].flushed = flushed[i];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
 
 namespace gradring::kernels::bench {
@@ -31,7 +32,11 @@ inline constexpr const char* kPlainLoop = "plain loop";
 /// Runs every variant once and holds its results against the reference's; then times those that are right, and the plain loop,
 /// in turns. `variant`: only this one, if not empty.
 ///
+/// Hot calls follow each other on the stream, and the host waits once for all of them; a flushed call is waited for by
+/// itself, so that on a GPU its launch is part of its time.
+///
 /// Errors    what the operation throws.
-std::vector<Measured> measure(const KernelCase& c, Stream& stream, const Effort& effort, const std::string& variant);
+std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& machine, const Effort& effort,
+                              const std::string& variant);
 
 }  // namespace gradring::kernels::bench

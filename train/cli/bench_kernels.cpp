@@ -11,12 +11,12 @@
 
 #include "kernels/bench/case_families.h"
 #include "kernels/bench/provenance.h"
-#include "kernels/runtime/host/host_device.h"
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_kernels_options.h"
 #include "train/cli/bench_kernels_table.h"
 #include "train/config/usage_error.h"
+#include "train/setup/compute.h"
 
 namespace gradring::train {
 namespace {
@@ -49,6 +49,10 @@ void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
   if (!options.variant.empty()) check_name("--variant", options.variant, variants);
 }
 
+std::unique_ptr<kb::Machine> machine_of(kernels::Device& device) {
+  return device.id().kind == kernels::DeviceKind::cuda ? kb::make_gpu_machine(device) : kb::make_cpu_machine();
+}
+
 }  // namespace
 
 void bench_kernels(std::span<const std::string> args) {
@@ -57,19 +61,22 @@ void bench_kernels(std::span<const std::string> args) {
     fmt::print("{}", bench_kernels_help());
     return;
   }
-  kernels::HostDevice device({.workers = 1});
-  const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  const kernels::KernelSet kernels = kernels::kernel_set();
-  kb::CaseMaker make(
-      {.kernels = kernels, .device = device, .stream = *stream, .dtype = options.dtype, .extents = options.extents});
+  const Compute compute = make_compute({.device = options.device});
+  const auto machine = machine_of(*compute.device);
+  const auto stream = compute.device->make_stream(kernels::StreamMode::in_place);
+  kb::CaseMaker make({.kernels = compute.kernels,
+                      .device = *compute.device,
+                      .stream = *stream,
+                      .dtype = options.dtype,
+                      .extents = options.extents});
   check_names(options, make);
   const auto provenance = kb::provenance();
   fmt::print("{}\n", to_string(provenance));
-  KernelsTable table;
+  KernelsTable table(*machine);
   table.begin();
   for (const kb::CaseFamily& family : families_of(options))
     for (const kb::KernelCase& c : family.cases(make)) {
-      const auto results = kb::measure(c, *stream, options.effort, options.variant);
+      const auto results = kb::measure(c, *stream, *machine, options.effort, options.variant);
       if (!results.empty()) table.add(c, results);
     }
   write_bench_file(options.json_file, "kernels", provenance, table.results());

@@ -14,16 +14,17 @@ namespace {
 
 namespace kb = kernels::bench;
 
-constexpr const char* kHead = "gradring bench kernels: every variant of every operation, on one core\n\n";
+constexpr const char* kHead = "gradring bench kernels: every variant of every operation, on one core or on a GPU\n\n";
 
 constexpr const char* kFoot =
     "\n"
     "error    the largest, as a part of what the operation's contract allows; what is wrong gets no time\n"
-    "hot      arrays in cache as far as they fit; flushed: in no cache\n"
-    "roof     the median's share of what this core can do, measured in this run: the bytes moved (what is "
+    "hot      arrays in cache as far as they fit; flushed: in no cache (on a GPU, the launch is part of it)\n"
+    "roof     the median's share of what the machine can do, measured in this run. A core: the bytes moved (what is "
     "overwritten\n"
     "         unread counts twice) by the fastest of three plain loops, or the multiply-adds, whichever takes "
-    "longer\n"
+    "longer.\n"
+    "         A GPU: the bytes moved by its own copies; its arithmetic is not measured\n"
     "x plain  the median as a multiple of that of the loop that anyone would write (f32 only)\n";
 
 std::vector<std::string_view> operation_names() {
@@ -57,11 +58,8 @@ CommandLine command_line(KernelsBenchOptions& options) {
     return CommandOption{.name = std::move(name), .value = std::move(shown), .help = std::move(help), .read = read};
   };
   line.options = {
-      word("device", "cpu", "where they run [cpu]",
-           [&](std::string_view text) {
-             constexpr std::string_view kDevices[] = {"cpu"};
-             options.device = parse_word("device", text, kDevices);
-           }),
+      word("device", "cpu|cuda[:i]", "where they run [cpu]",
+           [&](std::string_view text) { options.device = kernels::DeviceId::parse(text).to_string(); }),
       word("op", "NAME", "one operation rather than all; an unknown name lists them",
            [&](std::string_view text) { options.operation = parse_word("op", text, operation_names()); }),
       text_option("variant", "NAME", "one variant rather than all", options.variant),

@@ -15,8 +15,8 @@ namespace kb = kernels::bench;
 constexpr double kMicroseconds = 1e6;
 constexpr double kGiga = 1e-9;
 
-kb::Roof::Work work_of(const kb::KernelCase& c) {
-  kb::Roof::Work work{.footprint_bytes = 0, .traffic_bytes = c.bytes + c.unread_bytes, .flops = c.flops};
+kb::Work work_of(const kb::KernelCase& c) {
+  kb::Work work{.footprint_bytes = 0, .traffic_bytes = c.bytes, .unread_bytes = c.unread_bytes, .flops = c.flops};
   for (const auto& array : c.arrays) work.footprint_bytes += static_cast<double>(array->bytes());
   return work;
 }
@@ -24,9 +24,8 @@ kb::Roof::Work work_of(const kb::KernelCase& c) {
 }  // namespace
 
 void KernelsTable::begin() {
-  fmt::print("one core: {:.0f} GFLOP/s in f32; {:.0f} GB/s within 1 MB, {:.0f} GB/s from memory\n\n",
-             roof_.flops_per_second() * kGiga, roof_.bytes_per_second(1e6, false) * kGiga,
-             roof_.bytes_per_second(16e6, true) * kGiga);
+  limits_ = machine_.limits();
+  fmt::print("{}\n\n", limits_);
   fmt::print("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>6} {:>7}\n", "", "", "error",
              "hot us", "p95", "GB/s", "GFLOP/s", "roof", "x plain", "flushed", "p95", "roof", "x plain");
 }
@@ -46,7 +45,7 @@ void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>&
                     {"variants", variants}});
 }
 
-nlohmann::json KernelsTable::results() { return {{"flops_per_second", roof_.flops_per_second()}, {"cases", cases_}}; }
+nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", cases_}}; }
 
 nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
   ++wrong_;
@@ -57,8 +56,8 @@ nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
 nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* plain) {
   const double hot = result.hot.median;
   const double flushed = result.flushed.median;
-  const double hot_roof = roof_.seconds(work_of(c), false) / hot;
-  const double flushed_roof = roof_.seconds(work_of(c), true) / flushed;
+  const double hot_roof = machine_.least_seconds(work_of(c), false) / hot;
+  const double flushed_roof = machine_.least_seconds(work_of(c), true) / flushed;
   const auto beside = [plain](double seconds, const kb::Statistics kb::Measured::*way) {
     return plain ? fmt::format("{:.2f}", seconds / (plain->*way).median) : std::string();
   };

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
+#include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
-#include "kernels/bench/roof.h"
 
 namespace gradring::train {
 
 /// The table of `gradring bench kernels`, printed line by line as cases are measured, and kept for the file.
 class KernelsTable {
  public:
-  /// What this core can do, and the names of the columns.
+  /// `machine` must outlive the table.
+  explicit KernelsTable(kernels::bench::Machine& machine) : machine_(machine) {}
+
+  /// What the machine can do, and the names of the columns.
   void begin();
   void add(const kernels::bench::KernelCase& c, const std::vector<kernels::bench::Measured>& results);
 
@@ -25,7 +29,8 @@ class KernelsTable {
   nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
                      const kernels::bench::Measured* plain);
 
-  kernels::bench::Roof roof_;
+  kernels::bench::Machine& machine_;
+  std::string limits_;
   nlohmann::json cases_ = nlohmann::json::array();
   int wrong_ = 0;
 };

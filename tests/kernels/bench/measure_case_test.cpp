@@ -21,6 +21,7 @@ struct World {
   HostDevice device;
   std::unique_ptr<Stream> stream = device.make_stream(StreamMode::in_place);
   KernelSet kernels = kernel_set();
+  std::unique_ptr<Machine> machine = make_cpu_machine();
 
   CaseMaker maker(Extents extents, DType dtype = DType::f32) {
     return CaseMaker(
@@ -42,7 +43,7 @@ TEST(MeasureCase, GivesNoTimeToWhatIsWrong) {
   World world;
   CaseMaker make = world.maker({});
   const KernelCase c = ones(make, {{"right", 1.0f}, {"near", 1.125f}, {"far", 1.5f}, {"nan", std::nanf("")}});
-  const auto results = measure(c, *world.stream, kLittle, "");
+  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
   ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(results[0].error, 0);
   EXPECT_EQ(results[1].error, 0.5);
@@ -59,7 +60,7 @@ TEST(MeasureCase, SeesWhatWasNotWritten) {
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"right", 1.0f}});
   c.variants.push_back({"lazy", [](Stream&) {}});  // runs after one that left the right values there
-  const auto results = measure(c, *world.stream, kLittle, "");
+  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
   EXPECT_TRUE(results[0].right());
   EXPECT_FALSE(results[1].right());
 }
@@ -70,12 +71,12 @@ TEST(MeasureCase, TakesOneVariantAloneAndThePlainLoopBesideIt) {
   KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
   int loops = 0;
   c.plain_loop = [&loops] { ++loops; };
-  const auto results = measure(c, *world.stream, kLittle, "b");
+  const auto results = measure(c, *world.stream, *world.machine, kLittle, "b");
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].name, "b");
   EXPECT_EQ(results[1].name, kPlainLoop);
   EXPECT_GT(loops, 1);
-  EXPECT_TRUE(measure(c, *world.stream, kLittle, "none").empty());
+  EXPECT_TRUE(measure(c, *world.stream, *world.machine, kLittle, "none").empty());
 }
 
 TEST(CaseMaker, NamesTheExtentsOfEachCase) {
@@ -110,7 +111,7 @@ TEST_P(EveryOperation, HasCasesWhoseVariantsAreAllRight) {
     const Cases cases = family.cases(make);
     EXPECT_FALSE(cases.empty()) << family.operation;
     for (const KernelCase& c : cases) {
-      const auto results = measure(c, *world.stream, kLittle, "");
+      const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
       EXPECT_FALSE(results.empty()) << c.name;
       for (const Measured& result : results) EXPECT_LE(result.error, 1) << c.name << ", " << result.name;
     }
@@ -128,7 +129,8 @@ TEST(PlainLoops, ComputeWhatTheReferenceDoes) {
       c.variants = {{"plain loop as a variant", [&c](Stream&) { c.plain_loop(); }}};
       if (family.operation == "softmax_cross_entropy" || family.operation == "sum_of_squares")
         c.outputs.resize(1);  // they leave out the count of right rows, and the flag
-      for (const Measured& result : measure(c, *world.stream, kLittle, "")) EXPECT_LE(result.error, 1) << c.name;
+      for (const Measured& result : measure(c, *world.stream, *world.machine, kLittle, ""))
+        EXPECT_LE(result.error, 1) << c.name;
     }
   }
 }
