@@ -33,8 +33,8 @@ struct Hyper {
 /// Types     f32; copy: f16 or bf16.
 /// Aliasing  the arrays do not overlap. m and v start as zeros. copy may be null.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
-/// Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is negative, or a copy
-///           is neither f16 nor bf16: in f32 it would be the weights again.
+/// Errors    InvalidArgument if a pointer is null, a beta is not in [0, 1), epsilon or weight_decay is negative, or a
+///           copy is neither f16 nor bf16: in f32 it would be the weights again.
 /// Numerics  deterministic, element by element; per step, m and v are off by at most 4 * 2^-24 of the largest term, and
 ///           w by 2^-24 of its size and 16 * 2^-24 of the step's. The copy is the weight that was written,
 ///           rounded to nearest, ties to even.

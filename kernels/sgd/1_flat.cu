@@ -10,17 +10,12 @@
 #include "kernels/sgd/sgd.h"
 
 #include "kernels/lib/element.h"
+#include "kernels/sgd/update.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::sgd {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
-
-/// Hyper in float.
-struct Coefficients {
-  float momentum, rest, weight_decay;  // rest = 1 - dampening
-  bool nesterov;
-};
 
 /// Copy is the type of the copy; with float there is none, and `copy` is not touched.
 template <bool kMomentum, class Copy>
@@ -29,18 +24,12 @@ __global__ void sgd_run_flat_kernel(std::size_t elements, float* __restrict__ we
                                     Copy* __restrict__ copy, const step_state::StepState* __restrict__ state,
                                     Coefficients k) {
   if (state->non_finite) return;
-  const float scale = state->gradient_scale;
-  const float lr = state->learning_rate;
-  const bool first = state->applied_steps == 0;
+  const Step step = step_of(*state, k);
   for (std::size_t i : simt::grid_range(elements)) {
     const float w = weights[i];
-    float g = gradients[i] * scale + k.weight_decay * w;
-    if constexpr (kMomentum) {
-      const float velocity = first ? g : k.momentum * buffer[i] + k.rest * g;
-      buffer[i] = velocity;
-      g = k.nesterov ? g + k.momentum * velocity : velocity;
-    }
-    const float w_new = w - lr * g;
+    float g = decayed(step, w, gradients[i]);
+    if constexpr (kMomentum) g = turned(step, g, buffer[i]);
+    const float w_new = moved(step, w, g);
     weights[i] = w_new;
     if constexpr (sizeof(Copy) < sizeof(float)) copy[i] = lib::from_f32<Copy>(w_new);
   }
@@ -48,16 +37,11 @@ __global__ void sgd_run_flat_kernel(std::size_t elements, float* __restrict__ we
 
 template <bool kMomentum>
 void launch(Stream& stream, const Args& args) {
-  const Hyper& h = args.hyper;
-  const Coefficients k{.momentum = static_cast<float>(h.momentum),
-                       .rest = static_cast<float>(1 - h.dampening),
-                       .weight_decay = static_cast<float>(h.weight_decay),
-                       .nesterov = h.nesterov};
   lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&](auto element) {
     using Copy = typename decltype(element)::type;
     simt::launch_flat<sgd_run_flat_kernel<kMomentum, Copy>>(
         stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients,
-        args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, k);
+        args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
   });
 }
 

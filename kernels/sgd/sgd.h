@@ -30,11 +30,11 @@ struct Hyper {
 ///
 /// Shapes    weights, gradients, momentum_buffer, copy: [elements].
 /// Types     f32; copy: f16 or bf16.
-/// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised. copy may
-///           be null.
+/// Aliasing  the arrays do not overlap. momentum_buffer may be null if momentum is 0; it need not be initialised. copy
+///           may be null.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
-/// Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, nesterov lacks momentum > 0 and
-///           dampening = 0, or a copy is neither f16 nor bf16: in f32 it would be the weights again.
+/// Errors    InvalidArgument if a pointer is null, momentum or weight_decay is negative, nesterov lacks momentum > 0
+///           and dampening = 0, or a copy is neither f16 nor bf16: in f32 it would be the weights again.
 /// Numerics  deterministic, element by element; per step, within 8 * 2^-24 of the largest term. The copy is
 ///           the weight that was written, rounded to nearest, ties to even.
 /// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum), and 2 for the copy.

@@ -6,10 +6,11 @@
 namespace gradring::kernels::sgd {
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();  // 1_flat.cu
+Variant flat();    // 1_flat.cu
+Variant vector();  // 2_vector.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat()};
+  static const std::array kTable = {flat(), vector()};
   return kTable;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "kernels/runtime/error.h"
@@ -130,6 +131,40 @@ TEST(Sgd, WritesTheRoundedWeightsBeside) {
         });
       });
     }
+}
+
+TEST(Sgd, EveryVariantHasTheSameBitsAlignedOrNot) {
+  const auto after_a_step = [](const Variant& variant, Stream& stream, std::size_t elements, const Hyper& hyper,
+                               bool aligned) {
+    Arena arena(elements);
+    arena.buffer.assign(elements, 0.25f);
+    arena.state.applied_steps = 2;
+    const std::vector<float> gradients = gradients_of(elements, 0);
+    TypedArray copy(DType::bf16, std::vector<double>(elements, 3));
+    Args args = args_of(arena, gradients, hyper);
+    args.copy_dtype = DType::bf16;
+    args.copy = copy.data();
+    if (!aligned) {
+      --args.elements;
+      args.weights += 1;
+      args.gradients += 1;
+      args.momentum_buffer += 1;
+      args.copy = copy.as<std::uint16_t>() + 1;
+    }
+    variant.run(stream, args);
+    finish(stream);
+    return std::pair(arena, copy.values());
+  };
+  for (const Hyper& hyper : kHypers)
+    for (std::size_t elements : {2, 4, 5, 33, 1023})
+      for (bool aligned : {true, false})
+        for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+          const auto [expected, expected_copy] = after_a_step(variants().front(), stream, elements, hyper, aligned);
+          const auto [actual, copy] = after_a_step(variant, stream, elements, hyper, aligned);
+          EXPECT_EQ(actual.weights, expected.weights);
+          EXPECT_EQ(actual.buffer, expected.buffer);
+          expect_equal(copy, expected_copy);
+        });
 }
 
 TEST(Sgd, ChangesNothingInASkippedStep) {
