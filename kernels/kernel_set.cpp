@@ -15,6 +15,7 @@ KernelSet kernel_set() {
       .fill = fill::variants(),
       .gather_batch = gather_batch::variants(),
       .gemm = gemm::variants(),
+      .linear_cross_entropy = linear_cross_entropy::variants(),
       .max_pool2d = max_pool2d::variants(),
       .relu = relu::variants(),
       .scale = scale::variants(),

@@ -12,6 +12,7 @@
 #include "kernels/fill/fill.h"
 #include "kernels/gather_batch/gather_batch.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/max_pool2d/max_pool2d.h"
 #include "kernels/relu/relu.h"
 #include "kernels/scale/scale.h"
@@ -34,6 +35,7 @@ struct KernelSet {
   std::span<const fill::Variant> fill;
   std::span<const gather_batch::Variant> gather_batch;
   std::span<const gemm::Variant> gemm;
+  std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
   std::span<const relu::Variant> relu;
   std::span<const scale::Variant> scale;

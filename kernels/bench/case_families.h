@@ -27,6 +27,7 @@ Cases conv_relu_pool_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);
 Cases gather_batch_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
+Cases linear_cross_entropy_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
 Cases relu_cases(CaseMaker& make);
 Cases scale_cases(CaseMaker& make);

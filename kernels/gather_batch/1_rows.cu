@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: the data set stays on the device as bytes, and a list of samples says what a batch is: what crosses the bus per
 //   step is nothing. Where the batch begins is read from device memory, so that the launch is the same for every step.
-// Mapping: a warp per image (GPU) or a thread per run of images (CPU), walking along its pixels; lane 0 takes the label.
+// Mapping: a warp per image (GPU) or a thread per run of images (CPU), walking along its pixels; lane 0 takes the
+//   label.
 // Traffic and bound: reads a byte and writes 4 or 2 per pixel; bound by memory, for small batches by the launch.
 // Still slow because: one pixel a load and a store: 16 pixels could be read at once; and a small batch has fewer images
 //   than a large GPU has room for warps.

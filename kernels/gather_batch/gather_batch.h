@@ -15,17 +15,19 @@ namespace gradring::kernels::gather_batch {
 /// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
 ///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
 ///
-/// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch, elements],
-///           labels: [batch]; row-major, contiguous, the channels of a pixel side by side: elements % channels == 0.
+/// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch,
+///           elements], labels: [batch]; row-major, contiguous, the channels of a pixel side by side: elements %
+///           channels == 0.
 /// Types     x: u8; y: f32, f16 or bf16; order and *first: i64; labels: i32; mean and std: f32.
-/// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed finds
-///           the next batch there.
+/// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed
+///           finds the next batch there.
 /// Order     enqueued on the stream; returns at once.
-/// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is null
-///           (none may be missing unless batch is 0), or the type is none of the three. A position outside [0, positions),
-///           or a sample outside [0, samples), is found on the device only: that row is NaN, and its label -1.
-/// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are those
-///           of the loader's batches; then one rounding to the type.
+/// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
+///           null (none may be missing unless batch is 0), or the type is none of the three. A position outside [0,
+///           positions), or a sample outside [0, samples), is found on the device only: that row is NaN, and its label
+///           -1.
+/// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are
+///           those of the loader's batches; then one rounding to the type.
 /// Cost      reads batch * elements and writes batch * elements * size_of(dtype) bytes.
 /// Example   tests/kernels/gather_batch/gather_batch_test.cpp
 struct Args {

@@ -10,9 +10,25 @@
 #include "kernels/lib/host_values.h"
 
 namespace gradring::kernels::softmax_cross_entropy {
-namespace {
 
-/// One row: its loss, whether it is right, and the logits replaced by their gradient.
+void check_args(const Args& args) {
+  constexpr std::string_view kOp = "softmax_cross_entropy";
+  lib::check_floating(kOp, "dtype", args.dtype);
+  lib::check_at_least(kOp, "rows", args.rows, 0);
+  lib::check_at_least(kOp, "classes", args.classes, 1);
+  lib::check_pointer(kOp, "loss_sum", args.loss_sum);
+  lib::check_pointer(kOp, "correct", args.correct);
+  if (args.rows == 0) return;
+  lib::check_pointer(kOp, "logits", args.logits);
+  lib::check_pointer(kOp, "labels", args.labels);
+  lib::check_pointer(kOp, "workspace", args.workspace);
+  if (args.dlogits)
+    lib::check_same_or_apart(kOp, args.logits, args.dlogits,
+                             static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));
+}
+
+namespace reference {
+
 double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
   const bool valid = label >= 0 && static_cast<std::size_t>(label) < x.size();
   const bool numbers = std::none_of(x.begin(), x.end(), [](double value) { return std::isnan(value); });
@@ -32,26 +48,6 @@ double differentiate(std::span<double> x, std::int32_t label, double scale, bool
   right = where == label && !std::isnan(loss);
   return loss;
 }
-
-}  // namespace
-
-void check_args(const Args& args) {
-  constexpr std::string_view kOp = "softmax_cross_entropy";
-  lib::check_floating(kOp, "dtype", args.dtype);
-  lib::check_at_least(kOp, "rows", args.rows, 0);
-  lib::check_at_least(kOp, "classes", args.classes, 1);
-  lib::check_pointer(kOp, "loss_sum", args.loss_sum);
-  lib::check_pointer(kOp, "correct", args.correct);
-  if (args.rows == 0) return;
-  lib::check_pointer(kOp, "logits", args.logits);
-  lib::check_pointer(kOp, "labels", args.labels);
-  lib::check_pointer(kOp, "workspace", args.workspace);
-  if (args.dlogits)
-    lib::check_same_or_apart(kOp, args.logits, args.dlogits,
-                             static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));
-}
-
-namespace reference {
 
 void run(const Args& args) {
   check_args(args);

@@ -57,6 +57,8 @@ void check_args(const Args& args);
 /// The truth: plain loops on the host, sums in double, run before the call returns.
 namespace reference {
 void run(const Args& args);
+/// One row: returns its loss, says whether it is right, and replaces the logits by their gradient.
+double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
 }  // namespace reference
 
 /// One implementation in the table.
