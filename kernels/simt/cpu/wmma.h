@@ -93,8 +93,8 @@ void mma_sync(fragment<accumulator, M, N, K, C>& d, const fragment<matrix_a, M, 
   for (int i = 0; i < a.num_elements; ++i) as[i] = static_cast<float>(a.x[i]);
   for (int i = 0; i < b.num_elements; ++i) bs[i] = static_cast<float>(b.x[i]);
   for (int i = 0; i < c.num_elements; ++i) cs[i] = static_cast<float>(c.x[i]);
-  gradring::simt::detail::MatrixMultiply part{M, N, K, as, bs, cs};
-  gradring::simt::detail::warp_matrix_multiply(part, site);
+  gradring::simt::detail::MatrixMultiply part{gradring::simt::detail::Fragments::runs, M, N, K, as, bs, cs};
+  gradring::simt::detail::warp_matrix_multiply("wmma::mma_sync", part, site);
   for (int i = 0; i < d.num_elements; ++i) d.x[i] = static_cast<C>(cs[i]);
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/simt/engine/cooperation.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "kernels/simt/engine/async_queue.h"
@@ -9,6 +10,7 @@
 #include "kernels/simt/engine/current.h"
 #include "kernels/simt/engine/report.h"
 #include "kernels/simt/error.h"
+#include "kernels/simt/mma_layout.h"
 
 namespace gradring::simt::detail {
 namespace {
@@ -32,10 +34,50 @@ T& data_of(Deposit& deposit) {
   return *static_cast<T*>(deposit.data);
 }
 
-/// Volatile, so that it becomes neither std::copy_n, of which the linker might take another file's instrumented copy, nor
-/// memcpy, which TSan watches: either would look like a race between the lanes.
-void copy_floats(const volatile float* from, unsigned count, float* to) {
-  for (unsigned i = 0; i < count; ++i) to[i] = from[i];
+constexpr std::uint32_t kFullWarp = ~0u;
+
+void check_full_warp(const Deposits& deposits, std::uint32_t lanes, Block& block) {
+  if (lanes == kFullWarp) return;
+  const Fiber& one = *deposits[static_cast<unsigned>(std::countr_zero(lanes))].fiber;
+  block.fail(one.site, "%s needs a full warp: %s", one.waits_in, describe(one).text);
+}
+
+/// A tile of rows of `width` numbers, in which lane `lane` holds `count` that begin at `held`. Volatile, so that the copy
+/// becomes neither std::copy_n, of which the linker might take another file's instrumented copy, nor memcpy, which TSan
+/// watches: either would look like a race between the lanes.
+template <class PlaceOf>
+void gather_tile(const volatile float* held, int lane, unsigned count, unsigned width, PlaceOf place_of, float* tile) {
+  for (unsigned i = 0; i < count; ++i) {
+    const Place place = place_of(lane, static_cast<int>(i));
+    tile[static_cast<unsigned>(place.row) * width + static_cast<unsigned>(place.column)] = held[i];
+  }
+}
+template <class PlaceOf>
+void scatter_tile(const float* tile, int lane, unsigned count, unsigned width, PlaceOf place_of, volatile float* held) {
+  for (unsigned i = 0; i < count; ++i) {
+    const Place place = place_of(lane, static_cast<int>(i));
+    held[i] = tile[static_cast<unsigned>(place.row) * width + static_cast<unsigned>(place.column)];
+  }
+}
+
+/// c += a b, with ascending inner index; place_in_x(lane, i) is where the i-th number that a lane holds of x lies.
+template <class PlaceInA, class PlaceInB, class PlaceInC>
+void multiply(Deposits& deposits, PlaceInA place_in_a, PlaceInB place_in_b, PlaceInC place_in_c) {
+  constexpr unsigned kMostElements = 512;  // 32 x 16, the largest of CUDA's half-precision tiles
+  constexpr unsigned kLanes = 32;
+  const auto [fragments, m, n, k, unused_a, unused_b, unused_c] = data_of<MatrixMultiply>(deposits[0]);
+  float a[kMostElements], b[kMostElements], c[kMostElements];
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const auto& held = data_of<MatrixMultiply>(deposits[lane]);
+    gather_tile(held.a, static_cast<int>(lane), m * k / kLanes, k, place_in_a, a);
+    gather_tile(held.b, static_cast<int>(lane), k * n / kLanes, n, place_in_b, b);
+    gather_tile(held.c, static_cast<int>(lane), m * n / kLanes, n, place_in_c, c);
+  }
+  for (unsigned row = 0; row < m; ++row)
+    for (unsigned inner = 0; inner < k; ++inner)
+      for (unsigned column = 0; column < n; ++column) c[row * n + column] += a[row * k + inner] * b[inner * n + column];
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    scatter_tile(c, static_cast<int>(lane), m * n / kLanes, n, place_in_c, data_of<MatrixMultiply>(deposits[lane]).c);
 }
 
 std::uint32_t combine(Reduction reduction, std::uint32_t a, std::uint32_t b) {
@@ -128,31 +170,39 @@ std::uint32_t warp_reduce(const char* what, std::uint32_t mask, std::uint32_t va
   return mine.value;
 }
 
-void warp_matrix_multiply(MatrixMultiply& part, Site site) {
-  constexpr const char* kName = "mma_sync";
-  constexpr unsigned kMostElements = 512;  // 32 x 16, the largest of CUDA's half-precision tiles
-  constexpr unsigned kLanes = 32;
-  block_for(kName, site)
-      .meet(~0u, WarpOperation::matrix_multiply, kName, &part, site,
+void warp_gather(const char* what, std::uint64_t value, std::uint64_t (&all)[32], Site site) {
+  struct Lane {
+    std::uint64_t given;
+    volatile std::uint64_t* all;  // volatile: see copy_floats
+  } mine{value, all};
+  block_for(what, site)
+      .meet(kFullWarp, WarpOperation::gather, what, &mine, site,
             [](Deposits& deposits, std::uint32_t lanes, Block& block) {
-              if (lanes != ~0u)
-                block.fail(deposits[static_cast<unsigned>(__builtin_ctz(lanes))].fiber->site,
-                           "mma_sync needs a full warp: %s",
-                           describe(*deposits[static_cast<unsigned>(__builtin_ctz(lanes))].fiber).text);
-              const auto [m, n, k, unused_a, unused_b, unused_c] = data_of<MatrixMultiply>(deposits[0]);
-              float a[kMostElements], b[kMostElements], c[kMostElements];
-              for (unsigned lane = 0; lane < kLanes; ++lane) {
-                const auto& held = data_of<MatrixMultiply>(deposits[lane]);
-                copy_floats(held.a, m * k / kLanes, a + lane * (m * k / kLanes));
-                copy_floats(held.b, k * n / kLanes, b + lane * (k * n / kLanes));
-                copy_floats(held.c, m * n / kLanes, c + lane * (m * n / kLanes));
+              check_full_warp(deposits, lanes, block);
+              for_each_lane(lanes, [&](unsigned taker) {
+                for (unsigned lane = 0; lane < 32; ++lane)
+                  data_of<Lane>(deposits[taker]).all[lane] = data_of<Lane>(deposits[lane]).given;
+              });
+            });
+}
+
+void warp_matrix_multiply(const char* what, MatrixMultiply& part, Site site) {
+  block_for(what, site)
+      .meet(kFullWarp, WarpOperation::matrix_multiply, what, &part, site,
+            [](Deposits& deposits, std::uint32_t lanes, Block& block) {
+              check_full_warp(deposits, lanes, block);
+              const auto& any = data_of<MatrixMultiply>(deposits[0]);
+              if (any.fragments == Fragments::mma) {
+                multiply(deposits, mma_place_in_a, mma_place_in_b, mma_place_in_c);
+              } else {
+                const auto run = [](unsigned rows, unsigned columns) {
+                  return [part = static_cast<int>(rows * columns / 32), width = static_cast<int>(columns)](
+                             int lane, int i) -> Place {
+                    return {(lane * part + i) / width, (lane * part + i) % width};
+                  };
+                };
+                multiply(deposits, run(any.m, any.k), run(any.k, any.n), run(any.m, any.n));
               }
-              for (unsigned row = 0; row < m; ++row)
-                for (unsigned inner = 0; inner < k; ++inner)
-                  for (unsigned column = 0; column < n; ++column)
-                    c[row * n + column] += a[row * k + inner] * b[inner * n + column];
-              for (unsigned lane = 0; lane < kLanes; ++lane)
-                copy_floats(c + lane * (m * n / kLanes), m * n / kLanes, data_of<MatrixMultiply>(deposits[lane]).c);
             });
 }
 

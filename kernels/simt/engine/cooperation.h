@@ -24,15 +24,24 @@ std::uint32_t warp_match(const char* what, std::uint32_t mask, std::uint64_t val
 enum class Reduction : std::uint8_t { add, minimum, maximum, minimum_signed, maximum_signed, bit_and, bit_or, bit_xor };
 std::uint32_t warp_reduce(const char* what, std::uint32_t mask, std::uint32_t value, Reduction reduction, Site site);
 
-/// c += a x b for a tile of m x n x k that the 32 lanes hold together. Lane l holds the row-major elements
-/// [l * rows * columns / 32, (l + 1) * rows * columns / 32) of each matrix.
+/// Every lane's value: all[l] = what lane l gave. The whole warp takes part.
+void warp_gather(const char* what, std::uint64_t value, std::uint64_t (&all)[32], Site site);
+
+/// What part of a tile a lane holds.
+enum class Fragments : std::uint8_t {
+  runs,  ///< lane l the row-major elements [l * rows * columns / 32, (l + 1) * rows * columns / 32)
+  mma    ///< as simt/mma_layout.h says; 16 x 8 x 16 only
+};
+
+/// c += a x b for a tile of m x n x k that the 32 lanes hold together.
 struct MatrixMultiply {
+  Fragments fragments;
   unsigned m, n, k;
   const float* a;
   const float* b;
   float* c;
 };
-void warp_matrix_multiply(MatrixMultiply& part, Site site);
+void warp_matrix_multiply(const char* what, MatrixMultiply& part, Site site);
 
 /// Ends the launch with an error. `message` gets file:line appended.
 [[noreturn]] void fail_kernel(Site site, const char* message);

@@ -9,7 +9,7 @@
 namespace gradring::simt::detail {
 
 /// What the lanes of a warp do together. Only lanes that do the same may meet.
-enum class WarpOperation : std::uint8_t { barrier, shuffle, ballot, match, reduce, matrix_multiply };
+enum class WarpOperation : std::uint8_t { barrier, shuffle, ballot, match, reduce, gather, matrix_multiply };
 
 /// One lane's part in a warp operation, deposited until all lanes of the mask have come.
 struct Deposit {

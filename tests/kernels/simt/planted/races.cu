@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "kernels/lib/async_copy.h"
+#include "kernels/lib/tensor_core.h"
 #include "kernels/simt/simt.h"
 #include "tests/kernels/simt/planted/harness.h"
 #include "tests/kernels/simt/planted/planted.h"
@@ -52,6 +55,18 @@ __global__ void shuffle_as_fence(const float* x, float* y) {
   values[lane] = x[lane];
   const float zero = __shfl_xor_sync(kFullMask, 0.0f, 1);
   y[lane] = values[lane ^ 1] + zero;
+}
+
+/// So does ldmatrix. Lane l writes the row that lane 31 - l points at.
+template <bool Syncwarp>
+__global__ void load_matrices(const float* x, float* y) {
+  SIMT_SHARED(float[32][4], rows);
+  const unsigned lane = threadIdx.x;
+  for (float& number : rows[31 - lane]) number = x[lane];
+  if (Syncwarp) __syncwarp();  // all rows are there
+  std::uint32_t registers[4];
+  kernels::lib::ldmatrix_x4(registers, rows[lane]);
+  std::memcpy(&y[lane], &registers[3], sizeof(float));
 }
 
 template <bool Atomic>
@@ -124,6 +139,13 @@ bool run_shuffle_as_fence(kernels::Device& device) {
   return bench.holds(32, [](std::size_t i) { return static_cast<float>((i ^ 1) + 1); });
 }
 
+template <bool Syncwarp>
+bool run_load_matrices(kernels::Device& device) {
+  Bench bench(device);
+  simt::launch<load_matrices<Syncwarp>>(bench.stream(), {.block = 32}, bench.x(), bench.y());
+  return bench.holds(32, [](std::size_t i) { return static_cast<float>(8 - i / 4); });
+}
+
 template <bool Atomic>
 bool run_count(kernels::Device& device) {
   Bench bench(device);
@@ -168,6 +190,8 @@ const Planted kRaces[] = {
     {"no_syncwarp", &run_sum_warp<false>},
     {"syncwarp", &run_sum_warp<true>},
     {"shuffle_as_fence", &run_shuffle_as_fence},
+    {"ldmatrix_without_barrier", &run_load_matrices<false>},
+    {"ldmatrix_with_barrier", &run_load_matrices<true>},
     {"plain_count_in_block", &run_count<false>},
     {"atomic_count_in_block", &run_count<true>},
     {"plain_count_across_blocks", &run_count_blocks<false>},

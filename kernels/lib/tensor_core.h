@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/simt/mma_layout.h"
+#include "kernels/simt/simt.h"
+#include "kernels/simt/site.h"
+
+#ifndef __CUDACC__
+#include "kernels/simt/cpu/tensor_core.h"
+#endif
+
+/// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix) and
+/// multiplies tiles (mma.sync); every lane knows which elements it holds (simt/mma_layout.h), so that what follows the
+/// product happens in registers.
+///
+/// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
+///
+///   what                           stored as           lane points at     load
+///   a: 16 rows, 16 inner           [row][inner]        matrices_down      ldmatrix_x4        a[0..3]
+///                                  [inner][row]        matrices_across    ldmatrix_x4_trans  a[0..3]
+///   b: 16 inner, 2 x 8 columns     [inner][column]     matrices_down      ldmatrix_x4_trans  b[0, 1] and b[2, 3]
+///                                  [column][inner]     matrices_across    ldmatrix_x4        b[0, 1] and b[2, 3]
+///
+/// `site` is the caller's place, for messages; kernels never pass it.
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
+
+/// Loads four 8 x 8 matrices. Lane 8 i + r points at row r of matrix i, 8 elements of 16 bits; register i of lane l gets
+/// elements 2 (l % 4) and the next one, in its upper half, of row l / 4 of matrix i.
+///
+/// Aliasing  addresses in shared memory, multiples of 16.
+/// Order     as a read by each lane of what it gets: what other threads wrote needs a __syncwarp or __syncthreads before.
+/// Threads   the whole warp.
+/// Errors    on the CPU simt::Error if an address is not a multiple of 16 or a lane is missing.
+/// Source    PTX ISA, ldmatrix (compute capability 7.5 and later).
+/// Example   tests/kernels/lib/tensor_core_test.cpp
+__device__ inline void ldmatrix_x4(std::uint32_t (&to)[4], const void* row,
+                                   [[maybe_unused]] simt::Site site = simt::Site::current()) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::detail::load_matrices("ldmatrix_x4", to, row, false, site);
+#endif
+}
+
+/// The same with each matrix transposed: register i of lane l gets the elements of rows 2 (l % 4) and the next one in column
+/// l / 4 of matrix i.
+__device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row,
+                                         [[maybe_unused]] simt::Site site = simt::Site::current()) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::detail::load_matrices("ldmatrix_x4_trans", to, row, true, site);
+#endif
+}
+
+/// ldmatrix_x4 for two matrices: lanes 0 to 15 point at rows; what the others point at is not looked at.
+__device__ inline void ldmatrix_x2(std::uint32_t (&to)[2], const void* row,
+                                   [[maybe_unused]] simt::Site site = simt::Site::current()) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::detail::load_matrices("ldmatrix_x2", to, row, false, site);
+#endif
+}
+
+/// ldmatrix_x4_trans for two matrices.
+__device__ inline void ldmatrix_x2_trans(std::uint32_t (&to)[2], const void* row,
+                                         [[maybe_unused]] simt::Site site = simt::Site::current()) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::detail::load_matrices("ldmatrix_x2_trans", to, row, true, site);
+#endif
+}
+
+/// c += a b for one tile: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
+///
+/// Shapes    which elements a lane holds: simt/mma_layout.h. (b0, b1): the two registers of a tile of b.
+/// Threads   the whole warp.
+/// Errors    on the CPU simt::Error if a lane is missing.
+/// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.
+/// Cost      4,096 floating-point operations.
+/// Source    PTX ISA, mma (compute capability 8.0 and later).
+/// Example   tests/kernels/lib/tensor_core_test.cpp
+template <class T>
+__device__ inline void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                    [[maybe_unused]] simt::Site site = simt::Site::current()) {
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+#ifdef __CUDACC__
+  if constexpr (std::is_same_v<T, __half>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
+        "%1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  simt::detail::multiply_fragments<T>(c, a, b0, b1, site);
+#endif
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib
