@@ -18,9 +18,6 @@
 namespace gradring::comm {
 namespace {
 
-/// A chunk and its neighbour's fit into a core's second-level cache together, and are long against the cost of a step.
-constexpr std::size_t kChunkBytes = 256 * 1024;
-
 void check_range(const SegmentRange& range, const Schedule& schedule) {
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
@@ -67,8 +64,11 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
   check_range(range, schedule);
   check(root >= 0 && root < world_size(),
         fmt::format("{} from rank {} in a world of {}", schedule.operation, root, world_size()));
-  const CollectiveSpec spec{
-      .schedule = &schedule, .range = range, .chunk_bytes = kChunkBytes, .root = root, .number = ++collectives_};
+  const CollectiveSpec spec{.schedule = &schedule,
+                            .range = range,
+                            .chunk_bytes = data_->chunk_bytes(),
+                            .root = root,
+                            .number = ++collectives_};
   // On a CPU stream this runs on the stream, and the time that earlier work takes does not count; on a GPU it runs at
   // once.
   data_->submit(stream, [this, spec] {
@@ -79,11 +79,20 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
 }
 
 void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream, AllReduceAlgorithm algorithm) {
+  if (algorithm == AllReduceAlgorithm::nccl) return all_reduce_by_vendor(range, stream);
   const bool can_lend = data_->reaches_peers_memory();
   check(can_lend || algorithm != AllReduceAlgorithm::direct,
         "a direct all_reduce between ranks that do not reach each other's memory: use the ring");
   const bool direct = can_lend && algorithm != AllReduceAlgorithm::ring;
   run(direct ? kDirectAllReduce : kRingAllReduce, range, 0, stream);
+}
+
+void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream) {
+  check_range(range, kRingAllReduce);
+  VendorAllReduce* const vendor = data_->vendor_all_reduce();
+  check(vendor != nullptr, "an all_reduce by NCCL between ranks that NCCL does not connect: use the ring");
+  const Carrying carrying(carrying_);
+  vendor->all_reduce(range, ++collectives_, stream);
 }
 
 void ProcessGroup::reduce_scatter(const SegmentRange& range, kernels::Stream& stream) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,11 +18,12 @@ namespace gradring::comm {
 
 class HostChannel;
 
-/// How an all_reduce goes about it; the bits of the result do not depend on it.
+/// How an all_reduce goes about it; the bits of the result depend on it only where it says so.
 enum class AllReduceAlgorithm : std::uint8_t {
   automatic,  ///< direct where ranks reach each other's memory, else the ring
   ring,       ///< collectives/ring.h
   direct,     ///< collectives/direct.h
+  nccl,       ///< ncclAllReduce, the yardstick; where NCCL connects the ranks. Its order of sums is its own
 };
 
 /// The ranks that train together, as one rank sees them: collectives on memory that they allocated together, and a few
@@ -67,6 +69,12 @@ class ProcessGroup {
   /// Work enqueued after it starts only when every rank's stream has come here.
   void barrier(kernels::Stream& stream);
 
+  /// Runs `launch`, which enqueues a graph of this group's collectives on `stream`: they are watched like all others.
+  void replay(kernels::Stream& stream, const std::function<void()>& launch) { data_->replay(stream, launch); }
+  /// Throws what broke the group, if something did; to be called after waiting for a GPU's stream, whose work ends early
+  /// and quietly then. From any thread.
+  void refuse_if_broken() const { data_->refuse_if_broken(); }
+
   /// Which elements of a range of `elements` belong to `rank` in reduce_scatter and all_gather: consecutive shards, the
   /// first elements % world_size of them longer by one.
   Slice shard(std::size_t elements, int rank) const;
@@ -83,6 +91,7 @@ class ProcessGroup {
 
  private:
   void run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream);
+  void all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream);
 
   std::unique_ptr<Transport> data_;
   std::unique_ptr<HostChannel> host_;

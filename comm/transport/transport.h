@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/transport/segment.h"
+#include "comm/transport/vendor_all_reduce.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/stream.h"
 
@@ -59,8 +60,8 @@ enum class Progress : std::uint8_t {
 /// Two kinds exist. On the CPU a step is posted and then completed by polling, in whichever thread runs the stream's
 /// work: there `submit` enqueues the collective as work of the stream. On a GPU the stream itself orders the work:
 /// `submit` runs the collective at once, `enqueue` puts one group of sends and receives and then the add kernel on the
-/// stream, and poll says done. In a simulator poll asks a virtual clock. None of them ever waits inside submit, enqueue
-/// or poll.
+/// stream, and poll says done. In a simulator poll asks a virtual clock. None of them ever waits for a peer inside submit,
+/// enqueue or poll, except for a first connection to it.
 ///
 /// Order     all ranks post the same collectives, in the same order, on one stream at a time. A step may be posted when
 ///           the one before it is received or done.
@@ -73,6 +74,11 @@ class Transport {
   virtual int world_size() const = 0;
   /// Whether a rank can read and write its peers' memory, so that schedules may lend slices.
   virtual bool reaches_peers_memory() const { return false; }
+  /// Most bytes that one move should carry; longer slices travel in chunks. Where a core moves them, a chunk and its
+  /// neighbour's fit into the core's second-level cache together, and are long against the cost of a step.
+  virtual std::size_t chunk_bytes() const { return 256 * 1024; }
+  /// The all-reduce of the library underneath; null where there is none.
+  virtual VendorAllReduce* vendor_all_reduce() { return nullptr; }
 
   /// Memory that peers can reach, `bytes` on every rank, zeroed, aligned for any element type. All ranks call it in the
   /// same order with the same size; blocks the host until all have.
@@ -92,6 +98,14 @@ class Transport {
   ///
   /// Errors    PeerLost, Timeout: names the awaited peer, the operation and the step.
   virtual void wait(Deadline deadline) = 0;
+
+  /// Runs `launch`, which enqueues collectives once more that were captured into a graph, on `stream`. They are watched
+  /// like those that submit runs. On the CPU nothing can be captured.
+  virtual void replay(kernels::Stream& /*stream*/, const std::function<void()>& launch) { launch(); }
+
+  /// Throws what broke the group, if something did. For who has waited until a stream was done: a GPU's stream cannot
+  /// throw, it ends its work early when the group breaks; a CPU's throws by itself. May be called from any thread.
+  virtual void refuse_if_broken() const {}
 };
 
 }  // namespace gradring::comm

@@ -17,24 +17,23 @@ namespace gradring::kernels {
 /// deadline and never learn the cause.
 class HostEvent final : public Event {
  public:
+  /// Who saw that it is reached may destroy it while the stream is still about to wake who sleeps in wait.
+  ~HostEvent() override { const std::lock_guard lock(mutex_); }
+
   /// Errors    the error of the stream that recorded it, if that failed first.
   bool reached() const override { return reached(last_record()); }
 
   /// Notes one more record; returns its number, which the stream passes to mark_reached when it gets there.
   std::uint64_t mark_recorded() { return recorded_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   void mark_reached(std::uint64_t record) {
-    {
-      std::lock_guard lock(mutex_);
-      reached_.store(record, std::memory_order_release);
-    }
+    std::lock_guard lock(mutex_);
+    reached_.store(record, std::memory_order_release);
     changed_.notify_all();  // wakes streams in wait
   }
   void mark_failed(std::exception_ptr failure) {
-    {
-      std::lock_guard lock(mutex_);
-      failure_ = std::move(failure);
-      failed_.store(true, std::memory_order_release);
-    }
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
     changed_.notify_all();
   }
 

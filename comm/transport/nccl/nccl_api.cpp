@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/nccl/nccl_api.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::comm::nccl {
+namespace {
+
+constexpr const char* kAdvice =
+    "install NCCL 2.19 or later (the package libnccl2, or pip's nvidia-nccl) where the loader looks, or name its "
+    "folder "
+    "in LD_LIBRARY_PATH; or use --comm tcp";
+
+class Library {
+ public:
+  explicit Library(const std::string& file) : file_(file), handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle_) throw DeviceError(fmt::format("cannot load NCCL: {}: {}", ::dlerror(), kAdvice));
+  }
+
+  template <class Function>
+  void find(const char* name, std::function<Function>& entry) const {
+    auto* const address = reinterpret_cast<Function*>(::dlsym(handle_, name));
+    if (!address) throw DeviceError(fmt::format("{} has no {}: {}", file_, name, kAdvice));
+    entry = address;
+  }
+
+ private:
+  std::string file_;
+  void* handle_;
+};
+
+}  // namespace
+
+Api load_library(const std::string& file) {
+  const Library library(file);
+  Api api;
+  library.find("ncclGetVersion", api.get_version);
+  library.find("ncclGetErrorString", api.get_error_string);
+  library.find("ncclGetUniqueId", api.get_unique_id);
+  library.find("ncclCommInitRankConfig", api.comm_init_rank_config);
+  library.find("ncclCommGetAsyncError", api.comm_get_async_error);
+  library.find("ncclCommFinalize", api.comm_finalize);
+  library.find("ncclCommDestroy", api.comm_destroy);
+  library.find("ncclCommAbort", api.comm_abort);
+  library.find("ncclMemAlloc", api.mem_alloc);
+  library.find("ncclMemFree", api.mem_free);
+  library.find("ncclCommRegister", api.comm_register);
+  library.find("ncclCommDeregister", api.comm_deregister);
+  library.find("ncclGroupStart", api.group_start);
+  library.find("ncclGroupEnd", api.group_end);
+  library.find("ncclSend", api.send);
+  library.find("ncclRecv", api.recv);
+  library.find("ncclAllReduce", api.all_reduce);
+  return api;
+}
+
+}  // namespace gradring::comm::nccl

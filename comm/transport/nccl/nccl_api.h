@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nccl.h>
+
+#include <functional>
+#include <string>
+
+namespace gradring::comm::nccl {
+
+/// The entry points of NCCL that we call, as values: from the library, or from a stand-in in tests. Nothing links NCCL.
+struct Api {
+  std::function<decltype(ncclGetVersion)> get_version;
+  std::function<decltype(ncclGetErrorString)> get_error_string;
+  std::function<decltype(ncclGetUniqueId)> get_unique_id;
+  std::function<decltype(ncclCommInitRankConfig)> comm_init_rank_config;
+  std::function<decltype(ncclCommGetAsyncError)> comm_get_async_error;
+  std::function<decltype(ncclCommFinalize)> comm_finalize;
+  std::function<decltype(ncclCommDestroy)> comm_destroy;
+  std::function<decltype(ncclCommAbort)> comm_abort;
+  std::function<decltype(ncclMemAlloc)> mem_alloc;
+  std::function<decltype(ncclMemFree)> mem_free;
+  std::function<decltype(ncclCommRegister)> comm_register;
+  std::function<decltype(ncclCommDeregister)> comm_deregister;
+  std::function<decltype(ncclGroupStart)> group_start;
+  std::function<decltype(ncclGroupEnd)> group_end;
+  std::function<decltype(ncclSend)> send;
+  std::function<decltype(ncclRecv)> recv;
+  std::function<decltype(ncclAllReduce)> all_reduce;
+};
+
+/// The library's entry points. It stays loaded until the process ends: it has threads of its own.
+///
+/// Errors    DeviceError if the library is not there, or too old (2.19 has all of the above): says what to install.
+Api load_library(const std::string& file = "libnccl.so.2");
+
+}  // namespace gradring::comm::nccl
