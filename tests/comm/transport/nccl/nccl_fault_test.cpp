@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong between ranks ends, in time, on every rank, with the same name.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "comm/error.h"
+#include "tests/comm/support/desync.h"
+#include "tests/comm/support/workplace.h"
+#include "tests/comm/transport/nccl/nccl_ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using tests::NcclRanks;
+using tests::Workplace;
+
+constexpr std::chrono::milliseconds kShort(400);
+
+/// Expects that the rank threw an E that blames `peer` and contains `words`.
+template <class E>
+void expect_error(const std::exception_ptr& error, int peer, const std::string& words) {
+  ASSERT_TRUE(error) << "nothing was thrown";
+  try {
+    std::rethrow_exception(error);
+  } catch (const E& thrown) {
+    EXPECT_EQ(thrown.peer(), peer) << thrown.what();
+    EXPECT_THAT(thrown.what(), HasSubstr(words));
+  } catch (const std::exception& other) {
+    ADD_FAILURE() << "another error: " << other.what();
+  }
+}
+
+TEST(NcclFaults, ALateRankIsWaitedFor) {
+  NcclRanks ranks(3);
+  ranks.run([](ProcessGroup& group) {
+    Workplace work(group);
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier(*work.stream);
+  });
+  EXPECT_THAT(ranks.fake().misuse(), IsEmpty());
+}
+
+TEST(NcclFaults, ARankThatThrowsTakesTheOthersWithItAtOnce) {
+  NcclRanks ranks(4);
+  const auto errors = ranks.errors([](ProcessGroup& group) {
+    Workplace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    if (group.rank() == 2) throw std::runtime_error("a planted error");
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier(*work.stream);
+  });
+  for (const std::size_t rank : {0, 1, 3}) expect_error<PeerLost>(errors[rank], 2, "rank 2");
+  EXPECT_THROW(std::rethrow_exception(errors[2]), std::runtime_error);
+}
+
+TEST(NcclFaults, ARankThatNeverCallsIsNamedByAll) {
+  NcclRanks ranks(4, kShort);
+  std::atomic<int> waiting{3};
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    Workplace work(group);
+    try {
+      if (group.rank() != 2) group.all_reduce(work.range(), *work.stream);
+    } catch (...) {
+      --waiting;
+      throw;
+    }
+    while (waiting > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  for (const std::size_t rank : {0, 1, 3}) expect_error<Timeout>(errors[rank], 2, "all_reduce 1");
+  EXPECT_FALSE(errors[2]);
+}
+
+TEST(NcclFaults, WorkBeforeACollectiveDoesNotCount) {
+  NcclRanks ranks(2, kShort);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto group = ranks.join_on_callers_streams(rank);
+      const auto stream = ranks.device().make_stream(kernels::StreamMode::asynchronous);
+      const auto segment = group->allocate(64);
+      stream->enqueue([] { std::this_thread::sleep_for(2 * kShort); });
+      group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *stream);
+      stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+      EXPECT_NO_THROW(group->refuse_if_broken());
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Runs two ranks that do different things, and expects that both report a Desync, and that one's text has both words.
+void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
+                   const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
+                   const std::string& other) {
+  NcclRanks ranks(2, kShort);
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    Workplace work(group);
+    (group.rank() == 0 ? first : second)(group, work);
+    group.barrier(*work.stream);
+  });
+  tests::expect_all_desync(errors, {one, other});
+}
+
+TEST(NcclFaults, AnotherElementCountIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                [](auto& group, auto& work) { group.all_reduce(work.range(102), *work.stream); }, "of 100 f32",
+                "of 102 f32");
+}
+
+TEST(NcclFaults, OneCallTooManyIsReported) {
+  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
+                "all_reduce 1", "barrier 1");
+}
+
+TEST(NcclFaults, AnotherAlgorithmIsReported) {
+  expect_desync(
+      [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::ring); },
+      [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::nccl); },
+      "of 100 f32", "by NCCL");
+}
+
+TEST(NcclFaults, ABrokenGroupStaysBroken) {
+  NcclRanks ranks(2, kShort);
+  ranks.errors([](ProcessGroup& group) {
+    Workplace work(group);
+    EXPECT_THROW(group.all_reduce(work.range(100 + 2 * static_cast<std::size_t>(group.rank())), *work.stream), Desync);
+    EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
+    EXPECT_THROW(group.allocate(8), Desync);
+  });
+}
+
+TEST(NcclFaults, APeerThatDiesInsideNcclEndsInATimeout) {
+  NcclRanks ranks(3, kShort);
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    Workplace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier_on_host();
+    if (group.rank() == 1) ranks.fake().kill(1);
+    group.barrier_on_host();
+    group.all_reduce(work.range(), *work.stream);
+  });
+  for (const std::exception_ptr& error : errors) EXPECT_THROW(std::rethrow_exception(error), Timeout);
+}
+
+TEST(NcclFaults, WhatNcclReportsLaterBreaksTheGroup) {
+  NcclRanks ranks(2);
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    Workplace work(group);
+    group.barrier_on_host();
+    if (group.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ranks.fake().fail(0, ncclRemoteError);
+      while (true) {
+        group.refuse_if_broken();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    group.all_reduce(work.range(), *work.stream);
+  });
+  expect_error<PeerLost>(errors[0], -1, "remote error");
+}
+
+TEST(NcclFaults, AnAbortThatHangsEndsTheProcess) {
+  NcclRanks ranks(2, kShort, {.aborts_hang = true});
+  ranks.abort_patience = std::chrono::milliseconds(200);
+  const auto errors = ranks.errors([](ProcessGroup& group) {
+    Workplace work(group);
+    if (group.rank() == 0) group.all_reduce(work.range(), *work.stream);
+    if (group.rank() == 1) std::this_thread::sleep_for(4 * kShort);
+  });
+  expect_error<Timeout>(errors[0], 1, "all_reduce 1");
+  ASSERT_THAT(ranks.last_words(), Not(IsEmpty()));
+  EXPECT_THAT(ranks.last_words().front(), HasSubstr("abort did not end"));
+  EXPECT_THAT(ranks.last_words().front(), HasSubstr("all_reduce 1"));
+}
+
+}  // namespace
+}  // namespace gradring::comm

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "comm/error.h"
+#include "comm/transport/nccl/nccl_api.h"
+#include "kernels/runtime/error.h"
+#include "tests/comm/support/workplace.h"
+#include "tests/comm/transport/nccl/nccl_ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using tests::NcclRanks;
+
+template <class E>
+std::string text_of(const std::exception_ptr& error) {
+  if (!error) return "nothing was thrown";
+  try {
+    std::rethrow_exception(error);
+  } catch (const E& thrown) {
+    return thrown.what();
+  } catch (const std::exception& other) {
+    return std::string("another error: ") + other.what();
+  }
+}
+
+TEST(NcclJoin, ALibraryThatIsNotThereSaysWhatToInstall) {
+  try {
+    nccl::load_library("libnccl-that-is-not-there.so.2");
+    FAIL() << "it was loaded";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("libnccl-that-is-not-there.so.2"));
+    EXPECT_THAT(error.what(), HasSubstr("install NCCL"));
+  }
+}
+
+TEST(NcclJoin, ALibraryThatIsNoNcclIsRefused) { EXPECT_THROW(nccl::load_library("libc.so.6"), DeviceError); }
+
+TEST(NcclJoin, ARankThatNeverComesIsNamed) {
+  NcclRanks ranks(2, std::chrono::milliseconds(200));
+  try {
+    ranks.transport(0);
+    FAIL() << "it joined alone";
+  } catch (const Timeout& error) {
+    EXPECT_EQ(error.peer(), 1);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1"));
+  }
+}
+
+TEST(NcclJoin, RanksOutsideTheWorldAreRefused) {
+  NcclRanks ranks(2);
+  EXPECT_THROW(ranks.transport(2), InvalidArgument);
+  EXPECT_THROW(ranks.transport(-1), InvalidArgument);
+}
+
+TEST(NcclJoin, TwoRanksOnOneGpuAreRefused) {
+  NcclRanks ranks(2);
+  ranks.gpu = "0000:3b:00.0";
+  for (const std::exception_ptr& error : ranks.errors([](ProcessGroup&) {})) {
+    EXPECT_THAT(text_of<DeviceError>(error), HasSubstr("GPU 0000:3b:00.0"));
+    EXPECT_THAT(text_of<DeviceError>(error), HasSubstr("--allow-shared-gpu"));
+  }
+}
+
+TEST(NcclJoin, TwoRanksThatMayShareAGpuPretendToBeTwoHosts) {
+  NcclRanks ranks(2);
+  ranks.gpu = "0000:3b:00.0";
+  ranks.allow_shared_gpu = true;
+  ranks.run([](ProcessGroup& group) {
+    tests::Workplace work(group);
+    group.all_reduce(work.range(), *work.stream);
+  });
+  EXPECT_THAT(ranks.environment(),
+              UnorderedElementsAre("NCCL_HOSTID=host-0", "NCCL_HOSTID=host-1", "NCCL_SOCKET_IFNAME=lo",
+                                   "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_IB_DISABLE=1"));
+}
+
+TEST(NcclJoin, ANewNcclSharesGpusByItself) {
+  NcclRanks ranks(1, std::chrono::seconds(60), {.version = 23000});
+  ranks.allow_shared_gpu = true;
+  ranks.run([](ProcessGroup&) {});
+  EXPECT_THAT(ranks.environment(), UnorderedElementsAre("NCCL_MULTI_RANK_GPU_ENABLE=1"));
+}
+
+TEST(NcclJoin, WhatNcclRefusesIsSaid) {
+  NcclRanks ranks(1, std::chrono::seconds(60), {.init_fails_for = 0});
+  EXPECT_THAT(text_of<DeviceError>(ranks.errors([](ProcessGroup&) {}).front()), HasSubstr("ncclCommInitRankConfig"));
+}
+
+TEST(NcclJoin, ARankWithoutNcclLeavesTheOthersWithATimeout) {
+  NcclRanks ranks(2, std::chrono::milliseconds(300), {.init_fails_for = 1});
+  const auto errors = ranks.errors([](ProcessGroup&) {});
+  EXPECT_THAT(text_of<Timeout>(errors[0]), HasSubstr("did not connect them in time"));
+  EXPECT_THAT(text_of<DeviceError>(errors[1]), HasSubstr("ncclCommInitRankConfig"));
+}
+
+}  // namespace
+}  // namespace gradring::comm

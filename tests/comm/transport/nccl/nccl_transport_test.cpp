@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NCCL transport over a stand-in for NCCL: what every transport must do, on threads. No GPU takes part.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "comm/error.h"
+#include "kernels/runtime/error.h"
+#include "tests/comm/support/exact_cases.h"
+#include "tests/comm/support/patterns.h"
+#include "tests/comm/support/ranks.h"
+#include "tests/comm/support/workplace.h"
+#include "tests/comm/transport/nccl/nccl_ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::IsEmpty;
+using tests::NcclRanks;
+
+void run(int world, const std::function<void(ProcessGroup&)>& body) {
+  NcclRanks ranks(world);
+  ranks.run(body);
+  EXPECT_THAT(ranks.fake().misuse(), IsEmpty());
+}
+
+class Nccl : public ::testing::TestWithParam<int> {};
+
+TEST_P(Nccl, AllReduceIsExact) { run(GetParam(), tests::check_all_reduce); }
+TEST_P(Nccl, ReduceScatterThenAllGatherIsExact) { run(GetParam(), tests::check_reduce_scatter_and_all_gather); }
+TEST_P(Nccl, BroadcastIsExactFromEveryRoot) { run(GetParam(), tests::check_broadcast); }
+TEST_P(Nccl, HostHelpersAreExact) { run(GetParam(), tests::check_host_helpers); }
+TEST_P(Nccl, SumsHaveTheDocumentedOrder) { run(GetParam(), tests::check_order_of_sums); }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Nccl, ::testing::Values(1, 2, 3, 5),
+                         [](const auto& test) { return "World" + std::to_string(test.param); });
+
+TEST(NcclTransport, ManyCollectivesAreInFlightWhileNobodyWaits) {
+  constexpr int kWorld = 3;
+  constexpr int kRounds = 20;
+  constexpr std::size_t kElements = 5000;
+  NcclRanks ranks(kWorld);
+  const auto errors = tests::errors_of_threads(
+      kWorld,
+      [&](ProcessGroup& group) {
+        const auto stream = ranks.device().make_stream(kernels::StreamMode::asynchronous);
+        const auto segment = group.allocate(kElements * sizeof(float));
+        for (std::size_t i = 0; i < kElements; ++i) segment->as<float>()[i] = 1;
+        for (int round = 0; round < kRounds; ++round)
+          group.all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
+        group.barrier(*stream);
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        group.refuse_if_broken();
+        float expected = 1;
+        for (int round = 0; round < kRounds; ++round) expected *= kWorld;
+        for (std::size_t i = 0; i < kElements; ++i)
+          tests::require(segment->as<float>()[i] == expected, "a sum is wrong");
+      },
+      [&](int rank) { return ranks.join_on_callers_streams(rank); });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  EXPECT_THAT(ranks.fake().misuse(), IsEmpty());
+}
+
+TEST(NcclTransport, LongSlicesTravelInPieces) {
+  NcclRanks ranks(2);
+  std::size_t short_groups = 0;
+  ranks.run([&](ProcessGroup& group) {
+    tests::Workplace work(group);
+    group.all_reduce(work.range(100), *work.stream);
+    group.barrier_on_host();
+    if (group.rank() == 0) short_groups = ranks.fake().groups();
+    group.barrier_on_host();
+    group.all_reduce(work.range(1000), *work.stream);
+  });
+  EXPECT_EQ(short_groups, 4u) << "two steps on each of two ranks";
+  EXPECT_EQ(ranks.fake().groups() - short_groups, 8u) << "the same in two pieces";
+}
+
+TEST(NcclTransport, NcclsOwnAllReduceIsAtHand) {
+  run(3, [](ProcessGroup& group) {
+    tests::Workplace work(group);
+    for (const kernels::DType dtype : {kernels::DType::f32, kernels::DType::bf16})
+      for (const std::size_t elements : {0, 1, 33, 500}) {
+        for (std::size_t i = 0; i < elements; ++i)
+          tests::store(work.segment->data(), dtype, i, static_cast<float>(tests::whole_number(group.rank(), i)));
+        group.all_reduce(work.range(elements, 0, dtype), *work.stream, AllReduceAlgorithm::nccl);
+        for (std::size_t i = 0; i < elements; ++i)
+          tests::require(tests::load(work.segment->data(), dtype, i) == tests::sum_of_whole_numbers(3, i),
+                         "NCCL's sum is wrong");
+      }
+  });
+}
+
+TEST(NcclTransport, NcclsAllReduceIsRefusedWhereThereIsNone) {
+  tests::run_as_threads(1, [](ProcessGroup& group) {
+    tests::Workplace work(group);
+    EXPECT_THROW(group.all_reduce(work.range(), *work.stream, AllReduceAlgorithm::nccl), InvalidArgument);
+  });
+}
+
+TEST(NcclTransport, SumsThatNoKernelTakesAreRefused) {
+  run(2, [](ProcessGroup& group) {
+    tests::Workplace work(group);
+    EXPECT_THROW(group.all_reduce(work.range(10, 0, kernels::DType::i32), *work.stream), InvalidArgument);
+    EXPECT_THROW(group.all_reduce(work.range(1001), *work.stream), InvalidArgument);
+    group.all_reduce(work.range(), *work.stream);  // the group is as good as before
+  });
+}
+
+TEST(NcclTransport, WhatIsCapturedIsWatchedOnlyWhenItIsReplayed) {
+  constexpr std::chrono::milliseconds kShort(200);
+  NcclRanks ranks(2, kShort);
+  const auto stream = ranks.device().make_stream(kernels::StreamMode::asynchronous);
+  std::thread other([&] { ranks.join_on_callers_streams(1); });  // comes and goes
+  const auto group = ranks.join_on_callers_streams(0);
+  other.join();
+  ranks.captured = true;
+  group->barrier(*stream);  // a stream that is captured would not run this
+  std::this_thread::sleep_for(2 * kShort);
+  EXPECT_NO_THROW(group->refuse_if_broken());
+  group->replay(*stream, [] {});
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 100; ++i) {
+          std::this_thread::sleep_for(kShort / 10);
+          group->refuse_if_broken();
+        }
+      },
+      PeerLost);
+}
+
+}  // namespace
+}  // namespace gradring::comm

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream does with the operations of a group: all at once, each as soon as its peer has come.
+#include <algorithm>
+#include <cstring>
+
+#include "comm/transport/sum.h"
+#include "tests/support/fake_nccl/state.h"
+
+namespace gradring::tests {
+namespace {
+
+using kernels::DType;
+
+DType dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32: return DType::f32;
+    case ncclFloat16: return DType::f16;
+    case ncclBfloat16: return DType::bf16;
+    case ncclInt32: return DType::i32;
+    case ncclInt64: return DType::i64;
+    default: return DType::u8;
+  }
+}
+
+std::size_t bytes_of(const Operation& operation) { return operation.count * size_of(dtype_of(operation.type)); }
+
+/// An operation of a group under way.
+struct Underway {
+  Operation operation;
+  std::shared_ptr<Message> message;  // of a send
+  bool joined = false;               // an all-reduce has this rank's part
+  bool refused = false;              // what came does not fit, which was noted
+  bool done = false;
+};
+
+/// True if something happened.
+bool advance_receive(FakeNccl::State& state, Underway& one) {
+  const Operation& mine = one.operation;
+  auto& channel = state.channels[{mine.comm->clique, mine.peer, mine.comm->rank}];
+  if (channel.empty() || one.refused) return false;
+  const Operation& theirs = channel.front()->operation;
+  if (theirs.count != mine.count || theirs.type != mine.type) {
+    state.note_misuse("rank " + std::to_string(mine.comm->rank) + " receives " + std::to_string(mine.count) +
+                      " elements from rank " + std::to_string(mine.peer) + ", which sends " +
+                      std::to_string(theirs.count));
+    one.refused = true;
+    return false;
+  }
+  std::memcpy(mine.to, theirs.from, bytes_of(mine));
+  channel.front()->taken = true;
+  channel.pop_front();
+  return one.done = true;
+}
+
+bool advance_reduction(FakeNccl::State& state, Underway& one) {
+  const Operation& mine = one.operation;
+  Reduction& all = state.reductions[{mine.comm->clique, mine.reduction}];
+  const bool joins = !std::exchange(one.joined, true);
+  if (joins) {
+    const auto* const part = static_cast<const std::byte*>(mine.from);
+    if (all.arrived++ == 0)
+      all.sum.assign(part, part + bytes_of(mine));
+    else
+      comm::add_into(all.sum.data(), part, mine.count, dtype_of(mine.type));
+  }
+  one.done = all.arrived == mine.comm->world_size;
+  if (one.done) std::memcpy(mine.to, all.sum.data(), bytes_of(mine));
+  return joins || one.done;
+}
+
+bool advance(FakeNccl::State& state, Underway& one) {
+  switch (one.operation.kind) {
+    case Operation::Kind::send: return one.done = one.message->taken;
+    case Operation::Kind::receive: return advance_receive(state, one);
+    case Operation::Kind::all_reduce: return advance_reduction(state, one);
+  }
+  return false;
+}
+
+}  // namespace
+
+void FakeNccl::State::run(const std::vector<Operation>& operations) {
+  std::unique_lock lock(mutex);
+  ncclComm* const comm = operations.front().comm;
+  changed.wait(lock, [&] { return !comm->killed || comm->aborted; });
+  std::vector<Underway> underway;
+  for (const Operation& operation : operations) {
+    Underway one{.operation = operation};
+    if (operation.kind == Operation::Kind::send) {
+      one.message = std::make_shared<Message>(Message{.operation = operation});
+      channels[{comm->clique, comm->rank, operation.peer}].push_back(one.message);
+    }
+    underway.push_back(std::move(one));
+  }
+  changed.notify_all();
+  while (!comm->aborted && !underway.empty()) {
+    bool moved = false;
+    for (Underway& one : underway) moved |= advance(*this, one);
+    std::erase_if(underway, [](const Underway& one) { return one.done; });
+    if (moved)
+      changed.notify_all();
+    else
+      changed.wait(lock);
+  }
+  for (const Underway& one : underway)  // aborted: its memory is no longer to be read
+    if (one.message) std::erase(channels[{comm->clique, comm->rank, one.operation.peer}], one.message);
+}
+
+}  // namespace gradring::tests
