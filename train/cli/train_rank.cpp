@@ -47,6 +47,8 @@ Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
                                   .backend = config.backend,
                                   .conv = config.conv,
                                   .gemm = config.gemm,
+                                  .autotune = config.autotune,
+                                  .reproducible = config.reproducible,
                                   .threads = threads,
                                   .local_rank = place.local_rank});
   if (place.rank == 0) {

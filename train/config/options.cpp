@@ -109,10 +109,10 @@ Option nesterov() {
       [](const TrainConfig& config) { return std::string(config.optimizer.nesterov ? "true" : "false"); }};
 }
 
-Option pin() {
-  return {"pin", "", "bind every rank to --threads cores of its own",
-          [](TrainConfig& config, std::string_view given) { config.pin = parse_flag("pin", given); },
-          [](const TrainConfig& config) { return std::string(config.pin ? "true" : "false"); }};
+Option flag(const std::string& name, std::string help, bool TrainConfig::*field) {
+  return {name, "", std::move(help),
+          [name, field](TrainConfig& config, std::string_view given) { config.*field = parse_flag(name, given); },
+          [field](const TrainConfig& config) { return std::string(config.*field ? "true" : "false"); }};
 }
 
 Option overlap() {
@@ -180,9 +180,13 @@ const std::vector<Option>& train_options() {
       text("conv", "auto|NAME", "who convolves: a variant of ours (gradring bench kernels lists them), onednn, cudnn",
            &TrainConfig::conv),
       text("gemm", "auto|NAME", "who multiplies: a variant of ours, onednn, cublas", &TrainConfig::gemm),
+      flag("autotune", "measure what cuDNN offers for each convolution, and remember the fastest (cuda)",
+           &TrainConfig::autotune),
+      flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
+           &TrainConfig::reproducible),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
               {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
-      pin(),
+      flag("pin", "bind every rank to --threads cores of its own", &TrainConfig::pin),
       word("comm", "what carries gradients between ranks; auto: shm, memory that the ranks of one machine share", kComm,
            &TrainConfig::comm),
       overlap(),

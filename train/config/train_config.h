@@ -33,6 +33,8 @@ struct TrainConfig {
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
   std::string conv = "auto";     ///< who computes convolutions: auto, or a name that the backend has
   std::string gemm = "auto";     ///< the same for products
+  bool autotune = false;         ///< measure what cuDNN offers, instead of trusting its order
+  bool reproducible = false;     ///< the same bits in every run
   std::int64_t threads = 0;      ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
   bool pin = false;              ///< every rank keeps to cores of its own
   bool overlap = true;           ///< gradients are summed while backward goes on

@@ -8,6 +8,7 @@
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/reference/reference_backend.h"
 #include "train/config/usage_error.h"
+#include "train/launch/worker_environment.h"
 #include "train/report/environment_error.h"
 #include "train/setup/cuda_module_file.h"
 
@@ -52,8 +53,12 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
   compute.kernels = compute.module->kernels();
   compute.device = compute.module->make_device(index);
   const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
-  compute.backend =
-      compute.module->make_backend(*compute.device, {.conv = spec.conv, .gemm = spec.gemm, .say = remark});
+  compute.backend = compute.module->make_backend(*compute.device, {.conv = spec.conv,
+                                                                   .gemm = spec.gemm,
+                                                                   .reproducible = spec.reproducible,
+                                                                   .autotune = spec.autotune,
+                                                                   .plan_cache = plan_cache_file(),
+                                                                   .say = remark});
   return compute;
 }
 
@@ -101,6 +106,13 @@ Compute make(const ComputeSpec& spec) {
 }
 
 }  // namespace
+
+std::filesystem::path plan_cache_file() {
+  const std::filesystem::path file = "gradring/plans.json";
+  if (const auto cache = system_variable("XDG_CACHE_HOME"); cache && !cache->empty()) return *cache / file;
+  if (const auto home = system_variable("HOME"); home && !home->empty()) return *home / (".cache" / file);
+  return {};
+}
 
 Compute make_compute(const ComputeSpec& spec) {
   try {

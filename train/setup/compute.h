@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ struct ComputeSpec {
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
   std::string conv = "auto";
   std::string gemm = "auto";
-  unsigned threads = 1;  ///< that a CPU computes with, called by this one
-  int local_rank = 0;    ///< the GPU that a rank takes where no index is named
+  bool autotune = false;      ///< of a GPU's backend; what it finds is kept in plan_cache_file()
+  bool reproducible = false;  ///< a CPU always is
+  unsigned threads = 1;       ///< that a CPU computes with, called by this one
+  int local_rank = 0;         ///< the GPU that a rank takes where no index is named
 };
 
 /// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
@@ -31,6 +34,10 @@ struct Compute {
   std::unique_ptr<nn::Backend> backend;
   std::vector<std::string> remarks;  ///< for the log: why there is no GPU, what a backend lacks
 };
+
+/// Where a GPU's backend keeps what it measured: gradring/plans.json in XDG_CACHE_HOME, or in ~/.cache. Empty where there is
+/// neither.
+std::filesystem::path plan_cache_file();
 
 /// auto takes a GPU where this build has the CUDA module and the machine has one, else the CPU, and remarks on it.
 ///

@@ -1,14 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cuda_backend.h"
 
+#include "kernels/runtime/error.h"
+#include "nn/backend/cuda/cublaslt_linear.h"
+
 namespace gradring::nn {
+namespace {
+
+VariantChoice checked(const CudaBackendOptions& options, const kernels::KernelSet& kernels) {
+  const VariantChoice choice{.conv = options.conv, .gemm = options.gemm};
+  check_choice(choice, kernels, CudaBackend::kConvLibrary, CudaBackend::kGemmLibrary);
+  return choice;
+}
+
+/// What is left to our kernels: where a library is named, they take only what it does not plan.
+VariantChoice ours(VariantChoice choice) {
+  if (choice.conv == CudaBackend::kConvLibrary) choice.conv = kAuto;
+  if (choice.gemm == CudaBackend::kGemmLibrary) choice.gemm = kAuto;
+  return choice;
+}
+
+/// What `open` opens, if `choice` wants it; where auto would only like it, nothing instead of an error.
+template <class Open>
+auto opened(const std::string& choice, std::string_view library, const std::string& without,
+            const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
+  if (choice != kAuto && choice != library) return nullptr;
+  try {
+    return open();
+  } catch (const DeviceError& error) {
+    if (choice == library) throw;
+    options.say(without + " (" + error.what() + ")");
+    return nullptr;
+  }
+}
+
+[[noreturn]] void refuse(const NodeSpec& node, std::string_view library, std::string_view option) {
+  throw InvalidArgument(std::string(library) + " cannot compute " + std::string(kind_of(node.layer)) + " of " +
+                        node.input.to_string() + " in " + std::string(kernels::name_of(node.dtype)) +
+                        ": name another by " + std::string(option) + ", or auto");
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options)
-    : plans_(kernels, device, {.conv = options.conv, .gemm = options.gemm}) {}
+    : kernels_(kernels),
+      device_(device),
+      choice_(checked(options, kernels)),
+      plans_(kernels, device, ours(choice_)),
+      cudnn_(opened(choice_.conv, kConvLibrary, "no cuDNN: our own kernels compute every convolution", options,
+                    [&] { return open_cudnn(device, options); })),
+      cublas_(opened(choice_.gemm, kGemmLibrary, "no cuBLAS: our own kernels compute every product", options,
+                     [&] { return std::make_shared<CublasLt>(CublasLtApi::load(), device); })) {}
 
 std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {
-  if (auto plan = plans_.plan_fused(nodes)) return plan;
+  if (std::holds_alternative<Conv2d>(nodes.front().layer)) return plan_convolution(nodes);
+  if (std::holds_alternative<Linear>(nodes.front().layer)) return plan_product(nodes);
   return plans_.plan(nodes.front());
+}
+
+std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> nodes) {
+  const NodeSpec& node = nodes.front();
+  if (choice_.conv != kConvLibrary)
+    if (auto plan = plans_.plan_fused(nodes)) return plan;
+  if (cudnn_) {
+    if (auto plan = plan_cudnn_conv2d(nodes, cudnn_, HelperKernels::pick(kernels_, device_, node.dtype))) return plan;
+    if (choice_.conv == kConvLibrary) refuse(node, kConvLibrary, "--conv");
+  }
+  return plans_.plan(node);
+}
+
+std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes) {
+  const NodeSpec& node = nodes.front();
+  if (cublas_) {
+    if (auto plan = plan_cublaslt_linear(nodes, cublas_, HelperKernels::pick(kernels_, device_, node.dtype)))
+      return plan;
+    if (choice_.gemm == kGemmLibrary) refuse(node, kGemmLibrary, "--gemm");
+  }
+  return plans_.plan(node);
 }
 
 }  // namespace gradring::nn

@@ -33,6 +33,8 @@ OptionTexts everything_else() {
           {"backend", "reference"},
           {"conv", "direct"},
           {"gemm", "strips"},
+          {"autotune", "true"},
+          {"reproducible", "true"},
           {"threads", "3"},
           {"pin", "true"},
           {"comm", "tcp"},

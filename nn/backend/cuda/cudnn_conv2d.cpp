@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/cuda/cudnn_conv2d.h"
+
+#include <algorithm>
+#include <map>
+
+#include "nn/backend/cuda/cudnn.h"
+#include "nn/backend/kernels/conv2d_plan.h"
+
+namespace gradring::nn {
+namespace {
+
+using kernels::DType;
+using kernels::conv2d::Geometry;
+
+/// More than that buys no speed at the sizes of ConvNets, and is missed elsewhere.
+constexpr std::size_t kMostWorkspaceBytes = std::size_t{256} << 20;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// How one batch size is computed.
+struct Engines {
+  std::optional<CudnnEngine> fused;    ///< bias and ReLU too
+  std::optional<CudnnEngine> forward;  ///< where there is no fused one
+  std::optional<CudnnEngine> dgrad;
+  std::optional<CudnnEngine> wgrad;
+  DType dw_dtype = DType::f32;
+
+  bool complete() const { return (fused || forward) && dgrad && wgrad; }
+  std::size_t workspace_bytes() const {
+    std::size_t most = 0;
+    for (const auto* engine : {&fused, &forward, &dgrad, &wgrad})
+      if (*engine) most = std::max(most, (*engine)->workspace_bytes);
+    return most;
+  }
+};
+
+class CudnnConv2dPlan final : public Plan {
+ public:
+  CudnnConv2dPlan(const NodeSpec& node, bool relu, std::shared_ptr<Cudnn> cudnn, const HelperKernels& helpers)
+      : dtype_(node.dtype), geometry_(conv2d_geometry(node)), relu_(relu), cudnn_(std::move(cudnn)), helpers_(helpers) {
+    const Engines& engines = engines_for(geometry_.batch);
+    most_workspace_ = engines.workspace_bytes();
+  }
+
+  bool complete() { return engines_for(geometry_.batch).complete(); }
+
+  std::size_t nodes() const override { return relu_ ? 2 : 1; }
+  std::size_t saved_bytes() const override { return 0; }
+  std::size_t workspace_bytes() const override { return aligned(most_workspace_) + dw_bytes(); }
+
+  void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
+    const Geometry geometry = geometry_for(pass.batch);
+    const Engines& engines = engines_for(pass.batch);
+    const CudnnPointer x{kTensorX, pass.x}, w{kTensorW, pass.parameters[0]}, b{kTensorB, pass.parameters[1]},
+        y{kTensorY, pass.y};
+    if (engines.fused) {
+      cudnn_->enqueue(stream, *engines.fused, {x, w, b, y}, pass.workspace);
+      return;
+    }
+    cudnn_->enqueue(stream, *engines.forward, {x, w, y}, pass.workspace);
+    helpers_.bias.add(stream, {.dtype = dtype_,
+                               .rows = rows(geometry),
+                               .channels = geometry.out_channels,
+                               .x = pass.y,
+                               .bias = pass.parameters[1],
+                               .y = pass.y});
+    if (relu_)
+      helpers_.relu.forward(stream, {.dtype = dtype_, .x = pass.y, .y = pass.y, .elements = out_elements(geometry)});
+  }
+
+  void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
+    const Geometry geometry = geometry_for(pass.batch);
+    const Engines& engines = engines_for(pass.batch);
+    if (relu_)
+      helpers_.relu.backward(
+          stream, {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dy, .elements = out_elements(geometry)});
+    helpers_.bias.grad(stream, {.dtype = dtype_,
+                                .rows = rows(geometry),
+                                .channels = geometry.out_channels,
+                                .dy = pass.dy,
+                                .db = pass.gradients[1],
+                                .accumulate = false});
+    enqueue_wgrad(stream, engines, pass);
+    if (pass.dx)
+      cudnn_->enqueue(stream, *engines.dgrad,
+                      {{kTensorY, pass.dy}, {kTensorW, pass.parameters[0]}, {kTensorX, pass.dx}}, pass.workspace);
+  }
+
+ private:
+  void enqueue_wgrad(kernels::Stream& stream, const Engines& engines, const BackwardPass& pass) {
+    const bool direct = engines.dw_dtype == DType::f32;
+    void* const dw = direct ? static_cast<void*>(pass.gradients[0]) : pass.workspace + aligned(most_workspace_);
+    cudnn_->enqueue(stream, *engines.wgrad, {{kTensorX, pass.x}, {kTensorY, pass.dy}, {kTensorW, dw}}, pass.workspace);
+    if (!direct)
+      helpers_.cast.run(stream, {.from = engines.dw_dtype,
+                                 .to = DType::f32,
+                                 .x = dw,
+                                 .y = pass.gradients[0],
+                                 .elements = static_cast<std::size_t>(geometry_.weight_elements())});
+  }
+
+  Geometry geometry_for(std::int64_t batch) const {
+    Geometry geometry = geometry_;
+    geometry.batch = batch;
+    return geometry;
+  }
+  static std::int64_t rows(const Geometry& geometry) {
+    return geometry.batch * geometry.out_height() * geometry.out_width();
+  }
+  static std::size_t out_elements(const Geometry& geometry) {
+    return static_cast<std::size_t>(geometry.out_elements());
+  }
+  /// Where dw waits for its conversion; a smaller batch may need it though the largest does not.
+  std::size_t dw_bytes() const {
+    return dtype_ == DType::f32 ? 0 : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(dtype_);
+  }
+
+  /// An epoch has two batch sizes, the full one and the short last one; the second must do with the workspace of the first.
+  const Engines& engines_for(std::int64_t batch) {
+    const auto known = engines_.find(batch);
+    if (known != engines_.end()) return known->second;
+    Engines engines = choose(geometry_for(batch));
+    check<DeviceError>(batch == geometry_.batch || engines.complete(),
+                       "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
+                           " samples: name a variant of ours by --conv");
+    return engines_.emplace(batch, std::move(engines)).first->second;
+  }
+
+  Engines choose(const Geometry& geometry) {
+    const auto find = [&](ConvPass pass, DType dw_dtype = DType::f32) {
+      return cudnn_->choose({.pass = pass, .geometry = geometry, .dtype = dtype_, .dw_dtype = dw_dtype},
+                            most_workspace_);
+    };
+    Engines engines;
+    if (relu_) engines.fused = find(ConvPass::forward_bias_relu);
+    if (!engines.fused) engines.forward = find(ConvPass::forward);
+    engines.dgrad = find(ConvPass::dgrad);
+    engines.wgrad = find(ConvPass::wgrad);
+    if (!engines.wgrad && dtype_ != DType::f32) {
+      engines.dw_dtype = dtype_;
+      engines.wgrad = find(ConvPass::wgrad, dtype_);
+    }
+    return engines;
+  }
+
+  DType dtype_;
+  Geometry geometry_;
+  bool relu_;
+  std::shared_ptr<Cudnn> cudnn_;  // shared with the backend and its other plans: one handle for all
+  HelperKernels helpers_;
+  std::size_t most_workspace_ = kMostWorkspaceBytes;
+  std::map<std::int64_t, Engines> engines_;
+};
+
+}  // namespace
+
+std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOptions& options) {
+  return std::make_shared<Cudnn>(CudnnApi::load(), device, options);
+}
+
+std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
+                                        const HelperKernels& helpers) {
+  const bool relu = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
+  auto plan = std::make_unique<CudnnConv2dPlan>(nodes.front(), relu, std::move(cudnn), helpers);
+  return plan->complete() ? std::move(plan) : nullptr;
+}
+
+}  // namespace gradring::nn

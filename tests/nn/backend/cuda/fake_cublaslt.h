@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+
+#include "nn/backend/cuda/cublaslt_api.h"
+
+namespace gradring::tests {
+
+/// cuBLASLt's products on the CPU: plain loops over column-major matrices, as layouts and descriptions say. The workspace is
+/// filled with rubbish.
+///
+/// Threads   one; one at a time.
+class FakeCublasLt {
+ public:
+  FakeCublasLt();
+  ~FakeCublasLt();
+  FakeCublasLt(const FakeCublasLt&) = delete;
+  FakeCublasLt& operator=(const FakeCublasLt&) = delete;
+
+  nn::CublasLtApi api() const;
+
+  std::set<cublasLtEpilogue_t> refused;  ///< epilogues for which it has no algorithm
+  std::multiset<cublasLtEpilogue_t> executed;
+};
+
+}  // namespace gradring::tests

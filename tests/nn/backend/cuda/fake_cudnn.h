@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/backend/cuda/cudnn_api.h"
+
+namespace gradring::tests {
+
+/// An engine that the fake's heuristics name.
+struct FakeEngine {
+  std::int64_t index = 0;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  std::int64_t workspace_bytes = 0;
+  bool compiles = true;
+  std::vector<std::pair<cudnnBackendKnobType_t, std::int64_t>> knobs;
+};
+
+/// cuDNN's backend API for convolutions, on the CPU: descriptors are bags of attributes, the heuristics name what the test
+/// says, and a plan is executed by plain loops over the extents and strides that its graph was given. So it computes what
+/// cuDNN would only if every descriptor says what it should. The workspace is filled with rubbish, as far as it was asked for.
+///
+/// Threads   one; one at a time.
+class FakeCudnn {
+ public:
+  FakeCudnn();
+  ~FakeCudnn();
+  FakeCudnn(const FakeCudnn&) = delete;
+  FakeCudnn& operator=(const FakeCudnn&) = delete;
+
+  nn::CudnnApi api() const;
+
+  std::vector<FakeEngine> mode_a = {{.index = 1, .notes = {}, .workspace_bytes = 64, .compiles = true, .knobs = {}}};
+  std::vector<FakeEngine> mode_b;
+  std::vector<FakeEngine> fallback;
+  bool fuses = true;   ///< whether it knows graphs of several operations
+  bool f32_dw = true;  ///< whether it gives f32 gradients of f16 weights
+  int live_descriptors = 0;
+  std::vector<std::int64_t> executed;  ///< the engines that ran
+};
+
+}  // namespace gradring::tests
