@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -14,6 +16,7 @@
 #include "kernels/runtime/error.h"
 #include "train/bench/find_python.h"
 #include "train/doctor/nvidia_driver.h"
+#include "train/doctor/nvidia_libraries.h"
 #include "train/doctor/processor.h"
 
 namespace gradring::train::doctor {
@@ -90,8 +93,7 @@ Finding dev_shm() {
   return {"/dev/shm", fmt::format("{:.0f} MiB free; gradring does not need it", free / kMebibyte)};
 }
 
-Finding nvidia() {
-  const auto driver = find_nvidia_driver();
+Finding nvidia(const std::optional<NvidiaDriver>& driver) {
   if (!driver) return {"NVIDIA driver", "none", "training uses the CPU; with a GPU, install its driver (libcuda.so.1)"};
   const std::string version =
       fmt::format("for CUDA {}.{}", driver->cuda_version / 1000, driver->cuda_version % 1000 / 10);
@@ -111,14 +113,17 @@ Finding python(const VariableLookup& environment) {
 
 std::vector<Finding> found_here(const VariableLookup& environment) {
   const Processor chip = processor();
-  return {{"processor", chip.name.empty() ? "unknown" : chip.name},
-          cores(),
-          features(chip),
-          memory(),
-          shared_memory(),
-          dev_shm(),
-          nvidia(),
-          python(environment)};
+  const auto driver = find_nvidia_driver();
+  std::vector<Finding> findings = {{"processor", chip.name.empty() ? "unknown" : chip.name},
+                                   cores(),
+                                   features(chip),
+                                   memory(),
+                                   shared_memory(),
+                                   dev_shm(),
+                                   nvidia(driver)};
+  std::ranges::move(nvidia_libraries(driver && driver->devices > 0), std::back_inserter(findings));
+  findings.push_back(python(environment));
+  return findings;
 }
 
 }  // namespace gradring::train::doctor
