@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "kernels/runtime/buffer.h"
 #include "kernels/runtime/event.h"
+#include "kernels/runtime/recording.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
@@ -48,6 +50,12 @@ class Device {
   virtual Buffer allocate(std::size_t bytes, MemoryKind kind = MemoryKind::device) = 0;
   virtual std::unique_ptr<Stream> make_stream(StreamMode mode) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  /// Keeps what `enqueue_work` enqueues on `stream`, and on streams that it is joined with by events. On a GPU that is a
+  /// CUDA graph (runtime/cuda/graph.h says what it may hold), and nothing runs yet; on a CPU the function itself, which
+  /// every enqueue of the recording calls again.
+  ///
+  /// Errors    what `enqueue_work` throws; DeviceError if it cannot be recorded. The stream is then as it was before.
+  virtual std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) = 0;
 };
 
 }  // namespace gradring::kernels

@@ -9,6 +9,7 @@
 #include "train/bench/timed_backend.h"
 #include "train/bench/timed_optimizer.h"
 #include "train/bench/timed_stream.h"
+#include "train/feed/loaded_batch.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::train::bench {
@@ -51,8 +52,10 @@ class TimedRank {
   /// Returns the loss.
   double run(const data::Batch& batch) {
     const auto begin = std::chrono::steady_clock::now();
+    loaded_.set(batch);
     const double loss = replica_.step()
-                            .run({.batch = batch,
+                            .run({.source = loaded_,
+                                  .count = batch.count(),
                                   .global_samples = batch.count(),
                                   .learning_rate = kLearningRate,
                                   .deadline = Deadline::after(kPatience)})
@@ -70,6 +73,7 @@ class TimedRank {
   TimedBackend backend_;
   kernels::KernelSet kernels_;
   Replica replica_;
+  LoadedBatch loaded_;
 };
 
 }  // namespace

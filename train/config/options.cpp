@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
+constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
@@ -115,13 +116,14 @@ Option flag(const std::string& name, std::string help, bool TrainConfig::*field)
           [field](const TrainConfig& config) { return std::string(config.*field ? "true" : "false"); }};
 }
 
-Option overlap() {
+/// An option that is on or off, by these words.
+Option on_or_off(const std::string& name, std::string help, bool TrainConfig::*field) {
   static constexpr std::string_view kWords[] = {"on", "off"};
-  return {"overlap", "on|off", "sum gradients while backward goes on",
-          [](TrainConfig& config, std::string_view given) {
-            config.overlap = parse_word("overlap", given, kWords) == "on";
+  return {name, "on|off", std::move(help),
+          [name, field](TrainConfig& config, std::string_view given) {
+            config.*field = parse_word(name, given, kWords) == "on";
           },
-          [](const TrainConfig& config) { return quoted(config.overlap ? "on" : "off"); }};
+          [field](const TrainConfig& config) { return quoted(config.*field ? "on" : "off"); }};
 }
 
 Option seed() {
@@ -184,12 +186,15 @@ const std::vector<Option>& train_options() {
            &TrainConfig::autotune),
       flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
            &TrainConfig::reproducible),
+      on_or_off("cuda-graph", "launch a step on a GPU as one; one rank only", &TrainConfig::cuda_graph),
+      word("resident", "keep the training set on the device, as bytes; auto: on a GPU", kResident,
+           &TrainConfig::resident),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
               {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       flag("pin", "bind every rank to --threads cores of its own", &TrainConfig::pin),
       word("comm", "what carries gradients between ranks; auto: shm, memory that the ranks of one machine share", kComm,
            &TrainConfig::comm),
-      overlap(),
+      on_or_off("overlap", "sum gradients while backward goes on", &TrainConfig::overlap),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),
       megabytes("first-bucket-mb", "the same, for the first bucket of a step", &BucketLimits::first_bytes),
       timeout(),

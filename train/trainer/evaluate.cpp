@@ -5,7 +5,7 @@
 
 #include "data/loader/loader.h"
 #include "data/samplers/sequential_shard.h"
-#include "train/trainer/device_batch.h"
+#include "train/trainer/loaded.h"
 
 namespace gradring::train {
 
@@ -14,8 +14,8 @@ Evaluation evaluate(const EvaluationParts& parts) {
       {.samples = parts.dataset.size(), .rank = parts.group.rank(), .world_size = parts.group.world_size()});
   data::Loader loader(parts.dataset, parts.device,
                       {.indices = sampler.order(0), .batch_size = parts.program.max_batch()});
-  DeviceBatch device_batch(parts.device, parts.kernels, parts.dataset.shape(), parts.program.max_batch(),
-                           parts.program.dtype());
+  LoadedBatch loaded(parts.device, parts.kernels, parts.dataset.shape(), parts.program.max_batch(),
+                     parts.program.dtype());
   const kernels::Buffer loss = parts.device.allocate(sizeof(float));
   const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));
   const kernels::Buffer host_loss = parts.device.allocate(sizeof(float), kernels::MemoryKind::pinned);
@@ -24,11 +24,12 @@ Evaluation evaluate(const EvaluationParts& parts) {
   nn::NoObserver nobody;
   std::array<double, 3> sums = {0, 0, 0};  // loss, correct, samples
   while (const auto batch = loader.next(Deadline::after(parts.group.timeout()))) {
-    device_batch.enqueue_load(parts.stream, *batch);
-    parts.program.enqueue_forward(parts.stream, parts.weights, device_batch.images(), batch->count(), nobody);
+    loaded.set(*batch);
+    loaded.enqueue_copies(parts.stream);
+    loaded.enqueue_preparation(parts.stream, batch->count());
+    parts.program.enqueue_forward(parts.stream, parts.weights, loaded.images(), batch->count(), nobody);
     parts.program.enqueue_loss(
-        parts.stream,
-        {.labels = device_batch.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
+        parts.stream, {.labels = loaded.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
     parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
     parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
     parts.stream.synchronize(Deadline::after(parts.group.timeout()));

@@ -54,8 +54,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
              .gradients = gradients_,
              .ddp = ddp_,
              .optimizer = *optimizer_,
-             .loss_scaling = spec.loss_scaling},
-            place.sample) {
+             .loss_scaling = spec.loss_scaling,
+             .recorded = spec.recorded}) {
   draw_weights(spec.seed, Deadline::after(place.group.timeout()));
   ddp_.broadcast_weights(master_);
   weights_.enqueue_refresh(*stream_);

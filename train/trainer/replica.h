@@ -29,6 +29,7 @@ struct ReplicaSpec {
   OptimizerSpec optimizer;
   BucketLimits buckets;
   bool overlap = true;     ///< gradients are summed while backward goes on
+  bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
   std::uint64_t seed = 0;  ///< of the first weights
 };
 

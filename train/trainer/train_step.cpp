@@ -1,31 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/train_step.h"
 
+#include <cstddef>
+
+#include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 
 namespace gradring::train {
+namespace {
 
 using kernels::DType;
 using kernels::MemoryKind;
 
-TrainStep::TrainStep(const StepParts& parts, const kernels::Shape& sample)
+/// Results that may wait to be taken: enough that the device never waits for a host that looks now and then.
+constexpr std::size_t kSlots = 32;
+
+}  // namespace
+
+TrainStep::TrainStep(const StepParts& parts)
     : parts_(parts),
       advance_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
       search_(kernels::pick_variant(parts.kernels.sum_of_squares, parts.device, DType::f32)),
-      batch_(parts.device, parts.kernels, sample, parts.program.max_batch(), parts.program.dtype()),
       correct_(parts.device.allocate(sizeof(std::int32_t))),
       sum_of_squares_(parts.device.allocate(sizeof(float))),
       search_workspace_(parts.device.allocate(kernels::sum_of_squares::workspace_bytes())),
       state_(parts.device.allocate(sizeof(StepState))),
+      report_(parts.device.allocate(sizeof(Report))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
-      host_loss_(parts.device.allocate(sizeof(float), MemoryKind::pinned)) {
+      host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)) {
+  for (std::size_t i = 0; i < kSlots; ++i)
+    slots_.push_back({.report = host_reports_.as<Report>() + i, .done = parts.device.make_event()});
   const float scale = parts.loss_scaling.first();
   *host_state_.as<StepState>() = {.gradient_scale = 1 / scale, .loss_scale = scale};
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
 }
 
-void TrainStep::enqueue_learning_rate(double learning_rate) {
-  // Everything else in the state belongs to the device.
+void TrainStep::set_learning_rate(double learning_rate, Deadline deadline) {
+  if (learning_rate_ == learning_rate) return;
+  parts_.stream.synchronize(deadline);  // an earlier copy may still read what is overwritten here
+  learning_rate_ = learning_rate;
   float& rate = host_state_.as<StepState>()->learning_rate;
   rate = static_cast<float>(learning_rate);
   parts_.stream.enqueue_copy(&state()->learning_rate, &rate, sizeof(float));
@@ -42,14 +55,13 @@ void TrainStep::enqueue_search() {
                               .workspace = search_workspace_.data()});
 }
 
-StepResult TrainStep::run(const Input& input) {
+void TrainStep::enqueue_work(const Input& input) {
   kernels::Stream& stream = parts_.stream;
-  batch_.enqueue_load(stream, input.batch);
-  enqueue_learning_rate(input.learning_rate);
-
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), batch_.images(), input.batch.count(), parts_.ddp);
+  const BatchSource& batch = input.source;
+  input.source.enqueue_preparation(stream, input.count);
+  parts_.program.enqueue_forward(stream, parts_.weights.view(), batch.images(), input.count, parts_.ddp);
   float* loss_sum = parts_.gradients.riders().data();
-  parts_.program.enqueue_loss(stream, {.labels = batch_.labels(),
+  parts_.program.enqueue_loss(stream, {.labels = batch.labels(),
                                        .scale = 1.0f / static_cast<float>(input.global_samples),
                                        .loss_scale = &state()->loss_scale,
                                        .loss_sum = loss_sum,
@@ -59,16 +71,63 @@ StepResult TrainStep::run(const Input& input) {
 
   enqueue_search();
   parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, state(), parts_.weights.copy());
-  stream.enqueue_copy(host_loss_.data(), loss_sum, sizeof(float));
-  stream.enqueue_copy(host_state_.data(), state_.data(), sizeof(StepState));  // before it moves on to the next step
+  auto* report = report_.as<Report>();
+  stream.enqueue_copy(&report->state, state(), sizeof(StepState));  // before it moves on to the next step
+  stream.enqueue_copy(&report->loss_sum, loss_sum, sizeof(float));
   advance_.advance(stream,
                    {.state = state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
-  stream.synchronize(input.deadline);
+}
 
-  const StepState& made = *host_state_.as<StepState>();
-  return {.loss = static_cast<double>(*host_loss_.as<float>()) / static_cast<double>(input.global_samples),
+void TrainStep::enqueue_recorded(const Input& input) {
+  const Size size{input.count, input.global_samples};
+  if (seen_.insert(size).second) return enqueue_work(input);
+  auto& recording = recordings_[size];
+  if (!recording) {
+    // The deadline is the host's: what is recorded must not hold it.
+    recording = parts_.device.record(parts_.stream, [this, &source = input.source, size] {
+      enqueue_work({.source = source, .count = size.first, .global_samples = size.second});
+    });
+  }
+  recording->enqueue(parts_.stream);
+}
+
+void TrainStep::enqueue(const Input& input) {
+  check(!full(), "results of earlier steps must be taken before more steps are enqueued");
+  set_learning_rate(input.learning_rate, input.deadline);
+  input.source.enqueue_copies(parts_.stream);
+  parts_.recorded ? enqueue_recorded(input) : enqueue_work(input);
+  Slot& slot = slots_[next_slot_++ % kSlots];
+  parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
+  parts_.stream.record(*slot.done);
+  slot.global_samples = input.global_samples;
+  in_flight_.push_back(&slot);
+}
+
+bool TrainStep::full() const { return in_flight_.size() == kSlots; }
+
+StepResult TrainStep::take_oldest() {
+  const Slot& slot = *in_flight_.front();
+  in_flight_.pop_front();
+  const StepState& made = slot.report->state;
+  return {.loss = static_cast<double>(slot.report->loss_sum) / static_cast<double>(slot.global_samples),
           .loss_scale = made.loss_scale,
           .skipped = made.non_finite != 0};
+}
+
+std::optional<StepResult> TrainStep::poll() {
+  if (in_flight_.empty() || !in_flight_.front()->done->reached()) return std::nullopt;
+  return take_oldest();
+}
+
+StepResult TrainStep::wait(Deadline deadline) {
+  check(!in_flight_.empty(), "there is no step to wait for");
+  kernels::wait(*in_flight_.front()->done, deadline);
+  return take_oldest();
+}
+
+StepResult TrainStep::run(const Input& input) {
+  enqueue(input);
+  return wait(input.deadline);
 }
 
 }  // namespace gradring::train

@@ -2,16 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
-#include "data/loader/batch.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/program/program.h"
+#include "train/feed/batch_source.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/distributed_data_parallel.h"
 #include "train/precision/compute_weights.h"
 #include "train/precision/loss_scaling.h"
-#include "train/trainer/device_batch.h"
 
 namespace gradring::train {
 
@@ -27,6 +33,7 @@ struct StepParts {
   DistributedDataParallel& ddp;
   Optimizer& optimizer;
   LossScaling loss_scaling;
+  bool recorded = false;  ///< steps of a size are recorded once and then launched as one (a CUDA graph)
 };
 
 /// What came of a step.
@@ -36,24 +43,37 @@ struct StepResult {
   bool skipped = false;  ///< a gradient was not finite, so no weight was changed
 };
 
-/// One optimizer step: copy the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
+/// One optimizer step: bring the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
 /// trainer only decides which batches come, and what to report.
 ///
-/// With loss scaling, the sums of the gradients are searched for what is not finite before the update: the device itself
-/// decides whether to skip it, and every rank decides alike, for the sums have the same bits everywhere.
+/// The host need not wait for a step before it enqueues the next: results are kept until somebody asks, as many as there is
+/// room for. With loss scaling, the sums of the gradients are searched for what is not finite before the update: the device
+/// itself decides whether to skip it, and every rank decides alike, for the sums have the same bits everywhere.
 class TrainStep {
  public:
-  TrainStep(const StepParts& parts, const kernels::Shape& sample);
+  explicit TrainStep(const StepParts& parts);
 
   struct Input {
-    const data::Batch& batch;
+    BatchSource& source;              ///< one and the same for all steps
+    std::int64_t count = 0;           ///< samples of its next batch
     std::int64_t global_samples = 0;  ///< in this step's batches of all ranks
     double learning_rate = 0;
     Deadline deadline;
   };
-  /// Blocks until the step is done.
+  /// Enqueues a step and returns. Where the learning rate changes, it first blocks until all steps before it are done.
   ///
-  /// Errors    comm::CommError, DeviceError.
+  /// Errors    InvalidArgument if full(); comm::CommError, DeviceError, also of steps before it.
+  void enqueue(const Input& input);
+  /// Whether there is no room for one more result: one must be taken first.
+  bool full() const;
+  /// The result of the oldest step whose result was not taken yet, if it is done; never blocks.
+  std::optional<StepResult> poll();
+  /// The same; blocks until it is done. There must be one.
+  StepResult wait(Deadline deadline);
+  /// Whether results were not taken yet.
+  bool idle() const { return in_flight_.empty(); }
+
+  /// Enqueues a step and waits for it.
   StepResult run(const Input& input);
 
   /// Riders that the gradient arena must have: the sum of the losses.
@@ -61,21 +81,42 @@ class TrainStep {
 
  private:
   using StepState = kernels::step_state::StepState;
+  /// What a step leaves behind, in device memory until the next one, and in pinned memory until it is taken.
+  struct Report {
+    StepState state;
+    float loss_sum = 0;
+  };
+  struct Slot {
+    Report* report = nullptr;  // in host_reports_
+    std::unique_ptr<kernels::Event> done;
+    std::int64_t global_samples = 0;
+  };
+  /// Steps of one size are one recording.
+  using Size = std::pair<std::int64_t, std::int64_t>;  // count, global_samples
 
   StepState* state() const { return state_.as<StepState>(); }
-  void enqueue_learning_rate(double learning_rate);
+  void set_learning_rate(double learning_rate, Deadline deadline);
+  void enqueue_work(const Input& input);
+  void enqueue_recorded(const Input& input);
   void enqueue_search();
+  StepResult take_oldest();
 
   StepParts parts_;
   kernels::step_state::Variant advance_;
   kernels::sum_of_squares::Variant search_;
-  DeviceBatch batch_;
   kernels::Buffer correct_;
   kernels::Buffer sum_of_squares_;
   kernels::Buffer search_workspace_;
-  kernels::Buffer state_;       // StepState
-  kernels::Buffer host_state_;  // pinned: what goes over before a step, what came of it after
-  kernels::Buffer host_loss_;   // pinned
+  kernels::Buffer state_;         // StepState
+  kernels::Buffer report_;        // Report, of the newest step
+  kernels::Buffer host_state_;    // pinned: what goes over at the start, and the learning rate
+  kernels::Buffer host_reports_;  // pinned: one Report a slot
+  std::vector<Slot> slots_;
+  std::deque<Slot*> in_flight_;  // the oldest first
+  std::size_t next_slot_ = 0;
+  std::optional<double> learning_rate_;  // that the device has
+  std::set<Size> seen_;                  // sizes that were run once: libraries set themselves up in a first run
+  std::map<Size, std::unique_ptr<kernels::Recording>> recordings_;
 };
 
 }  // namespace gradring::train

@@ -5,7 +5,8 @@
 
 #include <cmath>
 
-#include "data/loader/loader.h"
+#include "train/feed/loader_feed.h"
+#include "train/feed/resident_feed.h"
 #include "train/precision/precision.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/evaluate.h"
@@ -16,7 +17,24 @@ namespace {
 /// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
 constexpr std::int64_t kEvalBatch = 250;
 
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device) {
+/// Where the training set lies is the device's to decide, if nobody says: a GPU has the room, and copies are what it waits
+/// for; a CPU reads the loader's memory in place.
+bool is_resident(const TrainConfig& config, const kernels::Device& device) {
+  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
+}
+
+std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, const TrainerWorld& world, Replica& replica) {
+  const FeedSpec spec{.dataset = world.train_set,
+                      .device = world.device,
+                      .kernels = world.kernels,
+                      .batch_size = config.batch_size,
+                      .dtype = replica.program().dtype()};
+  if (!is_resident(config, world.device)) return std::make_unique<LoaderFeed>(spec);
+  return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
+}
+
+/// A recorded step holds no collectives between ranks: their transports watch each one.
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, int world_size) {
   const kernels::DType precision = precision_named(config.precision, device.id());
   return {.model = config.model,
           .batch_size = config.batch_size,
@@ -25,6 +43,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .optimizer = config.optimizer,
           .buckets = config.buckets,
           .overlap = config.overlap,
+          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda && world_size == 1,
           .seed = config.seed};
 }
 
@@ -33,14 +52,15 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
-      replica_(replica_spec(config, world.device), {.device = world.device,
-                                                    .kernels = world.kernels,
-                                                    .backend = world.backend,
-                                                    .group = world.group,
-                                                    .sample = world.train_set.shape(),
-                                                    .classes = world.train_set.classes()}),
+      replica_(replica_spec(config, world.device, world.group.world_size()), {.device = world.device,
+                                                                              .kernels = world.kernels,
+                                                                              .backend = world.backend,
+                                                                              .group = world.group,
+                                                                              .sample = world.train_set.shape(),
+                                                                              .classes = world.train_set.classes()}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
                     replica_.program().dtype()),
+      feed_(make_feed(config, world, replica_)),
       sampler_({.samples = world.train_set.size(),
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
@@ -77,44 +97,62 @@ Summary Trainer::run() {
 }
 
 void Trainer::run_epoch(std::int64_t epoch) {
-  using Clock = std::chrono::steady_clock;
-  data::Loader loader(world_.train_set, world_.device,
-                      {.indices = sampler_.order(epoch), .batch_size = config_.batch_size});
   epoch_loss_sum_ = 0;
   epoch_samples_ = 0;
-  auto begin = Clock::now();
+  feed_->begin_epoch(replica_.stream(), sampler_.order(epoch));
+  last_report_ = Clock::now();
   for (std::int64_t step = 0; !enough_steps(); ++step) {
-    const auto batch = loader.next(Deadline::after(config_.timeout));
+    const auto batch = feed_->next(Deadline::after(config_.timeout));
     if (!batch) break;
-    const std::int64_t samples = sampler_.global_samples(batch->position(), batch->position() + batch->count());
-    const StepResult result = replica_.step().run({.batch = *batch,
-                                                   .global_samples = samples,
-                                                   .learning_rate = config_.learning_rate,
-                                                   .deadline = Deadline::after(config_.timeout)});
-    ++steps_;
-    samples_ += samples;
-    check_step(result);
-    if (std::isfinite(result.loss)) {
-      epoch_samples_ += samples;
-      epoch_loss_sum_ += result.loss * static_cast<double>(samples);
-    }
-
-    const auto end = Clock::now();
-    training_time_ += end - begin;
-    world_.metrics.step({.step = steps_,
-                         .epoch = epoch,
-                         .step_of_epoch = step,
-                         .steps_in_epoch = loader.geometry().steps(),
-                         .loss = result.loss,
-                         .learning_rate = config_.learning_rate,
-                         .samples = samples,
-                         .duration = end - begin,
-                         .data_wait = batch->data_wait(),
-                         .exposed_communication = replica_.exposed_communication(),
-                         .loss_scale = result.loss_scale,
-                         .skipped = result.skipped});
-    begin = end;
+    const std::int64_t samples = sampler_.global_samples(batch->position, batch->position + batch->count);
+    replica_.step().enqueue({.source = *feed_,
+                             .count = batch->count,
+                             .global_samples = samples,
+                             .learning_rate = config_.learning_rate,
+                             .deadline = Deadline::after(config_.timeout)});
+    ++enqueued_;
+    pending_.push_back({.epoch = epoch, .step_of_epoch = step, .samples = samples, .data_wait = batch->data_wait});
+    take_results(config_.check_replicas > 0);  // the weights to compare are those after this step
   }
+  take_results(true);
+}
+
+void Trainer::take_results(bool all) {
+  while (!pending_.empty()) {
+    const bool must = all || replica_.step().full();
+    const std::optional<StepResult> result =
+        must ? replica_.step().wait(Deadline::after(config_.timeout)) : replica_.step().poll();
+    if (!result) return;
+    report(*result);
+  }
+}
+
+void Trainer::report(const StepResult& result) {
+  const Pending step = pending_.front();
+  pending_.pop_front();
+  ++steps_;
+  samples_ += step.samples;
+  check_step(result);
+  if (std::isfinite(result.loss)) {
+    epoch_samples_ += step.samples;
+    epoch_loss_sum_ += result.loss * static_cast<double>(step.samples);
+  }
+  const auto now = Clock::now();
+  const auto duration = now - last_report_;
+  training_time_ += duration;
+  world_.metrics.step({.step = steps_,
+                       .epoch = step.epoch,
+                       .step_of_epoch = step.step_of_epoch,
+                       .steps_in_epoch = feed_->geometry().steps(),
+                       .loss = result.loss,
+                       .learning_rate = config_.learning_rate,
+                       .samples = step.samples,
+                       .duration = duration,
+                       .data_wait = step.data_wait,
+                       .exposed_communication = replica_.exposed_communication(),
+                       .loss_scale = result.loss_scale,
+                       .skipped = result.skipped});
+  last_report_ = now;
 }
 
 void Trainer::check_step(const StepResult& result) {

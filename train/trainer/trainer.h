@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <deque>
+#include <memory>
+
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/samplers/distributed_sampler.h"
@@ -10,6 +14,7 @@
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/config/train_config.h"
+#include "train/feed/batch_feed.h"
 #include "train/report/metrics_sink.h"
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
@@ -41,6 +46,8 @@ struct TrainerWorld {
 ///   for each epoch:  for each batch:  TrainStep            (forward, loss, backward + all-reduce, update)
 ///                    evaluate                              (each test sample once, over all ranks)
 ///
+/// On a GPU the host runs ahead of the steps: what came of them is reported, and acted upon, as it arrives.
+///
 /// Threads   one.
 /// Errors    DivergedError, ReplicaError, comm::CommError, DeviceError, EnvironmentError (from the metrics).
 class Trainer {
@@ -52,8 +59,20 @@ class Trainer {
   Summary run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// A step that was enqueued and not reported yet.
+  struct Pending {
+    std::int64_t epoch = 0;
+    std::int64_t step_of_epoch = 0;
+    std::int64_t samples = 0;
+    std::chrono::nanoseconds data_wait{0};
+  };
+
   void run_epoch(std::int64_t epoch);
-  bool enough_steps() const { return config_.steps > 0 && steps_ >= config_.steps; }
+  bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
+  /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
+  void take_results(bool all);
+  void report(const StepResult& result);
   void check_step(const StepResult& result);
   void check_finite(double loss, const std::string& what) const;
   Sha256 hash_of_weights();
@@ -62,10 +81,14 @@ class Trainer {
   TrainerWorld world_;
   Replica replica_;
   nn::Program eval_program_;
+  std::unique_ptr<BatchFeed> feed_;
   data::DistributedSampler sampler_;
 
-  std::int64_t steps_ = 0;
-  std::int64_t samples_ = 0;   // seen by all ranks
+  std::int64_t enqueued_ = 0;    // steps
+  std::deque<Pending> pending_;  // of these, the oldest first
+  std::int64_t steps_ = 0;       // reported
+  std::int64_t samples_ = 0;     // seen by all ranks
+  Clock::time_point last_report_;
   double epoch_loss_sum_ = 0;  // over the samples of the running epoch whose loss was a number
   std::int64_t epoch_samples_ = 0;
   std::chrono::duration<double> training_time_{0};

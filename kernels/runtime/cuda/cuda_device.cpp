@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/cuda/cuda_device.h"
 
+#include <utility>
+
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/cuda/cuda_event.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
 #include "kernels/runtime/cuda/device_count.h"
+#include "kernels/runtime/cuda/graph.h"
 #include "kernels/runtime/cuda/out_of_memory.h"
 #include "kernels/runtime/error.h"
 
@@ -17,6 +20,15 @@ int existing(int index) {
   if (!why.empty()) throw DeviceError(why);
   return index;
 }
+
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(Graph graph) : graph_(std::move(graph)) {}
+  void enqueue(Stream& stream) override { graph_.enqueue(stream); }
+
+ private:
+  Graph graph_;
+};
 
 }  // namespace
 
@@ -37,5 +49,9 @@ Buffer CudaDevice::allocate(std::size_t bytes, MemoryKind kind) {
 std::unique_ptr<Stream> CudaDevice::make_stream(StreamMode) { return std::make_unique<CudaStream>(index_, failure_); }
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(index_, failure_); }
+
+std::unique_ptr<Recording> CudaDevice::record(Stream& stream, std::function<void()> enqueue_work) {
+  return std::make_unique<CudaRecording>(Graph::capture(static_cast<CudaStream&>(stream), enqueue_work));
+}
 
 }  // namespace gradring::kernels

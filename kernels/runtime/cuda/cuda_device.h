@@ -24,6 +24,7 @@ class CudaDevice final : public Device {
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) override;
 
  private:
   int index_;

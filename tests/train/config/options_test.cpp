@@ -29,6 +29,8 @@ OptionTexts everything_else() {
           {"precision", "bf16"},
           {"loss-scale", "1024"},
           {"loss-scale-interval", "7"},
+          {"cuda-graph", "off"},
+          {"resident", "on"},
           {"device", "cuda:3"},
           {"backend", "reference"},
           {"conv", "direct"},

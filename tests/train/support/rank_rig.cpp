@@ -5,6 +5,7 @@
 #include "tests/comm/support/ranks.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
+#include "train/feed/loaded_batch.h"
 
 namespace gradring::tests {
 
@@ -15,6 +16,7 @@ struct RankRig::Parts {
   std::unique_ptr<nn::Backend> backend;
   kernels::KernelSet kernels = kernels::kernel_set();
   train::Replica replica;
+  train::LoadedBatch loaded;
 
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
@@ -32,7 +34,8 @@ struct RankRig::Parts {
                  .backend = *backend,
                  .group = group,
                  .sample = set.shape(),
-                 .classes = set.classes()}) {}
+                 .classes = set.classes()}),
+        loaded(device, kernels, set.shape(), options.max_batch, options.precision) {}
 
   std::vector<std::vector<float>> in_torch_order(const nn::Arena& arena) const {
     const auto& parameters = replica.parameters();
@@ -55,7 +58,9 @@ train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::i
                       {.indices = indices, .batch_size = static_cast<std::int64_t>(indices.size())});
   const Deadline deadline = Deadline::after(std::chrono::minutes(2));
   const auto batch = loader.next(deadline);
-  return parts_->replica.step().run({.batch = *batch,
+  parts_->loaded.set(*batch);
+  return parts_->replica.step().run({.source = parts_->loaded,
+                                     .count = batch->count(),
                                      .global_samples = global_samples,
                                      .learning_rate = parts_->learning_rate,
                                      .deadline = deadline});

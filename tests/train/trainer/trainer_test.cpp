@@ -74,6 +74,35 @@ TrainingRun train(int world, const train::TrainConfig& config, const data::Datas
   return run;
 }
 
+TEST(Trainer, TrainsAlikeOutOfTheLoaderAndOutOfTheDevice) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 50), test_set = head_of(*digits, 10);
+  train::TrainConfig config = config_for(2, 8);
+  const TrainingRun loaded = train(2, config, train_set, test_set);
+  config.resident = "on";
+  const TrainingRun resident = train(2, config, train_set, test_set);
+  EXPECT_EQ(resident.summaries[0].parameters_sha256, loaded.summaries[0].parameters_sha256);
+  ASSERT_EQ(resident.rank0.steps.size(), loaded.rank0.steps.size());
+  for (std::size_t i = 0; i < loaded.rank0.steps.size(); ++i)
+    EXPECT_EQ(resident.rank0.steps[i].loss, loaded.rank0.steps[i].loss) << "step " << i;
+}
+
+TEST(Trainer, Fp16LearnsWhatFp32DoesAndSaysSo) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, kThreadSanitizer ? 16 : 400), test_set = head_of(*digits, 50);
+  train::TrainConfig config = config_for(1, 8);
+  config.precision = "fp16";
+  config.loss_scale = 0x1p31;  // the first steps overflow
+  const TrainingRun run = train(2, config, train_set, test_set);
+  EXPECT_EQ(run.summaries[0].precision, "fp16");
+  EXPECT_EQ(run.rank0.steps[0].loss_scale, 0x1p31f);
+  EXPECT_TRUE(run.rank0.steps[0].skipped);
+  EXPECT_EQ(run.rank0.steps[1].loss_scale, 0x1p30f);
+  if (kThreadSanitizer) return;
+  EXPECT_FALSE(run.rank0.steps.back().skipped);
+  EXPECT_LT(run.rank0.steps.back().loss, run.rank0.steps.front().loss / 2);
+}
+
 TEST(Trainer, CountsEveryTestSampleOnceWhateverTheWorld) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 100), test_set = head_of(*digits, 37);

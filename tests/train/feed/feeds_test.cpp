@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "data/datasets/in_memory_dataset.h"
+#include "data/samplers/distributed_sampler.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/host/host_device.h"
+#include "train/feed/loader_feed.h"
+#include "train/feed/resident_feed.h"
+
+namespace gradring::tests {
+namespace {
+
+using kernels::DType;
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
+
+data::InMemoryDataset colours(std::int64_t samples) {
+  data::InMemoryDataset::Contents contents{
+      .name = "colours", .shape = {3, 5, 3}, .classes = 7, .pixels = {}, .labels = {}};
+  for (std::int64_t i = 0; i < samples * 45; ++i) contents.pixels.push_back(static_cast<std::uint8_t>(i * 37 % 256));
+  for (std::int64_t i = 0; i < samples; ++i) contents.labels.push_back(static_cast<std::uint8_t>(i % 7));
+  return data::InMemoryDataset(std::move(contents));
+}
+
+/// What a feed brings in two epochs: every batch's images and labels, as bytes.
+std::vector<std::vector<std::byte>> batches_of(train::BatchFeed& feed, kernels::Device& device, std::size_t image_bytes,
+                                               const std::vector<std::int64_t>& order) {
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  std::vector<std::vector<std::byte>> batches;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    feed.begin_epoch(*stream, order);
+    std::int64_t position = 0;
+    while (const auto next = feed.next(soon())) {
+      EXPECT_EQ(next->position, position);
+      position += next->count;
+      feed.enqueue_copies(*stream);
+      feed.enqueue_preparation(*stream, next->count);
+      stream->synchronize(soon());
+      const auto count = static_cast<std::size_t>(next->count);
+      std::vector<std::byte> bytes(count * (image_bytes + sizeof(std::int32_t)));
+      std::memcpy(bytes.data(), feed.images(), count * image_bytes);
+      std::memcpy(bytes.data() + count * image_bytes, feed.labels(), count * sizeof(std::int32_t));
+      batches.push_back(std::move(bytes));
+    }
+    EXPECT_EQ(position, static_cast<std::int64_t>(order.size()));
+    EXPECT_EQ(feed.geometry().samples, position);
+  }
+  return batches;
+}
+
+class Feeds : public testing::TestWithParam<DType> {};
+
+TEST_P(Feeds, BringTheSameBitsFromHostAndDevice) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(23);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const auto order =
+      data::DistributedSampler({.samples = dataset.size(), .rank = 1, .world_size = 2, .seed = 3}).order(0);
+  const train::FeedSpec spec{.dataset = dataset,
+                             .device = device,
+                             .kernels = kernels,
+                             .batch_size = 5,
+                             .dtype = GetParam(),
+                             .normalize = {.mean = {0.1f, 0.2f, 0.3f}, .std = {0.5f, 0.6f, 0.7f}}};
+  train::LoaderFeed loaded(spec);
+  train::ResidentFeed resident(spec, *stream, soon());
+  const std::size_t image_bytes = 45 * kernels::size_of(GetParam());
+  const auto expected = batches_of(loaded, device, image_bytes, order);
+  ASSERT_EQ(expected.size(), 6u) << "two epochs of 12 samples by 5";
+  EXPECT_EQ(batches_of(resident, device, image_bytes, order), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfType, Feeds, testing::Values(DType::f32, DType::f16, DType::bf16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+TEST(ResidentFeed, RefusesWhatItCannotBring) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(3);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const train::FeedSpec two_channels{.dataset = dataset,
+                                     .device = device,
+                                     .kernels = kernels,
+                                     .batch_size = 2,
+                                     .normalize = {.mean = {0.5f, 0.5f}, .std = {0.5f, 0.5f}}};
+  EXPECT_THROW(train::ResidentFeed(two_channels, *stream, soon()), InvalidArgument);
+  train::ResidentFeed feed({.dataset = dataset, .device = device, .kernels = kernels, .batch_size = 2}, *stream,
+                           soon());
+  EXPECT_THROW(feed.begin_epoch(*stream, {0, 1, 2, 0}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::tests

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "data/loader/batch_geometry.h"
+#include "kernels/runtime/deadline.h"
+#include "train/feed/batch_source.h"
+
+namespace gradring::train {
+
+/// A rank's batches, epoch by epoch, in the order of its sampler: what the trainer drives, and its steps take from.
+class BatchFeed : public BatchSource {
+ public:
+  struct Next {
+    std::int64_t position = 0;  ///< of its first sample in the order
+    std::int64_t count = 0;
+    std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
+  };
+
+  /// Starts anew with these samples of the data set. The batches of the epoch before must have been taken, and the steps
+  /// that use them be done.
+  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) = 0;
+  virtual data::BatchGeometry geometry() const = 0;
+  /// Goes on to the next batch, which the next enqueue_copies and enqueue_preparation bring; nothing at the epoch's end.
+  ///
+  /// Errors    Error if the deadline passes first; what reading the samples throws.
+  virtual std::optional<Next> next(Deadline deadline) = 0;
+};
+
+}  // namespace gradring::train

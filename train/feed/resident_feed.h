@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "data/transforms/normalize.h"
+#include "train/feed/batch_feed.h"
+#include "train/feed/loader_feed.h"
+
+namespace gradring::train {
+
+/// Batches out of a data set that lies on the device as bytes: a kernel gathers, normalises and converts them, with the
+/// loader's bits. Nothing is copied within an epoch, so a recorded step stands for all of the same size.
+///
+/// Memory    dataset.size() * (elements of a sample + 12) bytes on the device, beside a batch.
+class ResidentFeed final : public BatchFeed {
+ public:
+  /// Copies the data set to the device; blocks.
+  ///
+  /// Errors    DeviceError if it does not fit there.
+  ResidentFeed(const FeedSpec& spec, kernels::Stream& stream, Deadline deadline);
+
+  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) override;
+  data::BatchGeometry geometry() const override { return geometry_; }
+  std::optional<Next> next(Deadline deadline) override;
+  void enqueue_copies(kernels::Stream&) override {}
+  void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
+  const void* images() const override { return images_.data(); }
+  const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
+
+ private:
+  void upload(const data::Dataset& dataset, kernels::Stream& stream, Deadline deadline);
+
+  kernels::DType dtype_;
+  kernels::gather_batch::Variant gather_;
+  std::int64_t samples_;
+  std::int64_t sample_elements_;
+  std::int64_t channels_;
+  data::BatchGeometry geometry_;
+  std::int64_t position_ = 0;  // in the order, of the next batch
+
+  kernels::Buffer pixels_;        // u8, [samples, elements]
+  kernels::Buffer pixel_labels_;  // i32, [samples]
+  kernels::Buffer statistics_;    // f32: means, then standard deviations, of each channel
+  kernels::Buffer order_;         // i64, [samples]
+  kernels::Buffer first_;         // i64: where in the order the device stands
+  kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start
+  kernels::Buffer images_;
+  kernels::Buffer labels_;
+};
+
+}  // namespace gradring::train
