@@ -8,7 +8,7 @@
 namespace gradring::tests {
 
 /// cuBLASLt's products on the CPU: plain loops over column-major matrices, as layouts and descriptions say. The workspace is
-/// filled with rubbish.
+/// filled with rubbish at both ends.
 ///
 /// Threads   one; one at a time.
 class FakeCublasLt {
