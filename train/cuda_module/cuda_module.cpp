@@ -43,4 +43,8 @@ std::unique_ptr<nn::Backend> CudaModule::make_backend(kernels::Device& device,
   return door_->make_backend(device, options);
 }
 
+std::unique_ptr<comm::Transport> CudaModule::make_nccl_transport(const comm::NcclOptions& options) const {
+  return door_->make_nccl_transport(options);
+}
+
 }  // namespace gradring::train

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "comm/transport/nccl/nccl.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
@@ -13,7 +14,8 @@ namespace gradring::train {
 
 struct CudaModuleDoor;
 
-/// libgradring_cuda.so, opened: nvcc's copy of every kernel, the devices that run it, and the backend on top of them.
+/// libgradring_cuda.so, opened: nvcc's copy of every kernel, the devices that run it, the backend on top of
+/// them, and the transport between them.
 /// Opening it needs neither a GPU nor its driver; making a device does. The file stays loaded until the process ends, so
 /// tables, devices, backends and errors from it may outlive this object.
 ///
@@ -32,6 +34,11 @@ class CudaModule {
   ///
   /// Errors    as nn::CudaBackend.
   std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::CudaBackendOptions& options) const;
+  /// For a device of this module. Which GPU that is, and what CUDA must be told about it, the module knows: `gpu`,
+  /// `make_current` and `is_captured` of the options may be left out.
+  ///
+  /// Errors    as comm::make_nccl_transport; DeviceError if the module was built without NCCL.
+  std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions& options) const;
 
  private:
   const CudaModuleDoor* door_;

@@ -5,6 +5,7 @@
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/device_count.h"
 #include "nn/backend/cuda/cuda_backend.h"
+#include "train/cuda_module/nccl_transport.h"
 
 namespace gradring::train {
 namespace {
@@ -28,6 +29,7 @@ extern "C" __attribute__((visibility("default"))) const gradring::train::CudaMod
   static const CudaModuleDoor door = {.kernels = &all_kernels(),
                                       .device_count = &gradring::kernels::cuda_device_count,
                                       .make_device = &make_device,
-                                      .make_backend = &make_backend};
+                                      .make_backend = &make_backend,
+                                      .make_nccl_transport = &make_nccl_transport};
   return &door;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "comm/transport/nccl/nccl.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
@@ -11,9 +12,9 @@
 namespace gradring::train {
 
 /// To be raised with every change of CudaModuleDoor and of what it hands out: KernelSet and the tables in it, Device,
-/// Stream, Event, Buffer, Backend and its plans. The program and the module see these types each in its own copy of the
+/// Stream, Event, Buffer, Backend and its plans, Transport. The program and the module see these types each in its own copy of the
 /// headers.
-inline constexpr int kCudaModuleVersion = 2;
+inline constexpr int kCudaModuleVersion = 3;
 
 /// What the CUDA module offers to the program: one function for each thing that only it can make.
 struct CudaModuleDoor {
@@ -28,6 +29,8 @@ struct CudaModuleDoor {
   /// Errors    as nn::CudaBackend.
   std::unique_ptr<nn::Backend> (*make_backend)(kernels::Device& device,
                                                const nn::CudaBackendOptions& options) = nullptr;
+  /// Joins devices of make_device; see cuda_module.h.
+  std::unique_ptr<comm::Transport> (*make_nccl_transport)(const comm::NcclOptions& options) = nullptr;
 };
 
 /// The one function that the module shows to the outside, and its name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/cuda/cuda_device.h"
 
+#include <array>
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
@@ -39,6 +40,12 @@ std::string CudaDevice::description() const {
   cuda_check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
   return std::string(properties.name) + ", " + gibibytes(properties.totalGlobalMem) + ", sm_" +
          std::to_string(properties.major) + std::to_string(properties.minor);
+}
+
+std::string CudaDevice::bus_id() const {
+  std::array<char, 32> text{};
+  cuda_check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index_), "cudaDeviceGetPCIBusId");
+  return text.data();
 }
 
 Buffer CudaDevice::allocate(std::size_t bytes, MemoryKind kind) {

@@ -21,6 +21,8 @@ class CudaDevice final : public Device {
   DeviceId id() const override { return {DeviceKind::cuda, index_}; }
   /// "NVIDIA H200, 139.8 GiB, sm_90"
   std::string description() const override;
+  /// "0000:18:00.0": what tells it from all other GPUs of its host.
+  std::string bus_id() const;
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override;
   std::unique_ptr<Event> make_event() override;

@@ -39,10 +39,14 @@ void CudaStream::begin_call() {
   make_current(index_);
 }
 
-void CudaStream::refuse_if_captured(std::string_view call) const {
+bool CudaStream::is_captured() const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cuda_check(cudaStreamIsCapturing(stream_.get(), &status), "cudaStreamIsCapturing");
-  if (status != cudaStreamCaptureStatusNone)
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void CudaStream::refuse_if_captured(std::string_view call) const {
+  if (is_captured())
     throw InvalidArgument(std::string(call) + " cannot be part of a CUDA graph: do it before or after the capture");
 }
 

@@ -36,6 +36,8 @@ class CudaStream final : public Stream {
   void* native_handle() override { return stream_.get(); }
 
   int device_index() const { return index_; }
+  /// Whether what is enqueued now goes into a graph.
+  bool is_captured() const;
 
  private:
   struct Destroy {
