@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: implicit GEMM. Each pass is a matrix product of views (products.cuh); a block computes a tile of it. Tiles of both
-//   operands go through shared memory once and serve every thread of the block; a thread keeps 8 x 8 sums in registers, so
-//   that 16 numbers from shared memory serve 64 multiplications.
-// Mapping: a block of 128 threads per tile of 128 rows and 64 columns; thread (t / 8, t % 8) has rows and columns in fours,
-//   64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the share of the depth (wgrad).
-// Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the second-level cache; 32 operations
-//   for each byte of a tile in f32. Bound by the floating-point units, and by shared memory behind them.
+// Idea: implicit GEMM. Each pass is a matrix product of views (products.cuh); a block computes a tile of it. Tiles of
+//   both operands go through shared memory once and serve every thread of the block; a thread keeps 8 x 8 sums in
+//   registers, so that 16 numbers from shared memory serve 64 multiplications.
+// Mapping: a block of 128 threads per tile of 128 rows and 64 columns; thread (t / 8, t % 8) has rows and columns in
+//   fours, 64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the share of the depth
+//   (wgrad).
+// Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the second-level cache; 21
+//   operations for each byte of a tile in f32. Bound by the floating-point units, and by shared memory behind them.
 // Gains over the step before: a number that is loaded serves a tile instead of a strip; wgrad fills the GPU.
 // Still slow because: no tensor cores; nothing is loaded while a tile is being multiplied but by other blocks.
 // Limits: those of Patches; 4 million columns.
@@ -95,29 +96,29 @@ __global__ void __launch_bounds__(kThreads)
         b[f] = simt::load_as<Four<float>>(&tile_b[k][place_of(thread_column, f * kFour, kTile.columns)]);
       }
       SIMT_UNROLL
-      for (int i = 0; i < kSums; ++i) SIMT_UNROLL
-      for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
+      for (int i = 0; i < kSums; ++i) {
+        SIMT_UNROLL
+        for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
+      }
     }
     __syncthreads();  // everybody has read them: the next ones may come
   }
   C* share = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
   SIMT_UNROLL
-  for (int i = 0; i < kSums; ++i) SIMT_UNROLL
-  for (int j = 0; j < kSums; ++j) {
+  for (int i = 0; i < kSums; ++i) {
     const int row = first_row + place_of(thread_row, i, kTile.rows);
-    const int column = first_column + place_of(thread_column, j, kTile.columns);
-    if (row < product.rows && column < product.columns)
-      share[std::int64_t{row} * product.columns + column] = lib::from_f32<C>(sums[i][j]);
+    SIMT_UNROLL
+    for (int j = 0; j < kSums; ++j) {
+      const int column = first_column + place_of(thread_column, j, kTile.columns);
+      if (row < product.rows && column < product.columns)
+        share[std::int64_t{row} * product.columns + column] = lib::from_f32<C>(sums[i][j]);
+    }
   }
 }
 
 template <class C, class P>
 void launch(Stream& stream, const P& product, C* c, const Shares& shares) {
-  const simt::Config config{.grid = dim3(static_cast<unsigned>(tiles_of(product.rows, kTile.rows)),
-                                         static_cast<unsigned>(tiles_of(product.columns, kTile.columns)),
-                                         static_cast<unsigned>(shares.count)),
-                            .block = dim3(kThreads)};
-  lib::check_limit("conv2d tiled", "tiles of columns", config.grid.y, 65535);
+  const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
   simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
 }
 
@@ -148,9 +149,8 @@ void wgrad(Stream& stream, const WgradArgs& args) {
     using T = typename decltype(element)::type;
     const auto product = wgrad_product<T>(args);
     const Shares shares = shares_of(product.rows, product.columns, product.depth, kTile);
-    auto* parts = static_cast<float*>(args.workspace);
-    launch(stream, product, parts, shares);
-    add_shares(stream, parts, shares.count, args.geometry.weight_elements(), args.dw, args.accumulate);
+    launch(stream, product, shares_in(args), shares);
+    add_shares(stream, shares_in(args), shares.count, args.geometry.weight_elements(), args.dw, args.accumulate);
   });
 }
 

@@ -10,14 +10,15 @@
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// The matrix that turns a convolution into a matrix product, as a view ("implicit GEMM": it is never stored). A row is a
-/// position, a column a place in the kernel and a channel, and the element is the number of the source that the two meet
-/// in, if there is one:
+/// The matrix that turns a convolution into a matrix product, as a view ("implicit GEMM": it is never stored). A row is
+/// a position, a column a place in the kernel and a channel, and the element is the number of the source that the two
+/// meet in, if there is one:
 ///
 ///   of_outputs   row (n, oh, ow), column (kh, kw, i): x[n, oh * stride + kh - padding, ow * stride + kw - padding, i]
 ///                y = patches * w^T, dw = dy^T * patches
-///   of_inputs    row (n, ih, iw), column (kh, kw, o): dy[n, (ih + padding - kh) / stride, (iw + padding - kw) / stride, o]
-///                where both divide, dx = patches * w, turned so that its rows are (kh, kw, o)
+///   of_inputs    row (n, ih, iw), column (kh, kw, o):
+///                dy[n, (ih + padding - kh) / stride, (iw + padding - kw) / stride, o] where both divide
+///                dx = patches * w, turned so that its rows are (kh, kw, o)
 ///
 /// Columns that differ in the channel alone lie side by side in memory.
 /// Limits    rows, columns and the elements of an image below 2^31; extents, with padding, below 2^30 (checked).
@@ -41,12 +42,13 @@ class Patches {
     int image, y, x, channel;
   };
 
-  int rows() const { return rows_; }
-  int columns() const { return columns_; }
+  constexpr int rows() const { return rows_; }
+  constexpr int columns() const { return columns_; }
 
-  /// A row or a column beyond the last one is one without elements.
+  /// A row without elements; a row or a column beyond the last one is such.
+  __device__ static Row no_row() { return {0, kOutside, kOutside}; }
   __device__ Row row(int index) const {
-    if (index >= rows_) return {0, kOutside, kOutside};
+    if (index >= rows_) return no_row();
     const auto [line, across] = grid_width_.divide(index);
     const auto [image, down] = grid_height_.divide(line);
     return row_at(image, down, across);

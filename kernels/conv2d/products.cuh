@@ -14,9 +14,9 @@
 ///   wgrad     o                 (kh, kw, i)       (n, oh, ow)           dy                 patches of x
 ///
 /// An operand is a stack of lines that are contiguous in memory, at least in pieces: `line(index)` is worked out once,
-/// `at(line, position)` is the address of one element of it, or null where there is none (padding, or beyond the end), and
-/// counts as 0. In a `wide` operand, pieces of 16 bytes that start at multiples of 16 bytes are contiguous and aligned, and
-/// are there or not there as a whole.
+/// `at(line, position)` is the address of one element of it, or null where there is none (padding, or beyond the end):
+/// it counts as 0. In a `wide` operand, pieces of 16 bytes that start at multiples of 16 bytes are contiguous and
+/// aligned, and are there or not there as a whole.
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 

@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/lib/arguments.h"
 #include "kernels/runtime/stream.h"
+#include "kernels/simt/simt.h"
 
-/// Products with few results and long sums (wgrad) leave most of a GPU without a tile. So the depth is shared out: block z
-/// adds up the z-th part of it, into a matrix of its own, and a second kernel adds those up, always in the same order.
+/// Products with few results and long sums (wgrad) leave most of a GPU without a tile. So the depth is shared out:
+/// block z adds up the z-th part of it, into a matrix of its own, and a second kernel adds those up, always in the same
+/// order.
 namespace gradring::kernels::conv2d {
 
 struct Shares {
@@ -23,8 +27,8 @@ struct TileShape {
 
 constexpr std::int64_t tiles_of(std::int64_t extent, std::int64_t width) { return (extent + width - 1) / width; }
 
-/// How many shares there are at most: by the sizes alone, so that every device adds up in the same order. Never less for
-/// a larger depth.
+/// How many shares there are at most: by the sizes alone, so that every device adds up in the same order. Never less
+/// for a larger depth.
 constexpr std::int64_t most_shares(std::int64_t rows, std::int64_t columns, std::int64_t depth, const TileShape& tile) {
   constexpr std::int64_t kWarpTiles = 1024;  // of 32 rows: what a large GPU holds at once, and some
   constexpr std::int64_t kLeastSteps = 4;    // a share must be worth storing a tile for
@@ -44,9 +48,22 @@ constexpr std::size_t share_bytes(std::int64_t rows, std::int64_t columns, std::
   return static_cast<std::size_t>(most_shares(rows, columns, depth, tile) * rows * columns) * sizeof(float);
 }
 
+/// Where the shares of dw are put together.
+inline float* shares_in(const WgradArgs& args) {
+  lib::check_pointer("conv2d wgrad", "workspace", args.workspace);
+  return static_cast<float*>(args.workspace);
+}
+
 inline namespace GRADRING_KERNEL_COPY {
-/// to[i] = sum over s of shares[s][i], added to it if `accumulate`; enqueued.
-void add_shares(Stream& stream, const float* shares, int count, std::int64_t elements, float* to, bool accumulate);
+/// A block for each tile of each share.
+inline dim3 grid_of(std::int64_t rows, std::int64_t columns, const TileShape& tile, const Shares& shares) {
+  lib::check_limit("conv2d", "tiles of columns", tiles_of(columns, tile.columns), 65535);
+  return {static_cast<unsigned>(tiles_of(rows, tile.rows)), static_cast<unsigned>(tiles_of(columns, tile.columns)),
+          static_cast<unsigned>(shares.count)};
+}
+
+/// to[i] = sum over s of shares[s][i], added to it if `accumulate`; enqueued. Overwrites the shares.
+void add_shares(Stream& stream, float* shares, int count, std::int64_t elements, float* to, bool accumulate);
 }  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::conv2d

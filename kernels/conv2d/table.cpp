@@ -6,11 +6,13 @@
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant direct();  // 1_direct.cu
-Variant tiled();   // 2_tiled.cu
+Variant direct();      // 1_direct.cu
+Variant tiled();       // 2_tiled.cu
+Variant wmma_tiles();  // 3_wmma.cu
+Variant mma();         // 4_mma.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {direct(), tiled()};
+  static const std::array kTable = {direct(), tiled(), wmma_tiles(), mma()};
   return kTable;
 }
 

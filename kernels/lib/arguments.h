@@ -15,6 +15,9 @@ namespace gradring::kernels::lib {
 /// The types of activations: f32, f16, bf16.
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+/// The types that tensor cores multiply here, with sums in f32: f16, bf16.
+constexpr bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
 void check_floating(std::string_view op, std::string_view argument, DType dtype);
 void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least);
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer);

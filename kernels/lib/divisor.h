@@ -27,6 +27,8 @@ class Divisor {
     multiplier_ = static_cast<std::uint32_t>((excess << 32) / static_cast<std::uint64_t>(divisor_) + 1);
   }
 
+  constexpr int value() const { return divisor_; }
+
   __device__ Result divide(int dividend) const {
     const auto n = static_cast<std::uint32_t>(dividend);
     const auto high = static_cast<std::uint32_t>(std::uint64_t{n} * multiplier_ >> 32);

@@ -52,6 +52,16 @@ void with_element(DType dtype, Visit visit) {
   }
 }
 
+/// The same for kernels on tensor cores.
+template <class Visit>
+void with_half(DType dtype, Visit visit) {
+  switch (dtype) {
+    case DType::f16: return visit(Element<__half>());
+    case DType::bf16: return visit(Element<__nv_bfloat16>());
+    default: throw InvalidArgument("tensor cores multiply f16 and bf16, not " + std::string(name_of(dtype)));
+  }
+}
+
 /// The kind of device that this copy of the kernel text runs on.
 #ifdef __CUDACC__
 inline constexpr DeviceKind kCopyKind = DeviceKind::cuda;
@@ -67,6 +77,10 @@ inline bool supports_floating(const Device& device, DType dtype) {
 /// Of a kernel that GPUs want, while CPUs have better: they run it in tests only, where Variant::computes lets them.
 inline bool supports_cuda_floating(const Device& device, DType dtype) {
   return device.id().kind == DeviceKind::cuda && supports_floating(device, dtype);
+}
+
+inline bool supports_cuda_half(const Device& device, DType dtype) {
+  return supports_cuda_floating(device, dtype) && is_half(dtype);
 }
 
 /// The same for a kernel that has only one type, or treats all alike.

@@ -36,6 +36,13 @@ TEST(Variant, IsPickedFromTheTopOfTheLadder) {
   EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f16).name, "direct");
 }
 
+TEST(Variant, AGpusRungIsRightOnACpuButNotChosenThere) {
+  HostDevice device;
+  EXPECT_TRUE(find_variant(conv2d::variants(), "mma").computes(DType::f16));
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    EXPECT_EQ(pick_variant(conv2d::variants(), device, dtype).name, "direct");
+}
+
 TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
   const KernelSet set = kernel_set();
   const auto expect_table = [](auto table) {

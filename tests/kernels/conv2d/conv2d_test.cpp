@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
+#include "kernels/conv2d/shares.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
+#include "tests/support/host_streams.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
 
@@ -19,15 +22,15 @@ using namespace gradring::tests;
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 constexpr Geometry kCases[] = {
-    // the ConvNet's own two
-    {.batch = 2,
-     .in_height = 28,
-     .in_width = 28,
+    // the ConvNet's own two, the first of a smaller image
+    {.batch = 1,
+     .in_height = 14,
+     .in_width = 14,
      .in_channels = 1,
      .out_channels = 32,
      .kernel_height = 3,
      .kernel_width = 3},
-    {.batch = 2,
+    {.batch = 1,
      .in_height = 13,
      .in_width = 13,
      .in_channels = 32,
@@ -87,6 +90,15 @@ constexpr Geometry kCases[] = {
      .kernel_height = 2,
      .kernel_width = 2,
      .stride = 3},  // gaps
+    {.batch = 2,
+     .in_height = 7,
+     .in_width = 6,
+     .in_channels = 16,
+     .out_channels = 72,
+     .kernel_height = 3,
+     .kernel_width = 3,
+     .stride = 2,
+     .padding = 1},  // wide runs beside padding, more than one tile of columns
     {.batch = 1,
      .in_height = 3,
      .in_width = 3,
@@ -103,6 +115,11 @@ constexpr Geometry kCases[] = {
      .kernel_height = 3,
      .kernel_width = 3},  // an empty sum
 };
+
+/// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
+std::span<const Geometry> cases_for(DType dtype) {
+  return std::span(kCases).first(dtype == DType::bf16 ? 6 : std::size(kCases));
+}
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
@@ -137,7 +154,7 @@ struct Case {
 
 TEST(Conv2d, ForwardStaysWithinItsBound) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : kCases) {
+    for (const Geometry& g : cases_for(dtype)) {
       const Case c(g, dtype);
       for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
@@ -150,7 +167,7 @@ TEST(Conv2d, ForwardStaysWithinItsBound) {
 
 TEST(Conv2d, DgradStaysWithinItsBound) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : kCases) {
+    for (const Geometry& g : cases_for(dtype)) {
       const Case c(g, dtype);
       for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
@@ -163,8 +180,9 @@ TEST(Conv2d, DgradStaysWithinItsBound) {
 
 TEST(Conv2d, WgradStaysWithinItsBound) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : kCases)
+    for (const Geometry& g : cases_for(dtype))
       for (bool accumulate : {false, true}) {
+        if (dtype == (accumulate ? DType::f16 : DType::bf16)) continue;  // f32 both ways, the others one way each
         const Case c(g, dtype);
         TypedArray expected = c.dw;
         reference::wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
@@ -176,6 +194,34 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
           c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
         });
       }
+}
+
+TEST(Conv2d, AddsUpAnyNumberOfShares) {
+  constexpr std::int64_t kElements = 5;
+  for (int count : {1, 2, 31, 32, 33, 64, 100})
+    for (bool accumulate : {false, true})
+      for_each_host_stream([&](Device&, Stream& stream) {
+        std::vector<float> shares(static_cast<std::size_t>(count * kElements)), sums(kElements, 1000);
+        std::iota(shares.begin(), shares.end(), 1.0f);
+        add_shares(stream, shares.data(), count, kElements, sums.data(), accumulate);
+        finish(stream);
+        const float rows = static_cast<float>(count) * (static_cast<float>(count) - 1) / 2 * kElements;
+        for (std::size_t i = 0; i < kElements; ++i)
+          EXPECT_EQ(sums[i], (accumulate ? 1000 : 0) + rows + static_cast<float>(count) * static_cast<float>(i + 1))
+              << count;
+      });
+}
+
+TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) {
+  for (const Variant& variant : variants())
+    for (Geometry g : kCases) {
+      std::size_t before = 0;
+      for (g.batch = 0; g.batch < 200; g.batch += 1 + g.batch / 8) {
+        const std::size_t bytes = variant.workspace_bytes(g);
+        EXPECT_GE(bytes, before) << variant.name << ", batch " << g.batch;
+        before = bytes;
+      }
+    }
 }
 
 TEST(Conv2d, ReferenceGradientsMatchFiniteDifferences) {

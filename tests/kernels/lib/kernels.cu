@@ -2,6 +2,7 @@
 #include "tests/kernels/lib/kernels.h"
 
 #include "kernels/lib/block_sum.h"
+#include "kernels/lib/divisor.h"
 #include "kernels/lib/dots.h"
 #include "kernels/lib/rows.h"
 #include "kernels/lib/strip.h"
@@ -44,6 +45,15 @@ __global__ void multiply_dots_kernel(const float* x, const float* w, int rows, i
   products.for_each(rows, [&](int r, float sum) { dots[r] = sum; });
 }
 
+__global__ void divide_kernel(kernels::lib::Divisor divisor, const int* dividends, std::size_t count, int* quotients,
+                              int* remainders) {
+  for (std::size_t i : simt::grid_range(count)) {
+    const auto [quotient, remainder] = divisor.divide(dividends[i]);
+    quotients[i] = quotient;
+    remainders[i] = remainder;
+  }
+}
+
 }  // namespace
 
 void add_blocks(kernels::Stream& stream, const float* values, float* sums, unsigned blocks) {
@@ -69,6 +79,12 @@ void add_strip(kernels::Stream& stream, const float* x, const float* factors, in
 
 void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int rows, int length, float* dots) {
   simt::launch_flat<multiply_dots_kernel>(stream, simt::Config{}, x, w, rows, length, dots);
+}
+
+void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
+            int* remainders) {
+  simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::lib::Divisor(divisor), dividends,
+                                   count, quotients, remainders);
 }
 
 }  // namespace GRADRING_KERNEL_COPY

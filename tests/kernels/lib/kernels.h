@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/runtime/stream.h"
@@ -28,6 +29,10 @@ void add_strip(kernels::Stream& stream, const float* x, const float* factors, in
 
 /// dots[r] = x . w[r] for the `rows` <= 4 rows of w, each `length` long: Dots.
 void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int rows, int length, float* dots);
+
+/// quotients[i] and remainders[i] of dividends[i] and `divisor`: Divisor.
+void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
+            int* remainders);
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::tests

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -98,6 +99,24 @@ TEST(Dots, MultiplyAnyLengthWithoutReadingPastIt) {
                     std::inner_product(x.begin(), x.end(), w.begin() + static_cast<std::ptrdiff_t>(r * n), 0.0f))
               << "row " << r << " of " << rows << ", length " << length;
       });
+}
+
+TEST(Divisor, DividesAsTheProcessorDoes) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  for (int divisor : {1, 2, 3, 5, 7, 9, 13, 26, 32, 169, 641, 65535, 65536, 65537, (1 << 30) - 1, 1 << 30, kMost})
+    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+      std::vector<int> dividends = {0, 1, 2, 3, 1000, 12345678, kMost - 1, kMost};
+      for (int multiple = 1; multiple <= kMost / divisor && multiple <= 5; ++multiple)
+        for (int off : {-1, 0}) dividends.push_back(multiple * divisor + off);
+      dividends.push_back(kMost / divisor * divisor);
+      std::vector<int> quotients(dividends.size(), -1), remainders(dividends.size(), -1);
+      divide(stream, divisor, dividends.data(), dividends.size(), quotients.data(), remainders.data());
+      finish(stream);
+      for (std::size_t i = 0; i < dividends.size(); ++i) {
+        EXPECT_EQ(quotients[i], dividends[i] / divisor) << dividends[i] << " / " << divisor;
+        EXPECT_EQ(remainders[i], dividends[i] % divisor) << dividends[i] << " / " << divisor;
+      }
+    });
 }
 
 }  // namespace
