@@ -92,7 +92,8 @@ struct Variant {
   void (*forward)(Stream&, const ForwardArgs&);
   void (*backward)(Stream&, const BackwardArgs&);
   std::size_t (*workspace_bytes)(const Geometry&);  ///< enough for either pass
-  bool (*supports)(const Device&, DType);
+  bool (*supports)(const Device&, DType);           ///< where it is chosen
+  bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
 };
 
 inline namespace GRADRING_KERNEL_COPY {

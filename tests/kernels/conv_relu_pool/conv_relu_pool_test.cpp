@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "kernels/runtime/error.h"
@@ -41,8 +42,8 @@ Geometry geometry(const Sizes& s) {
 }
 
 const Geometry kCases[] = {
-    geometry({3, 28, 1, 32, 3, 2}),        // the ConvNet's own two,
-    geometry({3, 13, 32, 64, 3, 2}),       // where the last row and column fill no window
+    geometry({1, 28, 1, 32, 3, 2}),        // the ConvNet's own two,
+    geometry({2, 13, 32, 64, 3, 2}),       // where the last row and column fill no window
     geometry({2, 12, 3, 32, 3, 2}),        // colours
     geometry({5, 9, 16, 7, 3, 2}),         // fewer outputs than a vector
     geometry({1, 8, 33, 33, 3, 2}),        // odd numbers of channels
@@ -62,6 +63,11 @@ const Geometry kCases[] = {
                       .kernel_height = 2,
                       .kernel_width = 4}},
 };
+
+/// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
+std::span<const Geometry> cases_for(DType dtype) {
+  return std::span(kCases).first(dtype == DType::bf16 ? 4 : std::size(kCases));
+}
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
@@ -120,7 +126,7 @@ struct Case {
 
 TEST(ConvReluPool, ForwardFindsTheSameMaxima) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : kCases) {
+    for (const Geometry& g : cases_for(dtype)) {
       SCOPED_TRACE(g.conv.in_channels);
       const Case c(g, dtype);
       for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
@@ -138,7 +144,7 @@ TEST(ConvReluPool, ForwardFindsTheSameMaxima) {
 
 TEST(ConvReluPool, BackwardIsExactOnExactSums) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : kCases) {
+    for (const Geometry& g : cases_for(dtype)) {
       SCOPED_TRACE(g.conv.in_channels);
       const Case c(g, dtype);
       for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
@@ -167,21 +173,25 @@ TEST(ConvReluPool, BackwardIsExactOnExactSums) {
 }
 
 TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
-  const Geometry g = geometry({4, 13, 32, 64, 3, 2});
-  const TypedArray x(DType::f32, random_values(size(g.conv.in_elements()), 5));
-  const TypedArray w(DType::f32, random_values(size(g.conv.weight_elements()), 6));
-  const TypedArray b(DType::f32, random_values(size(g.conv.out_channels), 7));
-  TypedArray expected = TypedArray::unwritten(DType::f32, size(g.out_elements()));
-  std::vector<std::uint8_t> codes(expected.elements());
-  reference::forward({g, DType::f32, x.data(), w.data(), b.data(), expected.data(), codes.data()});
+  const Geometry g = geometry({2, 13, 32, 64, 3, 2});
   const double terms = static_cast<double>(g.conv.filter_elements()) + 1;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
-    Workspace workspace(variant, g);
-    TypedArray y = TypedArray::unwritten(DType::f32, expected.elements());
-    variant.forward(stream, {g, DType::f32, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
-    finish(stream);
-    expect_close(y.values(), expected.values(), [&](std::size_t) { return terms * terms * 0x1p-24; });
-  });
+  for (DType dtype : kTypes) {
+    const TypedArray x(dtype, random_values(size(g.conv.in_elements()), 5));
+    const TypedArray w(dtype, random_values(size(g.conv.weight_elements()), 6));
+    const TypedArray b(dtype, random_values(size(g.conv.out_channels), 7));
+    TypedArray expected = TypedArray::unwritten(dtype, size(g.out_elements()));
+    std::vector<std::uint8_t> codes(expected.elements());
+    reference::forward({g, dtype, x.data(), w.data(), b.data(), expected.data(), codes.data()});
+    const std::vector<double> truth = expected.values();
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      Workspace workspace(variant, g);
+      TypedArray y = TypedArray::unwritten(dtype, expected.elements());
+      variant.forward(stream, {g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
+      finish(stream);
+      expect_close(y.values(), truth,
+                   [&](std::size_t i) { return terms * terms * 0x1p-24 + 2 * rounding(dtype, truth[i]); });
+    });
+  }
 }
 
 TEST(ConvReluPool, ANaNPassesAndTheFirstOfEqualMaximaWins) {
@@ -193,19 +203,21 @@ TEST(ConvReluPool, ANaNPassesAndTheFirstOfEqualMaximaWins) {
                             .out_channels = 1,
                             .kernel_height = 1,
                             .kernel_width = 1}};
-  const TypedArray x(DType::f32, std::vector<double>{1, 2, nan, 5, -1, -2, 0, 0,  //
-                                                     2, 2, 9, 0, -3, -4, 0, -1});
-  const TypedArray w(DType::f32, std::vector<double>{1});
-  const TypedArray b(DType::f32, std::vector<double>{0});
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
-    Workspace workspace(variant, g);
-    TypedArray y = TypedArray::unwritten(DType::f32, 4);
-    std::vector<std::uint8_t> codes(4, 0xee);
-    variant.forward(stream, {g, DType::f32, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
-    finish(stream);
-    expect_equal(y.values(), std::vector<double>{2, nan, 0, 0});
-    EXPECT_EQ(codes, (std::vector<std::uint8_t>{1, 0, kCutOff, kCutOff}));
-  });
+  for (DType dtype : kTypes) {
+    const TypedArray x(dtype, std::vector<double>{1, 2, nan, 5, -1, -2, 0, 0,  //
+                                                  2, 2, 9, 0, -3, -4, 0, -1});
+    const TypedArray w(dtype, std::vector<double>{1});
+    const TypedArray b(dtype, std::vector<double>{0});
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      Workspace workspace(variant, g);
+      TypedArray y = TypedArray::unwritten(dtype, 4);
+      std::vector<std::uint8_t> codes(4, 0xee);
+      variant.forward(stream, {g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
+      finish(stream);
+      expect_equal(y.values(), std::vector<double>{2, nan, 0, 0});
+      EXPECT_EQ(codes, (std::vector<std::uint8_t>{1, 0, kCutOff, kCutOff}));
+    });
+  }
 }
 
 TEST(ConvReluPool, ReferenceGradientsMatchFiniteDifferences) {
