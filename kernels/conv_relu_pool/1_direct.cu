@@ -186,7 +186,7 @@ std::size_t no_workspace(const Geometry&) { return 0; }
 
 }  // namespace
 
-Variant direct() { return {"direct", forward, backward, no_workspace, lib::supports_floating}; }
+Variant direct() { return {"direct", forward, backward, no_workspace, lib::supports_floating, lib::is_floating}; }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::conv_relu_pool

@@ -148,13 +148,14 @@ void backward(Stream& stream, const BackwardArgs& args) {
                                        args.accumulate);
 }
 
-bool supports(const Device& device, DType dtype) { return lib::supports_any(device, dtype) && dtype == DType::f32; }
+bool computes(DType dtype) { return dtype == DType::f32; }
+bool supports(const Device& device, DType dtype) { return lib::supports_any(device, dtype) && computes(dtype); }
 
 }  // namespace
 }  // namespace native
 
 Variant native_cpu() {
-  return {"native", native::forward, native::backward, native::workspace_bytes, native::supports};
+  return {"native", native::forward, native::backward, native::workspace_bytes, native::supports, native::computes};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -6,7 +6,7 @@ namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 
 Variant native_cpu() {
-  return {"native", nullptr, nullptr, nullptr, [](const Device&, DType) { return false; }};
+  return {"native", nullptr, nullptr, nullptr, [](const Device&, DType) { return false; }, [](DType) { return false; }};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

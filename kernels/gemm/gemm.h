@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -37,6 +38,7 @@ struct Args {
   const void* b = nullptr;
   void* c = nullptr;
   bool accumulate = false;
+  void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64
 };
 
 /// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
@@ -51,7 +53,9 @@ void run(const Args& args);
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
+  bool (*supports)(const Device&, DType);  ///< whether production may pick it there
+  bool (*computes)(DType);                 ///< the types that it knows, on whatever device: what tests run it with
+  std::size_t workspace_bytes = 0;         ///< enough for any product
 };
 
 inline namespace GRADRING_KERNEL_COPY {

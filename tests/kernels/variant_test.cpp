@@ -34,6 +34,7 @@ TEST(Variant, IsPickedFromTheTopOfTheLadder) {
   HostDevice device;
   EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f32).name, "native");
   EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f16).name, "direct");
+  EXPECT_EQ(pick_variant(gemm::variants(), device, DType::f16).name, "strips") << "the others are made for GPUs";
 }
 
 TEST(Variant, AGpusRungIsRightOnACpuButNotChosenThere) {

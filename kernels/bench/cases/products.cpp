@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm: the three products of the first linear layer.
+#include <algorithm>
+
 #include "kernels/bench/case_families.h"
 
 namespace gradring::kernels::bench {
@@ -10,11 +12,15 @@ KernelCase product(CaseMaker& make, const std::string& name, const gemm::Args& p
   BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
   BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
   BenchArray& out = make.output(c, problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
-  const auto args = [&a, &b, &out, problem](Side side) {
+  std::size_t bytes = 0;
+  for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
+  BenchArray& scratch = make.workspace(c, bytes);
+  const auto args = [&a, &b, &out, &scratch, problem](Side side) {
     gemm::Args filled = problem;
     filled.a = a.at(side);
     filled.b = b.at(side);
     filled.c = out.at(side);
+    filled.workspace = scratch.at(side);
     return filled;
   };
   c.bytes = static_cast<double>(a.bytes() + b.bytes() + out.bytes());

@@ -16,7 +16,8 @@ void LinearPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pas
                      .a = pass.x,
                      .b = pass.parameters[0],
                      .c = pass.y,
-                     .accumulate = false});
+                     .accumulate = false,
+                     .workspace = pass.workspace});
   bias_.add(stream, {.dtype = dtype_,
                      .rows = pass.batch,
                      .channels = layer_.out_features,
@@ -42,7 +43,8 @@ void LinearPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& p
                      .a = pass.dy,
                      .b = pass.x,
                      .c = pass.gradients[0],
-                     .accumulate = false});
+                     .accumulate = false,
+                     .workspace = pass.workspace});
   if (!pass.dx) return;
   gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
                      .c_dtype = dtype_,
@@ -54,7 +56,8 @@ void LinearPlan::enqueue_backward(kernels::Stream& stream, const BackwardPass& p
                      .a = pass.dy,
                      .b = pass.parameters[0],
                      .c = pass.dx,
-                     .accumulate = false});
+                     .accumulate = false,
+                     .workspace = pass.workspace});
 }
 
 }  // namespace gradring::nn

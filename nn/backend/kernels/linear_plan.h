@@ -14,6 +14,7 @@ class LinearPlan final : public SingleNodePlan {
   LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias)
       : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
 
+  std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/half.h"
+#include "kernels/runtime/host/host_device.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
@@ -21,9 +25,17 @@ struct Extents {
   std::int64_t m, n, k;
 };
 constexpr Extents kCases[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},    {31, 33, 32}, {33, 31, 7},
-                              {2, 10, 256}, {256, 10, 2}, {2, 256, 64}, {5, 1023, 3}, {3, 5, 1023}, {64, 64, 64}};
+                              {2, 10, 256}, {256, 10, 2}, {2, 256, 64}, {64, 64, 64}, {129, 65, 1}, {136, 72, 40}};
+constexpr Extents kLongCases[] = {{5, 1023, 3}, {3, 5, 1023}};
+constexpr Extents kLongAndThin = {8, 16, 264};  // so few tiles that blocks share the inner index
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
+std::size_t largest_workspace() {
+  std::size_t bytes = 0;
+  for (const Variant& variant : variants()) bytes = std::max(bytes, variant.workspace_bytes);
+  return bytes;
+}
 
 /// Inputs in [-1, 1) and what the reference makes of them.
 struct Case {
@@ -48,7 +60,9 @@ struct Case {
   TypedArray start() const { return TypedArray(args.c_dtype, random_values(size(args.m * args.n), 3)); }
 
   Args with_c(TypedArray& to) const {
+    static std::vector<std::byte> workspace(largest_workspace() + 64);
     Args filled = args;
+    filled.workspace = workspace.data() + (64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64) % 64;
     filled.a = a.data();
     filled.b = b.data();
     filled.c = to.data();
@@ -65,19 +79,83 @@ void expect_product(const Case& expected, const TypedArray& actual) {
   });
 }
 
+void run_and_expect(const Case& expected, const Variant& variant, Stream& stream) {
+  TypedArray c = expected.start();
+  variant.run(stream, expected.with_c(c));
+  finish(stream);
+  expect_product(expected, c);
+}
+
+void expect_all_storages(const Extents& extents, DType dtype) {
+  for (int flags = 0; flags < 4; ++flags) {
+    const bool accumulate = (extents.m + flags) % 2 == 0;
+    const Case expected(extents, dtype, accumulate ? DType::f32 : dtype, flags & 1, flags & 2, accumulate);
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      SCOPED_TRACE(testing::Message() << extents.m << "x" << extents.n << "x" << extents.k << ", flags " << flags);
+      run_and_expect(expected, variant, stream);
+    });
+  }
+}
+
 TEST(Gemm, StaysWithinItsBound) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
-    for (DType c_dtype : {DType::f32, dtype})
-      for (const Extents& extents : kCases)
-        for (int flags = 0; flags < 8; ++flags) {
-          const Case expected(extents, dtype, c_dtype, flags & 1, flags & 2, flags & 4);
-          for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
-            TypedArray c = expected.start();
-            variant.run(stream, expected.with_c(c));
-            finish(stream);
-            expect_product(expected, c);
-          });
-        }
+    for (const Extents& extents : kCases) expect_all_storages(extents, dtype);
+  for (const Extents& extents : kLongCases) expect_all_storages(extents, DType::f32);
+}
+
+TEST(Gemm, WritesAndAddsToBothTypesOfC) {
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (bool accumulate : {false, true})
+      for (const Extents& extents : {kLongAndThin, Extents{5, 7, 9}}) {
+        const Case expected(extents, dtype, accumulate ? dtype : DType::f32, false, true, accumulate);
+        for_each_variant(variants(), dtype,
+                         [&](const Variant& variant, Stream& stream) { run_and_expect(expected, variant, stream); });
+      }
+}
+
+TEST(Gemm, TakesFactorsThatAreAlignedForAnElementOnly) {
+  const Case aligned({16, 16, 16}, DType::f16, DType::f32, false, false, false);
+  const auto shifted = [](const TypedArray& values) {
+    std::vector<double> moved = values.values();
+    moved.insert(moved.begin(), 0.0);
+    return TypedArray(DType::f16, moved);
+  };
+  TypedArray a = shifted(aligned.a), b = shifted(aligned.b);
+  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+    TypedArray c = aligned.start();
+    Args args = aligned.with_c(c);
+    args.a = a.as<Half>() + 1;
+    args.b = b.as<Half>() + 1;
+    variant.run(stream, args);
+    finish(stream);
+    expect_product(aligned, c);
+  });
+}
+
+TEST(Gemm, AsksForTheWorkspaceThatItNeeds) {
+  const Case expected(kLongAndThin, DType::f16, DType::f32, false, false, false);
+  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+    TypedArray c = expected.start();
+    Args args = expected.with_c(c);
+    args.workspace = nullptr;
+    if (variant.workspace_bytes) {
+      EXPECT_THROW(variant.run(stream, args), InvalidArgument);
+    } else {
+      EXPECT_NO_THROW(variant.run(stream, args));
+    }
+    finish(stream);
+  });
+}
+
+TEST(Gemm, RungsForTensorCoresRefuseF32) {
+  float data[3] = {};
+  kernels::HostDevice device;
+  const auto stream = device.make_stream(StreamMode::in_place);
+  for (const Variant& variant : variants()) {
+    if (variant.computes(DType::f32)) continue;
+    EXPECT_THROW(variant.run(*stream, {.m = 1, .n = 1, .k = 1, .a = data, .b = data + 1, .c = data + 2}),
+                 InvalidArgument);
+  }
 }
 
 TEST(Gemm, ReferenceMultipliesByHand) {

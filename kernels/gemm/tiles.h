@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rungs with tiles have in common: the factors as they lie in memory, C, and who gets which transposes.
+//
+// A rung sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B. A factor
+// lies "along" if its inner index is the contiguous one: A as it is, B transposed.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/lib/arguments.h"
+#include "kernels/lib/element.h"
+#include "kernels/simt/simt.h"
+
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
+
+/// Eight neighbours in a row: 16 bytes of 16-bit elements, what one load and one row of ldmatrix take.
+inline constexpr int kPiece = 8;
+template <class T>
+struct alignas(16) Piece {
+  T x[kPiece];
+};
+
+/// A factor as it lies in memory.
+template <class T>
+struct Matrix {
+  const T* data;
+  int rows, columns;
+  bool wide;  ///< every piece begins at a multiple of 16 bytes, and none is cut by the end of a row
+
+  __device__ bool holds(int row, int column) const { return row < rows && column < columns; }
+  __device__ const T* at(int row, int column) const { return data + std::int64_t{row} * columns + column; }
+  /// 0 outside, so that edges need no other code.
+  __device__ T value(int row, int column) const { return holds(row, column) ? *at(row, column) : lib::from_f32<T>(0); }
+  __device__ Piece<T> piece(int row, int column) const {
+    if (wide && holds(row, column)) return simt::load_as<Piece<T>>(at(row, column));
+    Piece<T> elements;
+    for (int i = 0; i < kPiece; ++i) elements.x[i] = value(row, column + i);
+    return elements;
+  }
+};
+
+/// C, and what becomes of a sum.
+template <class T>
+struct Output {
+  void* data;
+  int rows, columns;
+  bool is_f32;  ///< else it is of type T
+  bool accumulate;
+
+  __device__ void put(std::int64_t at, float sum) const {
+    if (is_f32)
+      put_to(static_cast<float*>(data) + at, sum);
+    else
+      put_to(static_cast<T*>(data) + at, sum);
+  }
+  /// Nothing outside.
+  __device__ void put(int row, int column, float sum) const {
+    if (row < rows && column < columns) put(std::int64_t{row} * columns + column, sum);
+  }
+
+ private:
+  template <class C>
+  __device__ void put_to(C* to, float sum) const {
+    *to = lib::from_f32<C>(accumulate ? lib::to_f32(*to) + sum : sum);
+  }
+};
+
+/// The part of a factor that is multiplied at once, with its rows and columns in memory's order.
+template <int kOuterExtent, int kInnerExtent, bool kAlong>
+struct TileShape {
+  static constexpr int kRows = kAlong ? kOuterExtent : kInnerExtent;
+  static constexpr int kColumns = kAlong ? kInnerExtent : kOuterExtent;
+  static constexpr int kPieces = kRows * kColumns / kPiece;
+};
+
+/// The product of `args` as kernels see it.
+template <class T>
+struct Problem {
+  Matrix<T> a, b;
+  Output<T> c;
+  int inner;
+
+  explicit Problem(const Args& args)
+      : a(matrix(args.a, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k)),
+        b(matrix(args.b, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n)),
+        c{args.c, extent(args.m), extent(args.n), args.c_dtype == DType::f32, args.accumulate},
+        inner(extent(args.k)) {}
+
+  /// A block for each tile of C.
+  dim3 tiles(int tile_rows, int tile_columns) const {
+    const int columns = (c.columns - 1) / tile_columns + 1;
+    lib::check_limit("gemm", "n / tile columns", columns, 65535);
+    return dim3(static_cast<unsigned>((c.rows - 1) / tile_rows + 1), static_cast<unsigned>(columns));
+  }
+
+ private:
+  /// Small enough that the index of a tile's last row fits in int, too.
+  static int extent(std::int64_t value) {
+    lib::check_limit("gemm", "an extent", value, std::int64_t{1} << 30);
+    return static_cast<int>(value);
+  }
+  static Matrix<T> matrix(const void* data, std::int64_t rows, std::int64_t columns) {
+    const bool wide = columns % kPiece == 0 && reinterpret_cast<std::uintptr_t>(data) % sizeof(Piece<T>) == 0;
+    return {static_cast<const T*>(data), extent(rows), extent(columns), wide};
+  }
+};
+
+/// Calls visit(a_along, b_along), two std::bool_constant.
+template <class Visit>
+void with_storage(const Args& args, Visit visit) {
+  const auto with_b = [&](auto a_along) {
+    if (args.transpose_b)
+      visit(a_along, std::true_type());
+    else
+      visit(a_along, std::false_type());
+  };
+  if (args.transpose_a)
+    with_b(std::false_type());
+  else
+    with_b(std::true_type());
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm
