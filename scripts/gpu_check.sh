@@ -127,7 +127,7 @@ dataset=(--dataset digits)
 train() {
   local name=$1
   shift
-  rm -rf "$out/run_$name"
+  rm -rf "${out:?}/run_$name"
   "$gradring" train "${dataset[@]}" --epochs 2 --batch-size 64 --progress plain --run-dir "$out/run_$name" "$@" &&
     cp "$out/run_$name/summary.json" "$out/$name.json"
 }
@@ -138,6 +138,17 @@ check train_bf16 train bf16 --device cuda --precision bf16
 for precision in fp32 fp16 bf16; do
   [[ ! -f $out/$precision.json ]] || check "accuracy_$precision" accuracy_within 0.3 \
     "$(json_number "$out/$precision.json" accuracy)" "$(json_number "$out/cpu.json" accuracy)"
+done
+
+# The step in one graph out of the card's memory, and launch by launch out of the loader's, must give the same bits.
+check train_no_graph train no_graph --device cuda --precision fp32 --cuda-graph off --resident off
+check same_bits bash -c "diff <(grep sha256 $out/fp32.json) <(grep sha256 $out/no_graph.json)"
+
+# Several ranks on the one card, joined by NCCL over loopback: right, not fast.
+rm -rf "$out"/run_ranks_*
+for ranks in 2 4; do
+  check "ranks_$ranks" "$gradring" launch --nproc-per-node "$ranks" train "${dataset[@]}" --steps 40 --batch-size 32 \
+    --device cuda:0 --allow-shared-gpu --check-replicas 10 --progress plain --run-dir "$out/run_ranks_$ranks"
 done
 
 if ((!quick)); then

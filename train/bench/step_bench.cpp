@@ -47,7 +47,8 @@ class TimedRank {
              .classes = parts.dataset.classes()},
             {.stream = [this](auto stream) { return std::make_unique<TimedStream>(std::move(stream), times_); },
              .optimizer =
-                 [this](auto optimizer) { return std::make_unique<TimedOptimizer>(std::move(optimizer), times_); }}) {}
+                 [this](auto optimizer) { return std::make_unique<TimedOptimizer>(std::move(optimizer), times_); }}),
+        loaded_(parts.device, kernels_, parts.dataset.shape(), spec.batch_size, spec.precision) {}
 
   /// Returns the loss.
   double run(const data::Batch& batch) {

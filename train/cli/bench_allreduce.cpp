@@ -96,14 +96,15 @@ void say(int rank, const std::string& text) {
 }
 
 void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
-  const auto group = make_group(place, options.timeout, options.comm);
+  const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm});
+  comm::ProcessGroup& group = *ranks.group;
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  comm::bench::AllReduceBench bench(*group, *stream, *std::ranges::max_element(options.sizes), options.algorithm);
+  comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), options.algorithm);
   std::optional<Peer> peer;
-  if (options.compare_gloo) peer.emplace(*group, options.timeout);
+  if (options.compare_gloo) peer.emplace(group, options.timeout);
 
-  AllReduceReport report{.provenance = kernels::bench::provenance(), .world_size = group->world_size()};
+  AllReduceReport report{.provenance = kernels::bench::provenance(), .world_size = group.world_size()};
   if (peer) report.peer = peer->gloo().name();
   say(place.rank, table_head(report, options));
   for (const std::size_t bytes : options.sizes) {
@@ -112,7 +113,7 @@ void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& plac
   }
   say(place.rank, table_foot(report, options));
   if (place.rank == 0) write_bench_file(options.json, "allreduce", report.provenance, results_of(report, options));
-  group->barrier_on_host();  // nobody leaves while another still reads
+  group.barrier_on_host();  // nobody leaves while another still reads
   if (report.wrong() > 0) throw Error(fmt::format("{} sums were wrong", report.wrong()));
 }
 

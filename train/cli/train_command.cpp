@@ -24,7 +24,7 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
   return spawn_ranks(static_cast<int>(config.nprocs), command);
 }
 
-int train(std::span<const std::string> args, std::unique_ptr<comm::ProcessGroup>& group) {
+int train(std::span<const std::string> args, RankKeeps& keeps) {
   const ParsedTrain parsed = parse_train(args);
   if (parsed.help) {
     fmt::print("{}", train_help());
@@ -44,16 +44,16 @@ int train(std::span<const std::string> args, std::unique_ptr<comm::ProcessGroup>
   else if (config.nprocs > 1)
     return spawn(config, args);
   else
-    train_rank(config, place, group);
+    train_rank(config, place, keeps);
   return kOk;
 }
 
 }  // namespace
 
 int train_main(std::span<const std::string> args) {
-  std::unique_ptr<comm::ProcessGroup> group;  // goes after what is said below
+  RankKeeps keeps;  // goes after what is said below
   try {
-    return train(args, group);
+    return train(args, keeps);
   } catch (const std::exception& error) {
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string message = message_of(error);

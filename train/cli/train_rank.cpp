@@ -27,7 +27,6 @@ namespace fs = std::filesystem;
 
 /// What a rank trains with that needs no other rank, and where the results will go.
 struct Setting {
-  Compute compute;
   std::unique_ptr<data::Dataset> train_set;
   std::unique_ptr<data::Dataset> test_set;
   fs::path run_dir;  ///< rank 0's choice; the others hear of it
@@ -39,18 +38,21 @@ void check_batch_size(const TrainConfig& config, const data::Dataset& train_set)
                                  train_set.name(), train_set.size()));
 }
 
-Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
-  Setting setting;
+Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place) {
   const unsigned threads = threads_of_rank(config.threads, place, system_variable);
   if (config.pin) pin_to_own_cores(threads, place);
-  setting.compute = make_compute({.device = config.device,
-                                  .backend = config.backend,
-                                  .conv = config.conv,
-                                  .gemm = config.gemm,
-                                  .autotune = config.autotune,
-                                  .reproducible = config.reproducible,
-                                  .threads = threads,
-                                  .local_rank = place.local_rank});
+  return make_compute({.device = config.device,
+                       .backend = config.backend,
+                       .conv = config.conv,
+                       .gemm = config.gemm,
+                       .autotune = config.autotune,
+                       .reproducible = config.reproducible,
+                       .threads = threads,
+                       .local_rank = place.local_rank});
+}
+
+Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
+  Setting setting;
   if (place.rank == 0) {
     setting.run_dir = fs::absolute(run_dir_for(config));
     check_new_run_dir(setting.run_dir);
@@ -91,24 +93,28 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 
 }  // namespace
 
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::unique_ptr<comm::ProcessGroup>& group) {
+void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
+  keeps.compute = prepare_compute(config, place);
+  const Compute& compute = keeps.compute;
   const Setting setting = prepare(config, place);
-  group = make_group(place, config.timeout, config.comm);
-  check_same_settings(*group, config);
+  keeps.ranks = make_group(
+      place, {.timeout = config.timeout, .comm = config.comm, .allow_shared_gpu = config.allow_shared_gpu}, &compute);
+  comm::ProcessGroup& group = *keeps.ranks.group;
+  check_same_settings(group, config);
   MetricsFan metrics;
-  Trainer trainer(config, {.device = *setting.compute.device,
-                           .kernels = setting.compute.kernels,
-                           .backend = *setting.compute.backend,
-                           .group = *group,
+  Trainer trainer(config, {.device = *compute.device,
+                           .kernels = compute.kernels,
+                           .backend = *compute.backend,
+                           .group = group,
                            .train_set = *setting.train_set,
                            .test_set = *setting.test_set,
                            .metrics = metrics});
   if (place.rank == 0) make_run_dir(setting.run_dir, config);
-  const fs::path run_dir = group->broadcast_on_host(setting.run_dir.string(), 0);
+  const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);
   RankLog& log = open_reports(config, run_dir, place.rank, metrics);
   log.say(fmt::format("rank {} of {}, process {}: {} by {}", place.rank, place.world_size, ::getpid(),
-                      setting.compute.device->description(), setting.compute.backend->name()));
-  for (const std::string& remark : setting.compute.remarks) log.say(remark);
+                      compute.device->description(), compute.backend->name()));
+  for (const std::string& remark : compute.remarks) log.say(remark);
 
   const Summary summary = run_logged(trainer, log);
   if (place.rank != 0) return;
@@ -117,12 +123,12 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
+  const Compute compute = prepare_compute(config, place);
   const Setting setting = prepare(config, place);
   if (place.rank != 0) return;
   fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              setting.train_set->name(), setting.train_set->size(), setting.test_set->size(),
-             setting.train_set->shape().to_string(), setting.compute.device->description(),
-             setting.compute.backend->name());
+             setting.train_set->shape().to_string(), compute.device->description(), compute.backend->name());
 }
 
 }  // namespace gradring::train

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
-#include "comm/process_group.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
+#include "train/setup/compute.h"
+#include "train/setup/make_group.h"
 
 namespace gradring::train {
 
+/// What a rank keeps to its very end, and beyond an error: peers notice when its group goes, and must not end before it has
+/// said why. The group's memory lies on the device.
+struct RankKeeps {
+  Compute compute;
+  Ranks ranks;
+};
+
 /// Trains as one rank of the run that `place` describes, from opening the data to the last file. Rank 0 makes the run
 /// directory, once all ranks have come and agree, and talks to the person on stdout; every rank keeps a log there.
-/// `group` takes the ranks' group, so that it outlives an error: peers notice when it goes, and must not end before this
-/// rank has said why.
+/// `keeps` takes what must outlive an error.
 ///
 /// Errors    as Trainer, open_dataset, make_compute and make_group; UsageError if the run directory is there already.
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, std::unique_ptr<comm::ProcessGroup>& group);
+void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps);
 
 /// Opens device and data as train_rank does, says what there is, and stops: it waits for nobody and writes nothing.
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place);

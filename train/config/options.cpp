@@ -19,7 +19,8 @@ constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
-constexpr std::string_view kComm[] = {"auto", "shm", "tcp"};
+constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
+constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostThreads = 1024;
@@ -192,8 +193,11 @@ const std::vector<Option>& train_options() {
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
               {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       flag("pin", "bind every rank to --threads cores of its own", &TrainConfig::pin),
-      word("comm", "what carries gradients between ranks; auto: shm, memory that the ranks of one machine share", kComm,
+      word("comm", "what carries gradients between ranks; auto: nccl on GPUs, else shm, memory that ranks share", kComm,
            &TrainConfig::comm),
+      word("allreduce", "how they are summed; auto: direct where ranks share memory, else the ring", kAllReduce,
+           &TrainConfig::allreduce),
+      flag("allow-shared-gpu", "let several ranks use one GPU, for tests: slow", &TrainConfig::allow_shared_gpu),
       on_or_off("overlap", "sum gradients while backward goes on", &TrainConfig::overlap),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),
       megabytes("first-bucket-mb", "the same, for the first bucket of a step", &BucketLimits::first_bytes),

@@ -16,7 +16,8 @@ comm::SegmentRange range_of(comm::Segment& segment, const nn::ArenaLayout::Slice
 
 DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients,
                                                  const nn::ArenaLayout& layout, kernels::Device& device,
-                                                 kernels::Stream& compute, kernels::StreamMode communication)
+                                                 kernels::Stream& compute, kernels::StreamMode communication,
+                                                 comm::AllReduceAlgorithm algorithm)
     : group_(group),
       segment_(gradients),
       layout_(layout),
@@ -24,6 +25,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
       in_place_(communication == kernels::StreamMode::in_place),
+      algorithm_(algorithm),
       timed_(device.id().kind == kernels::DeviceKind::cpu),
       comm_(device.make_stream(communication)) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
@@ -57,7 +59,7 @@ void DistributedDataParallel::enqueue_all_reduce(int bucket) {
   compute_.record(ready);
   comm_->enqueue_wait(ready);
   if (in_place_) begin_wait();
-  group_.all_reduce(range_of(segment_, layout_.bucket(bucket)), *comm_);
+  group_.all_reduce(range_of(segment_, layout_.bucket(bucket)), *comm_, algorithm_);
   if (in_place_) end_wait();
 }
 

@@ -31,7 +31,8 @@ class DistributedDataParallel final : public nn::StepObserver {
   /// `gradients` holds layout.elements() floats and was allocated by `group`.
   DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
                           kernels::Device& device, kernels::Stream& compute,
-                          kernels::StreamMode communication = kernels::StreamMode::asynchronous);
+                          kernels::StreamMode communication = kernels::StreamMode::asynchronous,
+                          comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic);
 
   /// Gives every rank rank 0's weights. Overwrites the gradients.
   void broadcast_weights(const nn::Arena& weights);
@@ -42,6 +43,8 @@ class DistributedDataParallel final : public nn::StepObserver {
 
   /// Work enqueued on the compute stream from now on sees the summed gradients.
   void enqueue_join();
+  /// Throws what broke the group: for who has waited until a GPU's stream was done (ProcessGroup::refuse_if_broken).
+  void refuse_if_broken() const { group_.refuse_if_broken(); }
 
   /// How long the compute stream waited for sums in the last step whose join it has passed: communication that nothing hid.
   /// In place that is all of it. On a GPU it is not measured, and 0: a host's clock would hold the stream up, and no graph
@@ -65,7 +68,8 @@ class DistributedDataParallel final : public nn::StepObserver {
   std::chrono::steady_clock::time_point wait_began_;    // the compute stream's alone
   std::chrono::nanoseconds waited_{};                   // in this step; the compute stream's alone
   std::atomic<std::chrono::nanoseconds> exposed_{};
-  bool in_place_ = false;                  // communication holds backward up
+  bool in_place_ = false;  // communication holds backward up
+  comm::AllReduceAlgorithm algorithm_;
   bool timed_ = true;                      // see exposed()
   int next_bucket_ = 0;                    // buckets go out in order, on all ranks alike
   std::unique_ptr<kernels::Stream> comm_;  // last: its work uses all of the above

@@ -7,51 +7,87 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared_memory_group.h"
 #include "comm/tcp_group.h"
+#include "comm/transport/lone/lone.h"
+#include "comm/transport/shared_memory/shared_memory.h"
+#include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/setup/meeting_place.h"
 
 namespace gradring::train {
-
 namespace {
 
-/// The group of the ranks that share this store.
-std::unique_ptr<comm::ProcessGroup> join(comm::Store& store, const WorkerEnvironment& place,
-                                         std::chrono::milliseconds timeout, const std::string& comm) {
-  const std::string name = fmt::format("train-{}", place.restart_count);
-  if (comm == "tcp") {
+bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
+
+std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
+
+/// Gradients in the host's memory.
+std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
+                                              const GroupSpec& spec) {
+  if (spec.comm == "tcp") {
     comm::TcpGroupOptions options;
     options.rank = place.rank;
     options.world_size = place.world_size;
-    options.timeout = timeout;
-    options.name = name;
+    options.timeout = spec.timeout;
+    options.name = name_of(place);
     return comm::make_tcp_group(store, options);
   }
-  const comm::SharedMemoryGroupOptions options{
-      .rank = place.rank, .world_size = place.world_size, .timeout = timeout, .name = name};
-  return comm::make_shared_memory_group(store, options);
+  return comm::make_shared_memory_group(
+      store, {.rank = place.rank, .world_size = place.world_size, .timeout = spec.timeout, .name = name_of(place)});
+}
+
+std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& place,
+                                                    const GroupSpec& spec, const Compute& compute) {
+  if (place.world_size == 1 && spec.comm == "auto") return comm::make_lone_transport(*compute.device);
+  comm::NcclOptions options{
+      .store = store, .device = *compute.device, .kernels = compute.kernels, .timeout = spec.timeout};
+  options.rank = place.rank;
+  options.world_size = place.world_size;
+  options.name = name_of(place);
+  options.allow_shared_gpu = spec.allow_shared_gpu;
+  return compute.module->make_nccl_transport(options);
+}
+
+/// Gradients in the GPUs' memory; what hosts tell each other goes through theirs.
+std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
+                                              const Compute& compute) {
+  auto data = make_gpu_transport(store, place, spec, compute);
+  auto control = comm::make_shared_memory_transport(
+      store, {.rank = place.rank, .world_size = place.world_size, .name = name_of(place) + "/control"},
+      Deadline::after(spec.timeout));
+  return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
+}
+
+void check_comm(const GroupSpec& spec, const Compute* compute) {
+  if (on_gpu(compute) && (spec.comm == "shm" || spec.comm == "tcp"))
+    throw UsageError(fmt::format("--comm {} carries the host's memory, but gradients lie on {}: leave it out",
+                                 spec.comm, compute->device->id().to_string()));
+  if (!on_gpu(compute) && spec.comm == "nccl")
+    throw UsageError("--comm nccl carries the memory of GPUs, but this rank computes on the CPU: leave it out");
 }
 
 }  // namespace
 
-std::unique_ptr<comm::ProcessGroup> make_group(const WorkerEnvironment& place, std::chrono::milliseconds timeout,
-                                               const std::string& comm) {
+Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+  check_comm(spec, compute);
   if (place.world_size != place.local_world_size)
     throw EnvironmentError(
         fmt::format("{} ranks on several machines ({} here): this version trains on one machine only", place.world_size,
                     place.local_world_size));
+  Ranks ranks;
   if (place.world_size == 1) {
-    comm::MemoryStore store;
-    return join(store, place, timeout, comm);
+    ranks.store = std::make_unique<comm::MemoryStore>();
+  } else if (!place.store_path.empty()) {
+    ranks.store = std::make_unique<comm::FileStore>(place.store_path);
+  } else {
+    ranks.meeting = std::make_unique<MeetingPlace>(place, Deadline::after(spec.timeout));
+    ranks.store = std::make_unique<comm::FileStore>(ranks.meeting->store());
   }
-  if (!place.store_path.empty()) {
-    comm::FileStore store(place.store_path);
-    return join(store, place, timeout, comm);
+  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
+  if (ranks.meeting) ranks.group->barrier_on_host();  // before rank 0 takes the place away
+  if (!on_gpu(compute)) {
+    ranks.store.reset();  // CPUs need it no more, and what is gone is not left behind by a rank that is killed
+    ranks.meeting.reset();
   }
-  const MeetingPlace meeting(place, Deadline::after(timeout));
-  comm::FileStore store(meeting.store());
-  auto group = join(store, place, timeout, comm);
-  group->barrier_on_host();  // before rank 0 takes the place away
-  return group;
+  return ranks;
 }
 
 }  // namespace gradring::train

@@ -5,7 +5,7 @@
 
 #include "data/loader/loader.h"
 #include "data/samplers/sequential_shard.h"
-#include "train/trainer/loaded.h"
+#include "train/feed/loaded_batch.h"
 
 namespace gradring::train {
 

@@ -44,7 +44,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
       optimizer_(decorated(decorators.optimizer, make_optimizer(spec.optimizer, place.kernels, place.device, layout_))),
       stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
       ddp_(place.group, *gradient_memory_, layout_, place.device, *stream_,
-           spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
+           spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place, spec.allreduce),
       step_({.device = place.device,
              .stream = *stream_,
              .kernels = place.kernels,

@@ -28,6 +28,7 @@ struct ReplicaSpec {
   LossScaling loss_scaling;
   OptimizerSpec optimizer;
   BucketLimits buckets;
+  comm::AllReduceAlgorithm allreduce = comm::AllReduceAlgorithm::automatic;
   bool overlap = true;     ///< gradients are summed while backward goes on
   bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
   std::uint64_t seed = 0;  ///< of the first weights

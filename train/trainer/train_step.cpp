@@ -55,14 +55,13 @@ void TrainStep::enqueue_search() {
                               .workspace = search_workspace_.data()});
 }
 
-void TrainStep::enqueue_work(const Input& input) {
+void TrainStep::enqueue_work(BatchSource& source, Size size) {
   kernels::Stream& stream = parts_.stream;
-  const BatchSource& batch = input.source;
-  input.source.enqueue_preparation(stream, input.count);
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), batch.images(), input.count, parts_.ddp);
+  source.enqueue_preparation(stream, size.count);
+  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), size.count, parts_.ddp);
   float* loss_sum = parts_.gradients.riders().data();
-  parts_.program.enqueue_loss(stream, {.labels = batch.labels(),
-                                       .scale = 1.0f / static_cast<float>(input.global_samples),
+  parts_.program.enqueue_loss(stream, {.labels = source.labels(),
+                                       .scale = 1.0f / static_cast<float>(size.global_samples),
                                        .loss_scale = &state()->loss_scale,
                                        .loss_sum = loss_sum,
                                        .correct = correct_.as<std::int32_t>()});
@@ -78,16 +77,11 @@ void TrainStep::enqueue_work(const Input& input) {
                    {.state = state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
-void TrainStep::enqueue_recorded(const Input& input) {
-  const Size size{input.count, input.global_samples};
-  if (seen_.insert(size).second) return enqueue_work(input);
+void TrainStep::enqueue_recorded(BatchSource& source, Size size) {
+  if (seen_.insert(size).second) return enqueue_work(source, size);
   auto& recording = recordings_[size];
-  if (!recording) {
-    // The deadline is the host's: what is recorded must not hold it.
-    recording = parts_.device.record(parts_.stream, [this, &source = input.source, size] {
-      enqueue_work({.source = source, .count = size.first, .global_samples = size.second});
-    });
-  }
+  if (!recording)
+    recording = parts_.device.record(parts_.stream, [this, &source, size] { enqueue_work(source, size); });
   recording->enqueue(parts_.stream);
 }
 
@@ -95,7 +89,8 @@ void TrainStep::enqueue(const Input& input) {
   check(!full(), "results of earlier steps must be taken before more steps are enqueued");
   set_learning_rate(input.learning_rate, input.deadline);
   input.source.enqueue_copies(parts_.stream);
-  parts_.recorded ? enqueue_recorded(input) : enqueue_work(input);
+  const Size size{input.count, input.global_samples};
+  parts_.recorded ? enqueue_recorded(input.source, size) : enqueue_work(input.source, size);
   Slot& slot = slots_[next_slot_++ % kSlots];
   parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
   parts_.stream.record(*slot.done);
@@ -108,6 +103,7 @@ bool TrainStep::full() const { return in_flight_.size() == kSlots; }
 StepResult TrainStep::take_oldest() {
   const Slot& slot = *in_flight_.front();
   in_flight_.pop_front();
+  parts_.ddp.refuse_if_broken();  // else the results are nobody's
   const StepState& made = slot.report->state;
   return {.loss = static_cast<double>(slot.report->loss_sum) / static_cast<double>(slot.global_samples),
           .loss_scale = made.loss_scale,

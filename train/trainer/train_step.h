@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "kernels/kernel_set.h"
@@ -92,12 +92,16 @@ class TrainStep {
     std::int64_t global_samples = 0;
   };
   /// Steps of one size are one recording.
-  using Size = std::pair<std::int64_t, std::int64_t>;  // count, global_samples
+  struct Size {
+    std::int64_t count = 0;
+    std::int64_t global_samples = 0;
+    auto operator<=>(const Size&) const = default;
+  };
 
   StepState* state() const { return state_.as<StepState>(); }
   void set_learning_rate(double learning_rate, Deadline deadline);
-  void enqueue_work(const Input& input);
-  void enqueue_recorded(const Input& input);
+  void enqueue_work(BatchSource& source, Size size);
+  void enqueue_recorded(BatchSource& source, Size size);
   void enqueue_search();
   StepResult take_oldest();
 

@@ -33,6 +33,13 @@ std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, const TrainerWor
   return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
 }
 
+comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
+  if (name == "ring") return comm::AllReduceAlgorithm::ring;
+  if (name == "direct") return comm::AllReduceAlgorithm::direct;
+  if (name == "nccl") return comm::AllReduceAlgorithm::nccl;
+  return comm::AllReduceAlgorithm::automatic;
+}
+
 /// A recorded step holds no collectives between ranks: their transports watch each one.
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, int world_size) {
   const kernels::DType precision = precision_named(config.precision, device.id());
@@ -42,6 +49,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .loss_scaling = loss_scaling_for(config, precision),
           .optimizer = config.optimizer,
           .buckets = config.buckets,
+          .allreduce = algorithm_named(config.allreduce),
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda && world_size == 1,
           .seed = config.seed};

@@ -31,6 +31,8 @@ OptionTexts everything_else() {
           {"loss-scale-interval", "7"},
           {"cuda-graph", "off"},
           {"resident", "on"},
+          {"allreduce", "ring"},
+          {"allow-shared-gpu", "true"},
           {"device", "cuda:3"},
           {"backend", "reference"},
           {"conv", "direct"},
