@@ -18,6 +18,15 @@ Type& new_shared_variable() {
   return *static_cast<Type*>(own_shared_variable(sizeof(Type)));
 }
 
+/// Room for a variable that nobody initialises. A plain variable of a class with constructors (__half) would get a guard from
+/// the compiler, which all threads of a block look at and the first one sets: a race to TSan that the kernel does not have.
+template <class Type>
+union SharedStorage {
+  constexpr SharedStorage() : nothing() {}
+  unsigned char nothing;
+  Type variable;
+};
+
 template <class Type>
 inline constexpr bool fits_static_shared = sizeof(Type) <= kMostStaticSharedBytes;
 
@@ -32,7 +41,10 @@ inline constexpr bool fits_static_shared = sizeof(Type) <= kMostStaticSharedByte
 #else
 #define SIMT_SHARED(Type, name)                                                       \
   static_assert(gradring::simt::detail::fits_static_shared<Type>, "more than 48 KB"); \
-  static thread_local __attribute__((aligned(128))) std::type_identity_t<Type> name
+  static constinit thread_local __attribute__((aligned(128)))                         \
+  gradring::simt::detail::SharedStorage<std::type_identity_t<Type>>                   \
+      name##_storage;                                                                 \
+  auto& name = name##_storage.variable
 #endif
 
 /// `extern __shared__ Type name[]` cannot be a macro's expansion on the CPU.
