@@ -86,21 +86,29 @@ void run_and_expect(const Case& expected, const Variant& variant, Stream& stream
   expect_product(expected, c);
 }
 
-void expect_all_storages(const Extents& extents, DType dtype) {
+/// Every way to store the factors, in turn added to f32 and written in the type of the factors.
+void add_all_storages(const Extents& extents, DType dtype, std::vector<Case>& cases) {
   for (int flags = 0; flags < 4; ++flags) {
     const bool accumulate = (extents.m + flags) % 2 == 0;
-    const Case expected(extents, dtype, accumulate ? DType::f32 : dtype, flags & 1, flags & 2, accumulate);
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
-      SCOPED_TRACE(testing::Message() << extents.m << "x" << extents.n << "x" << extents.k << ", flags " << flags);
-      run_and_expect(expected, variant, stream);
-    });
+    cases.emplace_back(extents, dtype, accumulate ? DType::f32 : dtype, flags & 1, flags & 2, accumulate);
   }
 }
 
 TEST(Gemm, StaysWithinItsBound) {
-  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
-    for (const Extents& extents : kCases) expect_all_storages(extents, dtype);
-  for (const Extents& extents : kLongCases) expect_all_storages(extents, DType::f32);
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    std::vector<Case> cases;
+    for (const Extents& extents : kCases) add_all_storages(extents, dtype, cases);
+    if (dtype == DType::f32)
+      for (const Extents& extents : kLongCases) add_all_storages(extents, dtype, cases);
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for (const Case& expected : cases) {
+        const Args& args = expected.args;
+        SCOPED_TRACE(testing::Message() << args.m << "x" << args.n << "x" << args.k
+                                        << ", transposed: " << args.transpose_a << args.transpose_b);
+        run_and_expect(expected, variant, stream);
+      }
+    });
+  }
 }
 
 TEST(Gemm, WritesAndAddsToBothTypesOfC) {
