@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: a block computes a 64 x 64 tile of C. For 16 inner indices at a time it lays the rows of op(A) and the columns of op(B)
-//   that the tile needs into shared memory, as f32 and with the outer index contiguous; each thread multiplies from there.
+// Idea: a block computes a 64 x 64 tile of C. For 16 inner indices at a time it lays the rows of op(A) and the columns
+//   of op(B) that the tile needs into shared memory, as f32 and with the outer index contiguous; each thread multiplies
+//   from there.
 // Mapping: 8 x 8 threads; thread (x, y) holds 64 sums: rows 4 y ... and 32 + 4 y ..., columns 4 x ... and 32 + 4 x ....
 //   In loading, neighbouring threads take neighbouring elements of memory.
 // Traffic and bound: each element is read from memory once per tile of C in its row or column: 2 k elements for 64 x 64
-//   sums. A thread loads 16 numbers from shared memory, as four float4, for 64 multiplications. Bound by f32 arithmetic.
-//   A factor that lies along is turned over on its way in: a pitch of 68 numbers puts 8 inner x 4 outer elements, what a
-//   warp stores at once, into 32 different banks.
+//   sums. A thread loads 16 numbers from shared memory, as four float4, for 64 multiplications. Bound by f32
+//   arithmetic. A factor that lies along is turned over on its way in: a pitch of 68 numbers puts 8 inner x 4 outer
+//   elements, what a warp stores at once, into 32 different banks.
 // Gains over the step before: 64 products for each number loaded from memory, instead of 8 or 32.
 // Still slow because: nothing is multiplied while a tile is loaded, and halves are multiplied as f32: no tensor cores.
 // Limits: m, k <= 2^30, 65,535 tiles of columns.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the same tiles, kept as halves, multiplied by the tensor cores: a warp multiplies 16 x 16 x 16 at once (WMMA). How a
-//   factor lies in memory is told to the load of a fragment, so that nothing is turned over.
+// Idea: the same tiles, kept as halves, multiplied by the tensor cores: a warp multiplies 16 x 16 x 16 at once (WMMA).
+//   How a factor lies in memory is told to the load of a fragment, so that nothing is turned over.
 // Mapping: a block of 4 warps per 64 x 64 tile of C, 32 inner indices at a time; a warp per quarter, 32 x 32 as 2 x 2
 //   fragments. Threads load pieces of 8 elements, 16 bytes.
-// Traffic and bound: memory as in the step before, half the bytes in shared memory. 4 fragments loaded for 4 products of
-//   16^3: bound by shared memory, and by waiting for memory between the barriers.
+// Traffic and bound: memory as in the step before, half the bytes in shared memory. 4 fragments loaded for 4 products
+//   of 16^3: bound by shared memory, and by waiting for memory between the barriers.
 // Gains over the step before: 4,096 multiplications an instruction instead of 32.
-// Still slow because: loading and multiplying take turns, and which element a lane holds is a secret of WMMA: sums go through
-//   shared memory once more to reach C.
+// Still slow because: loading and multiplying take turns, and which element a lane holds is a secret of WMMA: sums go
+//   through shared memory once more to reach C.
 // Limits: f16 and bf16; m, k <= 2^30, 65,535 tiles of columns.
 
 #include "kernels/gemm/gemm.h"

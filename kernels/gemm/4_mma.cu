@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: tensor cores without WMMA's secrets. cp.async fills a ring of four tiles in shared memory, so that loads for later
-//   rounds fly while this one multiplies; pieces are stored at places that are swizzled instead of padded; ldmatrix brings
-//   fragments into the registers where mma.sync wants them; sums go to C from registers. Where C has few tiles, several
-//   blocks share the inner index of one, and a second kernel adds up what they found.
-// Mapping: 4 warps per 128 x 64 tile of C, 32 inner indices a round; a warp per 64 x 32, as 4 x 4 products of 16 x 8 x 16.
-//   blockIdx.z: the share of the inner index.
+// Idea: tensor cores without WMMA's secrets. cp.async fills a ring of four tiles in shared memory, so that loads for
+//   later rounds fly while this one multiplies; pieces are stored at places that are swizzled instead of padded;
+//   ldmatrix brings fragments into the registers where mma.sync wants them; sums go to C from registers. Where C has
+//   few tiles, several blocks share the inner index of one, and a second kernel adds up what they found.
+// Mapping: 4 warps per 128 x 64 tile of C, 32 inner indices a round; a warp per 64 x 32, as 4 x 4 products of 16 x 8 x
+//   16. blockIdx.z: the share of the inner index.
 // Traffic and bound: 2 k elements for 128 x 64 sums. 6 ldmatrix for 16 mma.sync: bound by the tensor cores as far as
 //   mma.sync reaches, for small products by launch and latency. Shares cost 8 bytes a sum and share.
-// Gains over the step before: one barrier a round instead of two and memory's latency hidden behind three rounds; half the
-//   loads from shared memory a product; no detour for sums; all processors work, also for small C.
+// Gains over the step before: one barrier a round instead of two and memory's latency hidden behind three rounds; half
+//   the loads from shared memory a product; no detour for sums; all processors work, also for small C.
 // Still slow because: mma.sync reaches about two thirds of what wgmma does on sm_90, and every warp computes addresses.
-// Limits: f16 and bf16; m, k <= 2^30, 65,535 tiles of columns. Rows whose length is no multiple of 8 are loaded element by
-//   element, without cp.async.
+// Limits: f16 and bf16; m, k <= 2^30, 65,535 tiles of columns. Rows whose length is no multiple of 8 are loaded element
+//   by element, without cp.async.
 
 #include <algorithm>
 

@@ -11,8 +11,8 @@
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// A tile of a factor in shared memory, for ldmatrix: rows in memory's order without padding, but the pieces of a row lie in
-/// an order of its own (XOR swizzle), so that 8 neighbouring rows of a piece lie in all 32 banks.
+/// A tile of a factor in shared memory, for ldmatrix: rows in memory's order without padding, but the pieces of a row
+/// lie in an order of its own (XOR swizzle), so that 8 neighbouring rows of a piece lie in all 32 banks.
 template <int kOuterExtent, int kInnerExtent, bool kAlong>
 struct MmaTile : TileShape<kOuterExtent, kInnerExtent, kAlong> {
   using Shape = TileShape<kOuterExtent, kInnerExtent, kAlong>;
@@ -26,7 +26,8 @@ struct MmaTile : TileShape<kOuterExtent, kInnerExtent, kAlong> {
     return row * Shape::kColumns + (column / kPiece ^ swizzle) * kPiece;
   }
 
-  /// Starts to copy a tile: by cp.async, except pieces at an edge and in rows that are not aligned. `kThreads` in the block.
+  /// Starts to copy a tile: by cp.async, except pieces at an edge and in rows that are not aligned. `kThreads` in the
+  /// block.
   template <int kThreads, class T>
   __device__ static void start(const Matrix<T>& from, int first_outer, int first_inner, T* tile) {
     const int first_row = kAlong ? first_outer : first_inner;

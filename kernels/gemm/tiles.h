@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rungs with tiles have in common: the factors as they lie in memory, C, and who gets which transposes.
 //
-// A rung sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B. A factor
-// lies "along" if its inner index is the contiguous one: A as it is, B transposed.
+// A rung sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B. A
+// factor lies "along" if its inner index is the contiguous one: A as it is, B transposed.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 #include "kernels/runtime/error.h"
 #include "kernels/simt/simt.h"
 
-/// The types of activations inside kernels. A kernel is a template on its element type T, reads with to_f32, computes in
-/// float, and writes with from_f32<T>; a launch wrapper picks the instance with with_element.
+/// The types of activations inside kernels. A kernel is a template on its element type T, reads with to_f32, computes
+/// in float, and writes with from_f32<T>; a launch wrapper picks the instance with with_element.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 

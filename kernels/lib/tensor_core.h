@@ -12,9 +12,9 @@
 #include "kernels/simt/cpu/tensor_core.h"
 #endif
 
-/// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix) and
-/// multiplies tiles (mma.sync); every lane knows which elements it holds (simt/mma_layout.h), so that what follows the
-/// product happens in registers.
+/// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix)
+/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/mma_layout.h), so that what follows
+/// the product happens in registers.
 ///
 /// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
 ///
@@ -28,11 +28,12 @@
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Loads four 8 x 8 matrices. Lane 8 i + r points at row r of matrix i, 8 elements of 16 bits; register i of lane l gets
-/// elements 2 (l % 4) and the next one, in its upper half, of row l / 4 of matrix i.
+/// Loads four 8 x 8 matrices. Lane 8 i + r points at row r of matrix i, 8 elements of 16 bits; register i of lane l
+/// gets elements 2 (l % 4) and the next one, in its upper half, of row l / 4 of matrix i.
 ///
 /// Aliasing  addresses in shared memory, multiples of 16.
-/// Order     as a read by each lane of what it gets: what other threads wrote needs a __syncwarp or __syncthreads before.
+/// Order     as a read by each lane of what it gets: what other threads wrote needs a __syncwarp or __syncthreads
+///           before.
 /// Threads   the whole warp.
 /// Errors    on the CPU simt::Error if an address is not a multiple of 16 or a lane is missing.
 /// Source    PTX ISA, ldmatrix (compute capability 7.5 and later).
@@ -49,8 +50,8 @@ __device__ inline void ldmatrix_x4(std::uint32_t (&to)[4], const void* row,
 #endif
 }
 
-/// The same with each matrix transposed: register i of lane l gets the elements of rows 2 (l % 4) and the next one in column
-/// l / 4 of matrix i.
+/// The same with each matrix transposed: register i of lane l gets the elements of rows 2 (l % 4) and the next one in
+/// column l / 4 of matrix i.
 __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row,
                                          [[maybe_unused]] simt::Site site = simt::Site::current()) {
 #ifdef __CUDACC__

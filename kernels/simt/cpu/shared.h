@@ -18,8 +18,9 @@ Type& new_shared_variable() {
   return *static_cast<Type*>(own_shared_variable(sizeof(Type)));
 }
 
-/// Room for a variable that nobody initialises. A plain variable of a class with constructors (__half) would get a guard from
-/// the compiler, which all threads of a block look at and the first one sets: a race to TSan that the kernel does not have.
+/// Room for a variable that nobody initialises. A plain variable of a class with constructors (__half) would get a
+/// guard from the compiler, which all threads of a block look at and the first one sets: a race to TSan that the kernel
+/// does not have.
 template <class Type>
 union SharedStorage {
   constexpr SharedStorage() : nothing() {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/lib/tensor_core.h means on the CPU. Instrumented code: every lane reads from shared memory what it gets itself,
-// so that TSan sees a row that another thread wrote without a barrier.
+// What kernels/lib/tensor_core.h means on the CPU. Instrumented code: every lane reads from shared memory what it gets
+// itself, so that TSan sees a row that another thread wrote without a barrier.
 #pragma once
 
 #include <cstdint>

@@ -42,9 +42,9 @@ void check_full_warp(const Deposits& deposits, std::uint32_t lanes, Block& block
   block.fail(one.site, "%s needs a full warp: %s", one.waits_in, describe(one).text);
 }
 
-/// A tile of rows of `width` numbers, in which lane `lane` holds `count` that begin at `held`. Volatile, so that the copy
-/// becomes neither std::copy_n, of which the linker might take another file's instrumented copy, nor memcpy, which TSan
-/// watches: either would look like a race between the lanes.
+/// A tile of rows of `width` numbers, in which lane `lane` holds `count` that begin at `held`. Volatile, so that the
+/// copy becomes neither std::copy_n, of which the linker might take another file's instrumented copy, nor memcpy, which
+/// TSan watches: either would look like a race between the lanes.
 template <class PlaceOf>
 void gather_tile(const volatile float* held, int lane, unsigned count, unsigned width, PlaceOf place_of, float* tile) {
   for (unsigned i = 0; i < count; ++i) {
