@@ -102,7 +102,7 @@ void run(Stream& stream, const Args& args) {
 
 }  // namespace
 
-Variant strips() { return {"strips", run, lib::supports_floating, lib::is_floating}; }
+Variant strips() { return {"strips", run, lib::supports_floating}; }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::gemm

@@ -53,8 +53,8 @@ void run(const Args& args);
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);  ///< whether production may pick it there
-  bool (*computes)(DType);                 ///< the types that it knows, on whatever device: what tests run it with
+  bool (*supports)(const Device&, DType);  ///< where it is chosen
+  bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
   std::size_t workspace_bytes = 0;         ///< enough for any product
 };
 

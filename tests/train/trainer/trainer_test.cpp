@@ -89,8 +89,8 @@ TEST(Trainer, TrainsAlikeOutOfTheLoaderAndOutOfTheDevice) {
 
 TEST(Trainer, Fp16LearnsWhatFp32DoesAndSaysSo) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
-  const auto train_set = head_of(*digits, kThreadSanitizer ? 16 : 400), test_set = head_of(*digits, 50);
-  train::TrainConfig config = config_for(1, 8);
+  const auto train_set = head_of(*digits, kThreadSanitizer ? 16 : 1000), test_set = head_of(*digits, 50);
+  train::TrainConfig config = config_for(1, 4);
   config.precision = "fp16";
   config.loss_scale = 0x1p31;  // the first steps overflow
   const TrainingRun run = train(2, config, train_set, test_set);
