@@ -97,8 +97,11 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankK
   keeps.compute = prepare_compute(config, place);
   const Compute& compute = keeps.compute;
   const Setting setting = prepare(config, place);
-  keeps.ranks = make_group(
-      place, {.timeout = config.timeout, .comm = config.comm, .allow_shared_gpu = config.allow_shared_gpu}, &compute);
+  keeps.ranks = make_group(place,
+                           {.timeout = config.timeout,
+                            .comm = config.allreduce == "nccl" ? "nccl" : config.comm,
+                            .allow_shared_gpu = config.allow_shared_gpu},
+                           &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_same_settings(group, config);
   MetricsFan metrics;

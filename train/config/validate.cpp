@@ -13,6 +13,8 @@ void validate(const TrainConfig& config) {
   require(config.dataset == "digits" || !config.data_dir.empty(),
           config.dataset +
               " is read from files: name their folder by --data-dir, or take --dataset digits, which needs none");
+  require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
+          "--allreduce direct is for ranks that reach each other's memory: leave out --comm " + config.comm);
   require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),

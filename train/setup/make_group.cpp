@@ -61,7 +61,8 @@ void check_comm(const GroupSpec& spec, const Compute* compute) {
     throw UsageError(fmt::format("--comm {} carries the host's memory, but gradients lie on {}: leave it out",
                                  spec.comm, compute->device->id().to_string()));
   if (!on_gpu(compute) && spec.comm == "nccl")
-    throw UsageError("--comm nccl carries the memory of GPUs, but this rank computes on the CPU: leave it out");
+    throw UsageError(
+        "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ void put_config(const tests::TempFolder& folder, std::string_view text) {
 std::vector<BadInput> bad_inputs() {
   return {
       {"MissingDataFolder", {"--data-dir", "nowhere"}, 4, {"nowhere: ", "name the folder that has it"}},
-      {"NcclWithoutGpus", {"--comm", "nccl"}, 2, {"--comm nccl carries the memory of GPUs", "leave it out"}},
-      {"DirectSumsOverTcp", {"--comm", "tcp", "--allreduce", "direct"}, 2, {"do not reach each other's memory"}},
+      {"NcclWithoutGpus", {"--comm", "nccl"}, 2, {"--comm nccl", "for GPUs", "leave them out"}},
+      {"DirectSumsOverTcp", {"--comm", "tcp", "--allreduce", "direct"}, 2, {"--allreduce direct", "leave out --comm tcp"}},
       {"UnknownPrecision", {"--precision", "fp8"}, 2, {"--precision", "bf16"}},
       {"LossScaleOfNothing", {"--loss-scale", "0"}, 2, {"--loss-scale"}},
       {"NoDataFolderGiven", {"--data-dir="}, 2, {"mnist is read from files", "--data-dir"}},

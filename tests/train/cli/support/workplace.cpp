@@ -47,8 +47,8 @@ std::vector<std::string> Workplace::left() const {
 }
 
 Words short_training(const Words& more) {
-  Words words = {"train",        "--dataset", "mnist",     "--data-dir", "data",       "--steps", "2",
-                 "--batch-size", "8",         "--run-dir", "run",        "--progress", "none"};
+  Words words = {"train", "--dataset", "mnist", "--data-dir", "data", "--steps",  "2",  "--batch-size",
+                 "8",     "--run-dir", "run",   "--progress", "none", "--device", "cpu"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
