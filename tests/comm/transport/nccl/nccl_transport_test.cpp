@@ -111,15 +111,18 @@ TEST(NcclTransport, SumsThatNoKernelTakesAreRefused) {
 TEST(NcclTransport, WhatIsCapturedIsWatchedOnlyWhenItIsReplayed) {
   constexpr std::chrono::milliseconds kShort(200);
   NcclRanks ranks(2, kShort);
+  const auto captured = ranks.device().make_stream(kernels::StreamMode::asynchronous);
   const auto stream = ranks.device().make_stream(kernels::StreamMode::asynchronous);
+  const auto barrier_passed = ranks.device().make_event();
   std::thread other([&] { ranks.join_on_callers_streams(1); });  // comes and goes
   const auto group = ranks.join_on_callers_streams(0);
   other.join();
   ranks.captured = true;
-  group->barrier(*stream);  // a stream that is captured would not run this
+  group->barrier(*captured);  // runs here, as no captured work would, and waits for the rank that has gone
+  captured->record(*barrier_passed);
   std::this_thread::sleep_for(2 * kShort);
   EXPECT_NO_THROW(group->refuse_if_broken());
-  group->replay(*stream, [] {});
+  group->replay(*stream, [&] { stream->enqueue_wait(*barrier_passed); });
   EXPECT_THROW(
       {
         for (int i = 0; i < 100; ++i) {
