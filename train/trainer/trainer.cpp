@@ -40,7 +40,12 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   return comm::AllReduceAlgorithm::automatic;
 }
 
-/// A recorded step holds no collectives between ranks: their transports watch each one.
+/// A recorded step holds no collectives: transports that have some watch each one.
+bool is_recorded(const TrainConfig& config, const kernels::Device& device, int world_size) {
+  const bool alone = world_size == 1 && config.comm != "nccl" && config.allreduce != "nccl";
+  return config.cuda_graph && alone && device.id().kind == kernels::DeviceKind::cuda;
+}
+
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, int world_size) {
   const kernels::DType precision = precision_named(config.precision, device.id());
   return {.model = config.model,
@@ -51,7 +56,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .buckets = config.buckets,
           .allreduce = algorithm_named(config.allreduce),
           .overlap = config.overlap,
-          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda && world_size == 1,
+          .recorded = is_recorded(config, device, world_size),
           .seed = config.seed};
 }
 
@@ -73,6 +78,14 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
                 .seed = config.seed}) {}
+
+Trainer::~Trainer() {
+  try {
+    replica_.stream().synchronize(Deadline::after(config_.timeout));
+  } catch (const std::exception&) {
+    // What went wrong there was thrown before, or matters to nobody any more.
+  }
+}
 
 Summary Trainer::run() {
   Evaluation result;

@@ -54,6 +54,10 @@ class Trainer {
  public:
   /// Blocks until all ranks have come and taken over rank 0's weights.
   Trainer(const TrainConfig& config, const TrainerWorld& world);
+  /// After an error, waits for steps that are still enqueued: they use what goes here.
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Trains and evaluates to the end. The same summary on every rank.
   Summary run();
