@@ -19,6 +19,7 @@ struct Case {
   std::string name;
   std::string dataset;
   std::string epochs;
+  std::string precision;
   double accuracy;
 };
 
@@ -29,9 +30,28 @@ TEST_P(Accuracy, TwoRanksByTheLauncherReachIt) {
   if (!root) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with mnist/ and fashion-mnist/";
   const std::string data_dir = std::filesystem::absolute(root) / GetParam().dataset;
   const Workplace place;
-  RunningProgram program(place.gradring({"launch", "--nproc-per-node", "2", "train", "--dataset", GetParam().dataset,
-                                         "--data-dir", data_dir, "--epochs", GetParam().epochs, "--batch-size", "32",
-                                         "--seed", "0", "--progress", "none", "--run-dir", "run"}));
+  RunningProgram program(place.gradring({"launch",
+                                         "--nproc-per-node",
+                                         "2",
+                                         "train",
+                                         "--dataset",
+                                         GetParam().dataset,
+                                         "--data-dir",
+                                         data_dir,
+                                         "--epochs",
+                                         GetParam().epochs,
+                                         "--batch-size",
+                                         "32",
+                                         "--seed",
+                                         "0",
+                                         "--precision",
+                                         GetParam().precision,
+                                         "--device",
+                                         "cpu",
+                                         "--progress",
+                                         "none",
+                                         "--run-dir",
+                                         "run"}));
   const ProgramEnd end = program.wait(std::chrono::minutes(8));
   ASSERT_EQ(end.code, 0) << end.err;
   const auto summary = nlohmann::json::parse(text_of(place.path("run") / "summary.json"));
@@ -40,8 +60,9 @@ TEST_P(Accuracy, TwoRanksByTheLauncherReachIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DataSets, Accuracy,
-                         ::testing::Values(Case{"mnist", "mnist", "2", 0.983},
-                                           Case{"fashion_mnist", "fashion-mnist", "3", 0.88}),
+                         ::testing::Values(Case{"mnist", "mnist", "2", "fp32", 0.983},
+                                           Case{"mnist_in_fp16", "mnist", "2", "fp16", 0.983},
+                                           Case{"fashion_mnist", "fashion-mnist", "3", "fp32", 0.88}),
                          [](const auto& data_set) { return data_set.param.name; });
 
 }  // namespace
