@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <ctime>
 #include <thread>
 
 #include "comm/error.h"
 #include "comm/in_process_hub.h"
+#include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/support/workplace.h"
 
@@ -13,25 +14,11 @@ namespace gradring::comm {
 namespace {
 
 using kernels::DType;
-using ::testing::HasSubstr;
+using tests::expect_error;
 using tests::Workplace;
 
 constexpr std::chrono::seconds kLong(60);
 constexpr std::chrono::milliseconds kShort(300);
-
-/// Expects that the rank threw an E that blames `peer` and contains `words`.
-template <class E>
-void expect_error(const std::exception_ptr& error, int peer, const std::string& words) {
-  ASSERT_TRUE(error) << "nothing was thrown";
-  try {
-    std::rethrow_exception(error);
-  } catch (const E& thrown) {
-    EXPECT_EQ(thrown.peer(), peer) << thrown.what();
-    EXPECT_THAT(thrown.what(), HasSubstr(words));
-  } catch (const std::exception& other) {
-    ADD_FAILURE() << "another error: " << other.what();
-  }
-}
 
 TEST(InProcessFaults, ALateRankIsWaitedFor) {
   tests::run_as_threads(3, [](ProcessGroup& group) {

@@ -7,6 +7,7 @@
 
 #include "comm/error.h"
 #include "tests/comm/support/desync.h"
+#include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/workplace.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
 
@@ -16,24 +17,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using tests::expect_error;
 using tests::NcclRanks;
 using tests::Workplace;
 
 constexpr std::chrono::milliseconds kShort(400);
-
-/// Expects that the rank threw an E that blames `peer` and contains `words`.
-template <class E>
-void expect_error(const std::exception_ptr& error, int peer, const std::string& words) {
-  ASSERT_TRUE(error) << "nothing was thrown";
-  try {
-    std::rethrow_exception(error);
-  } catch (const E& thrown) {
-    EXPECT_EQ(thrown.peer(), peer) << thrown.what();
-    EXPECT_THAT(thrown.what(), HasSubstr(words));
-  } catch (const std::exception& other) {
-    ADD_FAILURE() << "another error: " << other.what();
-  }
-}
 
 TEST(NcclFaults, ALateRankIsWaitedFor) {
   NcclRanks ranks(3);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <string>
+
+namespace gradring::tests {
+
+/// Expects that a rank threw an E that blames `peer` and contains `words`.
+template <class E>
+void expect_error(const std::exception_ptr& error, int peer, const std::string& words) {
+  ASSERT_TRUE(error) << "nothing was thrown";
+  try {
+    std::rethrow_exception(error);
+  } catch (const E& thrown) {
+    EXPECT_EQ(thrown.peer(), peer) << thrown.what();
+    EXPECT_THAT(thrown.what(), ::testing::HasSubstr(words));
+  } catch (const std::exception& other) {
+    ADD_FAILURE() << "another error: " << other.what();
+  }
+}
+
+}  // namespace gradring::tests
