@@ -11,9 +11,7 @@
 // Still slow because: no tensor cores; nothing is loaded while a tile is being multiplied but by other blocks.
 // Limits: those of Patches; 4 million columns.
 
-#include "kernels/conv2d/products.cuh"
-#include "kernels/conv2d/shares.h"
-#include "kernels/lib/element.h"
+#include "kernels/conv2d/product_passes.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -116,52 +114,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class C, class P>
-void launch(Stream& stream, const P& product, C* c, const Shares& shares) {
-  const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
-  simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
-}
+struct Rung {
+  static void with_type(DType dtype, auto visit) { lib::with_element(dtype, visit); }
+  static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
-void forward(Stream& stream, const ForwardArgs& args) {
-  check_args(args);
-  if (args.geometry.out_elements() == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    const auto product = forward_product<T>(args);
-    launch(stream, product, static_cast<T*>(args.y), {1, product.depth});
-  });
-}
+  template <class C, class P>
+  static void enqueue_whole(Stream& stream, const P& product, C* c) {
+    enqueue_shares(stream, product, c, {1, product.depth});
+  }
 
-void dgrad(Stream& stream, const DgradArgs& args) {
-  check_args(args);
-  if (args.geometry.in_elements() == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    const auto product = dgrad_product<T>(args);
-    launch(stream, product, static_cast<T*>(args.dx), {1, product.depth});
-  });
-}
-
-void wgrad(Stream& stream, const WgradArgs& args) {
-  check_args(args);
-  if (args.geometry.weight_elements() == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    const auto product = wgrad_product<T>(args);
-    const Shares shares = shares_of(product.rows, product.columns, product.depth, kTile);
-    launch(stream, product, shares_in(args), shares);
-    add_shares(stream, shares_in(args), shares.count, args.geometry.weight_elements(), args.dw, args.accumulate);
-  });
-}
-
-std::size_t workspace_bytes(const Geometry& g) {
-  return share_bytes(g.out_channels, g.filter_elements(), g.batch * g.out_height() * g.out_width(), kTile);
-}
+  template <class C, class P>
+  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
+    const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
+    simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
+  }
+};
+using Passes = ProductPasses<Rung>;
 
 }  // namespace
 
 Variant tiled() {
-  return {"tiled", forward, dgrad, wgrad, workspace_bytes, lib::supports_cuda_floating, lib::is_floating};
+  return {"tiled",         Passes::forward,         Passes::dgrad,
+          Passes::wgrad,   Passes::workspace_bytes, lib::supports_cuda_floating,
+          lib::is_floating};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -13,7 +13,7 @@
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy meets the padding's zeros as NaN.
 
 #include "kernels/conv2d/mma_product.cuh"
-#include "kernels/lib/element.h"
+#include "kernels/conv2d/product_passes.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -53,61 +53,38 @@ void launch(Stream& stream, const P& product, C* c, const Shares& shares) {
   simt::launch<conv2d_product_mma_kernel<Tile, C, P>>(stream, config, product, c, shares.depth);
 }
 
-template <class C, class P>
-void launch_whole(Stream& stream, const P& product, C* c) {
-  const Shares whole{1, product.depth};
-  if (product.columns <= Narrow::kColumns)
-    launch<Narrow>(stream, product, c, whole);
-  else
-    launch<Wide>(stream, product, c, whole);
-}
+struct Rung {
+  static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
-void forward(Stream& stream, const ForwardArgs& args) {
-  check_args(args);
-  if (args.geometry.out_elements() == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    launch_whole(stream, forward_product<T>(args), static_cast<T*>(args.y));
-  });
-}
+  static TileShape wgrad_tile(const Geometry& g) {
+    return is_small(g.out_channels, g.filter_elements()) ? Small::kShape : Long::kShape;
+  }
 
-void dgrad(Stream& stream, const DgradArgs& args) {
-  check_args(args);
-  if (args.geometry.in_elements() == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    launch_whole(stream, dgrad_product<T>(args), static_cast<T*>(args.dx));
-  });
-}
-
-TileShape wgrad_tile(const Geometry& g) {
-  return is_small(g.out_channels, g.filter_elements()) ? Small::kShape : Long::kShape;
-}
-
-void wgrad(Stream& stream, const WgradArgs& args) {
-  check_args(args);
-  const Geometry& g = args.geometry;
-  if (g.weight_elements() == 0) return;
-  float* parts = shares_in(args);
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
-    const auto product = wgrad_product<T>(args);
-    const Shares shares = shares_of(product.rows, product.columns, product.depth, wgrad_tile(g));
-    if (is_small(product.rows, product.columns))
-      launch<Small>(stream, product, parts, shares);
+  template <class C, class P>
+  static void enqueue_whole(Stream& stream, const P& product, C* c) {
+    const Shares whole{1, product.depth};
+    if (product.columns <= Narrow::kColumns)
+      launch<Narrow>(stream, product, c, whole);
     else
-      launch<Long>(stream, product, parts, shares);
-    add_shares(stream, parts, shares.count, g.weight_elements(), args.dw, args.accumulate);
-  });
-}
+      launch<Wide>(stream, product, c, whole);
+  }
 
-std::size_t workspace_bytes(const Geometry& g) {
-  return share_bytes(g.out_channels, g.filter_elements(), g.batch * g.out_height() * g.out_width(), wgrad_tile(g));
-}
+  template <class C, class P>
+  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
+    if (is_small(product.rows, product.columns))
+      launch<Small>(stream, product, c, shares);
+    else
+      launch<Long>(stream, product, c, shares);
+  }
+};
+using Passes = ProductPasses<Rung>;
 
 }  // namespace
 
-Variant mma() { return {"mma", forward, dgrad, wgrad, workspace_bytes, lib::supports_cuda_half, lib::is_half}; }
+Variant mma() {
+  return {"mma",       Passes::forward, Passes::dgrad, Passes::wgrad, Passes::workspace_bytes, lib::supports_cuda_half,
+          lib::is_half};
+}
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::conv2d
