@@ -95,6 +95,9 @@ TEST_F(Runs, EndWithTheSameWeightsWhateverCarriesTheGradients) {
   const json over_memory = weights("shm");
   EXPECT_EQ(weights("tcp"), over_memory);
   EXPECT_EQ(weights("auto"), over_memory);
+  const Words in_a_ring = {"launch", "--nproc-per-node", "2",    "train",       "--dataset", "digits", "--epochs",
+                           "2",      "--run-dir",        "ring", "--allreduce", "ring"};
+  EXPECT_EQ(summary_of(in_a_ring, "ring").at("parameters_sha256"), over_memory);
 }
 
 TEST_F(Runs, OfTwoRanksLeaveTwoLogs) {

@@ -103,6 +103,16 @@ TEST(Trainer, Fp16LearnsWhatFp32DoesAndSaysSo) {
   EXPECT_LT(run.rank0.steps.back().loss, run.rank0.steps.front().loss / 2);
 }
 
+TEST(Trainer, Fp16ThatOverflowsAtTheLeastScaleHasDiverged) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);
+  train::TrainConfig config = config_for(1, 4);
+  config.precision = "fp16";
+  config.loss_scale = train::kLeastLossScale;
+  config.learning_rate = 1e30;  // the first step leaves weights that f16 cannot hold
+  EXPECT_THROW(train(1, config, train_set, test_set), train::DivergedError);
+}
+
 TEST(Trainer, CountsEveryTestSampleOnceWhateverTheWorld) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 100), test_set = head_of(*digits, 37);
