@@ -187,7 +187,7 @@ const std::vector<Option>& train_options() {
            &TrainConfig::autotune),
       flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
            &TrainConfig::reproducible),
-      on_or_off("cuda-graph", "launch a step on a GPU as one; one rank only", &TrainConfig::cuda_graph),
+      on_or_off("cuda-graph", "launch a step on a GPU as one, its all-reduces among the rest", &TrainConfig::cuda_graph),
       word("resident", "keep the training set on the device, as bytes; auto: on a GPU", kResident,
            &TrainConfig::resident),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,6 +44,8 @@ class DistributedDataParallel final : public nn::StepObserver {
 
   /// Work enqueued on the compute stream from now on sees the summed gradients.
   void enqueue_join();
+  /// Runs `launch`, which enqueues a recording of a whole step on the compute stream, its all-reduces among the rest.
+  void replay(const std::function<void()>& launch) { group_.replay(compute_, launch); }
   /// Throws what broke the group: for who has waited until a GPU's stream was done (ProcessGroup::refuse_if_broken).
   void refuse_if_broken() const { group_.refuse_if_broken(); }
 

@@ -82,7 +82,7 @@ void TrainStep::enqueue_recorded(BatchSource& source, Size size) {
   auto& recording = recordings_[size];
   if (!recording)
     recording = parts_.device.record(parts_.stream, [this, &source, size] { enqueue_work(source, size); });
-  recording->enqueue(parts_.stream);
+  parts_.ddp.replay([this, &recording] { recording->enqueue(parts_.stream); });
 }
 
 void TrainStep::enqueue(const Input& input) {

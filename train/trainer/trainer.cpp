@@ -40,13 +40,7 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   return comm::AllReduceAlgorithm::automatic;
 }
 
-/// A recorded step holds no collectives: transports that have some watch each one.
-bool is_recorded(const TrainConfig& config, const kernels::Device& device, int world_size) {
-  const bool alone = world_size == 1 && config.comm != "nccl" && config.allreduce != "nccl";
-  return config.cuda_graph && alone && device.id().kind == kernels::DeviceKind::cuda;
-}
-
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, int world_size) {
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device) {
   const kernels::DType precision = precision_named(config.precision, device.id());
   return {.model = config.model,
           .batch_size = config.batch_size,
@@ -56,7 +50,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .buckets = config.buckets,
           .allreduce = algorithm_named(config.allreduce),
           .overlap = config.overlap,
-          .recorded = is_recorded(config, device, world_size),
+          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};
 }
 
@@ -65,12 +59,12 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
-      replica_(replica_spec(config, world.device, world.group.world_size()), {.device = world.device,
-                                                                              .kernels = world.kernels,
-                                                                              .backend = world.backend,
-                                                                              .group = world.group,
-                                                                              .sample = world.train_set.shape(),
-                                                                              .classes = world.train_set.classes()}),
+      replica_(replica_spec(config, world.device), {.device = world.device,
+                                                    .kernels = world.kernels,
+                                                    .backend = world.backend,
+                                                    .group = world.group,
+                                                    .sample = world.train_set.shape(),
+                                                    .classes = world.train_set.classes()}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
                     replica_.program().dtype()),
       feed_(make_feed(config, world, replica_)),

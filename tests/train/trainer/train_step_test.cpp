@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
 
+#include "comm/transport/lone/lone.h"
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
@@ -27,60 +29,111 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-/// Trains a replica out of a resident data set, with up to `ahead` steps enqueued before the first is waited for.
-Outcome train(bool recorded, std::size_t ahead) {
+struct Way {
+  bool recorded = false;
+  std::size_t ahead = 0;  ///< steps enqueued before the first is waited for
+};
+
+/// Trains one rank's replica out of a resident data set; every rank starts at samples of its own.
+Outcome train(comm::ProcessGroup& group, Way way) {
   Outcome outcome;
   const auto dataset = golden_images();
-  run_ranks(1, [&](comm::ProcessGroup& group) {
-    kernels::HostDevice device;
-    const auto backend = make_backend("cpu", device);
-    const kernels::KernelSet kernels = kernels::kernel_set();
-    train::Replica replica({.batch_size = kBatch, .optimizer = {}, .buckets = {}, .recorded = recorded},
-                           {.device = device,
-                            .kernels = kernels,
-                            .backend = *backend,
-                            .group = group,
-                            .sample = dataset->shape(),
-                            .classes = dataset->classes()});
-    train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = kBatch},
-                             replica.stream(), soon());
-    std::vector<std::int64_t> order(kSamples);
-    std::iota(order.begin(), order.end(), 5);
-    std::size_t waiting = 0;
-    const auto take = [&] {
-      outcome.losses.push_back(replica.step().wait(soon()).loss);
-      --waiting;
-    };
-    for (int epoch = 0; epoch < kEpochs; ++epoch) {
-      feed.begin_epoch(replica.stream(), order);
-      while (const auto next = feed.next(soon())) {
-        replica.step().enqueue({.source = feed,
-                                .count = next->count,
-                                .global_samples = next->count,
-                                .learning_rate = 1e-3,
-                                .deadline = soon()});
-        if (++waiting > ahead) take();
-      }
-      while (waiting > 0) take();
+  kernels::HostDevice device;
+  const auto backend = make_backend("cpu", device);
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  train::Replica replica({.batch_size = kBatch, .optimizer = {}, .buckets = {}, .recorded = way.recorded},
+                         {.device = device,
+                          .kernels = kernels,
+                          .backend = *backend,
+                          .group = group,
+                          .sample = dataset->shape(),
+                          .classes = dataset->classes()});
+  train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = kBatch},
+                           replica.stream(), soon());
+  std::vector<std::int64_t> order(kSamples);
+  std::iota(order.begin(), order.end(), 5 + kSamples * group.rank());
+  std::size_t waiting = 0;
+  const auto take = [&] {
+    outcome.losses.push_back(replica.step().wait(soon()).loss);
+    --waiting;
+  };
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    feed.begin_epoch(replica.stream(), order);
+    while (const auto next = feed.next(soon())) {
+      replica.step().enqueue({.source = feed,
+                              .count = next->count,
+                              .global_samples = next->count * group.world_size(),
+                              .learning_rate = 1e-3,
+                              .deadline = soon()});
+      if (++waiting > way.ahead) take();
     }
-    EXPECT_TRUE(replica.step().idle());
-    EXPECT_FALSE(replica.step().poll().has_value());
-    const kernels::Buffer host = replica.weights_on_host(soon());
-    for (int i = 0; i < replica.layout().parameters(); ++i) {
-      const float* parameter = host.as<float>() + replica.layout().parameter(i).offset;
-      outcome.weights.insert(outcome.weights.end(), parameter, parameter + replica.layout().parameter(i).elements);
-    }
-  });
+    while (waiting > 0) take();
+  }
+  EXPECT_TRUE(replica.step().idle());
+  EXPECT_FALSE(replica.step().poll().has_value());
+  const kernels::Buffer host = replica.weights_on_host(soon());
+  for (int i = 0; i < replica.layout().parameters(); ++i) {
+    const float* parameter = host.as<float>() + replica.layout().parameter(i).offset;
+    outcome.weights.insert(outcome.weights.end(), parameter, parameter + replica.layout().parameter(i).elements);
+  }
   return outcome;
 }
 
+/// The same by `world` ranks: what came of each.
+std::vector<Outcome> train_ranks(int world, Way way) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(world));
+  run_ranks(world,
+            [&](comm::ProcessGroup& group) { outcomes[static_cast<std::size_t>(group.rank())] = train(group, way); });
+  return outcomes;
+}
+
+/// A world of one that counts how often a graph with collectives is launched.
+class ReplayCounter final : public comm::Transport {
+ public:
+  ReplayCounter(kernels::Device& device, int& replays) : lone_(comm::make_lone_transport(device)), replays_(replays) {}
+
+  int rank() const override { return lone_->rank(); }
+  int world_size() const override { return lone_->world_size(); }
+  std::unique_ptr<comm::Segment> allocate(std::size_t bytes, Deadline deadline) override {
+    return lone_->allocate(bytes, deadline);
+  }
+  void submit(kernels::Stream& stream, std::function<void()> collective) override {
+    lone_->submit(stream, std::move(collective));
+  }
+  void enqueue(const comm::Step& step) override { lone_->enqueue(step); }
+  comm::Progress poll() override { return lone_->poll(); }
+  void wait(Deadline deadline) override { lone_->wait(deadline); }
+  void replay(kernels::Stream& stream, const std::function<void()>& launch) override {
+    ++replays_;
+    lone_->replay(stream, launch);
+  }
+
+ private:
+  std::unique_ptr<comm::Transport> lone_;
+  int& replays_;
+};
+
 TEST(TrainStep, IsTheSameRecordedAndAheadOfTheHost) {
-  const Outcome waited = train(false, 0);
-  ASSERT_EQ(waited.losses.size(), 9u);
-  EXPECT_LT(waited.losses.back(), waited.losses.front());
-  EXPECT_EQ(train(false, 5), waited);
-  EXPECT_EQ(train(true, 0), waited);
-  EXPECT_EQ(train(true, 5), waited);
+  for (const int world : {1, 2}) {
+    const std::vector<Outcome> waited = train_ranks(world, {});
+    ASSERT_EQ(waited.front().losses.size(), 9u);
+    EXPECT_LT(waited.front().losses.back(), waited.front().losses.front());
+    EXPECT_EQ(waited.back(), waited.front()) << "replicas of " << world;
+    EXPECT_EQ(train_ranks(world, {.ahead = 5}), waited) << world << " ranks";
+    EXPECT_EQ(train_ranks(world, {.recorded = true}), waited) << world << " ranks";
+    EXPECT_EQ(train_ranks(world, {.recorded = true, .ahead = 5}), waited) << world << " ranks";
+  }
+}
+
+TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
+  kernels::HostDevice device;
+  int replays = 0;
+  comm::ProcessGroup group(std::make_unique<ReplayCounter>(device, replays), comm::make_lone_transport(device),
+                           std::chrono::minutes(1));
+  train(group, {});
+  EXPECT_EQ(replays, 0);
+  train(group, {.recorded = true});
+  EXPECT_EQ(replays, 9 - 2) << "every step but the first of each size";
 }
 
 TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
