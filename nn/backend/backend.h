@@ -42,8 +42,9 @@ class Backend {
   ///           DeviceError if the library behind it fails.
   virtual std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) = 0;
 
-  /// Plans softmax and cross-entropy.
-  virtual std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) = 0;
+  /// Plans softmax and cross-entropy; with them the node that gives the logits, if this backend computes it at once with
+  /// its loss and all gradients. `last` is null where that node must be planned by itself.
+  virtual std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) = 0;
 };
 
 }  // namespace gradring::nn

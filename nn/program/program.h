@@ -25,6 +25,8 @@ enum class ProgramMode : std::uint8_t {
 ///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
 ///          p0,p1            -                              dlogits
 ///
+/// In training mode a backend may compute the last layer with the loss: then forward ends before it.
+///
 /// Order     every member enqueues on `stream` and returns.
 /// Threads   one thread at a time; all calls of one step on one stream.
 class Program {
@@ -40,7 +42,6 @@ class Program {
   void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                        StepObserver& observer);
 
-  /// The cross-entropy of the logits of the last forward. In training mode it also leaves their gradient for backward.
   struct LossTarget {
     const std::int32_t* labels = nullptr;
     float scale = 1;
@@ -48,13 +49,16 @@ class Program {
     float* loss_sum = nullptr;
     std::int32_t* correct = nullptr;
   };
+  /// The cross-entropy of the last forward, in evaluation mode.
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
 
-  /// Gradients of every parameter, f32 and overwritten; `observer` hears of each as its last work is enqueued, in ready order.
+  /// The cross-entropy of the last forward, in training mode, and of its mean the gradients of every parameter, f32 and
+  /// overwritten; `observer` hears of each as its last work is enqueued, in ready order.
   void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
-                        StepObserver& observer);
+                        const LossTarget& target, StepObserver& observer);
 
-  /// Logits of the last forward: [batch, classes] on the device, of the program's type.
+  /// Logits: [batch, classes] on the device, of the program's type. They are there after a forward pass in evaluation mode,
+  /// after forward and backward in training mode.
   const void* logits() const;
   kernels::DType dtype() const { return dtype_; }
   std::int64_t max_batch() const { return max_batch_; }
@@ -66,7 +70,10 @@ class Program {
 
  private:
   struct Stage;
+  struct Head;
 
+  LossPass pass_of(const LossTarget& target) const;
+  void enqueue_head(kernels::Stream& stream, const Weights& weights, const Arena& gradients, const LossTarget& target);
   void check_type_of(const Weights& weights) const;
 
   std::int64_t max_batch_ = 0;
@@ -75,7 +82,7 @@ class Program {
   kernels::DType dtype_;
   const void* input_ = nullptr;
   std::vector<Stage> stages_;
-  std::unique_ptr<LossPlan> loss_;
+  std::unique_ptr<Head> head_;
   std::vector<kernels::Buffer> activations_;
   std::vector<kernels::Buffer> gradients_;  // two, used in turn
   kernels::Buffer workspace_;

@@ -36,6 +36,7 @@ class TimedLoss final : public nn::LossPlan {
  public:
   TimedLoss(std::unique_ptr<nn::LossPlan> inner, StepTimes& times) : inner_(std::move(inner)), times_(times) {}
 
+  std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     const TimedPart timed(times_, "loss");
@@ -70,8 +71,9 @@ std::unique_ptr<nn::Plan> TimedBackend::plan(std::span<const nn::NodeSpec> nodes
   return std::make_unique<TimedPlan>(std::move(plan), name, times_);
 }
 
-std::unique_ptr<nn::LossPlan> TimedBackend::plan_cross_entropy(const nn::CrossEntropySpec& spec) {
-  return std::make_unique<TimedLoss>(inner_.plan_cross_entropy(spec), times_);
+std::unique_ptr<nn::LossPlan> TimedBackend::plan_cross_entropy(const nn::CrossEntropySpec& spec,
+                                                               const nn::NodeSpec* last) {
+  return std::make_unique<TimedLoss>(inner_.plan_cross_entropy(spec, last), times_);
 }
 
 }  // namespace gradring::train::bench

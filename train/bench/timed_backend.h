@@ -21,7 +21,7 @@ class TimedBackend final : public nn::Backend {
 
   std::string_view name() const override { return inner_.name(); }
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
-  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec) override;
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
 
  private:
   nn::Backend& inner_;

@@ -38,17 +38,24 @@ void check_batch_size(const TrainConfig& config, const data::Dataset& train_set)
                                  train_set.name(), train_set.size()));
 }
 
-Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place) {
+/// Rank 0 chooses for all.
+std::string choice_of_rank_0(comm::ProcessGroup& group, const nn::Chooser& choose) {
+  return group.broadcast_on_host(group.rank() == 0 ? choose() : std::string(), 0);
+}
+
+Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
   const unsigned threads = threads_of_rank(config.threads, place, system_variable);
   if (config.pin) pin_to_own_cores(threads, place);
-  return make_compute({.device = config.device,
-                       .backend = config.backend,
-                       .conv = config.conv,
-                       .gemm = config.gemm,
-                       .autotune = config.autotune,
-                       .reproducible = config.reproducible,
-                       .threads = threads,
-                       .local_rank = place.local_rank});
+  return make_compute(
+      {.device = config.device,
+       .backend = config.backend,
+       .conv = config.conv,
+       .gemm = config.gemm,
+       .autotune = config.autotune,
+       .reproducible = config.reproducible,
+       .threads = threads,
+       .share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); },
+       .local_rank = place.local_rank});
 }
 
 Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
@@ -94,7 +101,7 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 }  // namespace
 
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
-  keeps.compute = prepare_compute(config, place);
+  keeps.compute = prepare_compute(config, place, keeps.ranks);
   const Compute& compute = keeps.compute;
   const Setting setting = prepare(config, place);
   keeps.ranks = make_group(place,
@@ -126,7 +133,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankK
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
-  const Compute compute = prepare_compute(config, place);
+  const Ranks nobody;  // asked for no choice: nothing is planned
+  const Compute compute = prepare_compute(config, place, nobody);
   const Setting setting = prepare(config, place);
   if (place.rank != 0) return;
   fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",

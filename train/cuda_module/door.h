@@ -14,7 +14,7 @@ namespace gradring::train {
 /// To be raised with every change of CudaModuleDoor and of what it hands out: KernelSet and the tables in it, Device,
 /// Stream, Event, Buffer, Backend and its plans, Transport. The program and the module see these types each in its own copy of the
 /// headers.
-inline constexpr int kCudaModuleVersion = 3;
+inline constexpr int kCudaModuleVersion = 4;
 
 /// What the CUDA module offers to the program: one function for each thing that only it can make.
 struct CudaModuleDoor {

@@ -58,6 +58,7 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
                                                                    .reproducible = spec.reproducible,
                                                                    .autotune = spec.autotune,
                                                                    .plan_cache = plan_cache_file(),
+                                                                   .share_choice = spec.share_choice,
                                                                    .say = remark});
   return compute;
 }

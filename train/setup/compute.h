@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ struct ComputeSpec {
   bool autotune = false;      ///< of a GPU's backend; what it finds is kept in plan_cache_file()
   bool reproducible = false;  ///< a CPU always is
   unsigned threads = 1;       ///< that a CPU computes with, called by this one
-  int local_rank = 0;         ///< the GPU that a rank takes where no index is named
+  /// See nn::CudaBackendOptions; called while plans are made, not before.
+  std::function<std::string(const nn::Chooser&)> share_choice = [](const nn::Chooser& choose) { return choose(); };
+  int local_rank = 0;  ///< the GPU that a rank takes where no index is named
 };
 
 /// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of

@@ -60,12 +60,13 @@ void TrainStep::enqueue_work(BatchSource& source, Size size) {
   source.enqueue_preparation(stream, size.count);
   parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), size.count, parts_.ddp);
   float* loss_sum = parts_.gradients.riders().data();
-  parts_.program.enqueue_loss(stream, {.labels = source.labels(),
-                                       .scale = 1.0f / static_cast<float>(size.global_samples),
-                                       .loss_scale = &state()->loss_scale,
-                                       .loss_sum = loss_sum,
-                                       .correct = correct_.as<std::int32_t>()});
-  parts_.program.enqueue_backward(stream, parts_.weights.view(), parts_.gradients, parts_.ddp);
+  parts_.program.enqueue_backward(stream, parts_.weights.view(), parts_.gradients,
+                                  {.labels = source.labels(),
+                                   .scale = 1.0f / static_cast<float>(size.global_samples),
+                                   .loss_scale = &state()->loss_scale,
+                                   .loss_sum = loss_sum,
+                                   .correct = correct_.as<std::int32_t>()},
+                                  parts_.ddp);
   parts_.ddp.enqueue_join();
 
   enqueue_search();

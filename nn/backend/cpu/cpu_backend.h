@@ -19,9 +19,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
-  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) override {
-    return plans_.plan_cross_entropy(spec);
-  }
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override;
 
  private:
   /// In the type of the nodes.

@@ -69,6 +69,12 @@ std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> no
   return plans_.plan(node);
 }
 
+std::unique_ptr<LossPlan> CudaBackend::plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) {
+  if (choice_.gemm == kAuto)
+    if (auto plan = plans_.plan_fused_loss(spec, last)) return plan;
+  return plans_.plan_cross_entropy(spec);
+}
+
 std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
   if (cublas_) {

@@ -26,9 +26,7 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
-  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) override {
-    return plans_.plan_cross_entropy(spec);
-  }
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override;
 
  private:
   std::unique_ptr<Plan> plan_convolution(std::span<const NodeSpec> nodes);

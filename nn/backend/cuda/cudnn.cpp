@@ -23,6 +23,7 @@ Cudnn::Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& op
       device_(device),
       reproducible_(options.reproducible),
       autotune_(options.autotune),
+      share_choice_(options.share_choice),
       handle_(make_handle()),
       cache_(options.plan_cache, device.description() + "; cuDNN " + std::to_string(api_.get_version())) {}
 
@@ -49,18 +50,26 @@ std::optional<CudnnEngine> Cudnn::choose(const ConvProblem& problem, std::size_t
   const CudnnEngineRules rules{.reproducible = reproducible_,
                                .exact_products = problem.dtype == kernels::DType::f32,
                                .most_workspace_bytes = most_workspace_bytes};
-  const auto known = autotune_ ? cache_.find(problem.key()) : std::nullopt;
-  if (known) std::ranges::stable_partition(configs, [&](const auto& config) { return config.name == *known; });
-  const bool measure = autotune_ && !known;
-  std::vector<CudnnEngine> engines = candidates(configs, rules, measure ? kMeasuredEngines : 1);
+  if (autotune_) {
+    const std::string chosen = share_choice_([&] { return tune(problem, configs, rules); });
+    std::ranges::stable_partition(configs, [&](const auto& config) { return config.name == chosen; });
+  }
+  std::vector<CudnnEngine> engines = candidates(configs, rules, 1);
   if (engines.empty()) return std::nullopt;
-  if (!measure) return std::move(engines.front());
-  CudnnEngine best = fastest(std::move(engines), problem);
-  cache_.store(problem.key(), best.name);
-  return best;
+  return std::move(engines.front());
 }
 
-CudnnEngine Cudnn::fastest(std::vector<CudnnEngine> engines, const ConvProblem& problem) {
+std::string Cudnn::tune(const ConvProblem& problem, const std::vector<CudnnEngineConfig>& configs,
+                        const CudnnEngineRules& rules) {
+  if (const auto known = cache_.find(problem.key())) return *known;
+  const std::vector<CudnnEngine> engines = candidates(configs, rules, kMeasuredEngines);
+  if (engines.empty()) return "";
+  const std::string& name = fastest(engines, problem).name;
+  cache_.store(problem.key(), name);
+  return name;
+}
+
+const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const ConvProblem& problem) {
   const auto& geometry = problem.geometry;
   std::size_t workspace_bytes = 0;
   for (const CudnnEngine& engine : engines) workspace_bytes = std::max(workspace_bytes, engine.workspace_bytes);
@@ -85,7 +94,7 @@ CudnnEngine Cudnn::fastest(std::vector<CudnnEngine> engines, const ConvProblem& 
       best = i;
     }
   }
-  return std::move(engines[best]);
+  return engines[best];
 }
 
 void Cudnn::enqueue(kernels::Stream& stream, const CudnnEngine& engine, std::initializer_list<CudnnPointer> tensors,

@@ -29,7 +29,7 @@ class Cudnn {
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
   /// The engine for a problem: the first of cuDNN's own order that it can compile; with `autotune`, the one that was measured
-  /// fastest before, or is measured fastest now. Nothing if there is none.
+  /// fastest before, or is measured fastest now, by the rank that chooses for all. Nothing if there is none.
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes);
 
   /// Errors    CudnnError if it cannot be enqueued.
@@ -49,12 +49,16 @@ class Cudnn {
   /// The first that can be compiled, at most `most` of them.
   std::vector<CudnnEngine> candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                       std::size_t most);
-  CudnnEngine fastest(std::vector<CudnnEngine> engines, const ConvProblem& problem);
+  /// The name of the fastest, from the cache or measured now; empty if there is none.
+  std::string tune(const ConvProblem& problem, const std::vector<CudnnEngineConfig>& configs,
+                   const CudnnEngineRules& rules);
+  const CudnnEngine& fastest(const std::vector<CudnnEngine>& engines, const ConvProblem& problem);
 
   CudnnApi api_;
   kernels::Device& device_;
   bool reproducible_;
   bool autotune_;
+  std::function<std::string(const Chooser&)> share_choice_;
   Handle handle_;
   PlanCache cache_;
 };

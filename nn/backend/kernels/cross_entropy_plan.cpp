@@ -7,11 +7,11 @@ void CrossEntropyPlan::enqueue(kernels::Stream& stream, const LossPass& pass) {
   kernel_.run(stream, {.dtype = spec_.dtype,
                        .rows = pass.rows,
                        .classes = spec_.classes,
-                       .logits = pass.logits,
+                       .logits = pass.x,
                        .labels = pass.labels,
                        .scale = pass.scale,
                        .loss_scale = pass.loss_scale,
-                       .dlogits = pass.dlogits,
+                       .dlogits = pass.dx,
                        .loss_sum = pass.loss_sum,
                        .correct = pass.correct,
                        .workspace = pass.workspace});

@@ -11,6 +11,7 @@ class CrossEntropyPlan final : public LossPlan {
   CrossEntropyPlan(const CrossEntropySpec& spec, const kernels::softmax_cross_entropy::Variant& kernel)
       : spec_(spec), kernel_(kernel) {}
 
+  std::size_t nodes() const override { return 0; }
   std::size_t workspace_bytes() const override { return kernels::softmax_cross_entropy::workspace_bytes(spec_.rows); }
   void enqueue(kernels::Stream& stream, const LossPass& pass) override;
 

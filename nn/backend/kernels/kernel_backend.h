@@ -16,7 +16,8 @@ class KernelBackend final : public Backend {
     if (auto plan = plans_.plan_fused(nodes)) return plan;
     return plans_.plan(nodes.front());
   }
-  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) override {
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override {
+    if (auto plan = plans_.plan_fused_loss(spec, last)) return plan;
     return plans_.plan_cross_entropy(spec);
   }
 

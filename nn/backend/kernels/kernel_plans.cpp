@@ -7,6 +7,7 @@
 #include "nn/backend/kernels/conv2d_plan.h"
 #include "nn/backend/kernels/conv_relu_pool_plan.h"
 #include "nn/backend/kernels/cross_entropy_plan.h"
+#include "nn/backend/kernels/linear_cross_entropy_plan.h"
 #include "nn/backend/kernels/linear_plan.h"
 #include "nn/layers/overloaded.h"
 
@@ -60,6 +61,12 @@ std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) c
 
 std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {
   return std::make_unique<CrossEntropyPlan>(spec, pick_variant(kernels_.softmax_cross_entropy, device_, spec.dtype));
+}
+
+std::unique_ptr<LossPlan> KernelPlans::plan_fused_loss(const CrossEntropySpec& spec, const NodeSpec* last) const {
+  if (!last || kernels_.linear_cross_entropy.empty() || !LinearCrossEntropyPlan::fits(spec, *last)) return nullptr;
+  return std::make_unique<LinearCrossEntropyPlan>(spec, *last,
+                                                  pick_variant(kernels_.linear_cross_entropy, device_, spec.dtype));
 }
 
 }  // namespace gradring::nn

@@ -25,6 +25,8 @@ class KernelPlans {
   /// A plan of several nodes at once, where there is a kernel for them; else null.
   std::unique_ptr<Plan> plan_fused(std::span<const NodeSpec> nodes) const;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) const;
+  /// The same together with the node before it, where there is one that a kernel computes at once with the loss; else null.
+  std::unique_ptr<LossPlan> plan_fused_loss(const CrossEntropySpec& spec, const NodeSpec* last) const;
 
  private:
   kernels::KernelSet kernels_;

@@ -12,7 +12,7 @@ class ReferenceBackend final : public Backend {
 
   std::string_view name() const override { return "reference"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override { return plans_.plan(nodes.front()); }
-  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) override {
+  std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec*) override {
     return plans_.plan_cross_entropy(spec);
   }
 

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "tests/nn/support/program_rig.h"
 
 namespace gradring::tests {
@@ -29,7 +30,13 @@ std::vector<Case> cases() {
                         {"d", nn::Relu{}},
                         {"e", nn::Flatten{}},
                         {"f", nn::Linear{.in_features = 2 * 2 * 3, .out_features = 4}}};
-  return {{"rgb", nn::convnet({32, 32, 3}, 7), 3}, {"strided", strided, 5}, {"overlapping", overlapping, 1}};
+  nn::Model alone{.name = "alone", .sample = {3, 4, 1}, .classes = 6, .layers = {}};
+  alone.layers = {{"a", nn::Flatten{}}, {"b", nn::Linear{.in_features = 12, .out_features = 6}}};
+  return {{"rgb", nn::convnet({32, 32, 3}, 7), 3},
+          {"strided", strided, 5},
+          {"overlapping", overlapping, 1},
+          {"one layer", alone, 4},
+          {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
 
 TEST(Backends, AgreeWithTheReference) {
@@ -41,17 +48,38 @@ TEST(Backends, AgreeWithTheReference) {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(c.batch));
     for (std::int32_t& label : labels) label = static_cast<std::int32_t>(random() % c.model.classes);
 
-    ProgramRig reference(c.model, c.batch, "reference"), cpu(c.model, c.batch, "cpu");
+    ProgramRig reference(c.model, c.batch, "reference");
     reference.draw_weights(4);
-    cpu.draw_weights(4);
-    nn::NoObserver observer;
-    const auto expected = reference.run(images, labels, &observer);
-    const auto actual = cpu.run(images, labels, &observer);
-    EXPECT_LT(relative_error(actual.logits, expected.logits), 1e-5);
-    EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
-    EXPECT_EQ(actual.correct, expected.correct);
-    for (std::size_t i = 0; i < cpu.parameters().size(); ++i)
-      EXPECT_LT(relative_error(cpu.gradient(i), reference.gradient(i)), 1e-5) << cpu.parameters()[i].name;
+    const auto expected = reference.run(images, labels);
+    for (const std::string backend : {"cpu", "kernels"}) {
+      SCOPED_TRACE(backend);
+      ProgramRig rig(c.model, c.batch, backend);
+      rig.draw_weights(4);
+      const auto actual = rig.run(images, labels);
+      EXPECT_LT(relative_error(actual.logits, expected.logits), 1e-5);
+      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+      EXPECT_EQ(actual.correct, expected.correct);
+      for (std::size_t i = 0; i < rig.parameters().size(); ++i)
+        EXPECT_LT(relative_error(rig.gradient(i), reference.gradient(i)), 1e-5) << rig.parameters()[i].name;
+    }
+  }
+}
+
+/// How many layers the plan of the loss takes along.
+std::size_t in_head(const nn::Layer& last, std::int64_t classes, kernels::DType dtype) {
+  const kernels::HostDevice device;
+  const nn::NodeSpec node{last, {2, 8}, {2, classes}, dtype};
+  return make_backend("kernels", device)
+      ->plan_cross_entropy({.rows = 2, .classes = classes, .dtype = dtype}, &node)
+      ->nodes();
+}
+
+TEST(Backends, PlanALinearLayerToFewClassesWithTheLoss) {
+  const std::int64_t most = kernels::linear_cross_entropy::kMostClasses;
+  for (const auto dtype : {kernels::DType::f32, kernels::DType::f16, kernels::DType::bf16}) {
+    EXPECT_EQ(in_head(nn::Linear{.in_features = 8, .out_features = most}, most, dtype), 1u);
+    EXPECT_EQ(in_head(nn::Linear{.in_features = 8, .out_features = most + 1}, most + 1, dtype), 0u);
+    EXPECT_EQ(in_head(nn::Relu{}, 8, dtype), 0u);
   }
 }
 

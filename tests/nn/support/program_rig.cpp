@@ -48,6 +48,7 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std
       stream_(device_.make_stream(kernels::StreamMode::in_place)),
       weights_(layout_.elements()),
       gradients_(layout_.elements(), std::nanf("")),
+      mode_(mode),
       program_(model, max_batch, mode, *backend_, device_, dtype) {}
 
 void ProgramRig::draw_weights(std::uint64_t seed) {
@@ -64,16 +65,18 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   const nn::Weights weights{layout_, program_.dtype(), weight_bytes.data()};
   const nn::Arena gradients{layout_, gradients_.data()};
   nn::NoObserver nobody;
-  nn::StepObserver& listener = observer ? *observer : nobody;
   const auto batch = static_cast<std::int64_t>(labels.size());
   Result result;
   float loss_sum = 0;
-  program_.enqueue_forward(*stream_, weights, image_bytes.data(), batch, listener);
-  program_.enqueue_loss(*stream_, {.labels = labels.data(),
-                                   .scale = 1.0f / static_cast<float>(batch),
-                                   .loss_sum = &loss_sum,
-                                   .correct = &result.correct});
-  if (observer) program_.enqueue_backward(*stream_, weights, gradients, listener);
+  const nn::Program::LossTarget target{.labels = labels.data(),
+                                       .scale = 1.0f / static_cast<float>(batch),
+                                       .loss_sum = &loss_sum,
+                                       .correct = &result.correct};
+  program_.enqueue_forward(*stream_, weights, image_bytes.data(), batch, observer ? *observer : nobody);
+  if (mode_ == nn::ProgramMode::evaluation)
+    program_.enqueue_loss(*stream_, target);
+  else
+    program_.enqueue_backward(*stream_, weights, gradients, target, observer ? *observer : nobody);
   stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
   result.loss = loss_sum / static_cast<double>(batch);
   result.logits = logits_of(program_, batch * model_.classes);

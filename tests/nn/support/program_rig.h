@@ -31,7 +31,8 @@ class ProgramRig {
     double loss = 0;  ///< mean
     std::int32_t correct = 0;
   };
-  /// Forward and loss, of images and weights rounded to the program's type; backward too if `observer` is given. The gradients are those of the mean loss.
+  /// Forward and loss, of images and weights rounded to the program's type; in training mode backward too, for the gradients
+  /// of the mean loss.
   Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
              nn::StepObserver* observer = nullptr);
 
@@ -50,6 +51,7 @@ class ProgramRig {
   std::unique_ptr<kernels::Stream> stream_;
   std::vector<float> weights_;
   std::vector<float> gradients_;
+  nn::ProgramMode mode_;
   nn::Program program_;
 };
 

@@ -18,6 +18,7 @@ class OverflowingLoss final : public nn::LossPlan {
  public:
   OverflowingLoss(std::unique_ptr<nn::LossPlan> inner, std::set<int> steps)
       : inner_(std::move(inner)), steps_(std::move(steps)) {}
+  std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     nn::LossPass made = pass;
@@ -37,8 +38,9 @@ class OverflowingBackend final : public nn::Backend {
       : inner_(std::move(inner)), steps_(std::move(steps)) {}
   std::string_view name() const override { return inner_->name(); }
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override { return inner_->plan(nodes); }
-  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec) override {
-    return std::make_unique<OverflowingLoss>(inner_->plan_cross_entropy(spec), steps_);
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
+                                                   const nn::NodeSpec* last) override {
+    return std::make_unique<OverflowingLoss>(inner_->plan_cross_entropy(spec, last), steps_);
   }
 
  private:

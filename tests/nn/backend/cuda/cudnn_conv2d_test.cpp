@@ -82,6 +82,26 @@ TEST_F(CudnnConv2d, StatesTheLargestWorkspaceAndRoomForAConversion) {
   EXPECT_EQ(plan(f16)->workspace_bytes(), 1024u + 2 * 3 * 3 * 3 * 2);
 }
 
+TEST_F(CudnnConv2d, TakesWhatTheRankThatChoosesHasFoundFastest) {
+  fake_.mode_a = {{.index = 7, .notes = {}, .knobs = {}}, {.index = 8, .notes = {}, .knobs = {}}};
+  PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
+  nn::CudaBackendOptions options;
+  options.autotune = true;
+  int choices = 0;
+  options.share_choice = [&](const nn::Chooser&) {
+    ++choices;
+    return std::string("engine 8");
+  };
+  rig.run({plan(rig, options).get()}, 2);
+  EXPECT_EQ(choices, 3) << "forward, wgrad, dgrad";
+  EXPECT_THAT(fake_.executed, testing::Each(8));
+
+  fake_.executed.clear();
+  options.share_choice = [](const nn::Chooser&) { return std::string("of another version of cuDNN"); };
+  rig.run({plan(rig, options).get()}, 2);
+  EXPECT_THAT(fake_.executed, testing::Each(7)) << "the first of its own order";
+}
+
 TEST_F(CudnnConv2d, IsReproducibleIfAskedTo) {
   fake_.mode_a = {{.index = 7, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, .knobs = {}},
                   {.index = 8, .notes = {}, .knobs = {}}};
