@@ -24,6 +24,7 @@ constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostThreads = 1024;
+constexpr std::int64_t kMostAccumulated = 1 << 20;
 
 /// A TOML basic string.
 std::string quoted(const std::string& text) {
@@ -163,7 +164,9 @@ const std::vector<Option>& train_options() {
       integer("epochs", "passes over the training set; where only --steps is given, as many as it takes", {.least = 0},
               &TrainConfig::epochs),
       integer("steps", "stop after so many steps; 0: after the epochs", {.least = 0}, &TrainConfig::steps),
-      integer("batch-size", "samples a step, per rank", {.least = 1}, &TrainConfig::batch_size),
+      integer("batch-size", "samples a forward and backward pass, per rank", {.least = 1}, &TrainConfig::batch_size),
+      integer("accumulate", "such batches that make one step: their gradients are summed before ranks exchange them",
+              {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
       seed(),
       optimizer_name(),
       learning_rate(),
@@ -187,7 +190,8 @@ const std::vector<Option>& train_options() {
            &TrainConfig::autotune),
       flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
            &TrainConfig::reproducible),
-      on_or_off("cuda-graph", "launch a step on a GPU as one, its all-reduces among the rest", &TrainConfig::cuda_graph),
+      on_or_off("cuda-graph", "launch a step on a GPU as one, its all-reduces among the rest",
+                &TrainConfig::cuda_graph),
       word("resident", "keep the training set on the device, as bytes; auto: on a GPU", kResident,
            &TrainConfig::resident),
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",

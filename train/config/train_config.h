@@ -19,7 +19,8 @@ struct TrainConfig {
   std::string model = "convnet";
   std::int64_t epochs = 2;       ///< 0: the steps decide
   std::int64_t steps = 0;        ///< stop after so many; 0: the epochs decide
-  std::int64_t batch_size = 64;  ///< per rank
+  std::int64_t batch_size = 64;  ///< per rank, in one forward and backward pass
+  std::int64_t accumulate = 1;   ///< such batches that make one step
   std::uint64_t seed = 0;        ///< of the first weights and of the shuffles
 
   OptimizerSpec optimizer;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "data/loader/batch_geometry.h"
 #include "kernels/runtime/deadline.h"
 #include "train/feed/batch_source.h"
 
@@ -23,7 +22,6 @@ class BatchFeed : public BatchSource {
   /// Starts anew with these samples of the data set. The batches of the epoch before must have been taken, and the steps
   /// that use them be done.
   virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) = 0;
-  virtual data::BatchGeometry geometry() const = 0;
   /// Goes on to the next batch, which the next enqueue_copies and enqueue_preparation bring; nothing at the epoch's end.
   ///
   /// Errors    Error if the deadline passes first; what reading the samples throws.

@@ -27,7 +27,6 @@ class LoaderFeed final : public BatchFeed {
   explicit LoaderFeed(const FeedSpec& spec);
 
   void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) override;
-  data::BatchGeometry geometry() const override { return loader_->geometry(); }
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream& stream) override;
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {

@@ -19,7 +19,6 @@ class ResidentFeed final : public BatchFeed {
   ResidentFeed(const FeedSpec& spec, kernels::Stream& stream, Deadline deadline);
 
   void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) override;
-  data::BatchGeometry geometry() const override { return geometry_; }
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream&) override {}
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;

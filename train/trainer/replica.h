@@ -29,9 +29,10 @@ struct ReplicaSpec {
   OptimizerSpec optimizer;
   BucketLimits buckets;
   comm::AllReduceAlgorithm allreduce = comm::AllReduceAlgorithm::automatic;
-  bool overlap = true;     ///< gradients are summed while backward goes on
-  bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
-  std::uint64_t seed = 0;  ///< of the first weights
+  bool accumulates = false;  ///< a step may be made of several batches
+  bool overlap = true;       ///< gradients are summed while backward goes on
+  bool recorded = false;     ///< steps are recorded and launched as one (TrainStep)
+  std::uint64_t seed = 0;    ///< of the first weights
 };
 
 /// Where it lives. All of it must outlive the replica.
@@ -97,6 +98,7 @@ class Replica {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
   DistributedDataParallel ddp_;
+  GradientAccumulation accumulation_;
   TrainStep step_;
 };
 

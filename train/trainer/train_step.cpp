@@ -55,48 +55,56 @@ void TrainStep::enqueue_search() {
                               .workspace = search_workspace_.data()});
 }
 
-void TrainStep::enqueue_work(BatchSource& source, Size size) {
+void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
   kernels::Stream& stream = parts_.stream;
-  source.enqueue_preparation(stream, size.count);
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), size.count, parts_.ddp);
-  float* loss_sum = parts_.gradients.riders().data();
-  parts_.program.enqueue_backward(stream, parts_.weights.view(), parts_.gradients,
+  const nn::Arena& gradients = parts_.accumulation.begin(shape.pass);
+  source.enqueue_preparation(stream, shape.count);
+  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), shape.count, parts_.accumulation);
+  parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
                                   {.labels = source.labels(),
-                                   .scale = 1.0f / static_cast<float>(size.global_samples),
+                                   .scale = 1.0f / static_cast<float>(shape.global_samples),
                                    .loss_scale = &state()->loss_scale,
-                                   .loss_sum = loss_sum,
+                                   .loss_sum = gradients.riders().data(),
                                    .correct = correct_.as<std::int32_t>()},
-                                  parts_.ddp);
-  parts_.ddp.enqueue_join();
+                                  parts_.accumulation);
+  if (shape.pass.last) enqueue_update();
+}
 
+void TrainStep::enqueue_update() {
+  kernels::Stream& stream = parts_.stream;
+  parts_.ddp.enqueue_join();
   enqueue_search();
   parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, state(), parts_.weights.copy());
   auto* report = report_.as<Report>();
   stream.enqueue_copy(&report->state, state(), sizeof(StepState));  // before it moves on to the next step
-  stream.enqueue_copy(&report->loss_sum, loss_sum, sizeof(float));
+  stream.enqueue_copy(&report->loss_sum, parts_.gradients.riders().data(), sizeof(float));
   advance_.advance(stream,
                    {.state = state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
-void TrainStep::enqueue_recorded(BatchSource& source, Size size) {
-  if (seen_.insert(size).second) return enqueue_work(source, size);
-  auto& recording = recordings_[size];
+void TrainStep::enqueue_recorded(BatchSource& source, const Shape& shape) {
+  if (seen_.insert(shape).second) return enqueue_work(source, shape);
+  auto& recording = recordings_[shape];
   if (!recording)
-    recording = parts_.device.record(parts_.stream, [this, &source, size] { enqueue_work(source, size); });
+    recording = parts_.device.record(parts_.stream, [this, &source, shape] { enqueue_work(source, shape); });
   parts_.ddp.replay([this, &recording] { recording->enqueue(parts_.stream); });
+}
+
+void TrainStep::enqueue_report(std::int64_t global_samples) {
+  Slot& slot = slots_[next_slot_++ % kSlots];
+  parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
+  parts_.stream.record(*slot.done);
+  slot.global_samples = global_samples;
+  in_flight_.push_back(&slot);
 }
 
 void TrainStep::enqueue(const Input& input) {
   check(!full(), "results of earlier steps must be taken before more steps are enqueued");
-  set_learning_rate(input.learning_rate, input.deadline);
+  if (input.pass.first) set_learning_rate(input.learning_rate, input.deadline);
   input.source.enqueue_copies(parts_.stream);
-  const Size size{input.count, input.global_samples};
-  parts_.recorded ? enqueue_recorded(input.source, size) : enqueue_work(input.source, size);
-  Slot& slot = slots_[next_slot_++ % kSlots];
-  parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
-  parts_.stream.record(*slot.done);
-  slot.global_samples = input.global_samples;
-  in_flight_.push_back(&slot);
+  const Shape shape{input.count, input.global_samples, input.pass};
+  parts_.recorded ? enqueue_recorded(input.source, shape) : enqueue_work(input.source, shape);
+  if (input.pass.last) enqueue_report(input.global_samples);
 }
 
 bool TrainStep::full() const { return in_flight_.size() == kSlots; }

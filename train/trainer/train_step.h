@@ -16,6 +16,7 @@
 #include "train/feed/batch_source.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/distributed_data_parallel.h"
+#include "train/parallel/gradient_accumulation.h"
 #include "train/precision/compute_weights.h"
 #include "train/precision/loss_scaling.h"
 
@@ -31,9 +32,10 @@ struct StepParts {
   ComputeWeights& weights;     ///< the same as the program reads them
   const nn::Arena& gradients;  ///< with one rider: the loss
   DistributedDataParallel& ddp;
+  GradientAccumulation& accumulation;  ///< in front of ddp
   Optimizer& optimizer;
   LossScaling loss_scaling;
-  bool recorded = false;  ///< steps of a size are recorded once and then launched as one (a CUDA graph)
+  bool recorded = false;  ///< passes of one shape are recorded once and then launched as one (a CUDA graph)
 };
 
 /// What came of a step.
@@ -44,7 +46,8 @@ struct StepResult {
 };
 
 /// One optimizer step: bring the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
-/// trainer only decides which batches come, and what to report.
+/// trainer only decides which batches come, and what to report. A step may be made of a window of several batches, whose
+/// gradients are accumulated: the last one does what follows backward.
 ///
 /// The host need not wait for a step before it enqueues the next: results are kept until somebody asks, as many as there is
 /// room for. With loss scaling, the sums of the gradients are searched for what is not finite before the update: the device
@@ -56,11 +59,13 @@ class TrainStep {
   struct Input {
     BatchSource& source;              ///< one and the same for all steps
     std::int64_t count = 0;           ///< samples of its next batch
-    std::int64_t global_samples = 0;  ///< in this step's batches of all ranks
+    std::int64_t global_samples = 0;  ///< in all batches of this step, of all ranks
+    GradientAccumulation::Pass pass = {};
     double learning_rate = 0;
     Deadline deadline;
   };
-  /// Enqueues a step and returns. Where the learning rate changes, it first blocks until all steps before it are done.
+  /// Enqueues a step, or a batch of its window, and returns. Where the learning rate changes, it first blocks until all steps
+  /// before it are done.
   ///
   /// Errors    InvalidArgument if full(); comm::CommError, DeviceError, also of steps before it.
   void enqueue(const Input& input);
@@ -91,17 +96,20 @@ class TrainStep {
     std::unique_ptr<kernels::Event> done;
     std::int64_t global_samples = 0;
   };
-  /// Steps of one size are one recording.
-  struct Size {
+  /// What is the same in all passes of a recording.
+  struct Shape {
     std::int64_t count = 0;
     std::int64_t global_samples = 0;
-    auto operator<=>(const Size&) const = default;
+    GradientAccumulation::Pass pass;
+    auto operator<=>(const Shape&) const = default;
   };
 
   StepState* state() const { return state_.as<StepState>(); }
   void set_learning_rate(double learning_rate, Deadline deadline);
-  void enqueue_work(BatchSource& source, Size size);
-  void enqueue_recorded(BatchSource& source, Size size);
+  void enqueue_work(BatchSource& source, const Shape& shape);
+  void enqueue_update();
+  void enqueue_recorded(BatchSource& source, const Shape& shape);
+  void enqueue_report(std::int64_t global_samples);
   void enqueue_search();
   StepResult take_oldest();
 
@@ -119,8 +127,8 @@ class TrainStep {
   std::deque<Slot*> in_flight_;  // the oldest first
   std::size_t next_slot_ = 0;
   std::optional<double> learning_rate_;  // that the device has
-  std::set<Size> seen_;                  // sizes that were run once: libraries set themselves up in a first run
-  std::map<Size, std::unique_ptr<kernels::Recording>> recordings_;
+  std::set<Shape> seen_;                 // that were run once: libraries set themselves up in a first run
+  std::map<Shape, std::unique_ptr<kernels::Recording>> recordings_;
 };
 
 }  // namespace gradring::train

@@ -49,6 +49,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .optimizer = config.optimizer,
           .buckets = config.buckets,
           .allreduce = algorithm_named(config.allreduce),
+          .accumulates = config.accumulate > 1,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};
@@ -71,7 +72,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       sampler_({.samples = world.train_set.size(),
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
-                .seed = config.seed}) {}
+                .seed = config.seed}),
+      windows_{.samples = sampler_.size(), .batch_size = config.accumulate * config.batch_size} {}
 
 Trainer::~Trainer() {
   try {
@@ -116,20 +118,31 @@ void Trainer::run_epoch(std::int64_t epoch) {
   epoch_samples_ = 0;
   feed_->begin_epoch(replica_.stream(), sampler_.order(epoch));
   last_report_ = Clock::now();
-  for (std::int64_t step = 0; !enough_steps(); ++step) {
-    const auto batch = feed_->next(Deadline::after(config_.timeout));
-    if (!batch) break;
-    const std::int64_t samples = sampler_.global_samples(batch->position, batch->position + batch->count);
-    replica_.step().enqueue({.source = *feed_,
-                             .count = batch->count,
-                             .global_samples = samples,
-                             .learning_rate = config_.learning_rate,
-                             .deadline = Deadline::after(config_.timeout)});
-    ++enqueued_;
-    pending_.push_back({.epoch = epoch, .step_of_epoch = step, .samples = samples, .data_wait = batch->data_wait});
+  for (std::int64_t step = 0; step < windows_.steps() && !enough_steps(); ++step) {
+    enqueue_step(epoch, step);
     take_results(config_.check_replicas > 0);  // the weights to compare are those after this step
   }
   take_results(true);
+}
+
+void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
+  const std::int64_t begin = windows_.begin(step);
+  const std::int64_t end = windows_.end(step);
+  Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = sampler_.global_samples(begin, end)};
+  for (std::int64_t position = begin; position < end;) {
+    const auto batch = feed_->next(Deadline::after(config_.timeout));
+    check(batch && batch->position == position, "the batches of an epoch ended before its steps");
+    pending.data_wait += batch->data_wait;
+    position += batch->count;
+    replica_.step().enqueue({.source = *feed_,
+                             .count = batch->count,
+                             .global_samples = pending.samples,
+                             .pass = {.first = batch->position == begin, .last = position == end},
+                             .learning_rate = config_.learning_rate,
+                             .deadline = Deadline::after(config_.timeout)});
+  }
+  ++enqueued_;
+  pending_.push_back(pending);
 }
 
 void Trainer::take_results(bool all) {
@@ -158,7 +171,7 @@ void Trainer::report(const StepResult& result) {
   world_.metrics.step({.step = steps_,
                        .epoch = step.epoch,
                        .step_of_epoch = step.step_of_epoch,
-                       .steps_in_epoch = feed_->geometry().steps(),
+                       .steps_in_epoch = windows_.steps(),
                        .loss = result.loss,
                        .learning_rate = config_.learning_rate,
                        .samples = step.samples,

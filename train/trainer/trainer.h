@@ -7,6 +7,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
+#include "data/loader/batch_geometry.h"
 #include "data/samplers/distributed_sampler.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
@@ -43,8 +44,8 @@ struct TrainerWorld {
 /// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group keeps
 /// the replicas equal.
 ///
-///   for each epoch:  for each batch:  TrainStep            (forward, loss, backward + all-reduce, update)
-///                    evaluate                              (each test sample once, over all ranks)
+///   for each epoch:  for each window of batches:  TrainStep    (forward, loss, backward; all-reduce, update)
+///                    evaluate                                  (each test sample once, over all ranks)
 ///
 /// On a GPU the host runs ahead of the steps: what came of them is reported, and acted upon, as it arrives.
 ///
@@ -73,6 +74,7 @@ class Trainer {
   };
 
   void run_epoch(std::int64_t epoch);
+  void enqueue_step(std::int64_t epoch, std::int64_t step);
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
   void take_results(bool all);
@@ -87,6 +89,7 @@ class Trainer {
   nn::Program eval_program_;
   std::unique_ptr<BatchFeed> feed_;
   data::DistributedSampler sampler_;
+  data::BatchGeometry windows_;  // this rank's samples of the steps
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // of these, the oldest first

@@ -19,6 +19,7 @@ OptionTexts everything_else() {
           {"epochs", "3"},
           {"steps", "4"},
           {"batch-size", "5"},
+          {"accumulate", "9"},
           {"seed", "18446744073709551615"},
           {"optimizer", "sgd"},
           {"lr", "1e-05"},

@@ -23,16 +23,25 @@ struct Trace {
   std::vector<std::vector<float>> first_gradients;
 };
 
-/// Trains `steps` steps of 64 samples over `world` ranks. After every step all ranks must hold the same bits.
-Trace train(int world, int steps, const data::Dataset& dataset, const train::BucketLimits& buckets = {}) {
+/// How the global batch is cut.
+struct Layout {
+  int world = 1;
+  std::int64_t accumulate = 1;  ///< passes of a step
+  train::BucketLimits buckets = {};
+};
+
+/// Trains `steps` steps of 64 samples. After every step all ranks must hold the same bits.
+Trace train(const Layout& layout, int steps, const data::Dataset& dataset) {
   constexpr std::int64_t kGlobalBatch = 64;
-  const std::int64_t batch = kGlobalBatch / world;
+  const int world = layout.world;
+  const std::int64_t batch = kGlobalBatch / world;  // of a step and rank
   Trace trace;
   run_ranks(world, [&](comm::ProcessGroup& group) {
     RankRig::Options options;
-    options.max_batch = batch;
+    options.max_batch = (batch + layout.accumulate - 1) / layout.accumulate;
+    options.accumulates = layout.accumulate > 1;
     options.seed = static_cast<std::uint64_t>(group.rank());
-    options.buckets = buckets;
+    options.buckets = layout.buckets;
     RankRig rig(group, dataset, options);
     const auto order =
         data::DistributedSampler({.samples = dataset.size(), .rank = group.rank(), .world_size = world}).order(0);
@@ -65,23 +74,36 @@ void expect_alike(const Trace& actual, const Trace& expected) {
 TEST(Layouts, OneTwoAndFourRanksTrainAlikeAndReplicasStayBitIdentical) {
   constexpr int kSteps = kThreadSanitizer ? 3 : 100;
   const auto dataset = data::open_dataset("digits", data::Split::train, "");
-  const Trace one = train(1, kSteps, *dataset);
+  const Trace one = train({}, kSteps, *dataset);
   ASSERT_EQ(one.losses.size(), static_cast<std::size_t>(kSteps));
   if (!kThreadSanitizer) {
     EXPECT_LT(one.losses.back(), one.losses.front() / 2) << "it must learn, or agreement means nothing";
   }
   for (int world : {2, 4}) {
     SCOPED_TRACE(std::to_string(world) + " ranks");
-    expect_alike(train(world, kSteps, *dataset), one);
+    expect_alike(train({.world = world}, kSteps, *dataset), one);
   }
 }
 
 TEST(Layouts, WorldsThatDivideNothingEvenlyTrainAlike) {
   const auto dataset = data::open_dataset("digits", data::Split::train, "");
   constexpr int kSteps = kThreadSanitizer ? 1 : 3;
-  const Trace one = train(1, kSteps, *dataset);
-  expect_alike(train(8, kSteps, *dataset), one);
-  expect_alike(train(2, kSteps, *dataset, {.first_bytes = 1, .rest_bytes = 1}), one);  // a bucket a tensor
+  const Trace one = train({}, kSteps, *dataset);
+  expect_alike(train({.world = 8}, kSteps, *dataset), one);
+  const train::BucketLimits tensors{.first_bytes = 1, .rest_bytes = 1};  // a bucket each
+  expect_alike(train({.world = 2, .buckets = tensors}, kSteps, *dataset), one);
+}
+
+TEST(Layouts, AccumulatedBatchesTrainAsOneDoes) {
+  const auto dataset = data::open_dataset("digits", data::Split::train, "");
+  constexpr int kSteps = kThreadSanitizer ? 1 : 20;
+  const Trace one = train({}, kSteps, *dataset);
+  for (const Layout& layout : {Layout{.accumulate = 4}, Layout{.accumulate = 3},  // 22, 22 and 20 samples
+                               Layout{.world = 2, .accumulate = 2, .buckets = {.first_bytes = 1, .rest_bytes = 1}},
+                               Layout{.world = 4, .accumulate = 5}}) {
+    SCOPED_TRACE(std::to_string(layout.world) + " ranks, windows of " + std::to_string(layout.accumulate));
+    expect_alike(train(layout, kSteps, *dataset), one);
+  }
 }
 
 TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {

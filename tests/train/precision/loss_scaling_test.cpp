@@ -75,14 +75,15 @@ std::vector<Moment> grad_scaler(float scale, int interval, const std::set<int>& 
 constexpr std::int64_t kBatch = 4;
 constexpr int kSteps = 12;
 
-/// What each step of two ranks was made with; rank 1 alone overflows. All ranks must say the same, and skipped steps must
-/// change no weight.
-std::vector<Moment> trace(const std::set<int>& overflows, int interval) {
+/// What each step of two ranks was made with, in windows of `accumulate` passes; rank 1 alone overflows, in the passes
+/// `overflows`. All ranks must say the same, and skipped steps must change no weight.
+std::vector<Moment> trace(const std::set<int>& overflows, int interval, std::int64_t accumulate = 1) {
   std::vector<Moment> moments;
   const auto dataset = golden_images();
   run_ranks(2, [&](comm::ProcessGroup& group) {
     RankRig::Options options;
-    options.max_batch = kBatch;
+    options.max_batch = kBatch / accumulate;
+    options.accumulates = accumulate > 1;
     options.precision = kernels::DType::f16;
     options.loss_scaling = {.dynamic = true, .initial = 1024, .policy = {.growth_interval = interval}};
     options.decorate = [&](std::unique_ptr<nn::Backend> inner) -> std::unique_ptr<nn::Backend> {
@@ -112,6 +113,11 @@ TEST(LossScaling, FollowsGradScalerBitForBit) {
     SCOPED_TRACE("overflows: " + testing::PrintToString(overflows));
     EXPECT_EQ(trace(overflows, 3), grad_scaler(1024, 3, overflows, kSteps));
   }
+}
+
+TEST(LossScaling, SkipsTheWholeWindowOfAPassThatOverflows) {
+  // Passes 4 and 5 are step 2, 9 is half of step 4, 22 of step 11.
+  EXPECT_EQ(trace({4, 5, 9, 22}, 3, 2), grad_scaler(1024, 3, {2, 4, 11}, kSteps));
 }
 
 TEST(LossScaling, IsForF16Alone) {

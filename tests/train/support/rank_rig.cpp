@@ -28,6 +28,7 @@ struct RankRig::Parts {
                  .loss_scaling = options.loss_scaling,
                  .optimizer = options.optimizer,
                  .buckets = options.buckets,
+                 .accumulates = options.accumulates,
                  .seed = options.seed},
                 {.device = device,
                  .kernels = kernels,
@@ -55,15 +56,21 @@ RankRig::~RankRig() = default;
 
 train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::int64_t global_samples) {
   data::Loader loader(parts_->dataset, parts_->device,
-                      {.indices = indices, .batch_size = static_cast<std::int64_t>(indices.size())});
+                      {.indices = indices, .batch_size = parts_->replica.program().max_batch()});
   const Deadline deadline = Deadline::after(std::chrono::minutes(2));
-  const auto batch = loader.next(deadline);
-  parts_->loaded.set(*batch);
-  return parts_->replica.step().run({.source = parts_->loaded,
-                                     .count = batch->count(),
-                                     .global_samples = global_samples,
-                                     .learning_rate = parts_->learning_rate,
-                                     .deadline = deadline});
+  train::TrainStep& step = parts_->replica.step();
+  const std::int64_t batches = loader.geometry().steps();
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const auto batch = loader.next(deadline);
+    parts_->loaded.set(*batch);
+    step.enqueue({.source = parts_->loaded,
+                  .count = batch->count(),
+                  .global_samples = global_samples,
+                  .pass = {.first = i == 0, .last = i + 1 == batches},
+                  .learning_rate = parts_->learning_rate,
+                  .deadline = deadline});
+  }
+  return step.wait(deadline);
 }
 
 std::vector<std::vector<float>> RankRig::weights() const { return parts_->in_torch_order(parts_->replica.master()); }

@@ -23,7 +23,8 @@ class RankRig {
     std::string backend = "cpu";
     train::OptimizerSpec optimizer;
     std::int64_t max_batch = 32;
-    std::uint64_t seed = 0;  ///< of this rank's own first weights; rank 0's count
+    bool accumulates = false;  ///< a step of more samples is a window of batches
+    std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
     double learning_rate = 1e-3;
     kernels::DType precision = kernels::DType::f32;
@@ -34,8 +35,8 @@ class RankRig {
   RankRig(comm::ProcessGroup& group, const data::Dataset& dataset, const Options& options);
   ~RankRig();
 
-  /// One step on the samples `indices`, of which all ranks together have `global_samples`. The global mean loss stands in the
-  /// result.
+  /// One step on the samples `indices`, of which all ranks together have `global_samples`, in batches of max_batch. The global
+  /// mean loss stands in the result.
   train::StepResult step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
 
   /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout.

@@ -143,6 +143,26 @@ TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
   EXPECT_EQ(run.rank0.steps[3].epoch, 1);
 }
 
+TEST(Trainer, AccumulatesWindowsOfBatchesAndAShortLastOne) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 101), test_set = head_of(*digits, 20);
+  for (const std::string resident : {"off", "on"}) {
+    train::TrainConfig config = config_for(2, 7);
+    config.resident = resident;
+    config.accumulate = 3;  // 51 samples a rank: 21, 21 and 9, of which the last batch has 2
+    const TrainingRun windows = train(2, config, train_set, test_set);
+    ASSERT_EQ(windows.rank0.steps.size(), 6u);
+    EXPECT_EQ(windows.rank0.steps[0].samples, 42);
+    EXPECT_EQ(windows.rank0.steps[2].samples, 18);
+    EXPECT_EQ(windows.rank0.steps[2].steps_in_epoch, 3);
+    config.batch_size = 21;
+    config.accumulate = 1;
+    const TrainingRun same = train(2, config, train_set, test_set);
+    for (std::size_t step = 0; step < same.rank0.steps.size(); ++step)
+      EXPECT_NEAR(windows.rank0.steps[step].loss, same.rank0.steps[step].loss, 1e-4) << "step " << step;
+  }
+}
+
 TEST(Trainer, StopsAfterSteps) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
