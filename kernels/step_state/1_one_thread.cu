@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: a step is counted where it is decided: on the device, so that the host need not know whether it was skipped,
-//   nor with which loss scale the next one runs.
+//   how much its gradients were clipped, which learning rate that makes it, nor with which loss scale the next one runs.
 // Mapping: one thread.
 // Traffic and bound: one StepState; bound by the launch.
 // Still slow because: it is a launch of its own: the optimizer's last block could count as well.
@@ -23,7 +23,20 @@ __device__ void follow(StepState& state, const LossScalePolicy& policy) {
     if (isfinite(grown)) state.loss_scale = grown;
     state.growth_tracker = 0;
   }
-  state.gradient_scale = static_cast<float>(1.0 / static_cast<double>(state.loss_scale));
+}
+
+__global__ void step_state_prepare_kernel(PrepareArgs args) {
+  StepState& state = *args.state;
+  const std::int32_t last = args.count - 1;
+  state.learning_rate = args.learning_rates[state.applied_steps < last ? state.applied_steps : last];
+  double scale = 1.0 / static_cast<double>(state.loss_scale);
+  if (args.sum_of_squares) {
+    const double norm = sqrt(static_cast<double>(*args.sum_of_squares)) * scale;
+    state.gradient_norm = static_cast<float>(norm);
+    const double factor = static_cast<double>(args.most_norm) / (norm + kNormFloor);
+    if (!state.non_finite && factor < 1) scale *= factor;
+  }
+  state.gradient_scale = static_cast<float>(scale);
 }
 
 __global__ void step_state_advance_kernel(StepState* state, LossScalePolicy policy, bool dynamic) {
@@ -31,14 +44,19 @@ __global__ void step_state_advance_kernel(StepState* state, LossScalePolicy poli
   if (dynamic) follow(*state, policy);
 }
 
-void advance(Stream& stream, const Args& args) {
+void prepare(Stream& stream, const PrepareArgs& args) {
+  check_args(args);
+  simt::launch_flat<step_state_prepare_kernel>(stream, simt::Config{}, args);
+}
+
+void advance(Stream& stream, const AdvanceArgs& args) {
   check_args(args);
   simt::launch_flat<step_state_advance_kernel>(stream, simt::Config{}, args.state, args.policy, args.dynamic);
 }
 
 }  // namespace
 
-Variant one_thread() { return {"one_thread", advance, lib::supports_any}; }
+Variant one_thread() { return {"one_thread", prepare, advance, lib::supports_any}; }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::step_state

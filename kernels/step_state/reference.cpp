@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/step_state/step_state.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/lib/arguments.h"
@@ -8,7 +9,14 @@
 
 namespace gradring::kernels::step_state {
 
-void check_args(const Args& args) {
+void check_args(const PrepareArgs& args) {
+  lib::check_pointer("step_state", "state", args.state);
+  lib::check_pointer("step_state", "learning_rates", args.learning_rates);
+  lib::check_at_least("step_state", "count", args.count, 1);
+  check(!args.sum_of_squares || args.most_norm > 0, "step_state: most_norm must be above 0");
+}
+
+void check_args(const AdvanceArgs& args) {
   lib::check_pointer("step_state", "state", args.state);
   if (!args.dynamic) return;
   const LossScalePolicy& policy = args.policy;
@@ -21,7 +29,20 @@ void check_args(const Args& args) {
 
 namespace reference {
 
-void advance(const Args& args) {
+void prepare(const PrepareArgs& args) {
+  check_args(args);
+  StepState& state = *args.state;
+  state.learning_rate = args.learning_rates[std::min(state.applied_steps, args.count - 1)];
+  double scale = 1 / static_cast<double>(state.loss_scale);
+  if (args.sum_of_squares) {
+    const double norm = std::sqrt(static_cast<double>(*args.sum_of_squares)) / state.loss_scale;
+    state.gradient_norm = static_cast<float>(norm);
+    if (!state.non_finite) scale *= std::min(1.0, args.most_norm / (norm + kNormFloor));
+  }
+  state.gradient_scale = static_cast<float>(scale);
+}
+
+void advance(const AdvanceArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   const LossScalePolicy& policy = args.policy;
@@ -40,7 +61,6 @@ void advance(const Args& args) {
   } else {
     ++state.growth_tracker;
   }
-  state.gradient_scale = static_cast<float>(1 / static_cast<double>(state.loss_scale));
 }
 
 }  // namespace reference

@@ -16,7 +16,6 @@ namespace gradring::train::bench {
 namespace {
 
 constexpr auto kPatience = std::chrono::minutes(2);
-constexpr double kLearningRate = 1e-3;
 constexpr std::uint64_t kSeed = 0;
 
 std::unique_ptr<comm::ProcessGroup> world_of_one() {
@@ -55,11 +54,8 @@ class TimedRank {
     const auto begin = std::chrono::steady_clock::now();
     loaded_.set(batch);
     const double loss = replica_.step()
-                            .run({.source = loaded_,
-                                  .count = batch.count(),
-                                  .global_samples = batch.count(),
-                                  .learning_rate = kLearningRate,
-                                  .deadline = Deadline::after(kPatience)})
+                            .run({.source = loaded_, .count = batch.count(), .global_samples = batch.count()},
+                                 Deadline::after(kPatience))
                             .loss;
     times_.end_step(std::chrono::steady_clock::now() - begin);
     return loss;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <limits>
 
 #include "data/datasets/open_dataset.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
+constexpr std::string_view kSchedules[] = {"constant", "step", "cosine", "one-cycle"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
@@ -41,6 +43,12 @@ std::string quoted(const std::string& text) {
   return literal + "\"";
 }
 
+/// Where a value stands that belongs to a group: what std::invoke makes of it and a config, as of a pointer to a member.
+template <class Group, class Value>
+auto in(Group TrainConfig::*group, Value Group::*field) {
+  return [group, field](auto& config) -> auto& { return config.*group.*field; };
+}
+
 /// An option whose value is any text.
 Option text(std::string name, std::string value, std::string help, std::string TrainConfig::*field) {
   return {std::move(name), std::move(value), std::move(help),
@@ -49,30 +57,32 @@ Option text(std::string name, std::string value, std::string help, std::string T
 }
 
 /// An option that is one of a few words; --help lists them. `words` must outlive the option.
-Option word(const std::string& name, std::string help, std::span<const std::string_view> words,
-            std::string TrainConfig::*field) {
+template <class Place>
+Option word(const std::string& name, std::string help, std::span<const std::string_view> words, Place place) {
   return {name, fmt::format("{}", fmt::join(words, "|")), std::move(help),
-          [name, words, field](TrainConfig& config, std::string_view given) {
-            config.*field = parse_word(name, given, words);
+          [name, words, place](TrainConfig& config, std::string_view given) {
+            std::invoke(place, config) = parse_word(name, given, words);
           },
-          [field](const TrainConfig& config) { return quoted(config.*field); }};
+          [place](const TrainConfig& config) { return quoted(std::invoke(place, config)); }};
 }
 
-Option integer(const std::string& name, std::string help, IntegerRange range, std::int64_t TrainConfig::*field) {
+template <class Place>
+Option integer(const std::string& name, std::string help, IntegerRange range, Place place) {
   return {name, "N", std::move(help),
-          [name, range, field](TrainConfig& config, std::string_view given) {
-            config.*field = parse_integer(name, given, range);
+          [name, range, place](TrainConfig& config, std::string_view given) {
+            std::invoke(place, config) = parse_integer(name, given, range);
           },
-          [field](const TrainConfig& config) { return std::to_string(config.*field); }};
+          [place](const TrainConfig& config) { return std::to_string(std::invoke(place, config)); }};
 }
 
-/// A number of the optimizer.
-Option number(const std::string& name, std::string help, double OptimizerSpec::*field) {
+/// A number from `least` up.
+template <class Place>
+Option number(const std::string& name, std::string help, Place place, double least = 0) {
   return {name, "F", std::move(help),
-          [name, field](TrainConfig& config, std::string_view given) {
-            config.optimizer.*field = parse_number(name, given, 0);
+          [name, place, least](TrainConfig& config, std::string_view given) {
+            std::invoke(place, config) = parse_number(name, given, least);
           },
-          [field](const TrainConfig& config) { return fmt::format("{}", config.optimizer.*field); }};
+          [place](const TrainConfig& config) { return fmt::format("{}", std::invoke(place, config)); }};
 }
 
 Option megabytes(const std::string& name, std::string help, std::size_t BucketLimits::*field) {
@@ -83,39 +93,13 @@ Option megabytes(const std::string& name, std::string help, std::size_t BucketLi
           [field](const TrainConfig& config) { return show_megabytes(config.buckets.*field); }};
 }
 
-Option optimizer_name() {
-  return {"optimizer", fmt::format("{}", fmt::join(kOptimizers, "|")), "how gradients become new weights",
-          [](TrainConfig& config, std::string_view given) {
-            config.optimizer.name = parse_word("optimizer", given, kOptimizers);
-          },
-          [](const TrainConfig& config) { return quoted(config.optimizer.name); }};
-}
-
-Option learning_rate() {
-  return {"lr", "F", "learning rate",
-          [](TrainConfig& config, std::string_view given) { config.learning_rate = parse_number("lr", given, 0); },
-          [](const TrainConfig& config) { return fmt::format("{}", config.learning_rate); }};
-}
-
-Option loss_scale() {
-  return {"loss-scale", "F", "what the loss is multiplied by at first (fp16); halved on overflow",
-          [](TrainConfig& config, std::string_view given) {
-            config.loss_scale = parse_number("loss-scale", given, std::numeric_limits<float>::min());
-          },
-          [](const TrainConfig& config) { return fmt::format("{}", config.loss_scale); }};
-}
-
-Option nesterov() {
-  return {
-      "nesterov", "", "Nesterov's form of momentum (sgd)",
-      [](TrainConfig& config, std::string_view given) { config.optimizer.nesterov = parse_flag("nesterov", given); },
-      [](const TrainConfig& config) { return std::string(config.optimizer.nesterov ? "true" : "false"); }};
-}
-
-Option flag(const std::string& name, std::string help, bool TrainConfig::*field) {
+template <class Place>
+Option flag(const std::string& name, std::string help, Place place) {
   return {name, "", std::move(help),
-          [name, field](TrainConfig& config, std::string_view given) { config.*field = parse_flag(name, given); },
-          [field](const TrainConfig& config) { return std::string(config.*field ? "true" : "false"); }};
+          [name, place](TrainConfig& config, std::string_view given) {
+            std::invoke(place, config) = parse_flag(name, given);
+          },
+          [place](const TrainConfig& config) { return std::string(std::invoke(place, config) ? "true" : "false"); }};
 }
 
 /// An option that is on or off, by these words.
@@ -168,17 +152,29 @@ const std::vector<Option>& train_options() {
       integer("accumulate", "such batches that make one step: their gradients are summed before ranks exchange them",
               {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
       seed(),
-      optimizer_name(),
-      learning_rate(),
-      number("momentum", "momentum (sgd)", &OptimizerSpec::momentum),
-      number("dampening", "dampening of momentum (sgd)", &OptimizerSpec::dampening),
-      nesterov(),
+      word("optimizer", "how gradients become new weights", kOptimizers,
+           in(&TrainConfig::optimizer, &OptimizerSpec::name)),
+      number("lr", "learning rate, at its peak", &TrainConfig::learning_rate),
+      number("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum)),
+      number("dampening", "dampening of momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::dampening)),
+      flag("nesterov", "Nesterov's form of momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
       number("weight-decay", "L2 (adam, sgd) or decoupled decay (adamw, where 0.01 is usual)",
-             &OptimizerSpec::weight_decay),
+             in(&TrainConfig::optimizer, &OptimizerSpec::weight_decay)),
+      word("schedule", "how the learning rate changes with the steps that are applied", kSchedules,
+           in(&TrainConfig::schedule, &ScheduleSpec::name)),
+      integer("warmup-steps", "steps in which it rises evenly to --lr before that", {.least = 0},
+              in(&TrainConfig::schedule, &ScheduleSpec::warmup_steps)),
+      integer("schedule-step-size", "steps after which it falls (step)", {.least = 0},
+              in(&TrainConfig::schedule, &ScheduleSpec::step_size)),
+      number("schedule-gamma", "by which it is multiplied then (step)",
+             in(&TrainConfig::schedule, &ScheduleSpec::gamma)),
+      number("min-lr", "where it ends (cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
+      number("clip-norm", "scale gradients down to this norm of all together; 0: never", &TrainConfig::clip_norm),
       word("precision",
            "what layers compute in; the weights that are trained stay fp32; auto: fp16 on a GPU, else fp32",
            kPrecisions, &TrainConfig::precision),
-      loss_scale(),
+      number("loss-scale", "what the loss is multiplied by at first (fp16); halved on overflow",
+             &TrainConfig::loss_scale, std::numeric_limits<float>::min()),
       integer("loss-scale-interval", "steps without overflow after which the loss scale doubles (fp16)",
               {.least = 1, .most = std::numeric_limits<std::int32_t>::max()}, &TrainConfig::loss_scale_interval),
       device(),

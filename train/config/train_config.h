@@ -8,6 +8,7 @@
 #include "kernels/runtime/device.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/buckets.h"
+#include "train/schedule/schedule.h"
 
 namespace gradring::train {
 
@@ -24,7 +25,9 @@ struct TrainConfig {
   std::uint64_t seed = 0;        ///< of the first weights and of the shuffles
 
   OptimizerSpec optimizer;
-  double learning_rate = 1e-3;
+  double learning_rate = 1e-3;  ///< at its peak
+  ScheduleSpec schedule;
+  double clip_norm = 0;  ///< of all gradients together; 0: they are not clipped
 
   std::string precision = "auto";           ///< auto, fp32, fp16, bf16
   double loss_scale = 65536;                ///< of the first step in fp16

@@ -19,6 +19,13 @@ void validate(const TrainConfig& config) {
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
+  const ScheduleSpec& schedule = config.schedule;
+  require((schedule.name == "step") == (schedule.step_size > 0),
+          "--schedule step and --schedule-step-size, the steps after which the learning rate falls, go together");
+  require(schedule.name == "cosine" || schedule.least == 0, "--min-lr belongs to --schedule cosine");
+  require(schedule.least <= config.learning_rate, "--min-lr is above --lr");
+  require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,
+          "--schedule one-cycle has a warm-up of its own: leave out --warmup-steps");
 }
 
 }  // namespace gradring::train

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace gradring::train {
@@ -20,9 +21,10 @@ struct StepRecord {
   std::chrono::duration<double> duration{0};
   std::chrono::duration<double> data_wait{0};  ///< of that, waiting for the loader
   std::chrono::duration<double> exposed_communication{
-      0};                 ///< of that, waiting for the ranks' gradients, which nothing hid
-  double loss_scale = 1;  ///< by which the loss was multiplied for the backward pass
-  bool skipped = false;   ///< a gradient was not finite, so no weight was changed
+      0};                               ///< of that, waiting for the ranks' gradients, which nothing hid
+  std::optional<double> gradient_norm;  ///< before clipping; none where nothing is clipped
+  double loss_scale = 1;                ///< by which the loss was multiplied for the backward pass
+  bool skipped = false;                 ///< a gradient was not finite, so no weight was changed
 };
 
 /// One pass over the test set.

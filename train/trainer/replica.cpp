@@ -62,6 +62,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
              .accumulation = accumulation_,
              .optimizer = *optimizer_,
              .loss_scaling = spec.loss_scaling,
+             .learning_rates = spec.learning_rates,
+             .clip_norm = spec.clip_norm,
              .recorded = spec.recorded}) {
   draw_weights(spec.seed, Deadline::after(place.group.timeout()));
   ddp_.broadcast_weights(master_);

@@ -27,6 +27,8 @@ struct ReplicaSpec {
   kernels::DType precision = kernels::DType::f32;
   LossScaling loss_scaling;
   OptimizerSpec optimizer;
+  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one goes on
+  double clip_norm = 0;                         ///< of all gradients together; 0: they are not clipped
   BucketLimits buckets;
   comm::AllReduceAlgorithm allreduce = comm::AllReduceAlgorithm::automatic;
   bool accumulates = false;  ///< a step may be made of several batches

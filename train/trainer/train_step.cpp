@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/train_step.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "kernels/runtime/error.h"
@@ -15,11 +16,16 @@ using kernels::MemoryKind;
 /// Results that may wait to be taken: enough that the device never waits for a host that looks now and then.
 constexpr std::size_t kSlots = 32;
 
+std::size_t bytes_of(const std::vector<float>& values) {
+  check(!values.empty(), "a step needs a learning rate");
+  return values.size() * sizeof(float);
+}
+
 }  // namespace
 
 TrainStep::TrainStep(const StepParts& parts)
     : parts_(parts),
-      advance_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
+      counter_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
       search_(kernels::pick_variant(parts.kernels.sum_of_squares, parts.device, DType::f32)),
       correct_(parts.device.allocate(sizeof(std::int32_t))),
       sum_of_squares_(parts.device.allocate(sizeof(float))),
@@ -27,25 +33,19 @@ TrainStep::TrainStep(const StepParts& parts)
       state_(parts.device.allocate(sizeof(StepState))),
       report_(parts.device.allocate(sizeof(Report))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
+      host_rates_(parts.device.allocate(bytes_of(parts.learning_rates), MemoryKind::pinned)),
+      rates_(parts.device.allocate(bytes_of(parts.learning_rates))),
       host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)) {
   for (std::size_t i = 0; i < kSlots; ++i)
     slots_.push_back({.report = host_reports_.as<Report>() + i, .done = parts.device.make_event()});
-  const float scale = parts.loss_scaling.first();
-  *host_state_.as<StepState>() = {.gradient_scale = 1 / scale, .loss_scale = scale};
+  *host_state_.as<StepState>() = {.loss_scale = parts.loss_scaling.first()};
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
-}
-
-void TrainStep::set_learning_rate(double learning_rate, Deadline deadline) {
-  if (learning_rate_ == learning_rate) return;
-  parts_.stream.synchronize(deadline);  // an earlier copy may still read what is overwritten here
-  learning_rate_ = learning_rate;
-  float& rate = host_state_.as<StepState>()->learning_rate;
-  rate = static_cast<float>(learning_rate);
-  parts_.stream.enqueue_copy(&state()->learning_rate, &rate, sizeof(float));
+  std::ranges::copy(parts.learning_rates, host_rates_.as<float>());
+  parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
 }
 
 void TrainStep::enqueue_search() {
-  if (!parts_.loss_scaling.dynamic) return;
+  if (!parts_.loss_scaling.dynamic && !clips()) return;
   // Riders come last in the arena, and the loss may be infinite where no gradient is.
   search_.run(parts_.stream, {.dtype = DType::f32,
                               .x = parts_.gradients.data,
@@ -74,11 +74,16 @@ void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
   parts_.ddp.enqueue_join();
   enqueue_search();
+  counter_.prepare(stream, {.state = state(),
+                            .learning_rates = rates_.as<float>(),
+                            .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
+                            .sum_of_squares = clips() ? sum_of_squares_.as<float>() : nullptr,
+                            .most_norm = static_cast<float>(parts_.clip_norm)});
   parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, state(), parts_.weights.copy());
   auto* report = report_.as<Report>();
   stream.enqueue_copy(&report->state, state(), sizeof(StepState));  // before it moves on to the next step
   stream.enqueue_copy(&report->loss_sum, parts_.gradients.riders().data(), sizeof(float));
-  advance_.advance(stream,
+  counter_.advance(stream,
                    {.state = state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
@@ -100,7 +105,6 @@ void TrainStep::enqueue_report(std::int64_t global_samples) {
 
 void TrainStep::enqueue(const Input& input) {
   check(!full(), "results of earlier steps must be taken before more steps are enqueued");
-  if (input.pass.first) set_learning_rate(input.learning_rate, input.deadline);
   input.source.enqueue_copies(parts_.stream);
   const Shape shape{input.count, input.global_samples, input.pass};
   parts_.recorded ? enqueue_recorded(input.source, shape) : enqueue_work(input.source, shape);
@@ -116,6 +120,8 @@ StepResult TrainStep::take_oldest() {
   const StepState& made = slot.report->state;
   return {.loss = static_cast<double>(slot.report->loss_sum) / static_cast<double>(slot.global_samples),
           .loss_scale = made.loss_scale,
+          .gradient_norm = made.gradient_norm,
+          .applied_steps = made.applied_steps,
           .skipped = made.non_finite != 0};
 }
 
@@ -130,9 +136,9 @@ StepResult TrainStep::wait(Deadline deadline) {
   return take_oldest();
 }
 
-StepResult TrainStep::run(const Input& input) {
+StepResult TrainStep::run(const Input& input, Deadline deadline) {
   enqueue(input);
-  return wait(input.deadline);
+  return wait(deadline);
 }
 
 }  // namespace gradring::train

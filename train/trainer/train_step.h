@@ -35,14 +35,18 @@ struct StepParts {
   GradientAccumulation& accumulation;  ///< in front of ddp
   Optimizer& optimizer;
   LossScaling loss_scaling;
-  bool recorded = false;  ///< passes of one shape are recorded once and then launched as one (a CUDA graph)
+  std::vector<float> learning_rates;  ///< of applied steps; the last one goes on
+  double clip_norm = 0;               ///< of all gradients together; 0: they are not clipped
+  bool recorded = false;              ///< passes of one shape are recorded once and then launched as one (a CUDA graph)
 };
 
 /// What came of a step.
 struct StepResult {
-  double loss = 0;       ///< mean over the global batch, before the update; the same bits on every rank
-  float loss_scale = 1;  ///< that the step was made with
-  bool skipped = false;  ///< a gradient was not finite, so no weight was changed
+  double loss = 0;                 ///< mean over the global batch, before the update; the same bits on every rank
+  float loss_scale = 1;            ///< that the step was made with
+  float gradient_norm = 0;         ///< of the mean gradient, before clipping; 0 where nothing is clipped
+  std::int64_t applied_steps = 0;  ///< before it, without those that were skipped
+  bool skipped = false;            ///< a gradient was not finite, so no weight was changed
 };
 
 /// One optimizer step: bring the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
@@ -61,11 +65,8 @@ class TrainStep {
     std::int64_t count = 0;           ///< samples of its next batch
     std::int64_t global_samples = 0;  ///< in all batches of this step, of all ranks
     GradientAccumulation::Pass pass = {};
-    double learning_rate = 0;
-    Deadline deadline;
   };
-  /// Enqueues a step, or a batch of its window, and returns. Where the learning rate changes, it first blocks until all steps
-  /// before it are done.
+  /// Enqueues a step, or a batch of its window, and returns.
   ///
   /// Errors    InvalidArgument if full(); comm::CommError, DeviceError, also of steps before it.
   void enqueue(const Input& input);
@@ -79,7 +80,7 @@ class TrainStep {
   bool idle() const { return in_flight_.empty(); }
 
   /// Enqueues a step and waits for it.
-  StepResult run(const Input& input);
+  StepResult run(const Input& input, Deadline deadline);
 
   /// Riders that the gradient arena must have: the sum of the losses.
   static constexpr std::size_t kRiders = 1;
@@ -104,8 +105,8 @@ class TrainStep {
     auto operator<=>(const Shape&) const = default;
   };
 
+  bool clips() const { return parts_.clip_norm > 0; }
   StepState* state() const { return state_.as<StepState>(); }
-  void set_learning_rate(double learning_rate, Deadline deadline);
   void enqueue_work(BatchSource& source, const Shape& shape);
   void enqueue_update();
   void enqueue_recorded(BatchSource& source, const Shape& shape);
@@ -114,20 +115,21 @@ class TrainStep {
   StepResult take_oldest();
 
   StepParts parts_;
-  kernels::step_state::Variant advance_;
+  kernels::step_state::Variant counter_;
   kernels::sum_of_squares::Variant search_;
   kernels::Buffer correct_;
   kernels::Buffer sum_of_squares_;
   kernels::Buffer search_workspace_;
-  kernels::Buffer state_;         // StepState
-  kernels::Buffer report_;        // Report, of the newest step
-  kernels::Buffer host_state_;    // pinned: what goes over at the start, and the learning rate
+  kernels::Buffer state_;       // StepState
+  kernels::Buffer report_;      // Report, of the newest step
+  kernels::Buffer host_state_;  // pinned: what goes over at the start, as do
+  kernels::Buffer host_rates_;
+  kernels::Buffer rates_;         // learning rates, one an applied step
   kernels::Buffer host_reports_;  // pinned: one Report a slot
   std::vector<Slot> slots_;
   std::deque<Slot*> in_flight_;  // the oldest first
   std::size_t next_slot_ = 0;
-  std::optional<double> learning_rate_;  // that the device has
-  std::set<Shape> seen_;                 // that were run once: libraries set themselves up in a first run
+  std::set<Shape> seen_;  // that were run once: libraries set themselves up in a first run
   std::map<Shape, std::unique_ptr<kernels::Recording>> recordings_;
 };
 

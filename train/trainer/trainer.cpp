@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "train/feed/loader_feed.h"
 #include "train/feed/resident_feed.h"
@@ -40,13 +42,15 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   return comm::AllReduceAlgorithm::automatic;
 }
 
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device) {
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps) {
   const kernels::DType precision = precision_named(config.precision, device.id());
   return {.model = config.model,
           .batch_size = config.batch_size,
           .precision = precision,
           .loss_scaling = loss_scaling_for(config, precision),
           .optimizer = config.optimizer,
+          .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
+          .clip_norm = config.clip_norm,
           .buckets = config.buckets,
           .allreduce = algorithm_named(config.allreduce),
           .accumulates = config.accumulate > 1,
@@ -60,20 +64,20 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
-      replica_(replica_spec(config, world.device), {.device = world.device,
-                                                    .kernels = world.kernels,
-                                                    .backend = world.backend,
-                                                    .group = world.group,
-                                                    .sample = world.train_set.shape(),
-                                                    .classes = world.train_set.classes()}),
-      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
-                    replica_.program().dtype()),
-      feed_(make_feed(config, world, replica_)),
       sampler_({.samples = world.train_set.size(),
                 .rank = world.group.rank(),
                 .world_size = world.group.world_size(),
                 .seed = config.seed}),
-      windows_{.samples = sampler_.size(), .batch_size = config.accumulate * config.batch_size} {}
+      windows_{.samples = sampler_.size(), .batch_size = config.accumulate * config.batch_size},
+      replica_(replica_spec(config, world.device, all_steps()), {.device = world.device,
+                                                                 .kernels = world.kernels,
+                                                                 .backend = world.backend,
+                                                                 .group = world.group,
+                                                                 .sample = world.train_set.shape(),
+                                                                 .classes = world.train_set.classes()}),
+      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
+                    replica_.program().dtype()),
+      feed_(make_feed(config, world, replica_)) {}
 
 Trainer::~Trainer() {
   try {
@@ -81,6 +85,13 @@ Trainer::~Trainer() {
   } catch (const std::exception&) {
     // What went wrong there was thrown before, or matters to nobody any more.
   }
+}
+
+std::int64_t Trainer::all_steps() const {
+  if (config_.epochs == 0) return config_.steps;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(windows_.steps(), 1);
+  const std::int64_t of_epochs = std::min(config_.epochs, most) * windows_.steps();
+  return config_.steps > 0 ? std::min(config_.steps, of_epochs) : of_epochs;
 }
 
 Summary Trainer::run() {
@@ -137,9 +148,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
     replica_.step().enqueue({.source = *feed_,
                              .count = batch->count,
                              .global_samples = pending.samples,
-                             .pass = {.first = batch->position == begin, .last = position == end},
-                             .learning_rate = config_.learning_rate,
-                             .deadline = Deadline::after(config_.timeout)});
+                             .pass = {.first = batch->position == begin, .last = position == end}});
   }
   ++enqueued_;
   pending_.push_back(pending);
@@ -173,14 +182,19 @@ void Trainer::report(const StepResult& result) {
                        .step_of_epoch = step.step_of_epoch,
                        .steps_in_epoch = windows_.steps(),
                        .loss = result.loss,
-                       .learning_rate = config_.learning_rate,
+                       .learning_rate = learning_rate_of(result),
                        .samples = step.samples,
                        .duration = duration,
                        .data_wait = step.data_wait,
                        .exposed_communication = replica_.exposed_communication(),
+                       .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
                        .loss_scale = result.loss_scale,
                        .skipped = result.skipped});
   last_report_ = now;
+}
+
+double Trainer::learning_rate_of(const StepResult& result) const {
+  return learning_rate_at(config_.schedule, config_.learning_rate, all_steps(), result.applied_steps);
 }
 
 void Trainer::check_step(const StepResult& result) {

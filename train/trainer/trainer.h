@@ -75,6 +75,9 @@ class Trainer {
 
   void run_epoch(std::int64_t epoch);
   void enqueue_step(std::int64_t epoch, std::int64_t step);
+  /// In the whole run, if nothing ends it early.
+  std::int64_t all_steps() const;
+  double learning_rate_of(const StepResult& result) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
   void take_results(bool all);
@@ -85,11 +88,11 @@ class Trainer {
 
   TrainConfig config_;
   TrainerWorld world_;
+  data::DistributedSampler sampler_;
+  data::BatchGeometry windows_;  // this rank's samples of the steps of an epoch
   Replica replica_;
   nn::Program eval_program_;
   std::unique_ptr<BatchFeed> feed_;
-  data::DistributedSampler sampler_;
-  data::BatchGeometry windows_;  // this rank's samples of the steps
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // of these, the oldest first

@@ -30,7 +30,7 @@ Cases step_state_cases(CaseMaker& make) {
   KernelCase c = make.make("step_state advance");
   BenchArray& state = make.object(c, state_after(kApplied));
   CaseMaker::also_output(c, state, exact());
-  const auto args = [&state](Side side) { return step_state::Args{state.as<step_state::StepState>(side)}; };
+  const auto args = [&state](Side side) { return step_state::AdvanceArgs{state.as<step_state::StepState>(side)}; };
   c.bytes = sizeof(step_state::StepState);
   c.reference = [=] { step_state::reference::advance(args(Side::host)); };
   make.variants(c, make.kernels().step_state, DType::f32, [=](const step_state::Variant& variant, Stream& stream) {

@@ -2,6 +2,7 @@
 // Ten steps with each optimizer against values made with PyTorch: losses, and weights at the end.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <ostream>
 
@@ -16,18 +17,18 @@ namespace {
 struct Case {
   std::string golden;
   train::OptimizerSpec optimizer;
-  double learning_rate;
+  float learning_rate;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.golden; }
 
 std::vector<Case> cases() {
-  return {{"adam", {.name = "adam"}, 1e-3},
-          {"adam_wd", {.name = "adam", .weight_decay = 1e-2}, 1e-3},
-          {"adamw", {.name = "adamw", .weight_decay = 1e-2}, 1e-3},
-          {"sgd", {.name = "sgd"}, 1e-2},
-          {"sgd_momentum_wd", {.name = "sgd", .momentum = 0.9, .weight_decay = 5e-4}, 1e-2},
-          {"sgd_nesterov", {.name = "sgd", .momentum = 0.9, .nesterov = true}, 1e-2}};
+  return {{"adam", {.name = "adam"}, 1e-3f},
+          {"adam_wd", {.name = "adam", .weight_decay = 1e-2}, 1e-3f},
+          {"adamw", {.name = "adamw", .weight_decay = 1e-2}, 1e-3f},
+          {"sgd", {.name = "sgd"}, 1e-2f},
+          {"sgd_momentum_wd", {.name = "sgd", .momentum = 0.9, .weight_decay = 5e-4}, 1e-2f},
+          {"sgd_nesterov", {.name = "sgd", .momentum = 0.9, .nesterov = true}, 1e-2f}};
 }
 
 class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, Case>> {};
@@ -40,7 +41,7 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig rig(group, *dataset,
-                {.backend = backend, .optimizer = c.optimizer, .max_batch = kBatch, .learning_rate = c.learning_rate});
+                {.backend = backend, .optimizer = c.optimizer, .learning_rate = c.learning_rate, .max_batch = kBatch});
     const std::size_t steps = kThreadSanitizer ? 2 : losses.size();
     for (std::size_t step = 0; step < steps; ++step) {
       std::vector<std::int64_t> indices(kBatch);
@@ -58,6 +59,50 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
     }
     EXPECT_EQ(compared, 4);
   });
+}
+
+/// How far the weights move in one step of SGD, and what the step says of the gradients.
+struct Moved {
+  std::vector<std::vector<float>> by;
+  std::vector<std::vector<float>> gradients;
+  train::StepResult step;
+};
+
+Moved one_step(double clip_norm) {
+  Moved moved;
+  const auto dataset = golden_images();
+  run_ranks(1, [&](comm::ProcessGroup& group) {
+    RankRig rig(group, *dataset, {.optimizer = {.name = "sgd"}, .learning_rate = 1, .clip_norm = clip_norm});
+    moved.by = rig.weights();
+    moved.step = rig.step({0, 1, 2, 3}, 4);
+    moved.gradients = rig.gradients();
+    const auto after = rig.weights();
+    for (std::size_t i = 0; i < after.size(); ++i)
+      for (std::size_t j = 0; j < after[i].size(); ++j) moved.by[i][j] -= after[i][j];
+  });
+  return moved;
+}
+
+double norm_of(const std::vector<std::vector<float>>& tensors) {
+  double sum = 0;
+  for (const auto& tensor : tensors)
+    for (const float value : tensor) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+TEST(ClipNorm, ScalesAllGradientsAlikeAndSaysTheirNorm) {
+  const Moved free = one_step(0);
+  EXPECT_EQ(free.step.gradient_norm, 0);
+  const double norm = norm_of(free.gradients);
+  const Moved loose = one_step(2 * norm), tight = one_step(norm / 4);
+  EXPECT_NEAR(loose.step.gradient_norm, norm, 1e-4 * norm);
+  EXPECT_EQ(loose.by, free.by);
+  EXPECT_NEAR(norm_of(tight.by), norm / 4, 1e-3 * norm);
+  for (std::size_t i = 0; i < tight.by.size(); ++i) {
+    std::vector<float> quarter = free.by[i];
+    for (float& value : quarter) value /= 4;
+    EXPECT_LT(relative_error(tight.by[i], quarter), 1e-3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, GoldenSteps,

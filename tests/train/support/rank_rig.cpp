@@ -11,7 +11,6 @@ namespace gradring::tests {
 
 struct RankRig::Parts {
   const data::Dataset& dataset;
-  double learning_rate;
   kernels::HostDevice device;
   std::unique_ptr<nn::Backend> backend;
   kernels::KernelSet kernels = kernels::kernel_set();
@@ -20,13 +19,14 @@ struct RankRig::Parts {
 
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
-        learning_rate(options.learning_rate),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
         replica({.batch_size = options.max_batch,
                  .precision = options.precision,
                  .loss_scaling = options.loss_scaling,
                  .optimizer = options.optimizer,
+                 .learning_rates = {options.learning_rate},
+                 .clip_norm = options.clip_norm,
                  .buckets = options.buckets,
                  .accumulates = options.accumulates,
                  .seed = options.seed},
@@ -66,9 +66,7 @@ train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::i
     step.enqueue({.source = parts_->loaded,
                   .count = batch->count(),
                   .global_samples = global_samples,
-                  .pass = {.first = i == 0, .last = i + 1 == batches},
-                  .learning_rate = parts_->learning_rate,
-                  .deadline = deadline});
+                  .pass = {.first = i == 0, .last = i + 1 == batches}});
   }
   return step.wait(deadline);
 }

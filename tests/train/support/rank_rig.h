@@ -22,11 +22,12 @@ class RankRig {
   struct Options {
     std::string backend = "cpu";
     train::OptimizerSpec optimizer;
+    float learning_rate = 1e-3f;
+    double clip_norm = 0;
     std::int64_t max_batch = 32;
     bool accumulates = false;  ///< a step of more samples is a window of batches
     std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
-    double learning_rate = 1e-3;
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
     /// What a test puts around the backend.

@@ -41,13 +41,15 @@ Outcome train(comm::ProcessGroup& group, Way way) {
   kernels::HostDevice device;
   const auto backend = make_backend("cpu", device);
   const kernels::KernelSet kernels = kernels::kernel_set();
-  train::Replica replica({.batch_size = kBatch, .optimizer = {}, .buckets = {}, .recorded = way.recorded},
-                         {.device = device,
-                          .kernels = kernels,
-                          .backend = *backend,
-                          .group = group,
-                          .sample = dataset->shape(),
-                          .classes = dataset->classes()});
+  train::ReplicaSpec spec;
+  spec.batch_size = kBatch;
+  spec.recorded = way.recorded;
+  train::Replica replica(spec, {.device = device,
+                                .kernels = kernels,
+                                .backend = *backend,
+                                .group = group,
+                                .sample = dataset->shape(),
+                                .classes = dataset->classes()});
   train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = kBatch},
                            replica.stream(), soon());
   std::vector<std::int64_t> order(kSamples);
@@ -60,11 +62,8 @@ Outcome train(comm::ProcessGroup& group, Way way) {
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     feed.begin_epoch(replica.stream(), order);
     while (const auto next = feed.next(soon())) {
-      replica.step().enqueue({.source = feed,
-                              .count = next->count,
-                              .global_samples = next->count * group.world_size(),
-                              .learning_rate = 1e-3,
-                              .deadline = soon()});
+      replica.step().enqueue(
+          {.source = feed, .count = next->count, .global_samples = next->count * group.world_size()});
       if (++waiting > way.ahead) take();
     }
     while (waiting > 0) take();
@@ -142,12 +141,14 @@ TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
     kernels::HostDevice device;
     const auto backend = make_backend("cpu", device);
     const kernels::KernelSet kernels = kernels::kernel_set();
-    train::Replica replica({.batch_size = 1, .optimizer = {}, .buckets = {}}, {.device = device,
-                                                                               .kernels = kernels,
-                                                                               .backend = *backend,
-                                                                               .group = group,
-                                                                               .sample = dataset->shape(),
-                                                                               .classes = dataset->classes()});
+    train::ReplicaSpec spec;
+    spec.batch_size = 1;
+    train::Replica replica(spec, {.device = device,
+                                  .kernels = kernels,
+                                  .backend = *backend,
+                                  .group = group,
+                                  .sample = dataset->shape(),
+                                  .classes = dataset->classes()});
     train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = 1},
                              replica.stream(), soon());
     EXPECT_THROW(replica.step().wait(soon()), InvalidArgument);
@@ -156,8 +157,7 @@ TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
     feed.begin_epoch(replica.stream(), order);
     const auto enqueue = [&] {
       feed.next(soon());
-      replica.step().enqueue(
-          {.source = feed, .count = 1, .global_samples = 1, .learning_rate = 1e-3, .deadline = soon()});
+      replica.step().enqueue({.source = feed, .count = 1, .global_samples = 1});
     };
     while (!replica.step().full()) enqueue();
     EXPECT_THROW(enqueue(), InvalidArgument);

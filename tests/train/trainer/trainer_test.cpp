@@ -163,6 +163,28 @@ TEST(Trainer, AccumulatesWindowsOfBatchesAndAShortLastOne) {
   }
 }
 
+TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 16);
+  train::TrainConfig config = config_for(3, 4);
+  config.learning_rate = 1e-3;
+  config.schedule = {.name = "cosine", .warmup_steps = 2};
+  config.clip_norm = 0.5;
+  const TrainingRun run = train(1, config, set, set);
+  ASSERT_EQ(run.rank0.steps.size(), 12u);
+  for (std::int64_t step = 0; step < 12; ++step) {
+    const train::StepRecord& record = run.rank0.steps[static_cast<std::size_t>(step)];
+    EXPECT_EQ(record.learning_rate, train::learning_rate_at(config.schedule, 1e-3, 12, step));
+    EXPECT_GT(record.gradient_norm.value_or(0), 0);
+  }
+  config.precision = "fp16";
+  config.loss_scale = 0x1p126;  // the first step overflows, and is none
+  const TrainingRun late = train(1, config, set, set);
+  EXPECT_TRUE(late.rank0.steps[0].skipped);
+  EXPECT_EQ(late.rank0.steps[0].learning_rate, 0.5e-3);
+  EXPECT_EQ(late.rank0.steps[1].learning_rate, 0.5e-3);
+}
+
 TEST(Trainer, StopsAfterSteps) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
