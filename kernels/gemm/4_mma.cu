@@ -13,10 +13,9 @@
 // Limits: f16 and bf16; m, k <= 2^30, 65,535 tiles of columns. Rows whose length is no multiple of 8 are loaded element
 //   by element, without cp.async.
 
-#include <algorithm>
-
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/mma_tile.h"
+#include "kernels/gemm/shares.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/lib/async_copy.h"
 #include "kernels/simt/simt.h"
@@ -33,20 +32,7 @@ constexpr int kThreads = 128;
 constexpr int kWarpRows = 64;
 constexpr int kWarpColumns = 32;
 
-constexpr int kBlocksWanted = 128;       // about as many as a GPU has processors
 constexpr int kLeastRoundsOfAShare = 4;  // what fills the ring once
-
-/// `rounds` of kInner inner indices for each of `count` shares; the last may have fewer, but not none.
-struct Shares {
-  int rounds, count;
-  Shares(int inner, std::int64_t tiles) {
-    const int all = inner == 0 ? 0 : (inner - 1) / kInner + 1;
-    const auto wanted = static_cast<int>(std::clamp<std::int64_t>(kBlocksWanted / tiles, 1, kBlocksWanted));
-    const int most = std::max(all / kLeastRoundsOfAShare, 1);
-    rounds = (all - 1) / std::min(wanted, most) + 1;
-    count = all == 0 ? 1 : (all - 1) / rounds + 1;
-  }
-};
 
 template <class T, bool kAAlong, bool kBAlong>
 __global__ void __launch_bounds__(kThreads)
@@ -61,15 +47,13 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
-  const int first_round = static_cast<int>(blockIdx.z) * rounds_of_share;
-  const int left = (problem.inner + kInner - 1) / kInner - first_round;
-  const int rounds = left < rounds_of_share ? left : rounds_of_share;
+  const RoundsOfBlock rounds(problem.inner, kInner, rounds_of_share);
   const int row = warp / 2 * kWarpRows;
   const int column = warp % 2 * kWarpColumns;
 
   const auto start = [&](int round) {
-    if (round < rounds) {
-      const int inner = (first_round + round) * kInner;
+    if (round < rounds.count) {
+      const int inner = (rounds.first + round) * kInner;
       A::template start<kThreads>(problem.a, first_row, inner, a_ring[round % kStages]);
       B::template start<kThreads>(problem.b, first_column, inner, b_ring[round % kStages]);
     }
@@ -77,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
   };
   MmaSums<kWarpRows, kWarpColumns> sums;
   for (int round = 0; round < kStages - 1; ++round) start(round);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds.count; ++round) {
     async_wait<kStages - 2>();
     __syncthreads();  // everybody's part of this round has landed, and nobody still reads the tile that is filled next
     start(round + kStages - 1);
@@ -85,22 +69,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int inner = 0; inner < kInner; inner += 16)
       sums.template add<A, B>(a_ring[round % kStages], row, b_ring[round % kStages], column, inner, lane);
   }
-  Output<T> to = c;
-  if (gridDim.z > 1)  // a table of shares
-    to.data = static_cast<float*>(c.data) + std::int64_t{blockIdx.z} * c.rows * c.columns;
+  const Output<T> to = output_of_block(c);
   sums.for_each(lane, [&](int i, int j, float sum) { to.put(first_row + row + i, first_column + column + j, sum); });
-}
-
-/// Adds up shares of C, always in the same order.
-template <class T>
-__global__ void gemm_add_shares_kernel(const float* __restrict__ shares, int count, SIMT_GRID_CONST(Output<T>) c) {
-  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
-  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements))) {
-    const auto at = static_cast<std::int64_t>(i);
-    float sum = 0;
-    for (int share = 0; share < count; ++share) sum += shares[share * elements + at];
-    c.put(at, sum);
-  }
 }
 
 void run(Stream& stream, const Args& args) {
@@ -110,20 +80,13 @@ void run(Stream& stream, const Args& args) {
     using T = typename decltype(element)::type;
     const Problem<T> problem(args);
     simt::Config config{.grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads)};
-    const Shares shares(problem.inner, std::int64_t{config.grid.x} * config.grid.y);
+    const Shares shares(problem.inner, kInner, kLeastRoundsOfAShare, std::int64_t{config.grid.x} * config.grid.y);
     config.grid.z = static_cast<unsigned>(shares.count);
-    Output<T> c = problem.c;
-    if (shares.count > 1) {
-      lib::check_pointer("gemm", "workspace", args.workspace);
-      c = {args.workspace, c.rows, c.columns, true, false};
-    }
-    with_storage(args, [&](auto a_along, auto b_along) {
-      simt::launch<gemm_run_mma_kernel<T, a_along.value, b_along.value>>(stream, config, problem, c, shares.rounds);
+    with_shares(stream, args, problem.c, shares, [&](const Output<T>& to) {
+      with_storage(args, [&](auto a_along, auto b_along) {
+        simt::launch<gemm_run_mma_kernel<T, a_along.value, b_along.value>>(stream, config, problem, to, shares.rounds);
+      });
     });
-    if (shares.count > 1)
-      simt::launch_flat<gemm_add_shares_kernel<T>>(stream,
-                                                   simt::grid_for(stream, static_cast<std::size_t>(args.m * args.n)),
-                                                   static_cast<const float*>(args.workspace), shares.count, problem.c);
   });
 }
 
@@ -134,7 +97,7 @@ Variant mma() {
           .run = run,
           .supports = lib::supports_cuda_half,
           .computes = lib::is_half,
-          .workspace_bytes = sizeof(float) * kBlocksWanted * kTileRows * kTileColumns};
+          .workspace_bytes = share_bytes(kTileRows, kTileColumns)};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

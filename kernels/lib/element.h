@@ -83,6 +83,11 @@ inline bool supports_cuda_half(const Device& device, DType dtype) {
   return supports_cuda_floating(device, dtype) && is_half(dtype);
 }
 
+/// The same for a kernel in instructions that only sm_90a has: H100, H200.
+inline bool supports_hopper_half(const Device& device, DType dtype) {
+  return supports_cuda_half(device, dtype) && simt::compute_capability(device) == 90;
+}
+
 /// The same for a kernel that has only one type, or treats all alike.
 inline bool supports_any(const Device& device, DType) { return device.id().kind == kCopyKind; }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/range.h"
 
@@ -43,6 +44,16 @@ inline int device_of(kernels::Stream& stream) {
   kernels::cuda_check(cudaGetDevice(&device), "cudaGetDevice");
 #endif
   return device;
+}
+
+/// 90 for 9.0.
+inline int compute_capability(const kernels::Device& device) {
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    kernels::cuda_check(cudaDeviceGetAttribute(&value, which, device.id().index), "cudaDeviceGetAttribute");
+    return value;
+  };
+  return attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor);
 }
 
 template <auto Kernel, class... Arguments>

@@ -18,6 +18,7 @@
 ///   simt::launch<kernel>(stream, simt::Config{.grid = g, .block = b, .shared_bytes = s}, arguments...)
 ///   simt::launch_flat<kernel>(...)    for kernels without barriers and warp operations: plain loops on a CPU
 ///   simt::grid_for(stream, n)         a Config that suits grid_range(n)
+///   simt::compute_capability(device)  90 for a GPU of compute capability 9.0; 0 for a CPU
 ///
 /// Order     enqueued on `stream`; arguments are copied before launch returns.
 /// Errors    simt::Error (CPU) or DeviceError (GPU). From launch, or from a later call where the stream is asynchronous.

@@ -20,6 +20,17 @@ function(gradring_device_sources)
   endforeach()
 endfunction()
 
+# gradring_hopper_sources(5_wgmma.cu): the same for kernels in instructions that compute capability 9.0 has and no later one:
+# nvcc compiles them for that alone, in an object library of their own.
+function(gradring_hopper_sources)
+  foreach(source IN LISTS ARGN)
+    set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
+    target_sources(gradring_kernels PRIVATE ${path})
+    set_property(GLOBAL APPEND PROPERTY GRADRING_HOPPER_SOURCES ${path})
+  endforeach()
+endfunction()
+
 # gradring_cuda_sources(no_native.cpp): into the CUDA module alone, in place of what only a CPU has.
 function(gradring_cuda_sources)
   foreach(source IN LISTS ARGN)

@@ -11,14 +11,16 @@ namespace gradring::simt::detail {
 inline void start_async_copy16(void* shared, const void* global, Site site = Site::current()) {
   check_aligned<uint4>(shared, site);
   check_aligned<uint4>(global, site);
-  async_queue_of_thread(site).start(shared, global);
+  async_work_of_thread("async_copy16", site).copies.start({shared, global});
 }
 
-inline void commit_async_copies(Site site = Site::current()) { async_queue_of_thread(site).commit(); }
+inline void commit_async_copies(Site site = Site::current()) {
+  async_work_of_thread("async_commit", site).copies.commit();
+}
 
 inline void wait_for_async_copies(unsigned pending, Site site = Site::current()) {
-  async_queue_of_thread(site).land_all_but(pending, [](void* to, const void* from) {
-    store_as<uint4>(static_cast<char*>(to), load_as<uint4>(static_cast<const char*>(from)));
+  async_work_of_thread("async_wait", site).copies.land_all_but(pending, [](const AsyncCopy& copy) {
+    store_as<uint4>(static_cast<char*>(copy.to), load_as<uint4>(static_cast<const char*>(copy.from)));
   });
 }
 

@@ -18,5 +18,5 @@ inline int __syncthreads_or(int predicate, gradring::simt::Site site = gradring:
   return gradring::simt::detail::block_barrier("__syncthreads_or", predicate != 0, site) != 0;
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu, gradring::simt::Site site = gradring::simt::Site::current()) {
-  gradring::simt::detail::warp_barrier(mask, site);
+  gradring::simt::detail::warp_barrier("__syncwarp", mask, site);
 }

@@ -2,6 +2,8 @@
 // Where a thread stands in its grid. The engine sets these on the OS thread that runs a block; a block never moves to another.
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/simt/cpu/vector_types.h"
 
 // initial-exec: one instruction to read, in shared libraries too.
@@ -14,5 +16,6 @@ inline constexpr int warpSize = 32;
 
 namespace gradring::simt::detail {
 SIMT_THREAD_STATE unsigned char* dynamic_shared = nullptr;
+SIMT_THREAD_STATE std::size_t dynamic_shared_bytes = 0;
 }
 #undef SIMT_THREAD_STATE

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/executor.h"
@@ -71,6 +72,9 @@ void enqueue(void (*)(Parameters...), kernels::Stream& stream, const Config& con
 }
 
 }  // namespace detail
+
+/// A CPU has none.
+inline int compute_capability(const kernels::Device&) { return 0; }
 
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {

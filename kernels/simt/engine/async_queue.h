@@ -2,50 +2,77 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/simt/site.h"
 
 namespace gradring::simt::detail {
 
-/// The copies from global to shared memory that one emulated thread has started and not yet waited for. They land as late
-/// as the program allows, so that one that is not waited for reads stale data in every run.
+/// What one emulated thread has started and not yet waited for. It lands as late as the program allows, so that one that
+/// is not waited for leaves stale data in every run.
+template <class Work>
 class AsyncQueue {
  public:
-  void start(void* to, const void* from) { copies_.push_back({to, from, groups_}); }
+  void start(const Work& work) { started_.push_back({work, groups_}); }
   void commit() { ++groups_; }
 
-  /// Calls copy(to, from) for what belongs to the closed groups except the newest `pending`.
-  template <class Copy>
-  void land_all_but(unsigned pending, Copy copy) {
+  /// Calls land(work) for what belongs to the closed groups except the newest `pending`.
+  template <class Land>
+  void land_all_but(unsigned pending, Land land) {
     std::size_t kept = 0;
-    for (const Started& one : copies_) {
+    for (const Started& one : started_) {
       if (one.group + pending < groups_)
-        copy(one.to, one.from);
+        land(one.work);
       else
-        copies_[kept++] = one;
+        started_[kept++] = one;
     }
-    copies_.resize(kept);
+    started_.resize(kept);
   }
 
   void clear() {
-    copies_.clear();
+    started_.clear();
     groups_ = 0;
   }
 
  private:
   struct Started {
-    void* to = nullptr;
-    const void* from = nullptr;
+    Work work;
     unsigned group = 0;
   };
-  std::vector<Started> copies_;
+  std::vector<Started> started_;
   unsigned groups_ = 0;  // closed so far; the open one has this number
 };
 
-/// The queue of the running emulated thread.
+/// 16 bytes on their way from global to shared memory.
+struct AsyncCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+};
+
+/// A lane's part of a warpgroup's product: what is added to its sums, from two operands that descriptors name.
+struct AsyncProduct {
+  void (*add)(const AsyncProduct& product) = nullptr;
+  float* sums = nullptr;
+  std::uint64_t a = 0, b = 0;
+  Site site;
+};
+
+struct AsyncWork {
+  AsyncQueue<AsyncCopy> copies;
+  AsyncQueue<AsyncProduct> products;
+  bool may_multiply = false;  // nothing but products has touched the sums since warpgroup_fence
+
+  void clear() {
+    copies.clear();
+    products.clear();
+    may_multiply = false;
+  }
+};
+
+/// What the running emulated thread has started.
 ///
-/// Errors    simt::Error in a kernel launched flat, which has no shared memory to copy to.
-AsyncQueue& async_queue_of_thread(Site site);
+/// Errors    simt::Error in a kernel launched flat, which has no shared memory to work on.
+AsyncWork& async_work_of_thread(const char* what, Site site);
 
 }  // namespace gradring::simt::detail

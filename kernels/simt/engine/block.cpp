@@ -60,9 +60,10 @@ void Block::begin(const Grid& grid, std::size_t block_index) {
   finished_ = waiting_count_ = votes_ = 0;
   failure_[0] = 0;
   turns_.begin(options_.order, options_.seed + block_index, threads_);
-  if (async_queues_used_)
-    for (AsyncQueue& queue : async_queues_) queue.clear();
-  async_queues_used_ = false;
+  if (async_work_used_)
+    for (AsyncWork& work : async_work_) work.clear();
+  async_work_used_ = false;
+  mbarriers_.begin();
   for (unsigned first = 0; first < threads_; first += 32) warps_[first / 32].begin(threads_ - first);
   host_.tracked = {};
   adopt_identity(host_.tracked);
@@ -152,7 +153,7 @@ void Block::finish_thread() {
   park(me);
 }
 
-Fiber& Block::start_on_running(const char* what, Site site) {
+Fiber& Block::enter(const char* what, Site site) {
   Fiber& me = *running_;
   if (grid_->run_flat)
     fail(site, "%s in a kernel launched flat, at %s:%d: use launch, not launch_flat", what, site.file, site.line);
@@ -162,7 +163,7 @@ Fiber& Block::start_on_running(const char* what, Site site) {
 }
 
 unsigned Block::barrier(const char* what, bool predicate, Site site) {
-  Fiber& me = start_on_running(what, site);
+  Fiber& me = enter(what, site);
   if (finished_ != 0)
     fail(site, "barrier after exit: %u thread(s) had left the block before %s", finished_, describe(me).text);
   if (waiting_count_ != 0 && !(waiting_[0]->site == site))
@@ -188,7 +189,7 @@ void Block::release_barrier() {
 }
 
 void Block::meet(std::uint32_t mask, WarpOperation operation, const char* what, void* data, Site site, Lead lead) {
-  Fiber& me = start_on_running(what, site);
+  Fiber& me = enter(what, site);
   Warp& warp = warps_[me.warp()];
   const Deposit mine{mask & warp.existing, operation, data, &me};
   check_partners(me, warp, mine);
@@ -230,9 +231,9 @@ void Block::check_partners(const Fiber& fiber, const Warp& warp, const Deposit& 
   }
 }
 
-AsyncQueue& Block::async_queue(Site site) {
-  async_queues_used_ = true;
-  return async_queues_[start_on_running("async_copy", site).linear];
+AsyncWork& Block::async_work(const char* what, Site site) {
+  async_work_used_ = true;
+  return async_work_[enter(what, site).linear];
 }
 
 void Block::report_deadlock() {
@@ -250,6 +251,10 @@ void Block::report_deadlock() {
           *warp.deposits[static_cast<unsigned>(std::countr_zero(warp.waiting))].fiber);
   }
   if (waiting_count_ != 0) add("; %u wait for the block, among them %s", waiting_count_, *waiting_[0]);
+  if (mbarriers_.waiting() == 0) return;
+  add("; %u wait for an mbarrier, among them %s", mbarriers_.waiting(), mbarriers_.one_waiting());
+  if (static_cast<std::size_t>(used) < sizeof failure_)
+    mbarriers_.say_what_is_missing(failure_ + used, sizeof failure_ - static_cast<std::size_t>(used));
 }
 
 void Block::fail(Site site, const char* format, ...) {

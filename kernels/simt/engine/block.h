@@ -7,6 +7,7 @@
 #include "kernels/simt/engine/async_queue.h"
 #include "kernels/simt/engine/fiber.h"
 #include "kernels/simt/engine/grid.h"
+#include "kernels/simt/engine/mbarriers.h"
 #include "kernels/simt/engine/stacks.h"
 #include "kernels/simt/engine/turns.h"
 #include "kernels/simt/engine/warp.h"
@@ -49,7 +50,13 @@ class Block {
   using Lead = void (*)(Deposits& deposits, std::uint32_t mask, Block& block);
   void meet(std::uint32_t mask, WarpOperation operation, const char* what, void* data, Site site, Lead lead);
 
-  AsyncQueue& async_queue(Site site);
+  /// The running thread, which is about to do `what`; for messages, should it come to that or wait there.
+  Fiber& enter(const char* what, Site site);
+  AsyncWork& async_work(const char* what, Site site);
+  Mbarriers& mbarriers() { return mbarriers_; }
+  /// Parks the running thread until somebody calls wake for it.
+  void park(Fiber& running);
+  void wake(Fiber& waiting) { turns_.push_ready(&waiting); }
 
   /// Ends the block with a message (printf format); run throws it. Does not return.
   [[noreturn]] void fail(Site site, const char* format, ...) __attribute__((format(printf, 3, 4)));
@@ -63,11 +70,9 @@ class Block {
   void begin(const Grid& grid, std::size_t block_index);
   static void enter_fiber();
   void assign(Fiber& fiber, unsigned linear);
-  Fiber& start_on_running(const char* what, Site site);
   Fiber& next_fiber();
   void switch_to(Fiber& to);
   void finish_thread();
-  void park(Fiber& fiber);
   void release_barrier();
   void check_partners(const Fiber& fiber, const Warp& warp, const Deposit& mine);
   void report_deadlock();
@@ -80,8 +85,9 @@ class Block {
   std::array<Fiber*, kMaxThreads> idle_;     // fibers without a thread
   std::array<Fiber*, kMaxThreads> waiting_;  // at the barrier
   std::array<Warp, kMaxWarps> warps_;
-  std::array<AsyncQueue, kMaxThreads> async_queues_;
-  bool async_queues_used_ = false;
+  std::array<AsyncWork, kMaxThreads> async_work_;
+  bool async_work_used_ = false;
+  Mbarriers mbarriers_;
   Fiber* running_ = nullptr;
   const Grid* grid_ = nullptr;
   unsigned idle_count_ = 0, waiting_count_ = 0, threads_ = 0, finished_ = 0;

@@ -101,9 +101,8 @@ unsigned block_barrier(const char* what, bool predicate, Site site) {
   return block_for(what, site).barrier(what, predicate, site);
 }
 
-void warp_barrier(std::uint32_t mask, Site site) {
-  constexpr const char* kName = "__syncwarp";
-  block_for(kName, site).meet(mask, WarpOperation::barrier, kName, nullptr, site, [](Deposits&, std::uint32_t, Block&) {
+void warp_barrier(const char* what, std::uint32_t mask, Site site) {
+  block_for(what, site).meet(mask, WarpOperation::barrier, what, nullptr, site, [](Deposits&, std::uint32_t, Block&) {
   });
 }
 
@@ -206,7 +205,29 @@ void warp_matrix_multiply(const char* what, MatrixMultiply& part, Site site) {
             });
 }
 
-AsyncQueue& async_queue_of_thread(Site site) { return block_for("async_copy", site).async_queue(site); }
+AsyncWork& async_work_of_thread(const char* what, Site site) { return block_for(what, site).async_work(what, site); }
+
+void mbarrier_init(const void* barrier, unsigned arrivals, Site site) {
+  constexpr const char* kName = "mbarrier_init";
+  Block& block = block_for(kName, site);
+  block.mbarriers().init(block.enter(kName, site), block, barrier, arrivals);
+}
+
+void mbarrier_arrive(const char* what, const void* barrier, std::int64_t expected_bytes, Site site) {
+  Block& block = block_for(what, site);
+  block.mbarriers().arrive(block.enter(what, site), block, barrier, expected_bytes);
+}
+
+void mbarrier_land(const char* what, const void* barrier, std::int64_t bytes, Site site) {
+  Block& block = block_for(what, site);
+  block.mbarriers().land(block.enter(what, site), block, barrier, bytes);
+}
+
+void mbarrier_wait(const void* barrier, unsigned parity, Site site) {
+  constexpr const char* kName = "mbarrier_wait";
+  Block& block = block_for(kName, site);
+  block.mbarriers().wait(block.enter(kName, site), block, barrier, parity);
+}
 
 void fail_kernel(Site site, const char* message) {
   if (Block* block = current_block()) block->fail(site, "%s, at %s:%d", message, site.file, site.line);

@@ -11,7 +11,13 @@ namespace gradring::simt::detail {
 
 /// Waits for the whole block; returns for how many threads `predicate` held.
 unsigned block_barrier(const char* what, bool predicate, Site site);
-void warp_barrier(std::uint32_t mask, Site site);
+void warp_barrier(const char* what, std::uint32_t mask, Site site);
+
+// Barriers that the program places in shared memory; see engine/mbarriers.h.
+void mbarrier_init(const void* barrier, unsigned arrivals, Site site);
+void mbarrier_arrive(const char* what, const void* barrier, std::int64_t expected_bytes, Site site);
+void mbarrier_land(const char* what, const void* barrier, std::int64_t bytes, Site site);
+void mbarrier_wait(const void* barrier, unsigned parity, Site site);
 
 /// The `value` of the lane `source`, which must be in the mask.
 std::uint64_t warp_shuffle(const char* what, std::uint32_t mask, std::uint64_t value, unsigned source, Site site);

@@ -19,6 +19,7 @@ class CurrentBlock {
 void Worker::begin(const Grid& grid) {
   shared_.resize(grid.shared_bytes);
   dynamic_shared = shared_.data();
+  dynamic_shared_bytes = grid.shared_bytes;
   gridDim = {grid.blocks.x, grid.blocks.y, grid.blocks.z};
   blockDim = {grid.threads.x, grid.threads.y, grid.threads.z};
 }

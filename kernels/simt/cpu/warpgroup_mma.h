@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels/lib/warpgroup_mma.h means on the CPU: each lane makes its own sums, when it waits for them. Instrumented
+// code: every lane reads from shared memory what it multiplies, so that TSan sees a stage that is filled again too early.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/simt/cpu/index.h"
+#include "kernels/simt/cpu/shared_address.h"
+#include "kernels/simt/cpu/warp_functions.h"
+#include "kernels/simt/engine/async_queue.h"
+#include "kernels/simt/warpgroup_layout.h"
+
+namespace gradring::simt::detail {
+
+inline constexpr int kProductInner = 16;
+inline constexpr unsigned kWarpgroup = 128;
+
+inline unsigned linear_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+inline void check_operand(MatrixDescriptor operand, Site site) {
+  if (operand.swizzle_mode() != 1) fail_kernel(site, "an operand of wgmma whose descriptor does not say 128-byte swizzle");
+  if (operand.base_offset() != 0 || operand.address() / kSwizzledRowBytes % 8 != 0)
+    fail_kernel(site, "an operand of wgmma that does not begin with a swizzled pattern, at a multiple of 1024 bytes");
+}
+
+/// kProductInner elements of an outer index.
+template <class T>
+void load_operand(MatrixDescriptor operand, bool transposed, int outer, float (&elements)[kProductInner], Site site) {
+  for (int inner = 0; inner < kProductInner; ++inner) {
+    std::uint16_t word = 0;
+    std::memcpy(&word, at_shared_address(operand.address_of(transposed, outer, inner), sizeof word, site), sizeof word);
+    elements[inner] = T::from_bits(word);
+  }
+}
+
+/// d += a b for the sums of this lane, a [64, 16] and b [16, kColumns].
+template <class T, int kColumns, bool kTransposeA, bool kTransposeB>
+void add_product(const AsyncProduct& product) {
+  const auto thread = static_cast<int>(linear_thread() % kWarpgroup);
+  float a[2][kProductInner], b[2][kProductInner];
+  for (int i : {0, 1})
+    load_operand<T>({product.a}, kTransposeA, warpgroup_place_in_d(thread, 2 * i).row, a[i], product.site);
+  for (int first = 0; first < kColumns / 2; first += 4) {
+    for (int i : {0, 1})
+      load_operand<T>({product.b}, kTransposeB, warpgroup_place_in_d(thread, first + i).column, b[i], product.site);
+    for (int i = 0; i < 4; ++i)
+      for (int inner = 0; inner < kProductInner; ++inner) product.sums[first + i] += a[i / 2][inner] * b[i % 2][inner];
+  }
+}
+
+inline AsyncWork& warpgroup_work(const char* what, Site site) {
+  const std::size_t threads = std::size_t{blockDim.x} * blockDim.y * blockDim.z;
+  if ((linear_thread() / kWarpgroup + 1) * kWarpgroup > threads)
+    fail_kernel(site, "wgmma in a warp that does not belong to a full group of 4");
+  return async_work_of_thread(what, site);
+}
+
+inline void begin_products(Site site) { warpgroup_work("warpgroup_fence", site).may_multiply = true; }
+
+inline void start_product(const AsyncProduct& product) {
+  AsyncWork& work = warpgroup_work("warpgroup_mma", product.site);
+  check_operand({product.a}, product.site);
+  check_operand({product.b}, product.site);
+  if (!work.may_multiply) fail_kernel(product.site, "a product of a warpgroup without a warpgroup_fence before it");
+  work.products.start(product);
+}
+
+inline void commit_products(Site site) { warpgroup_work("warpgroup_commit", site).products.commit(); }
+
+/// The warp waits as one: once a lane goes on, no lane still reads what was multiplied.
+inline void wait_for_products(unsigned pending, Site site) {
+  AsyncWork& work = warpgroup_work("warpgroup_wait", site);
+  work.products.land_all_but(pending, [](const AsyncProduct& product) { product.add(product); });
+  work.may_multiply = false;
+  warp_barrier("warpgroup_wait", ~0u, site);
+}
+
+}  // namespace gradring::simt::detail
