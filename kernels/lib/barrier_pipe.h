@@ -13,7 +13,7 @@ inline namespace GRADRING_KERNEL_COPY {
 ///   filler:  for each round:  copy(..., pipe.begin_fill(round, bytes))
 ///   reader:  for each round:  pipe.wait_filled(round);  use the stage;  pipe.release(round), one thread for each reader
 ///
-/// Example   tests/kernels/lib/barrier_pipe_test.cpp
+/// Example   tests/kernels/lib/bulk_tensor_test.cpp
 template <int kStages>
 struct BarrierPipe {
   Mbarrier filled[kStages];

@@ -23,7 +23,7 @@ inline namespace GRADRING_KERNEL_COPY {
 /// Errors    on the CPU simt::Error: not initialised, or twice; more arrivals or bytes than a phase has; a phase that never
 ///           ends, with what it lacks.
 /// Source    PTX ISA, mbarrier (compute capability 9.0 and later).
-/// Example   tests/kernels/lib/barrier_pipe_test.cpp
+/// Example   tests/kernels/lib/bulk_tensor_test.cpp
 struct Mbarrier {
   std::uint64_t word;
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/host/host_device.h"
-#include "kernels/simt/error.h"
+#include "tests/kernels/lib/exact_product.h"
+#include "tests/kernels/lib/message_of.h"
 #include "tests/kernels/lib/tensor_core_kernels.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/host_streams.h"
@@ -66,42 +66,18 @@ TEST(LoadMatrices, SeeWhatAnotherLaneWroteBeforeTheBarrier) {
   });
 }
 
-std::string message_of(const LoadCase& c) {
-  kernels::HostDevice device(simt::ExecutorOptions{.workers = 1});
-  const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  try {
-    load_matrices(*stream, c.load);
-  } catch (const simt::Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+std::string message_of_load(const LoadCase& c) {
+  return message_of([&](kernels::Stream& stream) { load_matrices(stream, c.load); });
 }
 
 TEST(LoadMatrices, RefuseMisalignedRowsAndLanesThatAreMissing) {
   LoadCase misaligned;
   misaligned.load.skew = 8;
-  EXPECT_THAT(message_of(misaligned), testing::AllOf(testing::HasSubstr("not a multiple of 16 bytes"),
+  EXPECT_THAT(message_of_load(misaligned), testing::AllOf(testing::HasSubstr("not a multiple of 16 bytes"),
                                                      testing::HasSubstr("tensor_core_kernels.cu:")));
   LoadCase incomplete;
   incomplete.load.everybody = false;
-  EXPECT_THAT(message_of(incomplete), testing::HasSubstr("tensor_core_kernels.cu:"));
-}
-
-/// Small multiples of an eighth, in a row-major matrix: all their products and sums are exact.
-TypedArray eighths(DType dtype, std::size_t elements, std::uint64_t seed) {
-  std::vector<double> values = random_values(elements, seed, -4, 5);
-  for (double& value : values) value = static_cast<int>(value) / 8.0;
-  return TypedArray(dtype, values);
-}
-
-/// start + a b, where a is [16, 16] and b [16, columns]; at(i, j) of a and b.
-template <class A, class B>
-std::vector<double> product(std::size_t columns, double start, A a_at, B b_at) {
-  std::vector<double> c(16 * columns, start);
-  for (std::size_t row = 0; row < 16; ++row)
-    for (std::size_t column = 0; column < columns; ++column)
-      for (std::size_t i = 0; i < 16; ++i) c[row * columns + column] += a_at(row, i) * b_at(i, column);
-  return c;
+  EXPECT_THAT(message_of_load(incomplete), testing::HasSubstr("tensor_core_kernels.cu:"));
 }
 
 TEST(Mma, MultipliesTheElementsAtTheirDocumentedPlaces) {
@@ -114,7 +90,7 @@ TEST(Mma, MultipliesTheElementsAtTheirDocumentedPlaces) {
       finish(stream);
       const std::vector<double> as = a.values(), bs = b.values();
       expect_equal(c.values(), product(
-                                   8, 3.0, [&](auto row, auto i) { return as[row * 16 + i]; },
+                                   16, 8, 3.0, [&](auto row, auto i) { return as[row * 16 + i]; },
                                    [&](auto i, auto column) { return bs[i * 8 + column]; }));
     });
 }
@@ -132,7 +108,7 @@ TEST(Mma, TakesWhatLdmatrixLoadsHoweverItIsStored) {
           const std::vector<double> as = a.values(), bs = b.values();
           expect_equal(c.values(),
                        product(
-                           16, 0.0, [&](auto row, auto i) { return as[a_by_inner ? i * 16 + row : row * 16 + i]; },
+                           16, 16, 0.0, [&](auto row, auto i) { return as[a_by_inner ? i * 16 + row : row * 16 + i]; },
                            [&](auto i, auto column) { return bs[b_by_column ? column * 16 + i : i * 16 + column]; }));
         });
 }

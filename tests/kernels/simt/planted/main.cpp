@@ -13,7 +13,8 @@ namespace {
 using namespace gradring;
 
 const simt_test::Planted* find(std::string_view name) {
-  for (const auto& list : {simt_test::planted_races(), simt_test::planted_accesses(), simt_test::planted_divergence()})
+  for (const auto& list : {simt_test::planted_races(), simt_test::planted_pipe_races(), simt_test::planted_accesses(),
+                           simt_test::planted_divergence()})
     for (const simt_test::Planted& planted : list)
       if (planted.name == name) return &planted;
   return nullptr;

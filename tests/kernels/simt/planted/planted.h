@@ -18,6 +18,8 @@ struct Planted {
 
 /// Missing or misplaced synchronisation, and the correct kernels beside it.
 std::span<const Planted> planted_races();
+/// The same at the barriers of a pipe.
+std::span<const Planted> planted_pipe_races();
 /// Accesses where nothing is, or where something narrower is.
 std::span<const Planted> planted_accesses();
 /// Barriers and warp operations whose partners never come.
