@@ -110,9 +110,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows + group * kGroupRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
   SIMT_UNROLL
-  for (int i = 0; i < lib::kSumsOf64x128; ++i) {
+  for (int i = 0; i < lib::kSumsOf64x128; i += 2) {
     const simt::Place place = simt::warpgroup_place_in_d(static_cast<int>(threadIdx.x) % (32 * kGroupWarps), i);
-    to.put(first_row + place.row, first_column + place.column, sums[i]);
+    to.put_pair(first_row + place.row, first_column + place.column, sums[i], sums[i + 1]);
   }
 }
 
@@ -129,9 +129,8 @@ void run(Stream& stream, const Args& args) {
     using T = typename decltype(element)::type;
     const Problem<T> problem(args);
     if (is_for_the_rung_before(problem)) return mma().run(stream, args);
-    simt::Config config{.grid = problem.tiles(kTileRows, kTileColumns),
-                        .block = dim3(kThreads),
-                        .shared_bytes = kSharedBytes<T>};
+    simt::Config config{
+        .grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads), .shared_bytes = kSharedBytes<T>};
     const Shares shares(problem.inner, kInner, kLeastRoundsOfAShare, std::int64_t{config.grid.x} * config.grid.y);
     config.grid.z = static_cast<unsigned>(shares.count);
     with_shares(stream, args, problem.c, shares, [&](const Output<T>& to) {

@@ -42,6 +42,12 @@ struct Matrix {
   }
 };
 
+/// Two neighbours of C, written at once.
+template <class C>
+struct alignas(2 * sizeof(C)) Pair {
+  C x[2];
+};
+
 /// C, and what becomes of a sum.
 template <class T>
 struct Output {
@@ -60,8 +66,30 @@ struct Output {
   __device__ void put(int row, int column, float sum) const {
     if (row < rows && column < columns) put(std::int64_t{row} * columns + column, sum);
   }
+  /// Two neighbours, the first at an even column.
+  __device__ void put_pair(int row, int column, float first, float second) const {
+    if (columns % 2 != 0 || reinterpret_cast<std::uintptr_t>(data) % sizeof(Pair<float>) != 0) {
+      put(row, column, first);
+      put(row, column + 1, second);
+    } else if (row < rows && column < columns) {
+      const std::int64_t at = std::int64_t{row} * columns + column;
+      if (is_f32)
+        put_pair_to(static_cast<float*>(data) + at, first, second);
+      else
+        put_pair_to(static_cast<T*>(data) + at, first, second);
+    }
+  }
 
  private:
+  template <class C>
+  __device__ void put_pair_to(C* to, float first, float second) const {
+    if (accumulate) {
+      const auto old = simt::load_as<Pair<C>>(to);
+      first += lib::to_f32(old.x[0]);
+      second += lib::to_f32(old.x[1]);
+    }
+    simt::store_as(to, Pair<C>{lib::from_f32<C>(first), lib::from_f32<C>(second)});
+  }
   template <class C>
   __device__ void put_to(C* to, float sum) const {
     *to = lib::from_f32<C>(accumulate ? lib::to_f32(*to) + sum : sum);

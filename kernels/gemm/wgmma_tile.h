@@ -30,7 +30,8 @@ struct WgmmaTile {
                                lib::Mbarrier& landed) {
     for (int box = 0; box < boxes; ++box) {
       const int outer = first_outer + box * kBox;
-      lib::bulk_load(tile + box * kElementsOfBox, from, kAlong ? outer : first_inner, kAlong ? first_inner : outer, landed);
+      lib::bulk_load(tile + box * kElementsOfBox, from, kAlong ? outer : first_inner, kAlong ? first_inner : outer,
+                     landed);
     }
   }
 

@@ -39,7 +39,9 @@ struct BarrierPipe {
     filled[round % kStages].wait(parity_of(round), site);
   }
 
-  __device__ void release(int round, simt::Site site = simt::Site::current()) { released[round % kStages].arrive(site); }
+  __device__ void release(int round, simt::Site site = simt::Site::current()) {
+    released[round % kStages].arrive(site);
+  }
 
  private:
   __device__ static unsigned parity_of(int round) { return static_cast<unsigned>(round / kStages) & 1; }

@@ -36,7 +36,8 @@ inline void load_box(void* shared, const TensorMap& map, int column, int row, co
       const bool inside = row + i >= 0 && row + i < map.rows && column + j >= 0 && column + j < map.columns;
       const std::uint16_t word =
           inside ? static_cast<const std::uint16_t*>(map.data)[(row + std::int64_t{i}) * map.columns + column + j] : 0;
-      const std::uint32_t at = first + static_cast<std::uint32_t>(i) * kSwizzledRowBytes + static_cast<std::uint32_t>(j) * 2;
+      const std::uint32_t at =
+          first + static_cast<std::uint32_t>(i) * kSwizzledRowBytes + static_cast<std::uint32_t>(j) * 2;
       std::memcpy(at_shared_address(swizzle_128(at), sizeof word, site), &word, sizeof word);
     }
   mbarrier_land("bulk_load", touched(barrier), map.box_bytes(), site);

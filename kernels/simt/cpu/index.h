@@ -17,5 +17,5 @@ inline constexpr int warpSize = 32;
 namespace gradring::simt::detail {
 SIMT_THREAD_STATE unsigned char* dynamic_shared = nullptr;
 SIMT_THREAD_STATE std::size_t dynamic_shared_bytes = 0;
-}
+}  // namespace gradring::simt::detail
 #undef SIMT_THREAD_STATE

@@ -20,7 +20,8 @@ inline constexpr unsigned kWarpgroup = 128;
 inline unsigned linear_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
 inline void check_operand(MatrixDescriptor operand, Site site) {
-  if (operand.swizzle_mode() != 1) fail_kernel(site, "an operand of wgmma whose descriptor does not say 128-byte swizzle");
+  if (operand.swizzle_mode() != 1)
+    fail_kernel(site, "an operand of wgmma whose descriptor does not say 128-byte swizzle");
   if (operand.base_offset() != 0 || operand.address() / kSwizzledRowBytes % 8 != 0)
     fail_kernel(site, "an operand of wgmma that does not begin with a swizzled pattern, at a multiple of 1024 bytes");
 }

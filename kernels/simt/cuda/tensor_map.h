@@ -39,21 +39,22 @@ inline void* driver_function(const char* name) {
 
 /// Errors    DeviceError if the driver refuses: kTensorAlignment is not kept, or an extent is not what it can be.
 inline TensorMap make_tensor_map(const TensorBox& box) {
-  static const auto encode = reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(driver_function("cuTensorMapEncodeTiled"));
+  static const auto encode =
+      reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(driver_function("cuTensorMapEncodeTiled"));
   const std::array<cuuint64_t, 2> extents = {static_cast<cuuint64_t>(box.columns), static_cast<cuuint64_t>(box.rows)};
   const std::array<cuuint64_t, 1> row_bytes = {static_cast<cuuint64_t>(box.columns) * 2};
   const std::array<cuuint32_t, 2> box_extents = {cuuint32_t{TensorBox::kBoxColumns},
                                                  static_cast<cuuint32_t>(box.box_rows)};
   constexpr std::array<cuuint32_t, 2> kEveryElement = {1, 1};
   TensorMap map{};
-  const CUresult result = encode(
-      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(box.data), extents.data(), row_bytes.data(),
-      box_extents.data(), kEveryElement.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(box.data), extents.data(), row_bytes.data(),
+             box_extents.data(), kEveryElement.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw DeviceError("cuTensorMapEncodeTiled refuses a matrix of " + std::to_string(box.rows) + " x " +
-                               std::to_string(box.columns) + " (error " + std::to_string(static_cast<int>(result)) +
-                               "): report it with the shapes of the product");
+                      std::to_string(box.columns) + " (error " + std::to_string(static_cast<int>(result)) +
+                      "): report it with the shapes of the product");
   return map;
 }
 

@@ -26,7 +26,8 @@ struct Extents {
 };
 constexpr Extents kCases[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},    {31, 33, 32}, {33, 31, 7},
                               {2, 10, 256}, {256, 10, 2}, {2, 256, 64}, {64, 64, 64}, {129, 65, 1}, {136, 72, 40}};
-constexpr Extents kWideCases[] = {{72, 136, 200}};  // rows of whole pieces: tiles, and more rounds than a ring has stages
+constexpr Extents kWideCases[] = {
+    {72, 136, 200}};  // rows of whole pieces: tiles, and more rounds than a ring has stages
 constexpr Extents kLongCases[] = {{5, 1023, 3}, {3, 5, 1023}};
 constexpr Extents kLongAndThin = {8, 16, 392};  // so few tiles that blocks share the inner index
 

@@ -62,9 +62,10 @@ std::string message_of_load(const std::function<void(BoxLoad&)>& change) {
 }
 
 TEST(BulkLoad, CountsBytes) {
-  EXPECT_THAT(message_of_load([](BoxLoad& load) { load.expected_bytes += 16; }),
-              testing::AllOf(testing::HasSubstr("deadlock"), testing::HasSubstr("lacks 0 of 1 arrival(s) and 16 byte(s)"),
-                             testing::HasSubstr("hopper_kernels.cu:")));
+  EXPECT_THAT(
+      message_of_load([](BoxLoad& load) { load.expected_bytes += 16; }),
+      testing::AllOf(testing::HasSubstr("deadlock"), testing::HasSubstr("lacks 0 of 1 arrival(s) and 16 byte(s)"),
+                     testing::HasSubstr("hopper_kernels.cu:")));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.expected_bytes -= 16; }),
               testing::HasSubstr("8192 bytes land at an mbarrier that expects 8176"));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.expected_bytes = 1 << 20; }),
@@ -72,7 +73,8 @@ TEST(BulkLoad, CountsBytes) {
 }
 
 TEST(BulkLoad, WantsItsPlaceAlignedAndInSharedMemory) {
-  EXPECT_THAT(message_of_load([](BoxLoad& load) { load.skew = 64; }), testing::HasSubstr("not a multiple of 128 bytes"));
+  EXPECT_THAT(message_of_load([](BoxLoad& load) { load.skew = 64; }),
+              testing::HasSubstr("not a multiple of 128 bytes"));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.skew = 2048; }),
               testing::HasSubstr("outside of the block's dynamic shared memory"));
 }

@@ -74,7 +74,7 @@ TEST(LoadMatrices, RefuseMisalignedRowsAndLanesThatAreMissing) {
   LoadCase misaligned;
   misaligned.load.skew = 8;
   EXPECT_THAT(message_of_load(misaligned), testing::AllOf(testing::HasSubstr("not a multiple of 16 bytes"),
-                                                     testing::HasSubstr("tensor_core_kernels.cu:")));
+                                                          testing::HasSubstr("tensor_core_kernels.cu:")));
   LoadCase incomplete;
   incomplete.load.everybody = false;
   EXPECT_THAT(message_of_load(incomplete), testing::HasSubstr("tensor_core_kernels.cu:"));

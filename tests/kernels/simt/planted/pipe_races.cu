@@ -15,8 +15,8 @@ enum class Mistake { none, no_wait, released_while_read, released_by_a_fast_lane
 
 constexpr int kStages = 2;
 constexpr int kRounds = 6;
-constexpr int kReaders = 2;           // warps
-constexpr int kFloatsOfStage = 256;   // 8 rows of 128 bytes
+constexpr int kReaders = 2;          // warps
+constexpr int kFloatsOfStage = 256;  // 8 rows of 128 bytes
 constexpr unsigned kSharedBytes = (kStages + 1) * kFloatsOfStage * sizeof(float);
 
 /// A warp's lane 0 brings 8 rows of x a round; each thread of two other warps adds up the first number of a piece.
@@ -53,7 +53,8 @@ __global__ void sum_rounds(SIMT_GRID_CONST(simt::TensorMap) x, float* y) {
 template <Mistake mistake>
 bool run(kernels::Device& device) {
   Bench bench(device, kRounds * kFloatsOfStage);
-  const simt::TensorMap x = simt::make_tensor_map({.data = bench.x(), .rows = 8 * kRounds, .columns = 64, .box_rows = 8});
+  const simt::TensorMap x =
+      simt::make_tensor_map({.data = bench.x(), .rows = 8 * kRounds, .columns = 64, .box_rows = 8});
   simt::launch<sum_rounds<mistake>>(bench.stream(), {.block = 32 * (kReaders + 1), .shared_bytes = kSharedBytes}, x,
                                     bench.y());
   return bench.holds(32 * kReaders, [](std::size_t i) {

@@ -124,8 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Race{"atomic_count_across_blocks", "RRR", false}, Race{"overlap_in_flat_kernel", "RRR", true},
                     Race{"async_copy_without_barrier", "WWW", true}, Race{"async_copy_with_barrier", "RRR", false},
                     Race{"pipe", "RRR", false}, Race{"pipe_without_wait", "WWW", true},
-                    Race{"pipe_released_while_read", "RRR", true},
-                    Race{"pipe_released_by_a_fast_lane", "RRR", true},
+                    Race{"pipe_released_while_read", "RRR", true}, Race{"pipe_released_by_a_fast_lane", "RRR", true},
                     Race{"uninitialised_shared", "WWW", false}, Race{"initialised_shared", "RRR", false}),
     [](const auto& race) { return std::string(race.param.name); });
 
