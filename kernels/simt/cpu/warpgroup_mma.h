@@ -26,13 +26,31 @@ inline void check_operand(MatrixDescriptor operand, Site site) {
     fail_kernel(site, "an operand of wgmma that does not begin with a swizzled pattern, at a multiple of 1024 bytes");
 }
 
-/// kProductInner elements of an outer index.
-template <class T>
-void load_operand(MatrixDescriptor operand, bool transposed, int outer, float (&elements)[kProductInner], Site site) {
-  for (int inner = 0; inner < kProductInner; ++inner) {
-    std::uint16_t word = 0;
-    std::memcpy(&word, at_shared_address(operand.address_of(transposed, outer, inner), sizeof word, site), sizeof word);
-    elements[inner] = T::from_bits(word);
+/// The elements of an operand from (outer, inner) on that lie side by side: kCount of a piece of 16 bytes.
+template <class T, int kCount>
+struct ElementsOfPiece {
+  std::uint16_t words[kCount];
+  ElementsOfPiece(MatrixDescriptor operand, bool transposed, int outer, int inner, Site site) {
+    std::memcpy(words, at_shared_address(operand.address_of(transposed, outer, inner), sizeof words, site),
+                sizeof words);
+  }
+  float operator[](int i) const { return T::from_bits(words[i]); }
+};
+
+/// kProductInner elements of each of kOuter neighbouring outer indices.
+template <class T, bool kTransposed, int kOuter>
+void load_operand(MatrixDescriptor operand, int outer, float (*elements)[kProductInner], Site site) {
+  if constexpr (kTransposed) {
+    for (int inner = 0; inner < kProductInner; ++inner) {
+      const ElementsOfPiece<T, kOuter> side_by_side(operand, true, outer, inner, site);
+      for (int i = 0; i < kOuter; ++i) elements[i][inner] = side_by_side[i];
+    }
+  } else {
+    for (int i = 0; i < kOuter; ++i)
+      for (int first = 0; first < kProductInner; first += 8) {
+        const ElementsOfPiece<T, 8> piece(operand, false, outer + i, first, site);
+        for (int j = 0; j < 8; ++j) elements[i][first + j] = piece[j];
+      }
   }
 }
 
@@ -42,10 +60,9 @@ void add_product(const AsyncProduct& product) {
   const auto thread = static_cast<int>(linear_thread() % kWarpgroup);
   float a[2][kProductInner], b[2][kProductInner];
   for (int i : {0, 1})
-    load_operand<T>({product.a}, kTransposeA, warpgroup_place_in_d(thread, 2 * i).row, a[i], product.site);
+    load_operand<T, kTransposeA, 1>({product.a}, warpgroup_place_in_d(thread, 2 * i).row, &a[i], product.site);
   for (int first = 0; first < kColumns / 2; first += 4) {
-    for (int i : {0, 1})
-      load_operand<T>({product.b}, kTransposeB, warpgroup_place_in_d(thread, first + i).column, b[i], product.site);
+    load_operand<T, kTransposeB, 2>({product.b}, warpgroup_place_in_d(thread, first).column, b, product.site);
     for (int i = 0; i < 4; ++i)
       for (int inner = 0; inner < kProductInner; ++inner) product.sums[first + i] += a[i / 2][inner] * b[i % 2][inner];
   }
