@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     async_wait<kStages - 2>();
     __syncthreads();  // everybody's part of this round has landed, and nobody still reads the tile that is filled next
     start(round + kStages - 1);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int inner = 0; inner < kInner; inner += 16)
       sums.template add<A, B>(a_ring[round % kStages], row, b_ring[round % kStages], column, inner, lane);
   }

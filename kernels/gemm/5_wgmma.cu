@@ -72,7 +72,7 @@ __device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool spea
     const Stage<T>& stage = stages[round % kStages];
     const T* rows = stage.a + group * A::kElementsOfBox;
     lib::warpgroup_fence();
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int inner = 0; inner < kInner; inner += 16)
       lib::warpgroup_mma_m64n128k16<T, A::kTransposed, B::kTransposed>(sums, A::operand(rows, inner),
                                                                        B::operand(stage.b, inner));
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
   const Output<T> to = output_of_block(c);
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows + group * kGroupRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int i = 0; i < lib::kSumsOf64x128; i += 2) {
     const simt::Place place = simt::warpgroup_place_in_d(static_cast<int>(threadIdx.x) % (32 * kGroupWarps), i);
     to.put_pair(first_row + place.row, first_column + place.column, sums[i], sums[i + 1]);

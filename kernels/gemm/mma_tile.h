@@ -34,7 +34,7 @@ struct MmaTile : TileShape<kOuterExtent, kInnerExtent, kAlong> {
     const int first_column = kAlong ? first_inner : first_outer;
     constexpr int kPiecesOfRow = Shape::kColumns / kPiece;
     static_assert(Shape::kPieces % kThreads == 0);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int round = 0; round < Shape::kPieces / kThreads; ++round) {
       const int i = static_cast<int>(threadIdx.x) + round * kThreads;
       const int row = i / kPiecesOfRow;
@@ -66,13 +66,13 @@ class MmaSums {
   template <class A, class B, class T>
   __device__ void add(const T* a_tile, int row, const T* b_tile, int column, int inner, int lane) {
     std::uint32_t a[kRows / 16][4], b[kColumns / 16][4];
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int i = 0; i < kRows / 16; ++i) A::template load<true>(a_tile, row + 16 * i, inner, lane, a[i]);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kColumns / 16; ++j) B::template load<false>(b_tile, column + 16 * j, inner, lane, b[j]);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int i = 0; i < kRows / 16; ++i) {
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int j = 0; j < kColumns / 8; ++j)
         lib::mma_m16n8k16<T>(sums_[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
     }
@@ -81,11 +81,11 @@ class MmaSums {
   /// Calls visit(row, column, sum) for every sum that this lane holds.
   template <class Visit>
   __device__ void for_each(int lane, Visit visit) const {
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int i = 0; i < kRows / 16; ++i) {
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int j = 0; j < kColumns / 8; ++j) {
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int at = 0; at < 4; ++at) {
           const simt::Place place = simt::mma_place_in_c(lane, at);
           visit(16 * i + place.row, 8 * j + place.column, sums_[i][j][at]);

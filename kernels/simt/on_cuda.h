@@ -24,6 +24,7 @@
 #define SIMT_SHARED(Type, name) __shared__ __align__(128) std::type_identity_t<Type> name
 #define SIMT_GRID_CONST(Type) const __grid_constant__ Type
 #define SIMT_UNROLL _Pragma("unroll")
+#define SIMT_UNROLL_ON_GPU SIMT_UNROLL
 
 namespace gradring::simt {
 inline namespace on_cuda {

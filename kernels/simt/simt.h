@@ -8,6 +8,8 @@
 ///   SIMT_DYNAMIC_SHARED(float, rows)  extern __shared__ float rows[];
 ///   SIMT_GRID_CONST(Spec) spec        a parameter too big to copy for each thread
 ///   SIMT_UNROLL                       before a loop to unroll
+///   SIMT_UNROLL_ON_GPU                the same where it only keeps arrays in registers, around what threads do together; a
+///                                     CPU would gain nothing, and compile for minutes
 ///   simt::grid_range(n)               for (std::size_t i : simt::grid_range(n)): this thread's share of [0, n) in the grid;
 ///                                     strided on a GPU (coalesced), one contiguous run on a CPU (vectorised)
 ///   simt::block_range(begin, end)     the same within the block, unsigned

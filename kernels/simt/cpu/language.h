@@ -18,3 +18,4 @@
 #else
 #define SIMT_UNROLL _Pragma("GCC unroll 16")
 #endif
+#define SIMT_UNROLL_ON_GPU

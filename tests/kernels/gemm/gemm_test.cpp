@@ -12,6 +12,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/half.h"
 #include "kernels/runtime/host/host_device.h"
+#include "kernels/variant.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
@@ -168,6 +169,12 @@ TEST(Gemm, RungsForTensorCoresRefuseF32) {
     EXPECT_THROW(variant.run(*stream, {.m = 1, .n = 1, .k = 1, .a = data, .b = data + 1, .c = data + 2}),
                  InvalidArgument);
   }
+}
+
+TEST(Gemm, RungsForGpusAreNotChosenOnACpu) {
+  const kernels::HostDevice device;
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    EXPECT_EQ(pick_variant(variants(), device, dtype).name, "strips");
 }
 
 TEST(Gemm, ReferenceMultipliesByHand) {
