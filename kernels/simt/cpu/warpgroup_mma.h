@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/cpu/shared_address.h"
