@@ -9,6 +9,8 @@
 
 namespace gradring::kernels {
 
+class LaunchObserver;
+
 /// A queue of work that runs in order: a cudaStream_t on a GPU; on the CPU either in place (work runs before enqueue
 /// returns) or on a worker thread of its own. Work of two streams is ordered only through events.
 ///
@@ -32,6 +34,14 @@ class Stream {
   virtual void synchronize(Deadline deadline) = 0;
   /// What kernel launches need: a cudaStream_t, or a simt::LaunchQueue*.
   virtual void* native_handle() = 0;
+
+  /// From now on `observer` hears of every kernel that is launched on this stream (launch_report.h); null: nobody, as in the
+  /// beginning. Not while a launch is under way.
+  void observe_launches(LaunchObserver* observer) { launch_observer_ = observer; }
+  LaunchObserver* launch_observer() const { return launch_observer_; }
+
+ private:
+  LaunchObserver* launch_observer_ = nullptr;
 };
 
 }  // namespace gradring::kernels

@@ -14,8 +14,11 @@
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/cuda/launch_resources.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/launch_report.h"
 #include "kernels/runtime/stream.h"
+#include "kernels/simt/kernel_name.h"
 #include "kernels/simt/range.h"
 
 #define SIMT_DYNAMIC_SHARED(Type, name)                                  \
@@ -57,6 +60,20 @@ inline int compute_capability(const kernels::Device& device) {
   return attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor);
 }
 
+inline std::size_t count_of(const dim3& extents) { return std::size_t{extents.x} * extents.y * extents.z; }
+
+/// What a launch on the current device took of it.
+template <auto Kernel>
+void tell(kernels::LaunchObserver& observer, const Config& config) {
+  const std::size_t threads = count_of(config.block);
+  observer.launched(
+      {.kernel = kernel_name<Kernel>(),
+       .blocks = count_of(config.grid),
+       .threads = threads,
+       .dynamic_shared_bytes = config.shared_bytes,
+       .resources = kernels::launch_resources(reinterpret_cast<const void*>(Kernel), threads, config.shared_bytes)});
+}
+
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
@@ -73,6 +90,8 @@ void launch(kernels::Stream& stream, const Config& config, Arguments&&... argume
   launch_config.stream = static_cast<cudaStream_t>(stream.native_handle());
   kernels::cuda_check(cudaLaunchKernelEx(&launch_config, Kernel, std::forward<Arguments>(arguments)...),
                       "the launch of a kernel");
+  if (kernels::LaunchObserver* observer = stream.launch_observer()) [[unlikely]]
+    tell<Kernel>(*observer, config);
 }
 
 template <auto Kernel, class... Arguments>

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/launch_report.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/executor.h"
+#include "kernels/simt/kernel_name.h"
 #include "kernels/simt/launch_queue.h"
 #include "kernels/simt/site.h"
 
@@ -69,6 +71,11 @@ void enqueue(void (*)(Parameters...), kernels::Stream& stream, const Config& con
         grid.kernel = &bound;
         executor.run(grid);
       });
+  if (kernels::LaunchObserver* observer = stream.launch_observer()) [[unlikely]]
+    observer->launched({.kernel = kernel_name<Kernel>(),
+                        .blocks = grid.blocks.count(),
+                        .threads = grid.threads.count(),
+                        .dynamic_shared_bytes = grid.shared_bytes});
 }
 
 }  // namespace detail

@@ -79,7 +79,7 @@ TEST(TrainHelp, NamesEveryOption) {
   for (const Option& option : train_options()) EXPECT_THAT(help, HasSubstr("  --" + option.name)) << option.name;
   for (const char* option : {"--config F.toml", "--print-config", "--dry-run", "--help"})
     EXPECT_THAT(help, HasSubstr(option));
-  EXPECT_THAT(help, HasSubstr("samples a step, per rank [64]"));
+  EXPECT_THAT(help, HasSubstr("samples a forward and backward pass, per rank [64]"));
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace gradring::kernels {
+
+/// One launch of a kernel, and what it takes of the device.
+struct LaunchReport {
+  std::string kernel;                    ///< with its template arguments: "relu_forward_flat_kernel<float>"
+  std::size_t blocks = 0;                ///< of the grid
+  std::size_t threads = 0;               ///< of a block
+  std::size_t dynamic_shared_bytes = 0;  ///< of a block, as the launch asked for them
+
+  /// What a compiler gave the kernel, and how much of a multiprocessor that leaves it.
+  struct Resources {
+    int registers = 0;                    ///< of a thread
+    std::size_t local_bytes = 0;          ///< of a thread: what found no register
+    std::size_t static_shared_bytes = 0;  ///< of a block
+    int resident_warps = 0;               ///< that a multiprocessor holds of this launch at once
+    int most_warps = 0;                   ///< that it can hold
+  };
+  std::optional<Resources> resources{};  ///< of a GPU; the execution model on a CPU has nothing of the kind
+};
+
+/// Hears of every kernel that is launched on a stream: Stream::observe_launches.
+class LaunchObserver {
+ public:
+  virtual ~LaunchObserver() = default;
+  /// By the thread that launched, when the launch is enqueued.
+  virtual void launched(const LaunchReport& report) = 0;
+};
+
+}  // namespace gradring::kernels
