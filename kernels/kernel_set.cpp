@@ -17,6 +17,7 @@ KernelSet kernel_set() {
       .gemm = gemm::variants(),
       .linear_cross_entropy = linear_cross_entropy::variants(),
       .max_pool2d = max_pool2d::variants(),
+      .peak = peak::variants(),
       .relu = relu::variants(),
       .scale = scale::variants(),
       .sgd = sgd::variants(),

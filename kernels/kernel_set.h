@@ -14,6 +14,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/max_pool2d/max_pool2d.h"
+#include "kernels/peak/peak.h"
 #include "kernels/relu/relu.h"
 #include "kernels/scale/scale.h"
 #include "kernels/sgd/sgd.h"
@@ -37,6 +38,7 @@ struct KernelSet {
   std::span<const gemm::Variant> gemm;
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
+  std::span<const peak::Variant> peak;
   std::span<const relu::Variant> relu;
   std::span<const scale::Variant> scale;
   std::span<const sgd::Variant> sgd;

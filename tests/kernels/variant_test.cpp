@@ -52,7 +52,7 @@ TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
   const auto& [accumulate, adam, bias, cast, conv2d, conv_relu_pool, fill, gather_batch, gemm, linear_cross_entropy,
-               max_pool2d, relu, scale, sgd, softmax_cross_entropy, step_state, sum_of_squares] = set;
+               max_pool2d, peak, relu, scale, sgd, softmax_cross_entropy, step_state, sum_of_squares] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(bias);
@@ -64,6 +64,7 @@ TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
   expect_table(gemm);
   expect_table(linear_cross_entropy);
   expect_table(max_pool2d);
+  expect_table(peak);
   expect_table(relu);
   expect_table(scale);
   expect_table(sgd);
