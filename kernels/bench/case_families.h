@@ -29,6 +29,7 @@ Cases gather_batch_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
 Cases linear_cross_entropy_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
+Cases peak_cases(CaseMaker& make);
 Cases relu_cases(CaseMaker& make);
 Cases scale_cases(CaseMaker& make);
 Cases sgd_cases(CaseMaker& make);

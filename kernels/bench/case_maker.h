@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/bench/peer_maker.h"
 #include "kernels/kernel_set.h"
 
 namespace gradring::kernels::bench {
@@ -25,6 +26,7 @@ class CaseMaker {
     Stream& stream;
     DType dtype = DType::f32;  ///< of activations and weights
     Extents extents{};
+    PeerMaker* peers = nullptr;  ///< who knows libraries; may be nobody
   };
   explicit CaseMaker(World world) : world_(std::move(world)) {}
 
@@ -60,6 +62,13 @@ class CaseMaker {
     for (const Variant& variant : table)
       if (variant.supports(world_.device, dtype))
         to.variants.push_back({std::string(variant.name), [variant, run](Stream& stream) { run(variant, stream); }});
+  }
+
+  /// Adds what a library does about it; `args` point at the device's arrays.
+  template <class Args>
+  void peer(KernelCase& to, const Args& args) const {
+    if (!world_.peers) return;
+    if (auto made = world_.peers->peer(args)) to.peers.push_back(std::move(*made));
   }
 
   /// The plain loops are in f32, and read the device's memory on the host.

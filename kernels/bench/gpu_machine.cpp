@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "kernels/bench/arithmetic_roof.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/bench/stopwatch.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::minutes(1);
 constexpr double kGiga = 1e-9;
+constexpr double kTera = 1e-12;
 /// Of one array that is copied to another: far more than any card's second-level cache, and what its copies are fastest at.
 constexpr std::size_t kMostBytes = std::size_t{1} << 29;
 constexpr std::size_t kLeastBytes = std::size_t{1} << 16;
@@ -23,22 +25,28 @@ constexpr std::size_t kSampleBytes = std::size_t{1} << 32;
 
 class GpuMachine final : public Machine {
  public:
-  explicit GpuMachine(Device& device)
-      : from_(device.allocate(kMostBytes)),
+  GpuMachine(Device& device, const KernelSet& kernels)
+      : arithmetic_(device, kernels),
+        from_(device.allocate(kMostBytes)),
         to_(device.allocate(kMostBytes)),
         stream_(device.make_stream(StreamMode::asynchronous)),
         name_(device.description()) {}
 
   std::string limits() override {
     char text[200];
-    std::snprintf(text, sizeof text, "%s: copies %.0f GB/s within 16 MB, %.0f GB/s from memory (read and written)",
-                  name_.c_str(), bytes_per_second(8 << 20) * kGiga, bytes_per_second(kMostBytes) * kGiga);
-    return text;
+    std::snprintf(
+        text, sizeof text,
+        ": %.1f TFLOP/s in f32, %.1f in f16 by mma.sync; copies %.0f GB/s within 16 MB, %.0f GB/s from memory "
+        "(read and written)",
+        arithmetic_.flops_per_second(DType::f32) * kTera, arithmetic_.flops_per_second(DType::f16) * kTera,
+        bytes_per_second(8 << 20) * kGiga, bytes_per_second(kMostBytes) * kGiga);
+    return name_ + text;
   }
 
   double least_seconds(const Work& work, bool cold) override {
     const double half = cold ? static_cast<double>(kMostBytes) : work.footprint_bytes / 2;
-    return work.traffic_bytes / bytes_per_second(static_cast<std::size_t>(half));
+    const double moving = work.traffic_bytes / bytes_per_second(static_cast<std::size_t>(half));
+    return work.flops > 0 ? std::max(moving, work.flops / arithmetic_.flops_per_second(work.factors)) : moving;
   }
 
   void flush(const KernelCase&) override {
@@ -69,6 +77,7 @@ class GpuMachine final : public Machine {
     return 2.0 * static_cast<double>(size) / statistics_of(seconds).least;
   }
 
+  ArithmeticRoof arithmetic_;
   Buffer from_;
   Buffer to_;
   std::unique_ptr<Stream> stream_;
@@ -78,6 +87,8 @@ class GpuMachine final : public Machine {
 
 }  // namespace
 
-std::unique_ptr<Machine> make_gpu_machine(Device& device) { return std::make_unique<GpuMachine>(device); }
+std::unique_ptr<Machine> make_gpu_machine(Device& device, const KernelSet& kernels) {
+  return std::make_unique<GpuMachine>(device, kernels);
+}
 
 }  // namespace gradring::kernels::bench

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/kernel_set.h"
 
 namespace gradring::kernels::bench {
 
@@ -14,6 +15,7 @@ struct Work {
   double traffic_bytes = 0;    ///< read and written
   double unread_bytes = 0;     ///< of these, overwritten without having been read
   double flops = 0;
+  DType factors = DType::f32;  ///< of the products: 16 bits may go to tensor cores
 };
 
 /// The device that is measured: what it can do at most, and how its caches are put off.
@@ -28,13 +30,13 @@ class Machine {
   virtual void flush(const KernelCase& c) = 0;
 };
 
-/// One core of this processor: the multiply-adds and bytes a second of roof.h.
+/// One core of this processor: the multiply-adds and bytes a second of roof.h. Factors of 16 bits are multiplied in f32.
 std::unique_ptr<Machine> make_cpu_machine();
 
-/// A GPU: the bytes a second of its own copies. Its arithmetic is not measured, so a kernel that is bound by that shows a small
-/// share of the roof. `device` must outlive it.
+/// A GPU: the bytes a second of its own copies, and the operations a second of arithmetic_roof.h. `device` and `kernels`, which
+/// run on it, must outlive it.
 ///
 /// Errors    DeviceError if there is no memory for the copies.
-std::unique_ptr<Machine> make_gpu_machine(Device& device);
+std::unique_ptr<Machine> make_gpu_machine(Device& device, const KernelSet& kernels);
 
 }  // namespace gradring::kernels::bench

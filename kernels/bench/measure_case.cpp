@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/bench/stopwatch.h"
+#include "kernels/runtime/launch_log.h"
 
 namespace gradring::kernels::bench {
 namespace {
@@ -31,12 +32,10 @@ double error_of(double actual, double expected, double allowed) {
   return std::fabs(actual - expected) / allowed;
 }
 
-/// What one run of a candidate makes of the first values.
-double largest_error(const KernelCase& c, const KernelCase::Candidate& candidate,
-                     const std::vector<std::vector<double>>& expected, Stream& stream) {
-  reset(c, stream);
-  candidate.run(stream);
-  stream.synchronize(Deadline::after(kPatience));
+using Expected = std::vector<std::vector<double>>;
+
+/// How far what stands in the arrays is from what is expected.
+double largest_error(const KernelCase& c, const Expected& expected, Stream& stream) {
   double largest = 0;
   for (std::size_t o = 0; o < c.outputs.size(); ++o) {
     const std::vector<double> actual = c.outputs[o].array->values(Side::device, stream);
@@ -46,6 +45,17 @@ double largest_error(const KernelCase& c, const KernelCase::Candidate& candidate
     }
   }
   return largest;
+}
+
+/// One run of a candidate, on the first values and under observation.
+Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Measured::Kind kind,
+                 const Expected& expected, Stream& stream) {
+  reset(c, stream);
+  const LaunchLog log(stream);
+  candidate.run(stream);
+  stream.synchronize(Deadline::after(kPatience));
+  return {
+      .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
 }
 
 double seconds_of(const Run& run, int repeats) {
@@ -98,22 +108,24 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& mach
   if (std::ranges::none_of(c.variants, wanted)) return {};
   reset(c, stream);
   c.reference();
-  std::vector<std::vector<double>> expected;
+  Expected expected;
   for (const auto& output : c.outputs) expected.push_back(output.array->values(Side::host, stream));
 
   std::vector<Measured> results;
   std::vector<std::size_t> timed;  // indices into results
   std::vector<Run> runs;
-  for (const KernelCase::Candidate& candidate : c.variants) {
-    if (!wanted(candidate)) continue;
-    results.push_back({.name = candidate.name, .error = largest_error(c, candidate, expected, stream)});
-    if (!results.back().right()) continue;
+  const auto take = [&](const KernelCase::Candidate& candidate, Measured::Kind kind) {
+    results.push_back(checked(c, candidate, kind, expected, stream));
+    if (!results.back().right()) return;
     timed.push_back(results.size() - 1);
     runs.push_back({.enqueue = [&candidate, &stream] { candidate.run(stream); },
                     .finish = [&stream] { stream.synchronize(Deadline::after(kPatience)); }});
-  }
+  };
+  for (const KernelCase::Candidate& candidate : c.variants)
+    if (wanted(candidate)) take(candidate, Measured::Kind::variant);
+  for (const KernelCase::Candidate& peer : c.peers) take(peer, Measured::Kind::peer);
   if (c.plain_loop) {
-    results.push_back({.name = kPlainLoop});
+    results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});
     timed.push_back(results.size() - 1);
     runs.push_back({.enqueue = c.plain_loop, .finish = [] {}});
   }

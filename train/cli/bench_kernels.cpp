@@ -12,9 +12,11 @@
 #include "kernels/bench/case_families.h"
 #include "kernels/bench/provenance.h"
 #include "kernels/runtime/nearest_name.h"
+#include "nn/backend/cpu/onednn_peers.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_kernels_options.h"
 #include "train/cli/bench_kernels_table.h"
+#include "train/cli/ncu_command.h"
 #include "train/config/usage_error.h"
 #include "train/setup/compute.h"
 
@@ -49,8 +51,17 @@ void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
   if (!options.variant.empty()) check_name("--variant", options.variant, variants);
 }
 
-std::unique_ptr<kb::Machine> machine_of(kernels::Device& device) {
-  return device.id().kind == kernels::DeviceKind::cuda ? kb::make_gpu_machine(device) : kb::make_cpu_machine();
+std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
+  return compute.module ? kb::make_gpu_machine(*compute.device, compute.kernels) : kb::make_cpu_machine();
+}
+
+/// The libraries of the device, at their best; what is missing is said.
+std::unique_ptr<kb::PeerMaker> peers_of(const Compute& compute) {
+  if (!compute.module) return nn::make_onednn_peers(*compute.device);
+  return compute.module->make_peers(
+      *compute.device, {.autotune = true, .plan_cache = plan_cache_file(), .say = [](const std::string& text) {
+                          fmt::print("{}\n", text);
+                        }});
 }
 
 }  // namespace
@@ -61,14 +72,20 @@ void bench_kernels(std::span<const std::string> args) {
     fmt::print("{}", bench_kernels_help());
     return;
   }
+  if (options.ncu) {
+    fmt::print("{}\n", ncu_command(options, this_program()));
+    return;
+  }
   const Compute compute = make_compute({.device = options.device});
-  const auto machine = machine_of(*compute.device);
+  const auto machine = machine_of(compute);
   const auto stream = compute.device->make_stream(kernels::StreamMode::in_place);
+  const auto peers = options.no_peers ? nullptr : peers_of(compute);
   kb::CaseMaker make({.kernels = compute.kernels,
                       .device = *compute.device,
                       .stream = *stream,
                       .dtype = options.dtype,
-                      .extents = options.extents});
+                      .extents = options.extents,
+                      .peers = peers.get()});
   check_names(options, make);
   const auto provenance = kb::provenance();
   fmt::print("{}\n", to_string(provenance));

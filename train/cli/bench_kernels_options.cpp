@@ -24,8 +24,17 @@ constexpr const char* kFoot =
     "overwritten\n"
     "         unread counts twice) by the fastest of three plain loops, or the multiply-adds, whichever takes "
     "longer.\n"
-    "         A GPU: the bytes moved by its own copies; its arithmetic is not measured\n"
-    "x plain  the median as a multiple of that of the loop that anyone would write (f32 only)\n";
+    "         A GPU: the bytes moved by its own copies, or the multiply-adds of --op peak: in f32, or for 16 bits on "
+    "tensor cores by\n"
+    "         mma.sync, as our kernels use them. A library that uses wgmma may go past that: more than 100 %\n"
+    "x peer   the median as a multiple of that of the library below (cudnn, cublaslt; onednn on a CPU in f32), else of "
+    "the "
+    "loop\n"
+    "         that anyone would write (f32 on a CPU)\n"
+    "On a GPU a line for each kernel that a call launches: threads of a block, registers of a thread, shared memory of "
+    "a "
+    "block\n"
+    "(static + dynamic), and how many warps a multiprocessor holds, of how many. --json has them on a CPU, too.\n";
 
 std::vector<std::string_view> operation_names() {
   std::vector<std::string_view> names;
@@ -69,6 +78,12 @@ CommandLine command_line(KernelsBenchOptions& options) {
            [&](std::string_view text) { options.dtype = parse_dtype(text); }),
       word("seconds", "F", "for each variant, hot and flushed [0.3]",
            [&](std::string_view text) { options.effort.seconds = parse_number("seconds", text, 0); }),
+      {.name = "no-peers",
+       .help = "without the libraries beside our variants",
+       .read = set_switch("no-peers", options.no_peers)},
+      {.name = "ncu",
+       .help = "print the profiler's command line for --op, with --variant, --shape, --dtype; run nothing",
+       .read = set_switch("ncu", options.ncu)},
       json_option(options.json_file)};
   return line;
 }
@@ -77,6 +92,7 @@ CommandLine command_line(KernelsBenchOptions& options) {
 void check(const KernelsBenchOptions& options) {
   if (!options.extents.empty() && options.operation.empty())
     throw UsageError("--shape needs --op: extents are those of one operation");
+  if (options.ncu && options.operation.empty()) throw UsageError("--ncu needs --op: whose kernels are to be profiled?");
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ struct KernelsBenchOptions {
   kernels::DType dtype = kernels::DType::f32;
   kernels::bench::Effort effort;
   std::string json_file;  ///< empty: none
+  bool no_peers = false;  ///< measure no library beside ours
+  bool ncu = false;       ///< print the profiler's command instead of measuring
   bool help = false;
 };
 

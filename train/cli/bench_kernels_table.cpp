@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "train/cli/bench_file.h"
+#include "train/cli/launch_report_text.h"
 
 namespace gradring::train {
 namespace {
@@ -15,10 +16,37 @@ namespace kb = kernels::bench;
 constexpr double kMicroseconds = 1e6;
 constexpr double kGiga = 1e-9;
 
+std::string_view name_of(kb::Measured::Kind kind) {
+  switch (kind) {
+    case kb::Measured::Kind::variant: return "variant";
+    case kb::Measured::Kind::peer: return "peer";
+    case kb::Measured::Kind::plain_loop: return "plain_loop";
+  }
+  return "";
+}
+
 kb::Work work_of(const kb::KernelCase& c) {
-  kb::Work work{.footprint_bytes = 0, .traffic_bytes = c.bytes, .unread_bytes = c.unread_bytes, .flops = c.flops};
+  kb::Work work{.footprint_bytes = 0,
+                .traffic_bytes = c.bytes,
+                .unread_bytes = c.unread_bytes,
+                .flops = c.flops,
+                .factors = c.factors};
   for (const auto& array : c.arrays) work.footprint_bytes += static_cast<double>(array->bytes());
   return work;
+}
+
+/// The library's where it is right, else the plain loop; null where there is neither.
+const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
+  for (const auto kind : {kb::Measured::Kind::peer, kb::Measured::Kind::plain_loop})
+    for (const kb::Measured& result : results)
+      if (result.kind == kind && result.right()) return &result;
+  return nullptr;
+}
+
+/// What a GPU gives each kernel of a call.
+void print_launches(const std::vector<kernels::LaunchReport>& launches) {
+  for (const kernels::LaunchReport& launch : launches)
+    if (launch.resources) fmt::print("      {}\n", to_string(launch));
 }
 
 }  // namespace
@@ -27,15 +55,15 @@ void KernelsTable::begin() {
   limits_ = machine_.limits();
   fmt::print("{}\n\n", limits_);
   fmt::print("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>6} {:>7}\n", "", "", "error",
-             "hot us", "p95", "GB/s", "GFLOP/s", "roof", "x plain", "flushed", "p95", "roof", "x plain");
+             "hot us", "p95", "GB/s", "GFLOP/s", "roof", "x peer", "flushed", "p95", "roof", "x peer");
 }
 
 void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>& results) {
   fmt::print("{} [{}] {}\n", c.name, c.shape, name_of(c.dtype));
-  const auto plain = std::ranges::find(results, kb::kPlainLoop, &kb::Measured::name);
+  const kb::Measured* beside = yardstick_of(results);
   nlohmann::json variants = nlohmann::json::array();
   for (const kb::Measured& result : results)
-    variants.push_back(result.right() ? row(c, result, plain == results.end() ? nullptr : &*plain) : wrong(result));
+    variants.push_back(result.right() ? row(c, result, beside) : wrong(result));
   std::fflush(stdout);
   cases_.push_back({{"name", c.name},
                     {"shape", c.shape},
@@ -48,33 +76,39 @@ void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>&
 nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", cases_}}; }
 
 nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
-  ++wrong_;
+  if (result.kind == kb::Measured::Kind::variant) ++wrong_;
   fmt::print("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
-  return {{"name", result.name}, {"error", std::min(result.error, 1e300)}, {"right", false}};
+  return {{"name", result.name},
+          {"kind", name_of(result.kind)},
+          {"error", std::min(result.error, 1e300)},
+          {"right", false}};
 }
 
-nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* plain) {
+nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside) {
   const double hot = result.hot.median;
   const double flushed = result.flushed.median;
   const double hot_roof = machine_.least_seconds(work_of(c), false) / hot;
   const double flushed_roof = machine_.least_seconds(work_of(c), true) / flushed;
-  const auto beside = [plain](double seconds, const kb::Statistics kb::Measured::*way) {
-    return plain ? fmt::format("{:.2f}", seconds / (plain->*way).median) : std::string();
+  const auto times = [beside](double seconds, const kb::Statistics kb::Measured::*way) {
+    return beside ? fmt::format("{:.2f}", seconds / (beside->*way).median) : std::string();
   };
   fmt::print(
       "  {:<36} {:>6.2f} {:>9.1f} {:>9.1f} {:>7.1f} {:>8} {:>4.0f} % {:>7}   {:>9.1f} {:>9.1f} {:>4.0f} % {:>7}\n",
       result.name, result.error, hot * kMicroseconds, result.hot.p95 * kMicroseconds, c.bytes / hot * kGiga,
-      c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kGiga) : "", 100 * hot_roof, beside(hot, &kb::Measured::hot),
+      c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kGiga) : "", 100 * hot_roof, times(hot, &kb::Measured::hot),
       flushed * kMicroseconds, result.flushed.p95 * kMicroseconds, 100 * flushed_roof,
-      beside(flushed, &kb::Measured::flushed));
+      times(flushed, &kb::Measured::flushed));
+  print_launches(result.launches);
   nlohmann::json json = {{"name", result.name},
+                         {"kind", name_of(result.kind)},
                          {"error", result.error},
                          {"right", true},
                          {"hot_microseconds", to_json(result.hot, kMicroseconds)},
                          {"hot_share_of_roof", hot_roof},
                          {"flushed_microseconds", to_json(result.flushed, kMicroseconds)},
                          {"flushed_share_of_roof", flushed_roof}};
-  if (plain) json["times_plain_loop"] = hot / plain->hot.median;
+  if (beside) json[fmt::format("times_{}", name_of(beside->kind))] = hot / beside->hot.median;
+  for (const kernels::LaunchReport& launch : result.launches) json["launches"].push_back(to_json(launch));
   return json;
 }
 

@@ -22,12 +22,14 @@ class KernelsTable {
 
   /// All of it, for write_bench_file.
   nlohmann::json results();
+  /// Of ours: that a library keeps within our bounds is not ours to promise.
   int wrong_variants() const { return wrong_; }
 
  private:
   nlohmann::json wrong(const kernels::bench::Measured& result);
+  /// `beside`: what the others are compared with, or null.
   nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
-                     const kernels::bench::Measured* plain);
+                     const kernels::bench::Measured* beside);
 
   kernels::bench::Machine& machine_;
   std::string limits_;

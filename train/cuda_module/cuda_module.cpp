@@ -43,6 +43,11 @@ std::unique_ptr<nn::Backend> CudaModule::make_backend(kernels::Device& device,
   return door_->make_backend(device, options);
 }
 
+std::unique_ptr<kernels::bench::PeerMaker> CudaModule::make_peers(kernels::Device& device,
+                                                                  const nn::CudaBackendOptions& options) const {
+  return door_->make_peers(device, options);
+}
+
 std::unique_ptr<comm::Transport> CudaModule::make_nccl_transport(const comm::NcclOptions& options) const {
   return door_->make_nccl_transport(options);
 }

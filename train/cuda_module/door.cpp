@@ -5,6 +5,7 @@
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/device_count.h"
 #include "nn/backend/cuda/cuda_backend.h"
+#include "nn/backend/cuda/cuda_peers.h"
 #include "train/cuda_module/nccl_transport.h"
 
 namespace gradring::train {
@@ -21,6 +22,10 @@ std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::Cud
   return std::make_unique<nn::CudaBackend>(all_kernels(), device, options);
 }
 
+std::unique_ptr<kernels::bench::PeerMaker> make_peers(kernels::Device& device, const nn::CudaBackendOptions& options) {
+  return nn::CudaPeers::open(all_kernels(), device, options);
+}
+
 }  // namespace
 }  // namespace gradring::train
 
@@ -30,6 +35,7 @@ extern "C" __attribute__((visibility("default"))) const gradring::train::CudaMod
                                       .device_count = &gradring::kernels::cuda_device_count,
                                       .make_device = &make_device,
                                       .make_backend = &make_backend,
+                                      .make_peers = &make_peers,
                                       .make_nccl_transport = &make_nccl_transport};
   return &door;
 }

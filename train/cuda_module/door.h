@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "comm/transport/nccl/nccl.h"
+#include "kernels/bench/peer_maker.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
@@ -12,7 +13,7 @@
 namespace gradring::train {
 
 /// To be raised with every change of CudaModuleDoor and of what it hands out: KernelSet and the tables in it, Device,
-/// Stream, Event, Buffer, Backend and its plans, Transport. The program and the module see these types each in its own copy of the
+/// Stream, Event, Buffer, Backend and its plans, Transport, PeerMaker. The program and the module see these types each in its own copy of the
 /// headers.
 inline constexpr int kCudaModuleVersion = 4;
 
@@ -29,6 +30,9 @@ struct CudaModuleDoor {
   /// Errors    as nn::CudaBackend.
   std::unique_ptr<nn::Backend> (*make_backend)(kernels::Device& device,
                                                const nn::CudaBackendOptions& options) = nullptr;
+  /// Likewise; see cuda_module.h.
+  std::unique_ptr<kernels::bench::PeerMaker> (*make_peers)(kernels::Device& device,
+                                                           const nn::CudaBackendOptions& options) = nullptr;
   /// Joins devices of make_device; see cuda_module.h.
   std::unique_ptr<comm::Transport> (*make_nccl_transport)(const comm::NcclOptions& options) = nullptr;
 };

@@ -31,9 +31,11 @@ KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
   };
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
+  c.factors = make.dtype();
   c.reference = [=] { conv2d::reference::forward(args(Side::host)); };
   make.variants(c, make.kernels().conv2d, make.dtype(),
                 [=](const conv2d::Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 
@@ -49,9 +51,11 @@ KernelCase dgrad(CaseMaker& make, const SeedConvolution& seed) {
   };
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
+  c.factors = make.dtype();
   c.reference = [=] { conv2d::reference::dgrad(args(Side::host)); };
   make.variants(c, make.kernels().conv2d, make.dtype(),
                 [=](const conv2d::Variant& variant, Stream& stream) { variant.dgrad(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 
@@ -73,9 +77,11 @@ KernelCase wgrad(CaseMaker& make, const SeedConvolution& seed) {
   };
   c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
   c.flops = flops_of(g);
+  c.factors = make.dtype();
   c.reference = [=] { conv2d::reference::wgrad(args(Side::host)); };
   make.variants(c, make.kernels().conv2d, make.dtype(),
                 [=](const conv2d::Variant& variant, Stream& stream) { variant.wgrad(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 

@@ -53,9 +53,11 @@ KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
   };
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes() + codes.bytes());
   c.flops = forward_flops(g);
+  c.factors = make.dtype();
   c.reference = [=] { conv_relu_pool::reference::forward(args(Side::host)); };
   make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
                 [=](const Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 
@@ -88,9 +90,11 @@ KernelCase backward(CaseMaker& make, const SeedConvolution& seed) {
   };
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
   c.flops = 4.0 * static_cast<double>(g.out_elements()) * static_cast<double>(g.conv.filter_elements());
+  c.factors = make.dtype();
   c.reference = [=] { conv_relu_pool::reference::backward(args(Side::host)); };
   make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
                 [=](const Variant& variant, Stream& stream) { variant.backward(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 

@@ -25,9 +25,11 @@ KernelCase product(CaseMaker& make, const std::string& name, const gemm::Args& p
   };
   c.bytes = static_cast<double>(a.bytes() + b.bytes() + out.bytes());
   c.flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  c.factors = problem.dtype;
   c.reference = [=] { gemm::reference::run(args(Side::host)); };
   make.variants(c, make.kernels().gemm, problem.dtype,
                 [=](const gemm::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  make.peer(c, args(Side::device));
   return c;
 }
 

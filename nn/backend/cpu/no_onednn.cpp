@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cpu/onednn.h"
+#include "nn/backend/cpu/onednn_peers.h"
 
 namespace gradring::nn {
 
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&) { return nullptr; }
 
 void set_onednn_threads(unsigned) {}
+
+std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device&) { return nullptr; }
 
 bool has_onednn() { return false; }
 

@@ -14,6 +14,9 @@
 
 namespace gradring::nn {
 
+/// More than that buys no speed at the sizes of ConvNets, and is missed elsewhere.
+inline constexpr std::size_t kMostCudnnWorkspaceBytes = std::size_t{256} << 20;
+
 /// One tensor of a graph and where it lies.
 struct CudnnPointer {
   std::int64_t tensor = 0;

@@ -13,9 +13,6 @@ namespace {
 using kernels::DType;
 using kernels::conv2d::Geometry;
 
-/// More than that buys no speed at the sizes of ConvNets, and is missed elsewhere.
-constexpr std::size_t kMostWorkspaceBytes = std::size_t{256} << 20;
-
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// How one batch size is computed.
@@ -149,7 +146,7 @@ class CudnnConv2dPlan final : public Plan {
   bool relu_;
   std::shared_ptr<Cudnn> cudnn_;  // shared with the backend and its other plans: one handle for all
   HelperKernels helpers_;
-  std::size_t most_workspace_ = kMostWorkspaceBytes;
+  std::size_t most_workspace_ = kMostCudnnWorkspaceBytes;
   std::map<std::int64_t, Engines> engines_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/error.h"
 #include "nn/backend/cuda/cudnn_conv2d.h"
+#include "nn/backend/cuda/cudnn_passes.h"
 
 namespace gradring::nn {
 
@@ -10,6 +11,13 @@ std::shared_ptr<Cudnn> open_cudnn(kernels::Device&, const CudaBackendOptions&) {
 
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec>, std::shared_ptr<Cudnn>, const HelperKernels&) {
   return nullptr;
+}
+
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::ForwardArgs&) { return {}; }
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::DgradArgs&) { return {}; }
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::WgradArgs&,
+                        const kernels::cast::Variant&) {
+  return {};
 }
 
 }  // namespace gradring::nn

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "kernels/bench/case_families.h"
 #include "kernels/runtime/host/host_device.h"
@@ -79,6 +80,64 @@ TEST(MeasureCase, TakesOneVariantAloneAndThePlainLoopBesideIt) {
   EXPECT_TRUE(measure(c, *world.stream, *world.machine, kLittle, "none").empty());
 }
 
+TEST(MeasureCase, ChecksAndTimesPeersWhateverVariantIsWanted) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
+  c.peers = {{"library", c.variants.front().run}, {"broken", [](Stream&) {}}};
+  const auto results = measure(c, *world.stream, *world.machine, kLittle, "b");
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[0].kind, Measured::Kind::variant);
+  EXPECT_EQ(results[1].name, "library");
+  EXPECT_EQ(results[1].kind, Measured::Kind::peer);
+  EXPECT_GT(results[1].hot.count, 0u);
+  EXPECT_FALSE(results[2].right()) << "a library that is wrong is no yardstick";
+}
+
+TEST(MeasureCase, NotesTheKernelsOfOneCall) {
+  World world;
+  CaseMaker make = world.maker({{"elements", 5000}});
+  const KernelCase c = std::move(relu_cases(make).front());
+  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
+  ASSERT_FALSE(results.empty());
+  ASSERT_EQ(results[0].launches.size(), 1u);
+  EXPECT_EQ(results[0].launches[0].kernel, "relu_forward_flat_kernel<float>");
+  EXPECT_EQ(results[0].launches[0].threads, 1u);
+  EXPECT_EQ(world.stream->launch_observer(), nullptr) << "nobody hears what is timed";
+}
+
+/// Whoever is asked for a peer, and with which pointers.
+class CountingPeers final : public PeerMaker {
+ public:
+  Peer peer(const conv2d::ForwardArgs& args) override { return note("conv2d forward", args.x && args.w && args.y); }
+  Peer peer(const conv2d::DgradArgs& args) override { return note("conv2d dgrad", args.dy && args.w && args.dx); }
+  Peer peer(const conv2d::WgradArgs& args) override { return note("conv2d wgrad", args.x && args.dy && args.dw); }
+  Peer peer(const gemm::Args& args) override { return note("gemm", args.a && args.b && args.c); }
+  Peer peer(const conv_relu_pool::ForwardArgs& args) override { return note("fused forward", args.x && args.codes); }
+  Peer peer(const conv_relu_pool::BackwardArgs& args) override { return note("fused backward", args.dx && args.codes); }
+
+  std::set<std::string> asked;
+
+ private:
+  Peer note(const std::string& what, bool complete) {
+    if (complete) asked.insert(what);
+    return std::nullopt;
+  }
+};
+
+TEST(CaseMaker, AsksForPeersOfConvolutionsAndProducts) {
+  World world;
+  CountingPeers peers;
+  CaseMaker make({.kernels = world.kernels,
+                  .device = world.device,
+                  .stream = *world.stream,
+                  .extents = {{"batch", 1}, {"height", 6}, {"width", 6}},
+                  .peers = &peers});
+  for (const CaseFamily& family : case_families()) family.cases(make);
+  EXPECT_THAT(peers.asked,
+              ElementsAre("conv2d dgrad", "conv2d forward", "conv2d wgrad", "fused backward", "fused forward", "gemm"));
+}
+
 TEST(CaseMaker, NamesTheExtentsOfEachCase) {
   World world;
   CaseMaker make = world.maker({{"rows", 5}});
@@ -99,8 +158,9 @@ TEST(CaseMaker, CountsWhatIsOverwrittenUnread) {
 }
 
 /// Extents so small that the references take no time.
-const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"classes", 7},  {"batch", 2}, {"height", 9},
-                        {"width", 8},       {"in", 3},    {"out", 4},      {"samples", 10}, {"pixels", 6}};
+const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"classes", 7}, {"batch", 2},
+                        {"height", 9},      {"width", 8}, {"in", 3},       {"out", 4},     {"samples", 10},
+                        {"pixels", 6},      {"tiles", 3}, {"rounds", 2}};
 
 class EveryOperation : public testing::TestWithParam<DType> {};
 

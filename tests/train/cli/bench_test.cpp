@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "nn/backend/cpu/onednn.h"
 #include "tests/train/cli/support/workplace.h"
 
 namespace gradring {
@@ -39,6 +40,52 @@ TEST(BenchKernels, ChecksAndTimesEveryVariantOfAnOperation) {
   EXPECT_EQ(forward.at("variants").at(0).at("error"), 0);
   EXPECT_GT(forward.at("variants").at(0).at("times_plain_loop"), 0);
   EXPECT_GE(forward.at("variants").at(0).at("flushed_microseconds").at("count"), 5);
+}
+
+TEST(BenchKernels, NamesTheKernelsOfACallAlsoWhereThereAreNoRegisters) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "kernels", "--op", "adam", "--shape", "elements=1000", "--seconds", "0", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const auto launches = json_of(place).at("cases").at(0).at("variants").at(0).at("launches");
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_THAT(launches.at(0).at("kernel").get<std::string>(), HasSubstr("adam_run_flat_kernel"));
+  EXPECT_EQ(launches.at(0).at("threads"), 1);
+  EXPECT_FALSE(launches.at(0).contains("registers"));
+}
+
+TEST(BenchKernels, MeasuresALibraryBesideOurs) {
+  if (!nn::has_onednn()) GTEST_SKIP() << nn::describe_onednn();
+  const Workplace place;
+  const ProgramEnd end = place.run(
+      {"bench", "kernels", "--op", "gemm", "--shape", "batch=3,in=5,out=7", "--seconds", "0", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("onednn"), HasSubstr("x peer")));
+  for (const auto& c : json_of(place).at("cases")) {
+    const auto& variants = c.at("variants");
+    EXPECT_EQ(variants.back().at("name"), "onednn");
+    EXPECT_EQ(variants.back().at("kind"), "peer");
+    EXPECT_EQ(variants.back().at("times_peer"), 1);
+    EXPECT_GT(variants.at(0).at("times_peer"), 0);
+  }
+}
+
+TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"bench", "kernels", "--op", "conv2d", "--variant", "mma", "--dtype", "f16",
+                                    "--shape", "in=32,batch=512", "--ncu", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(end.out,
+            "ncu --set full --kernel-name-base function --kernel-name 'regex:^conv2d_' --filter-mode per-launch-config "
+            "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_f16 " GRADRING_BINARY
+            " bench kernels --device cuda --op conv2d --dtype f16 --seconds 0 --no-peers --variant mma --shape "
+            "batch=512,in=32\n");
+  EXPECT_THAT(place.left(), IsEmpty());
+  EXPECT_THAT(place.run({"bench", "kernels", "--op", "conv_relu_pool", "--device", "cuda:1", "--ncu"}).out,
+              AllOf(HasSubstr(" --device cuda:1 "), HasSubstr("'regex:^(conv_relu_pool|conv2d)_'")));
+  const ProgramEnd of_what = place.run({"bench", "kernels", "--ncu"});
+  EXPECT_EQ(of_what.code, 2);
+  EXPECT_THAT(of_what.err, HasSubstr("--ncu needs --op"));
 }
 
 TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/launch_log.h"
 
 namespace gradring::train {
 namespace {
@@ -64,6 +65,27 @@ TEST_F(OpenedModule, MakesEveryDeviceThatItCounts) {
   if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
   for (int index = 0; index < module.device_count(); ++index)
     EXPECT_EQ(module.make_device(index)->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
+}
+
+TEST_F(OpenedModule, TellsWhatALaunchTakesOfAGpu) {
+  const CudaModule module(file_);
+  if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
+  const auto device = module.make_device(0);
+  const auto stream = device->make_stream(kernels::StreamMode::asynchronous);
+  constexpr std::size_t kElements = 1001;
+  const kernels::Buffer y = device->allocate(kElements * sizeof(float));
+  const kernels::LaunchLog log(*stream);
+  module.kernels().fill.front().run(*stream,
+                                    {.dtype = kernels::DType::f32, .y = y.data(), .elements = kElements, .value = 1});
+  stream->synchronize(Deadline::after(std::chrono::seconds(30)));
+  ASSERT_EQ(log.launches().size(), 1u);
+  const kernels::LaunchReport& launch = log.launches().front();
+  EXPECT_EQ(launch.kernel, "fill_flat_kernel<float>");
+  EXPECT_EQ(launch.threads, 256u);
+  ASSERT_TRUE(launch.resources.has_value());
+  EXPECT_GT(launch.resources->registers, 0);
+  EXPECT_GT(launch.resources->resident_warps, 0);
+  EXPECT_LE(launch.resources->resident_warps, launch.resources->most_warps);
 }
 
 TEST(CudaModule, SaysWhatToDoWhereThereIsNone) {
