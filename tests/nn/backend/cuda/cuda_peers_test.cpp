@@ -13,7 +13,7 @@
 namespace gradring::tests {
 namespace {
 
-constexpr PeerNames kBoth = {.conv2d = "cudnn", .gemm = "cublaslt", .fused = "cudnn, then pooling"};
+const PeerNames kBoth = {.conv2d = "cudnn", .gemm = "cublaslt", .fused = "cudnn, then pooling"};
 
 class CudaPeers : public testing::TestWithParam<kernels::DType> {
  protected:
