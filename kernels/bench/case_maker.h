@@ -42,6 +42,8 @@ class CaseMaker {
 
   /// Adds an array of numbers in [low, high), the same in every run; of small integers for an integer type.
   BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1);
+  /// Adds an array of these values.
+  BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
   /// Adds an array that the operation overwrites; before, it holds what no result is.
   BenchArray& output(KernelCase& to, DType dtype, std::int64_t elements, Bound bound);
   /// Adds memory that belongs to nobody's result.

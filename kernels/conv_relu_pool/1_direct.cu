@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: what the three operations do one after the other, in one thread: all sums of a window, their maximum, its code. The
 //   backward pass follows the codes: a gradient flows to one place of its window.
-// Mapping: a thread per element of the result: of y, of dx, of dw, of db.
+// Mapping: a thread per element of the result, of dx, of dw, of db; of y per two channels, whose codes share a byte.
 // Traffic and bound: inputs and weights come from the caches, but for the first time; bound by their bandwidth.
 // Still slow because: nothing is shared between threads; neighbours in dx and dw look at the same codes again. Tiles in shared
 //   memory and tensor cores want the sums as matrix products (kernels/conv2d, the rungs to come).
@@ -46,27 +46,37 @@ __device__ float convolve(const conv2d::Geometry& g, const T* x, const T* filter
   return sum;
 }
 
+/// y and the code of one output.
+template <class T>
+__device__ unsigned pool(const Geometry& g, const T* x, const T* filter, float bias, const Place& window, T& y) {
+  float best = 0;
+  std::int64_t code = 0;
+  for (std::int64_t place = 0; place < g.window * g.window; ++place) {
+    const std::int64_t oh = window.row * g.window + place / g.window;
+    const std::int64_t ow = window.col * g.window + place % g.window;
+    const float z = convolve(g.conv, x, filter, window.n, oh, ow) + bias;
+    const bool takes = place == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
+    best = takes ? z : best;
+    code = takes ? place : code;
+  }
+  const bool cut_off = best <= 0;
+  y = lib::from_f32<T>(cut_off ? 0.0f : best);
+  return cut_off ? kCutOff : static_cast<unsigned>(code);
+}
+
 template <class T>
 __global__ void conv_relu_pool_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ x,
                                                      const T* __restrict__ w, const T* __restrict__ b,
                                                      T* __restrict__ y, std::uint8_t* __restrict__ codes) {
-  for (std::size_t out : simt::grid_range(static_cast<std::size_t>(g.out_elements()))) {
-    const Place at(out, g.out_height(), g.out_width(), g.conv.out_channels);
-    const T* filter = w + at.channel * g.conv.filter_elements();
-    const float bias = lib::to_f32(b[at.channel]);
-    float best = 0;
-    std::int64_t code = 0;
-    for (std::int64_t place = 0; place < g.window * g.window; ++place) {
-      const std::int64_t oh = at.row * g.window + place / g.window;
-      const std::int64_t ow = at.col * g.window + place % g.window;
-      const float z = convolve(g.conv, x, filter, at.n, oh, ow) + bias;
-      const bool takes = place == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
-      best = takes ? z : best;
-      code = takes ? place : code;
-    }
-    const bool cut_off = best <= 0;
-    y[out] = lib::from_f32<T>(cut_off ? 0.0f : best);
-    codes[out] = static_cast<std::uint8_t>(cut_off ? kCutOff : code);
+  const std::int64_t pairs = g.code_bytes_of_position();
+  for (std::size_t pair : simt::grid_range(static_cast<std::size_t>(g.code_bytes()))) {
+    const Place at(pair, g.out_height(), g.out_width(), pairs);
+    const std::int64_t first = 2 * at.channel;
+    T* const outputs = y + static_cast<std::int64_t>(pair) / pairs * g.conv.out_channels;
+    unsigned code[2] = {kCutOff, kCutOff};
+    for (std::int64_t o = first; o < first + 2 && o < g.conv.out_channels; ++o)
+      code[o - first] = pool(g, x, w + o * g.conv.filter_elements(), lib::to_f32(b[o]), at, outputs[o]);
+    codes[pair] = packed_codes(code[0], code[1]);
   }
 }
 
@@ -97,11 +107,12 @@ __global__ void conv_relu_pool_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
         const Use across(at.col + conv.padding, kw, conv.stride, g.window, g.out_width());
         if (down.window < 0 || across.window < 0) continue;
         const std::int64_t place = down.place * g.window + across.place;
-        const std::int64_t out =
-            ((at.n * g.out_height() + down.window) * g.out_width() + across.window) * conv.out_channels;
+        const std::int64_t cell = (at.n * g.out_height() + down.window) * g.out_width() + across.window;
+        const std::int64_t out = cell * conv.out_channels;
+        const std::uint8_t* cell_codes = codes + cell * g.code_bytes_of_position();
         const T* weights = w + (kh * conv.kernel_width + kw) * conv.in_channels + at.channel;
         for (std::int64_t o = 0; o < conv.out_channels; ++o)
-          if (codes[out + o] == place)
+          if (code_at(cell_codes, o) == place)
             sum += lib::to_f32(dy[out + o]) * lib::to_f32(weights[o * conv.filter_elements()]);
       }
     dx[in] = lib::from_f32<T>(sum);
@@ -116,12 +127,13 @@ __global__ void conv_relu_pool_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
   for (std::size_t weight : simt::grid_range(static_cast<std::size_t>(conv.weight_elements()))) {
     const Place at(weight, conv.kernel_height, conv.kernel_width, conv.in_channels);  // n: the output channel
     float sum = accumulate ? dw[weight] : 0.0f;
-    for (std::int64_t cell = 0; cell < conv.batch * g.out_height() * g.out_width(); ++cell) {
+    for (std::int64_t cell = 0; cell < g.out_positions(); ++cell) {
       const std::int64_t out = cell * conv.out_channels + at.n;
-      if (codes[out] == kCutOff) continue;
+      const unsigned code = code_at(codes + cell * g.code_bytes_of_position(), at.n);
+      if (code == kCutOff) continue;
       const Place window(static_cast<std::size_t>(cell), g.out_height(), g.out_width(), 1);
-      const std::int64_t oh = window.row * g.window + codes[out] / g.window;
-      const std::int64_t ow = window.col * g.window + codes[out] % g.window;
+      const std::int64_t oh = window.row * g.window + code / g.window;
+      const std::int64_t ow = window.col * g.window + code % g.window;
       const std::int64_t ih = oh * conv.stride + at.row - conv.padding;
       const std::int64_t iw = ow * conv.stride + at.col - conv.padding;
       if (ih < 0 || ih >= conv.in_height || iw < 0 || iw >= conv.in_width) continue;
@@ -133,15 +145,15 @@ __global__ void conv_relu_pool_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
 }
 
 template <class T>
-__global__ void conv_relu_pool_bias_grad_direct_kernel(std::int64_t cells, std::int64_t channels,
-                                                       const T* __restrict__ dy, const std::uint8_t* __restrict__ codes,
-                                                       float* __restrict__ db, bool accumulate) {
-  for (std::size_t o : simt::grid_range(static_cast<std::size_t>(channels))) {
+__global__ void conv_relu_pool_bias_grad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ dy,
+                                                       const std::uint8_t* __restrict__ codes, float* __restrict__ db,
+                                                       bool accumulate) {
+  for (std::size_t channel : simt::grid_range(static_cast<std::size_t>(g.conv.out_channels))) {
+    const auto o = static_cast<std::int64_t>(channel);
     float sum = accumulate ? db[o] : 0.0f;
-    for (std::int64_t cell = 0; cell < cells; ++cell) {
-      const std::size_t out = static_cast<std::size_t>(cell * channels) + o;
-      if (codes[out] != kCutOff) sum += lib::to_f32(dy[out]);
-    }
+    for (std::int64_t cell = 0; cell < g.out_positions(); ++cell)
+      if (code_at(codes + cell * g.code_bytes_of_position(), o) != kCutOff)
+        sum += lib::to_f32(dy[cell * g.conv.out_channels + o]);
     db[o] = sum;
   }
 }
@@ -158,7 +170,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   lib::with_element(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     simt::launch_flat<conv_relu_pool_forward_direct_kernel<T>>(
-        stream, grid_of(stream, g.out_elements()), g, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
+        stream, grid_of(stream, g.code_bytes()), g, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
         static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
   });
 }
@@ -173,9 +185,8 @@ void backward(Stream& stream, const BackwardArgs& args) {
     const auto* dy = static_cast<const T*>(args.dy);
     simt::launch_flat<conv_relu_pool_wgrad_direct_kernel<T>>(stream, grid_of(stream, g.conv.weight_elements()), g, x,
                                                              dy, args.codes, args.dw, args.accumulate);
-    simt::launch_flat<conv_relu_pool_bias_grad_direct_kernel<T>>(
-        stream, grid_of(stream, g.conv.out_channels), g.conv.batch * g.out_height() * g.out_width(),
-        g.conv.out_channels, dy, args.codes, args.db, args.accumulate);
+    simt::launch_flat<conv_relu_pool_bias_grad_direct_kernel<T>>(stream, grid_of(stream, g.conv.out_channels), g, dy,
+                                                                 args.codes, args.db, args.accumulate);
     if (args.dx)
       simt::launch_flat<conv_relu_pool_dgrad_direct_kernel<T>>(stream, grid_of(stream, g.conv.in_elements()), g, dy,
                                                                args.codes, w, static_cast<T*>(args.dx));

@@ -6,7 +6,7 @@
 //   has rows r, r + 8, r + 16 and r + 24: so row 8 q + r of a warp is place q of window r. A window of more than 4
 //   places takes several products, and the maximum goes on.
 // Traffic and bound: x is read kernel_height * kernel_width times, mostly from the first-level cache, w once a block; y
-//   and a code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
+//   and half a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
 //   arithmetic.
 // Gains over the steps before: tensor cores; a weight that is loaded serves 128 positions, an input 64 filters.
 // Still slow because: neighbouring positions load their common inputs again; nearly half of a first convolution's depth
@@ -81,17 +81,21 @@ __global__ void __launch_bounds__(Tile::kThreads)
     }
   }
   if (window >= a.windows.count()) return;
+  const int pairs = (product.columns + 1) / 2;
   SIMT_UNROLL
   for (int j = 0; j < kTiles; ++j) {
+    const int channel = column + 8 * j;  // even: its code and that of its neighbour are a byte of this thread's
+    if (channel >= product.columns) continue;
+    unsigned code[2] = {kCutOff, kCutOff};
     SIMT_UNROLL
     for (int c = 0; c < 2; ++c) {
-      if (column + 8 * j + c >= product.columns) continue;
-      const std::int64_t out = std::int64_t{window} * product.columns + column + 8 * j + c;
+      if (channel + c >= product.columns) continue;
       const Maximum& best = maxima[j][c];
       const bool cut_off = best.value <= 0;
-      y[out] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
-      codes[out] = static_cast<std::uint8_t>(cut_off ? kCutOff : best.place);
+      y[std::int64_t{window} * product.columns + channel + c] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
+      if (!cut_off) code[c] = static_cast<unsigned>(best.place);
     }
+    codes[std::int64_t{window} * pairs + channel / 2] = packed_codes(code[0], code[1]);
   }
 }
 

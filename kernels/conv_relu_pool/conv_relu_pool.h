@@ -13,29 +13,46 @@
 
 namespace gradring::kernels::conv_relu_pool {
 
+/// The largest window whose places, and kCutOff beside them, half a byte can tell apart.
+inline constexpr std::int64_t kMostWindow = 3;
+
 /// A convolution, and the square windows that its outputs are pooled by: side by side, without overlap; rows and columns
 /// that fill no window are left out, and never computed.
 struct Geometry {
   conv2d::Geometry conv;
-  std::int64_t window = 2;  ///< at most 15, so that a place in the window fits a byte
+  std::int64_t window = 2;  ///< at most kMostWindow
 
   constexpr std::int64_t out_height() const { return conv.out_height() / window; }
   constexpr std::int64_t out_width() const { return conv.out_width() / window; }
-  constexpr std::int64_t out_elements() const { return conv.batch * out_height() * out_width() * conv.out_channels; }
+  constexpr std::int64_t out_positions() const { return conv.batch * out_height() * out_width(); }
+  constexpr std::int64_t out_elements() const { return out_positions() * conv.out_channels; }
+  /// Of the codes of one position: two channels share a byte.
+  constexpr std::int64_t code_bytes_of_position() const { return (conv.out_channels + 1) / 2; }
+  constexpr std::int64_t code_bytes() const { return out_positions() * code_bytes_of_position(); }
 };
 
 /// The code of an output that ReLU has cut off: no gradient passes there.
-inline constexpr std::uint8_t kCutOff = 255;
+inline constexpr unsigned kCutOff = 15;
+
+/// The codes of two neighbouring channels in one byte, the even channel's in its lower half. Who writes it writes both.
+constexpr std::uint8_t packed_codes(unsigned even, unsigned odd) { return static_cast<std::uint8_t>(even | odd << 4); }
+
+/// A channel's code out of those of its position.
+constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t channel) {
+  return codes_of_position[channel / 2] >> channel % 2 * 4 & 15u;
+}
 
 /// Convolution, bias, ReLU and max pooling in one, so that the convolution's output is never stored:
 ///   z = conv2d(x, w) + b        y[n,oh,ow,o] = max(0, max_{i,j} z[n, oh*window + i, ow*window + j, o])
-///   codes[n,oh,ow,o] = i*window + j of the first maximum of z, or kCutOff where that maximum is not above 0
+///   code of (n,oh,ow,o) = i*window + j of the first maximum of z, or kCutOff where that maximum is not above 0
 ///
-/// Shapes    x: NHWC; w: OHWI; b: [out_channels]; y, codes: [batch, out_height, out_width, out_channels]; contiguous.
-/// Types     f32, f16 or bf16, equal for x, w, b and y; sums in f32; codes: bytes.
+/// Shapes    x: NHWC; w: OHWI; b: [out_channels]; y: [batch, out_height, out_width, out_channels]; codes: as y, two channels
+///           a byte (packed_codes), each position on bytes of its own: of an odd number of channels the last one shares its
+///           byte with a kCutOff; contiguous.
+/// Types     f32, f16 or bf16, equal for x, w, b and y; sums in f32; codes: half bytes.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No outputs: nothing happens.
-/// Errors    InvalidArgument if conv2d would refuse the geometry, window is not in 1..15, a pointer is null, or the type
+/// Errors    InvalidArgument if conv2d would refuse the geometry, window is not in 1..3, a pointer is null, or the type
 ///           none of the three.
 /// Numerics  deterministic; z has the error of conv2d and one rounding more. Where maxima are closer than that, another
 ///           variant may take another one. A NaN in a window is its maximum, as in PyTorch.

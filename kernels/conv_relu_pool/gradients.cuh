@@ -9,11 +9,11 @@
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// All bits of a 16-bit half of a word where a byte of `codes` is `place`: the low half by byte 2 * pair.
+/// All bits of a 16-bit half of a word where a code is `place`: the low half by the lower code of byte `pair`.
 __device__ inline std::uint32_t halves_that_pass(std::uint32_t codes, int pair, int place) {
   const auto wanted = static_cast<std::uint32_t>(place);
-  const std::uint32_t low = (codes >> (16 * pair) & 0xffu) == wanted ? 0xffffu : 0u;
-  const std::uint32_t high = (codes >> (16 * pair + 8) & 0xffu) == wanted ? 0xffff0000u : 0u;
+  const std::uint32_t low = (codes >> (8 * pair) & 0xfu) == wanted ? 0xffffu : 0u;
+  const std::uint32_t high = (codes >> (8 * pair + 4) & 0xfu) == wanted ? 0xffff0000u : 0u;
   return low | high;
 }
 
@@ -22,22 +22,26 @@ struct PooledGradient {
   const T* dy;
   const std::uint8_t* codes;
   int channels;
+  int code_bytes;  ///< of a position
   Windows windows;
   bool wide;  ///< eight channels of dy, and of the codes, are one aligned access
 
   __device__ T at(const Windows::Cell& cell, int channel) const {
     const std::int64_t out = std::int64_t{cell.window} * channels + channel;
-    return codes[out] == cell.place ? dy[out] : lib::from_f32<T>(0.0f);
+    return code_at(codes_of(cell), channel) == static_cast<unsigned>(cell.place) ? dy[out] : lib::from_f32<T>(0.0f);
+  }
+  __device__ const std::uint8_t* codes_of(const Windows::Cell& cell) const {
+    return codes + std::int64_t{cell.window} * code_bytes;
   }
   /// Eight channels of one place, by wide accesses.
   __device__ void load(T* to, const Windows::Cell& cell, int channel) const {
     const std::int64_t out = std::int64_t{cell.window} * channels + channel;
     uint4 values = simt::load_as<uint4>(dy + out);
-    const uint2 places = simt::load_as<uint2>(codes + out);
-    values.x &= halves_that_pass(places.x, 0, cell.place);
-    values.y &= halves_that_pass(places.x, 1, cell.place);
-    values.z &= halves_that_pass(places.y, 0, cell.place);
-    values.w &= halves_that_pass(places.y, 1, cell.place);
+    const auto places = simt::load_as<std::uint32_t>(codes_of(cell) + channel / 2);
+    values.x &= halves_that_pass(places, 0, cell.place);
+    values.y &= halves_that_pass(places, 1, cell.place);
+    values.z &= halves_that_pass(places, 2, cell.place);
+    values.w &= halves_that_pass(places, 3, cell.place);
     simt::store_as(to, values);
   }
 };
@@ -47,8 +51,13 @@ PooledGradient<T> pooled_gradient(const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   const auto* dy = static_cast<const T*>(args.dy);
   const bool wide =
-      conv2d::has_wide_runs(dy, g.conv.out_channels) && reinterpret_cast<std::uintptr_t>(args.codes) % 8 == 0;
-  return {dy, args.codes, lib::narrow<int>("conv_relu_pool", "out_channels", g.conv.out_channels), Windows(g), wide};
+      conv2d::has_wide_runs(dy, g.conv.out_channels) && reinterpret_cast<std::uintptr_t>(args.codes) % 4 == 0;
+  return {.dy = dy,
+          .codes = args.codes,
+          .channels = lib::narrow<int>("conv_relu_pool", "out_channels", g.conv.out_channels),
+          .code_bytes = static_cast<int>(g.code_bytes_of_position()),
+          .windows = Windows(g),
+          .wide = wide};
 }
 
 /// dz with a line per output that pooling uses, window by window: what dw multiplies from the left.

@@ -28,17 +28,19 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 /// agree in the order of columns and channels.
 struct Layout {
   Geometry g;
-  int channels;                                   // of x
-  int outputs;                                    // channels of y
-  int blocks;                                     // of kBlock outputs
-  int rows;                                       // of the kernel
-  int run;                                        // inputs under one of them
-  int padded_run;                                 // whole vectors
-  int height;                                     // of a sample with its padding around it
-  int line;                                       // elements of one of its rows
-  int cells_across;                               // windows of a row of y
-  int cells;                                      // windows of a sample
-  std::array<std::int32_t, 225> place_offsets{};  // how far the places of a window lie behind its first
+  int channels;      // of x
+  int outputs;       // channels of y
+  int blocks;        // of kBlock outputs
+  int rows;          // of the kernel
+  int run;           // inputs under one of them
+  int padded_run;    // whole vectors
+  int height;        // of a sample with its padding around it
+  int line;          // elements of one of its rows
+  int cells_across;  // windows of a row of y
+  int cells;         // windows of a sample
+  int code_bytes;    // of the codes of a cell
+  /// How far the places of a window lie behind its first.
+  std::array<std::int32_t, kMostWindow * kMostWindow> place_offsets{};
   bool few_taps;  // so few inputs under a kernel row that vectors run along the output channels instead
 
   explicit Layout(const Geometry& geometry)
@@ -53,6 +55,7 @@ struct Layout {
         line(static_cast<int>(g.conv.in_width + 2 * g.conv.padding) * channels),
         cells_across(static_cast<int>(g.out_width())),
         cells(static_cast<int>(g.out_height() * g.out_width())),
+        code_bytes(static_cast<int>(g.code_bytes_of_position())),
         few_taps(run < lib::kNativeLanes) {
     for (int place = 0; place < places(); ++place)
       place_offsets[static_cast<std::size_t>(place)] =

@@ -14,6 +14,8 @@ using lib::kNativeLanes;
 using lib::NativeFloats;
 using lib::NativeInts;
 
+constexpr auto kNothing = static_cast<std::int32_t>(kCutOff);
+
 /// sums[p][c] = bias[c] + what kBlock filters make of the inputs at x + p * step. All sums stay in registers, and each
 /// weight that is loaded serves kPixels of them.
 template <int kPixels>
@@ -82,7 +84,7 @@ void pool_row(const Layout& layout, const float* sums, int count, float* y, std:
       }
     const NativeInts cut_off = best <= 0;
     lib::store(y + cell * layout.outputs, cut_off ? NativeFloats{} : best, count);
-    lib::store_bytes(codes + cell * layout.outputs, cut_off ? NativeInts{} + kCutOff : code, count);
+    lib::store_half_bytes(codes + cell * layout.code_bytes, cut_off ? NativeInts{} + kNothing : code, count, kNothing);
   }
 }
 
@@ -97,13 +99,12 @@ void forward_sample(const Layout& layout, const Forward& pass, const float* x, s
     for (int down = 0; down < cells_down; ++down) {
       for (int i = 0; i < window; ++i)
         convolve_row(layout, x + (down * window + i) * layout.stride() * layout.line, packed, sums + i * row_of_sums);
-      const std::size_t out = (static_cast<std::size_t>(sample) * static_cast<std::size_t>(layout.cells) +
-                               static_cast<std::size_t>(down * layout.cells_across)) *
-                                  static_cast<std::size_t>(layout.outputs) +
-                              static_cast<std::size_t>(block * kBlock);
+      const std::size_t cell = static_cast<std::size_t>(sample) * static_cast<std::size_t>(layout.cells) +
+                               static_cast<std::size_t>(down * layout.cells_across);
+      float* y = pass.y + cell * static_cast<std::size_t>(layout.outputs) + block * kBlock;
+      std::uint8_t* codes = pass.codes + cell * static_cast<std::size_t>(layout.code_bytes) + block * kBlock / 2;
       for (int lane = 0; lane < channels; lane += kNativeLanes)
-        pool_row(layout, sums + lane, std::min(kNativeLanes, channels - lane), pass.y + out + lane,
-                 pass.codes + out + lane);
+        pool_row(layout, sums + lane, std::min(kNativeLanes, channels - lane), y + lane, codes + lane / 2);
     }
   }
 }

@@ -113,22 +113,29 @@ void for_each_piece(const Layout& layout, Visit visit) {
 
 void fill_lists(const Layout& layout, const Backward& pass, std::int64_t first, int samples, int sample_stride,
                 const Lists& lists) {
-  std::int32_t place_offset[256] = {};  // nobody reads an entry that is cut off
+  std::int32_t place_offset[16] = {};  // nobody reads an entry that is cut off
   std::ranges::copy(layout.place_offsets, place_offset);
   const auto outputs = static_cast<std::size_t>(layout.outputs);
   std::fill_n(lists.counts, outputs, 0);
-  std::size_t at = static_cast<std::size_t>(first) * static_cast<std::size_t>(layout.cells) * outputs;
+  const std::size_t before = static_cast<std::size_t>(first) * static_cast<std::size_t>(layout.cells);
+  const float* dy = pass.dy + before * outputs;
+  const std::uint8_t* codes = pass.codes + before * static_cast<std::size_t>(layout.code_bytes);
   for (int n = 0; n < samples; ++n)
-    for (int cell = 0; cell < layout.cells; ++cell) {
+    for (int cell = 0; cell < layout.cells; ++cell, dy += outputs, codes += layout.code_bytes) {
       const std::int32_t begin = n * sample_stride + layout.cell_begin(cell);
-      for (std::size_t o = 0; o < outputs; ++o, ++at) {
-        // Without a branch: what is cut off is written too, and overwritten by the next.
+      // Without a branch: what is cut off is written too, and overwritten by the next.
+      const auto append = [&](std::size_t o, unsigned code) {
         const std::int32_t count = lists.counts[o];
         const std::size_t entry = o * lists.stride + static_cast<std::size_t>(count);
-        lists.offsets[entry] = begin + place_offset[pass.codes[at]];
-        lists.values[entry] = pass.dy[at];
-        lists.counts[o] = count + (pass.codes[at] != kCutOff);
+        lists.offsets[entry] = begin + place_offset[code];
+        lists.values[entry] = dy[o];
+        lists.counts[o] = count + (code != kCutOff);
+      };
+      for (std::size_t o = 0; o + 1 < outputs; o += 2) {
+        append(o, codes[o / 2] & 15u);
+        append(o + 1, codes[o / 2] >> 4);
       }
+      if (outputs % 2 != 0) append(outputs - 1, codes[outputs / 2] & 15u);
     }
 }
 

@@ -52,10 +52,10 @@ void add_taps(const Layout& layout, const Block& block, const int* tap_offsets, 
   for (int t = 0; t < kTaps; ++t) sums[t] = load_pair(dw + t * width);
   const float* dy = block.dy;
   const std::uint8_t* codes = block.codes;
-  for (int cell = 0; cell < layout.cells; ++cell, dy += layout.outputs, codes += layout.outputs) {
+  for (int cell = 0; cell < layout.cells; ++cell, dy += layout.outputs, codes += layout.code_bytes) {
     const Pair passing{lib::load(dy, block.low), lib::load(dy + kNativeLanes, block.high)};
-    const NativeInts code_low = lib::load_bytes(codes, block.low);
-    const NativeInts code_high = lib::load_bytes(codes + kNativeLanes, block.high);
+    const NativeInts code_low = lib::load_half_bytes(codes, block.low);
+    const NativeInts code_high = lib::load_half_bytes(codes + kNativeLanes / 2, block.high);
     const float* begin = block.x + layout.cell_begin(cell);
     for (int place = 0; place < layout.places(); ++place) {
       const Pair here{code_low == place ? passing.low : NativeFloats{},
@@ -86,11 +86,12 @@ void add_products_by_taps(const Layout& layout, const Backward& pass, std::int64
   const int width = layout.blocks * kBlock;
   const int taps = layout.rows * layout.run;
   const std::size_t out = static_cast<std::size_t>(sample) * static_cast<std::size_t>(layout.cells * layout.outputs);
+  const std::uint8_t* codes = pass.codes + sample * layout.cells * layout.code_bytes;
   for (int channel = 0; channel < layout.outputs; channel += kBlock) {
     const int left = layout.outputs - channel;
     const Block block{.x = x,
                       .dy = pass.dy + out + channel,
-                      .codes = pass.codes + out + channel,
+                      .codes = codes + channel / 2,
                       .low = std::min(left, kNativeLanes),
                       .high = std::clamp(left - kNativeLanes, 0, kNativeLanes)};
     float unused[kBlock] = {};  // the bias's sum is taken once

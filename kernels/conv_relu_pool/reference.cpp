@@ -19,7 +19,8 @@ std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<st
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
   conv2d::check_geometry(op, g.conv, dtype);
   lib::check_at_least(op, "window", g.window, 1);
-  check(g.window <= 15, std::string(op) + ": a window of " + std::to_string(g.window) + " is too large: at most 15");
+  check(g.window <= kMostWindow, std::string(op) + ": a window of " + std::to_string(g.window) +
+                                     " is too large: at most " + std::to_string(kMostWindow));
 }
 
 /// An array that a pass touches: null only if it is empty.
@@ -39,6 +40,23 @@ max_pool2d::Geometry pool_of(const Geometry& g) {
 /// The convolution's output and its gradient, in f64 as far as conv2d's reference can be told: it writes f32.
 std::vector<float> unpooled(const Geometry& g) {
   return std::vector<float>(static_cast<std::size_t>(g.conv.out_elements()));
+}
+
+/// A byte an output -> two channels a byte.
+void pack(const Geometry& g, const std::vector<std::uint8_t>& codes, std::uint8_t* packed) {
+  const auto channels = static_cast<std::size_t>(g.conv.out_channels);
+  for (std::size_t first = 0; first < codes.size(); first += channels)
+    for (std::size_t o = 0; o < channels; o += 2)
+      *packed++ = packed_codes(codes[first + o], o + 1 < channels ? codes[first + o + 1] : kCutOff);
+}
+
+/// And back.
+std::vector<std::uint8_t> unpacked(const Geometry& g, const std::uint8_t* packed) {
+  std::vector<std::uint8_t> codes;
+  for (std::int64_t position = 0; position < g.out_positions(); ++position)
+    for (std::int64_t o = 0; o < g.conv.out_channels; ++o)
+      codes.push_back(static_cast<std::uint8_t>(code_at(packed + position * g.code_bytes_of_position(), o)));
+  return codes;
 }
 
 /// An array of any type as f32, in which every value of the three types is exact.
@@ -90,22 +108,24 @@ void forward(const ForwardArgs& args) {
   for (std::size_t i = 0; i < z.size(); ++i) z[i] += b[i % b.size()];
 
   std::vector<float> y(static_cast<std::size_t>(g.out_elements()));
+  std::vector<std::uint8_t> codes(y.size());
   max_pool2d::reference::forward(
-      {.geometry = pool_of(g), .dtype = DType::f32, .x = z.data(), .y = y.data(), .codes = args.codes});
+      {.geometry = pool_of(g), .dtype = DType::f32, .x = z.data(), .y = y.data(), .codes = codes.data()});
   std::vector<double> values(y.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
     const bool cut_off = y[i] <= 0;
-    if (cut_off) args.codes[i] = kCutOff;
+    if (cut_off) codes[i] = kCutOff;
     values[i] = cut_off ? 0 : y[i];
   }
   lib::write_values(args.dtype, args.y, values);
+  pack(g, codes, args.codes);
 }
 
 void backward(const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   std::vector<float> dy = as_f32(args.dtype, args.dy, g.out_elements());
-  std::vector<std::uint8_t> codes(args.codes, args.codes + g.out_elements());
+  std::vector<std::uint8_t> codes = unpacked(g, args.codes);
   for (std::size_t i = 0; i < dy.size(); ++i)
     if (codes[i] == kCutOff) dy[i] = 0, codes[i] = 0;
   std::vector<float> dz = unpooled(g);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +21,9 @@ inline constexpr int kNativePairs = 6;
 
 using NativeFloats __attribute__((vector_size(kNativeLanes * sizeof(float)))) = float;
 using NativeInts __attribute__((vector_size(kNativeLanes * sizeof(std::int32_t)))) = std::int32_t;
-using NativeBytes __attribute__((vector_size(kNativeLanes))) = std::uint8_t;
+/// Two lanes of the others in one: by words, an even lane below an odd one, and by bytes.
+using NativeLongs __attribute__((vector_size(kNativeLanes * sizeof(std::int32_t)))) = std::int64_t;
+using NativePairs __attribute__((vector_size(kNativeLanes / 2))) = std::uint8_t;
 
 /// Of any alignment, but fastest at multiples of a vector's size.
 inline NativeFloats load(const float* from) {
@@ -44,13 +47,16 @@ inline void store(float* to, NativeFloats vector, int count) {
   std::memcpy(to, &vector, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-inline NativeInts load_bytes(const std::uint8_t* from, int count) {
-  NativeBytes bytes = {};
+/// Two lanes from each byte, the even one from its lower half: `count` of them, zeros or what shares the last byte in place
+/// of the rest.
+inline NativeInts load_half_bytes(const std::uint8_t* from, int count) {
+  NativePairs pairs = {};
   if (count >= kNativeLanes)
-    std::memcpy(&bytes, from, sizeof bytes);
+    std::memcpy(&pairs, from, sizeof pairs);
   else
-    std::memcpy(&bytes, from, static_cast<std::size_t>(count));
-  return __builtin_convertvector(bytes, NativeInts);
+    std::memcpy(&pairs, from, static_cast<std::size_t>(count + 1) / 2);
+  const auto wide = __builtin_convertvector(pairs, NativeLongs);
+  return std::bit_cast<NativeInts>((wide | wide << 28) & 0xf'0000'000f);
 }
 
 /// All bits set where a lane is no number, which alone differs from itself.
@@ -58,13 +64,15 @@ inline NativeInts is_nan(NativeFloats vector) {
   return vector != vector;  // NOLINT(misc-redundant-expression)
 }
 
-/// The low byte of each lane.
-inline void store_bytes(std::uint8_t* to, NativeInts vector, int count) {
-  const NativeBytes bytes = __builtin_convertvector(vector, NativeBytes);
+/// And back, of lanes in [0, 16). Where `count` is odd, `spare` shares the last byte.
+inline void store_half_bytes(std::uint8_t* to, NativeInts vector, int count, std::int32_t spare) {
+  if (count < kNativeLanes && count % 2 != 0) vector[count] = spare;
+  const auto wide = std::bit_cast<NativeLongs>(vector);
+  const NativePairs pairs = __builtin_convertvector((wide | wide >> 28) & 0xff, NativePairs);
   if (count >= kNativeLanes)
-    std::memcpy(to, &bytes, sizeof bytes);
+    std::memcpy(to, &pairs, sizeof pairs);
   else
-    std::memcpy(to, &bytes, static_cast<std::size_t>(count));
+    std::memcpy(to, &pairs, static_cast<std::size_t>(count + 1) / 2);
 }
 
 }  // namespace gradring::kernels::lib

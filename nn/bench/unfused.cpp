@@ -96,15 +96,19 @@ void Unfused::enqueue_backward(Stream& stream, const crp::BackwardArgs& args) {
 
 void Unfused::lay_out(Stream& stream, const std::uint8_t* codes) {
   const auto& pool = pool_geometry_;
-  std::vector<std::uint8_t> places(codes_.size());
-  stream.enqueue_copy(places.data(), codes, places.size());
+  std::vector<std::uint8_t> packed(static_cast<std::size_t>(geometry_.code_bytes()));
+  stream.enqueue_copy(packed.data(), codes, packed.size());
   stream.synchronize(Deadline::after(kPatience));
+  std::vector<std::uint8_t> places(codes_.size());
   std::vector<double> y(static_cast<std::size_t>(pool.in_elements()), 1.0);  // above 0: ReLU lets gradients pass
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i] != crp::kCutOff) continue;
-    places[i] = 0;
     const auto at = static_cast<std::int64_t>(i);
     const std::int64_t channel = at % pool.channels;
+    const unsigned code =
+        crp::code_at(packed.data() + at / pool.channels * geometry_.code_bytes_of_position(), channel);
+    places[i] = static_cast<std::uint8_t>(code);
+    if (code != crp::kCutOff) continue;
+    places[i] = 0;
     const std::int64_t column = at / pool.channels % pool.out_width();
     const std::int64_t row = at / pool.channels / pool.out_width() % pool.out_height();
     const std::int64_t sample = at / pool.channels / pool.out_width() / pool.out_height();

@@ -2,6 +2,7 @@
 // conv_relu_pool: a convolution with all that follows it.
 #include "kernels/bench/case_families.h"
 #include "kernels/bench/convolution_shape.h"
+#include "kernels/runtime/philox.h"
 
 namespace gradring::kernels::bench {
 namespace {
@@ -30,6 +31,20 @@ std::size_t workspace_bytes(const CaseMaker& make, const Geometry& g) {
   return bytes;
 }
 
+/// Every place of a window as often as the others, and half of the outputs cut off.
+std::vector<double> some_codes(const Geometry& g) {
+  const auto places = static_cast<std::uint32_t>(g.window * g.window);
+  const auto code = [places](std::uint32_t number) {
+    return number % (2 * places) < places ? number % places : conv_relu_pool::kCutOff;
+  };
+  std::vector<double> packed;
+  for (std::int64_t i = 0; i < g.code_bytes(); ++i) {
+    const auto numbers = philox(1, static_cast<std::uint64_t>(i));
+    packed.push_back(conv_relu_pool::packed_codes(code(numbers[0]), code(numbers[1])));
+  }
+  return packed;
+}
+
 /// The codes are no result to compare: where two maxima are closer than rounding, variants may choose differently.
 KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
   const Geometry g = geometry_of(make, seed);
@@ -39,7 +54,7 @@ KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
   BenchArray& b = make.input(c, make.dtype(), g.conv.out_channels);
   BenchArray& y =
       make.output(c, make.dtype(), g.out_elements(), sum_of_products(make.dtype(), g.conv.filter_elements() + 1));
-  BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.out_elements()));
+  BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.code_bytes()));
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
   const auto args = [&x, &w, &b, &y, &codes, &scratch, g, dtype = make.dtype()](Side side) {
     return ForwardArgs{.geometry = g,
@@ -69,7 +84,7 @@ KernelCase backward(CaseMaker& make, const SeedConvolution& seed) {
   BenchArray& x = make.input(c, make.dtype(), g.conv.in_elements());
   BenchArray& w = make.input(c, make.dtype(), g.conv.weight_elements());
   BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
-  BenchArray& codes = make.input(c, DType::u8, g.out_elements(), 0, static_cast<double>(g.window * g.window));
+  BenchArray& codes = make.array(c, DType::u8, some_codes(g));
   BenchArray& dx =
       make.output(c, make.dtype(), g.conv.in_elements(),
                   sum_of_products(make.dtype(), g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
@@ -89,7 +104,8 @@ KernelCase backward(CaseMaker& make, const SeedConvolution& seed) {
                         .workspace = scratch.at(side)};
   };
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
-  c.flops = 4.0 * static_cast<double>(g.out_elements()) * static_cast<double>(g.conv.filter_elements());
+  const double passing = 0.5 * static_cast<double>(g.out_elements());  // some_codes cuts off the rest
+  c.flops = 4.0 * passing * static_cast<double>(g.conv.filter_elements());
   c.factors = make.dtype();
   c.reference = [=] { conv_relu_pool::reference::backward(args(Side::host)); };
   make.variants(c, make.kernels().conv_relu_pool, make.dtype(),

@@ -10,7 +10,7 @@ bool ConvReluPoolPlan::fits(std::span<const NodeSpec> nodes) {
       !std::holds_alternative<Relu>(nodes[1].layer))
     return false;
   const auto* pool = std::get_if<MaxPool2d>(&nodes[2].layer);
-  return pool && pool->stride == pool->window && pool->window <= 15;
+  return pool && pool->stride == pool->window && pool->window <= kernels::conv_relu_pool::kMostWindow;
 }
 
 ConvReluPoolPlan::ConvReluPoolPlan(std::span<const NodeSpec> nodes, const kernels::conv_relu_pool::Variant& variant)
@@ -24,7 +24,7 @@ kernels::conv_relu_pool::Geometry ConvReluPoolPlan::geometry_for(std::int64_t ba
   return geometry;
 }
 
-std::size_t ConvReluPoolPlan::saved_bytes() const { return static_cast<std::size_t>(geometry_.out_elements()); }
+std::size_t ConvReluPoolPlan::saved_bytes() const { return static_cast<std::size_t>(geometry_.code_bytes()); }
 
 void ConvReluPoolPlan::enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) {
   variant_.forward(stream, {.geometry = geometry_for(pass.batch),

@@ -106,7 +106,7 @@ struct Case {
         dx(TypedArray::unwritten(type, x.elements())),
         dw(TypedArray::unwritten(DType::f32, w.elements())),
         db(TypedArray::unwritten(DType::f32, b.elements())),
-        codes(dy.elements(), 0xee) {
+        codes(size(g.code_bytes()), 0xee) {
     reference::forward({g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data()});
     reference::backward(backward_args(dx, dw, db));
   }
@@ -180,7 +180,7 @@ TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
     const TypedArray w(dtype, random_values(size(g.conv.weight_elements()), 6));
     const TypedArray b(dtype, random_values(size(g.conv.out_channels), 7));
     TypedArray expected = TypedArray::unwritten(dtype, size(g.out_elements()));
-    std::vector<std::uint8_t> codes(expected.elements());
+    std::vector<std::uint8_t> codes(size(g.code_bytes()));
     reference::forward({g, dtype, x.data(), w.data(), b.data(), expected.data(), codes.data()});
     const std::vector<double> truth = expected.values();
     for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
@@ -215,7 +215,36 @@ TEST(ConvReluPool, ANaNPassesAndTheFirstOfEqualMaximaWins) {
       variant.forward(stream, {g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
       finish(stream);
       expect_equal(y.values(), std::vector<double>{2, nan, 0, 0});
-      EXPECT_EQ(codes, (std::vector<std::uint8_t>{1, 0, kCutOff, kCutOff}));
+      constexpr auto alone = [](unsigned code) { return packed_codes(code, kCutOff); };
+      EXPECT_EQ(codes, (std::vector<std::uint8_t>{alone(1), alone(0), alone(kCutOff), alone(kCutOff)}));
+    });
+  }
+}
+
+TEST(ConvReluPool, TwoChannelsShareAByteAndPositionsDoNot) {
+  // Two positions of three channels, which are x, -x and 1 - x.
+  const Geometry g{.conv = {.batch = 1,
+                            .in_height = 2,
+                            .in_width = 4,
+                            .in_channels = 1,
+                            .out_channels = 3,
+                            .kernel_height = 1,
+                            .kernel_width = 1}};
+  EXPECT_EQ(g.code_bytes_of_position(), 2);
+  EXPECT_EQ(g.code_bytes(), 4);
+  for (DType dtype : kTypes) {
+    const TypedArray x(dtype, std::vector<double>{0, 1, 4, 3,  //
+                                                  2, 3, 2, 5});
+    const TypedArray w(dtype, std::vector<double>{1, -1, -1});
+    const TypedArray b(dtype, std::vector<double>{0, 0, 1});
+    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      Workspace workspace(variant, g);
+      TypedArray y = TypedArray::unwritten(dtype, 6);
+      std::vector<std::uint8_t> codes(4, 0xee);
+      variant.forward(stream, {g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
+      finish(stream);
+      expect_equal(y.values(), std::vector<double>{3, 0, 1, 5, 0, 0});
+      EXPECT_EQ(codes, (std::vector<std::uint8_t>{0xf3, 0xf0, 0xf3, 0xff}));
     });
   }
 }
@@ -228,7 +257,7 @@ TEST(ConvReluPool, ReferenceGradientsMatchFiniteDifferences) {
   const TypedArray dy(DType::f32, random_values(size(g.out_elements()), 11));
   const std::vector<double> weights = dy.values();
   TypedArray y = TypedArray::unwritten(DType::f32, weights.size());
-  std::vector<std::uint8_t> codes(weights.size());
+  std::vector<std::uint8_t> codes(size(g.code_bytes()));
   const auto loss = [&](const TypedArray& at_x, const TypedArray& at_w, const TypedArray& at_b) {
     reference::forward({g, DType::f32, at_x.data(), at_w.data(), at_b.data(), y.data(), codes.data()});
     const std::vector<double> values = y.values();
@@ -269,7 +298,7 @@ TEST(ConvReluPool, RefusesImpossibleWindowsNullAndOtherTypes) {
     EXPECT_THROW(check_args(changed), InvalidArgument);
   };
   refused([](ForwardArgs& a) { a.geometry.window = 0; });
-  refused([](ForwardArgs& a) { a.geometry.window = 16; });
+  refused([](ForwardArgs& a) { a.geometry.window = 4; });
   refused([](ForwardArgs& a) { a.geometry.conv.stride = 0; });
   refused([](ForwardArgs& a) { a.b = nullptr; });
   refused([](ForwardArgs& a) { a.codes = nullptr; });

@@ -30,11 +30,21 @@ std::vector<Case> cases() {
                         {"d", nn::Relu{}},
                         {"e", nn::Flatten{}},
                         {"f", nn::Linear{.in_features = 2 * 2 * 3, .out_features = 4}}};
+  nn::Model windows{.name = "windows", .sample = {38, 38, 2}, .classes = 3, .layers = {}};
+  windows.layers = {{"a", nn::Conv2d{.in_channels = 2, .out_channels = 5, .kernel = 3}},
+                    {"b", nn::Relu{}},
+                    {"c", nn::MaxPool2d{.window = 3, .stride = 3}},  // the largest that is fused
+                    {"d", nn::Conv2d{.in_channels = 5, .out_channels = 4, .kernel = 3, .padding = 1}},
+                    {"e", nn::Relu{}},
+                    {"f", nn::MaxPool2d{.window = 4, .stride = 4}},
+                    {"g", nn::Flatten{}},
+                    {"h", nn::Linear{.in_features = 3 * 3 * 4, .out_features = 3}}};
   nn::Model alone{.name = "alone", .sample = {3, 4, 1}, .classes = 6, .layers = {}};
   alone.layers = {{"a", nn::Flatten{}}, {"b", nn::Linear{.in_features = 12, .out_features = 6}}};
   return {{"rgb", nn::convnet({32, 32, 3}, 7), 3},
           {"strided", strided, 5},
           {"overlapping", overlapping, 1},
+          {"windows", windows, 2},
           {"one layer", alone, 4},
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
