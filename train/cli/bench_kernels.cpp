@@ -79,16 +79,17 @@ void bench_kernels(std::span<const std::string> args) {
   const Compute compute = make_compute({.device = options.device});
   const auto machine = machine_of(compute);
   const auto stream = compute.device->make_stream(kernels::StreamMode::in_place);
-  const auto peers = options.no_peers ? nullptr : peers_of(compute);
-  kb::CaseMaker make({.kernels = compute.kernels,
-                      .device = *compute.device,
-                      .stream = *stream,
-                      .dtype = options.dtype,
-                      .extents = options.extents,
-                      .peers = peers.get()});
-  check_names(options, make);
+  kb::CaseMaker::World world{.kernels = compute.kernels,
+                             .device = *compute.device,
+                             .stream = *stream,
+                             .dtype = options.dtype,
+                             .extents = options.extents};
+  check_names(options, kb::CaseMaker(world));
   const auto provenance = kb::provenance();
   fmt::print("{}\n", to_string(provenance));
+  const auto peers = options.no_peers ? nullptr : peers_of(compute);
+  world.peers = peers.get();
+  kb::CaseMaker make(world);
   KernelsTable table(*machine);
   table.begin();
   for (const kb::CaseFamily& family : families_of(options))

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,10 @@ TEST(BenchKernels, MeasuresALibraryBesideOurs) {
     EXPECT_EQ(variants.back().at("times_peer"), 1);
     EXPECT_GT(variants.at(0).at("times_peer"), 0);
   }
+  const ProgramEnd alone =
+      place.run({"bench", "kernels", "--op", "gemm", "--shape", "batch=3,in=5,out=7", "--seconds", "0", "--no-peers"});
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.out, Not(HasSubstr("onednn")));
 }
 
 TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
@@ -75,11 +80,13 @@ TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
   const ProgramEnd end = place.run({"bench", "kernels", "--op", "conv2d", "--variant", "mma", "--dtype", "f16",
                                     "--shape", "in=32,batch=512", "--ncu", "-J", "bench.json"});
   ASSERT_EQ(end.code, 0) << end.err;
+  const std::string program = std::filesystem::canonical(GRADRING_BINARY);
   EXPECT_EQ(end.out,
             "ncu --set full --kernel-name-base function --kernel-name 'regex:^conv2d_' --filter-mode per-launch-config "
-            "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_f16 " GRADRING_BINARY
-            " bench kernels --device cuda --op conv2d --dtype f16 --seconds 0 --no-peers --variant mma --shape "
-            "batch=512,in=32\n");
+            "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_f16 " +
+                program +
+                " bench kernels --device cuda --op conv2d --dtype f16 --seconds 0 --no-peers --variant mma --shape "
+                "batch=512,in=32\n");
   EXPECT_THAT(place.left(), IsEmpty());
   EXPECT_THAT(place.run({"bench", "kernels", "--op", "conv_relu_pool", "--device", "cuda:1", "--ncu"}).out,
               AllOf(HasSubstr(" --device cuda:1 "), HasSubstr("'regex:^(conv_relu_pool|conv2d)_'")));
