@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/pt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/checkpoint/tensors.h"
+#include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/pickle_writer.h"
+#include "train/checkpoint/strided.h"
+#include "train/checkpoint/zip_archive.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::HasSubstr;
+
+/// A state_dict of one tensor "w", all of which a test can choose.
+struct OneTensor {
+  std::int64_t storage_elements = 6;
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> shape = {2, 3};
+  std::vector<std::int64_t> strides = {3, 1};
+  std::string type = "FloatStorage";
+  std::string record = "0";
+  std::size_t data_bytes = 24;
+  std::string byteorder = "little";
+};
+
+void write_state_dict(PickleWriter& pickle, const OneTensor& w) {
+  pickle.empty_ordered_dict();
+  pickle.mark();
+  pickle.text("w");
+  pickle.global("torch._utils", "_rebuild_tensor_v2");
+  pickle.mark();
+  pickle.mark();
+  pickle.text("storage");
+  pickle.global("torch", w.type);
+  pickle.text(w.record);
+  pickle.text("cpu");
+  pickle.integer(w.storage_elements);
+  pickle.end_tuple();
+  pickle.persistent();
+  pickle.integer(w.offset);
+  pickle.integers(w.shape);
+  pickle.integers(w.strides);
+  pickle.no();
+  pickle.empty_ordered_dict();
+  pickle.end_tuple();
+  pickle.call();
+  pickle.end_items();
+}
+
+std::string pickle_of(const OneTensor& w) {
+  PickleWriter pickle;
+  write_state_dict(pickle, w);
+  return pickle.finish();
+}
+
+void write_archive(FileSystem& files, const std::string& pickle, const OneTensor& w = {}) {
+  const auto file = files.create("/a");
+  ZipWriter archive(*file, "/a");
+  archive.add("model/data.pkl", bytes_of(pickle));
+  archive.add("model/byteorder", bytes_of(w.byteorder));
+  std::vector<std::byte> data(w.data_bytes);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
+  archive.add("model/data/0", data);
+  archive.finish();
+}
+
+std::vector<TensorRecord> read(const OneTensor& w) {
+  tests::MemoryDisk disk;
+  write_archive(disk, pickle_of(w), w);
+  return read_pt(*disk.open("/a"), "/a");
+}
+
+std::string why_refused(const std::string& pickle) {
+  tests::MemoryDisk disk;
+  write_archive(disk, pickle);
+  return refusal([&] { read_pt(*disk.open("/a"), "/a"); });
+}
+
+/// The first byte of each element that was read, divided by 4: which element of the storage it is.
+std::vector<int> elements_of(const OneTensor& w) {
+  std::vector<int> elements;
+  const auto records = read(w);
+  for (std::size_t i = 0; i < records.at(0).bytes.size(); i += 4)
+    elements.push_back(std::to_integer<int>(records.at(0).bytes[i]) / 4);
+  return elements;
+}
+
+TEST(Pt, GoesRoundWithAwkwardShapes) {
+  tests::MemoryDisk disk;
+  const auto tensors = awkward_tensors();
+  write_pt(disk, "/a", tensors);
+  EXPECT_EQ(read_pt(*disk.open("/a"), "/a"), tensors);
+  write_pt(disk, "/b", tensors);
+  EXPECT_EQ(disk.bytes_of("/a"), disk.bytes_of("/b"));
+}
+
+TEST(Pt, AnEmptyStateDictIsOne) {
+  tests::MemoryDisk disk;
+  write_pt(disk, "/a", {});
+  EXPECT_TRUE(read_pt(*disk.open("/a"), "/a").empty());
+}
+
+TEST(Pt, StridesAreHonoured) {
+  EXPECT_EQ(elements_of({}), (std::vector{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(elements_of({.shape = {3, 2}, .strides = {1, 3}}), (std::vector{0, 3, 1, 4, 2, 5})) << "transposed";
+  EXPECT_EQ(elements_of({.offset = 1, .shape = {2}, .strides = {3}}), (std::vector{1, 4})) << "a column";
+  EXPECT_EQ(elements_of({.offset = 5, .shape = {}, .strides = {}}), (std::vector{5}));
+  EXPECT_EQ(elements_of({.shape = {2, 0, 3}, .strides = {3, 3, 1}}), (std::vector<int>{}));
+  EXPECT_EQ(elements_of({.shape = {2, 1, 3}, .strides = {3, 77, 1}}), (std::vector{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(elements_of({.shape = {2, 2}, .strides = {0, 1}}), (std::vector{0, 1, 0, 1})) << "expanded";
+}
+
+TEST(Pt, TensorsThatDoNotFitTheirStorageAreRefused) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const OneTensor cases[] = {
+      {.shape = {2, 4}, .strides = {3, 1}},
+      {.offset = 1},
+      {.offset = 6, .shape = {}, .strides = {}},
+      {.offset = -1},
+      {.strides = {-3, 1}},
+      {.shape = {-2, 3}},
+      {.strides = {3}},
+      {.shape = {kHuge, 4}},
+      {.strides = {kHuge, kHuge}},
+      {.shape = {100}, .strides = {0}},
+      {.shape = {kHuge, kHuge, kHuge}, .strides = {0, 0, 0}},
+      {.offset = kHuge, .shape = {1}, .strides = {1}},
+      {.offset = 0, .shape = std::vector<std::int64_t>(65, 1), .strides = std::vector<std::int64_t>(65, 1)},
+  };
+  for (const OneTensor& w : cases) EXPECT_NE(refusal([&] { read(w); }), "") << shape_text(w.shape);
+  EXPECT_THAT(refusal([&] { read({.storage_elements = 7}); }), HasSubstr("24 bytes for the 7 elements"));
+  EXPECT_THAT(refusal([&] { read({.storage_elements = -1}); }), HasSubstr("storage of 24 bytes"));
+  EXPECT_THAT(refusal([&] { read({.storage_elements = kHuge}); }), HasSubstr("storage of 24 bytes"));
+  EXPECT_THAT(refusal([&] { read({.type = "DoubleStorage"}); }), HasSubstr("24 bytes for the 6 elements"));
+  EXPECT_THAT(refusal([&] { read({.record = "1"}); }), HasSubstr("lacks its record data/1"));
+  EXPECT_THAT(refusal([&] { read({.record = "../../etc/passwd"}); }), HasSubstr("lacks its record"));
+  EXPECT_THAT(refusal([&] { read({.byteorder = "big"}); }), HasSubstr("big-endian"));
+}
+
+TEST(Pt, WhatIsNoStateDictIsRefusedByName) {
+  EXPECT_THAT(why_refused("cos\nsystem\n."), HasSubstr("'os.system'"));
+  EXPECT_THAT(why_refused("K\1."), HasSubstr("holds no dictionary"));
+  EXPECT_THAT(why_refused("}X\1\0\0\0wK\1s."), HasSubstr("cut short"));
+  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wK\1s.", 11)), HasSubstr("'w' that is no tensor"));
+  EXPECT_THAT(why_refused("}K\1K\1s."), HasSubstr("should be (a name)"));
+  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n)Rs.", 44)),
+              HasSubstr("'w' that is no tensor"));
+  EXPECT_THAT(why_refused(std::string("}(X\1\0\0\0wNX\1\0\0\0wNu.", 18)), HasSubstr("'w' twice"));
+}
+
+TEST(Pt, AWrappedStateDictIsFound) {
+  tests::MemoryDisk disk;
+  PickleWriter pickle;
+  pickle.empty_ordered_dict();
+  pickle.mark();
+  pickle.text("epoch");
+  pickle.integer(3);
+  pickle.text("model");
+  write_state_dict(pickle, {});
+  pickle.end_items();
+  write_archive(disk, pickle.finish());
+  EXPECT_EQ(read_pt(*disk.open("/a"), "/a").at(0).name, "w");
+}
+
+TEST(Pt, OtherArchivesAreRefused) {
+  tests::MemoryDisk disk;
+  const auto file = disk.create("/a");
+  ZipWriter archive(*file, "/a");
+  archive.add("word/document.xml", {});
+  archive.finish();
+  EXPECT_THAT(refusal([&] { read_pt(*disk.open("/a"), "/a"); }), HasSubstr("without the data.pkl"));
+}
+
+TEST(Pt, WhatPyTorchLacksIsNotWritten) {
+  tests::MemoryDisk disk;
+  const auto good = counting("a", TensorType::f32, {2});
+  EXPECT_THROW(write_pt(disk, "/a", std::vector{good, good}), InvalidArgument);
+  EXPECT_THROW(write_pt(disk, "/a", std::vector{counting("a", TensorType::u16, {2})}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/checkpoint/pickle.h"
+#include "train/checkpoint/pickle_opcode.h"
+
+namespace gradring::train {
+
+/// The machine that a pickle is a program for: a stack of values, marks on it, and a memo. Runs one program once.
+class PickleMachine {
+ public:
+  PickleMachine(std::string_view program, const std::filesystem::path& path) : rest_(program), path_(path) {}
+
+  /// Errors    as read_pickle.
+  Pickle run();
+
+ private:
+  using Kind = PickleValue::Kind;
+
+  /// One opcode; false after the last.
+  bool step();
+  bool push_constant(PickleOpcode opcode);
+  bool build_container(PickleOpcode opcode);
+  bool use_memo(PickleOpcode opcode);
+  bool call(PickleOpcode opcode);
+
+  std::string_view take(std::size_t bytes);
+  std::string_view take_line();
+  std::uint64_t take_number(std::size_t bytes);
+  std::int64_t take_signed(std::size_t bytes);
+
+  PickleId make(PickleValue value);
+  void push(PickleValue value) { stack_.push_back(make(std::move(value))); }
+  PickleId pop();
+  std::vector<PickleId> pop_many(std::size_t count);
+  std::vector<PickleId> pop_to_mark();
+  PickleValue& top(Kind kind, const char* what);
+
+  void push_global(std::string_view module, std::string_view name);
+  void reduce();
+  void remember(std::size_t index);
+  void recall(std::size_t index);
+  [[noreturn]] void refuse(const std::string& found) const;
+
+  std::string_view rest_;
+  const std::filesystem::path& path_;
+  Pickle pickle_;
+  std::vector<PickleId> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<PickleId> memo_;
+};
+
+}  // namespace gradring::train

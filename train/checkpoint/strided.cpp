@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/strided.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gradring::train {
+namespace {
+
+/// a + b * c, or false if it is larger than `most`. None is negative.
+bool add_product(std::uint64_t& a, std::uint64_t b, std::uint64_t c, std::uint64_t most) {
+  std::uint64_t product = 0;
+  return !__builtin_mul_overflow(b, c, &product) && !__builtin_add_overflow(a, product, &a) && a <= most;
+}
+
+}  // namespace
+
+bool StridedView::lies_in(std::uint64_t storage_elements) const {
+  const auto negative = [](std::int64_t value) { return value < 0; };
+  if (strides.size() != shape.size() || offset < 0 || std::ranges::any_of(shape, negative) ||
+      std::ranges::any_of(strides, negative))
+    return false;
+  if (std::ranges::count(shape, 0) > 0) return true;
+  auto last = static_cast<std::uint64_t>(offset);
+  std::uint64_t elements = 1;
+  if (last >= storage_elements) return false;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const auto extent = static_cast<std::uint64_t>(shape[axis]);
+    if (!add_product(last, extent - 1, static_cast<std::uint64_t>(strides[axis]), storage_elements - 1)) return false;
+    if (!add_product(elements, elements, extent - 1, storage_elements)) return false;
+  }
+  return true;
+}
+
+std::vector<std::byte> make_dense(const StridedView& view, std::span<const std::byte> storage,
+                                  std::size_t element_bytes) {
+  std::size_t elements = 1;
+  for (std::int64_t extent : view.shape) elements *= static_cast<std::size_t>(extent);
+  const auto first = static_cast<std::size_t>(view.offset) * element_bytes;
+  std::vector<std::byte> dense(elements * element_bytes);
+  if (elements == 0) return dense;
+  if (view.strides == dense_strides(view.shape)) {
+    std::memcpy(dense.data(), storage.data() + first, dense.size());
+    return dense;
+  }
+  std::vector<std::int64_t> index(view.shape.size(), 0);
+  std::int64_t at = view.offset;
+  for (std::size_t i = 0; i < elements; ++i) {
+    std::memcpy(dense.data() + i * element_bytes, storage.data() + static_cast<std::size_t>(at) * element_bytes,
+                element_bytes);
+    for (std::size_t axis = index.size(); axis-- > 0;) {  // the next index, as an odometer counts
+      at += view.strides[axis];
+      if (++index[axis] < view.shape[axis]) break;
+      at -= view.strides[axis] * index[axis];
+      index[axis] = 0;
+    }
+  }
+  return dense;
+}
+
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t axis = shape.size(); axis-- > 1;)
+    strides[axis - 1] = strides[axis] * std::max<std::int64_t>(shape[axis], 1);
+  return strides;
+}
+
+}  // namespace gradring::train
