@@ -47,7 +47,7 @@ TEST(Pickle, ReadsContainersOfEveryProtocol) {
 }
 
 TEST(Pickle, SharesWhatItRemembers) {
-  const Pickle pickle = read_pickle(std::string("(K\7q\0h\0t.", 8), "a.pt");
+  const Pickle pickle = read_pickle(std::string("(K\7q\0h\0t.", 9), "a.pt");
   const auto& items = pickle.at(pickle.root).items;
   ASSERT_EQ(items.size(), 2u);
   EXPECT_EQ(items[0], items[1]);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/temp_folder.h"
+#include "tests/train/checkpoint/small_checkpoint.h"
+#include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/safetensors.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using tests::MemoryDisk;
+
+class Directory : public testing::Test {
+ protected:
+  Directory() { disk_.make_folder("/run"); }
+
+  CheckpointDirectory keeping(int last, int best) { return {disk_, "/run/c", {.keep_last = last, .keep_best = best}}; }
+
+  void save_all(CheckpointDirectory directory, const std::vector<std::pair<std::int64_t, double>>& steps) {
+    for (const auto& [step, score] : steps) EXPECT_THAT(directory.save(small_checkpoint(step, score)), IsEmpty());
+  }
+
+  MemoryDisk disk_;
+};
+
+TEST_F(Directory, IsEmptyBeforeTheFirstSave) {
+  const CheckpointDirectory directory = keeping(0, 1);
+  EXPECT_THAT(directory.entries(), IsEmpty());
+  EXPECT_EQ(directory.newest_valid().found, std::nullopt);
+  EXPECT_FALSE(disk_.exists("/run/c"));
+}
+
+TEST_F(Directory, LatestAndBestFollow) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{1, 0.5}});
+  EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-1");
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-1");
+  save_all(directory, {{2, 0.9}, {3, 0.7}});
+  EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-3");
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-2");
+  save_all(directory, {{4, 0.9}});
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-4") << "of equals, the newer";
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "step-3", "step-4", "latest", "best"));
+}
+
+TEST_F(Directory, WithoutScoresThereIsNoBest) {
+  CheckpointDirectory directory = keeping(0, 1);
+  EXPECT_THAT(directory.save(small_checkpoint(1)), IsEmpty());
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "latest"));
+}
+
+TEST_F(Directory, KeepsTheLastAndTheBest) {
+  save_all(keeping(2, 1), {{10, 0.9}, {20, 0.1}, {30, 0.2}, {40, 0.3}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-30", "step-40", "latest", "best"));
+  save_all(keeping(1, 2), {{100, 0.1}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-40", "step-100", "latest", "best"));
+  save_all(keeping(1, 0), {{200, 0.1}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-200", "latest", "best"))
+      << "what best names stays";
+}
+
+TEST_F(Directory, StepsAreNumbersNotWords) {
+  save_all(keeping(0, 1), {{9, 0}, {10, 0}, {100, 0}});
+  std::vector<std::int64_t> steps;
+  for (const CheckpointEntry& entry : keeping(0, 1).entries()) steps.push_back(entry.step);
+  EXPECT_THAT(steps, ElementsAre(100, 10, 9));
+}
+
+TEST_F(Directory, OtherNamesAreLeftAlone) {
+  disk_.make_folder("/run/c");
+  for (const char* name : {"step-", "step-007", "step-x", "step-1.bak", "step--1", "notes"})
+    write_new_file(disk_, std::filesystem::path("/run/c") / name, "mine");
+  save_all(keeping(1, 0), {{1, 0}, {2, 0}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-", "step-007", "step-x", "step-1.bak", "step--1",
+                                                         "notes", "step-2", "latest"));
+}
+
+TEST_F(Directory, TheSameStepIsReplaced) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{1, 0.5}});
+  Checkpoint other = small_checkpoint(1, 0.6);
+  other.model[0].bytes[0] ^= std::byte{1};
+  EXPECT_THAT(directory.save(other), IsEmpty());
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "latest", "best"));
+  expect_equal(read_checkpoint(disk_, "/run/c/step-1"), other);
+}
+
+TEST_F(Directory, NewestValidSaysWhatItPassedOver) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{1, 0}, {2, 0}, {3, 0}});
+  disk_.bytes_of("/run/c/step-3/state.safetensors").back() ^= std::byte{1};
+  disk_.make_folder("/run/c/step-4.partial");
+  const NewestValid newest = directory.newest_valid();
+  ASSERT_TRUE(newest.found);
+  EXPECT_EQ(newest.found->folder, "/run/c/step-2");
+  ASSERT_EQ(newest.passed_over.size(), 2u);
+  EXPECT_EQ(newest.passed_over[0].folder, "/run/c/step-4.partial");
+  EXPECT_EQ(newest.passed_over[0].why, "was never finished");
+  EXPECT_EQ(newest.passed_over[1].folder, "/run/c/step-3");
+  EXPECT_THAT(newest.passed_over[1].why, HasSubstr("not as saved"));
+}
+
+TEST_F(Directory, WhatWasReplacedCountsUntilTheNewOneIsThere) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{1, 0}});
+  disk_.rename("/run/c/step-1", "/run/c/step-1.replaced");
+  EXPECT_EQ(directory.newest_valid().found->folder, "/run/c/step-1.replaced");
+  save_all(directory, {{1, 0}});
+  EXPECT_EQ(directory.newest_valid().found->folder, "/run/c/step-1");
+  EXPECT_FALSE(disk_.exists("/run/c/step-1.replaced"));
+}
+
+TEST_F(Directory, LeftoversOfEarlierSavesGo) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{1, 0}});
+  for (const char* name : {"step-5.partial", "step-0.removing"}) {
+    disk_.make_folder(std::filesystem::path("/run/c") / name);
+    write_new_file(disk_, std::filesystem::path("/run/c") / name / "model.safetensors", "half");
+  }
+  save_all(directory, {{2, 0}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "latest", "best"));
+}
+
+TEST_F(Directory, DamagedOnesTakeNoPlaceAndStay) {
+  CheckpointDirectory directory = keeping(2, 0);
+  save_all(directory, {{1, 0}, {2, 0}});
+  disk_.bytes_of("/run/c/step-2/meta.json").back() ^= std::byte{1};
+  save_all(directory, {{3, 0}});
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "step-3", "latest"));
+}
+
+TEST_F(Directory, NegativeStepsAreRefused) {
+  EXPECT_THROW((void)keeping(0, 1).save(small_checkpoint(-1)), InvalidArgument);
+}
+
+TEST(DirectoryOnDisk, SavesLinksAndPrunes) {
+  const tests::TempFolder folder;
+  PosixFileSystem files;
+  CheckpointDirectory directory(files, folder.path() / "checkpoints", {.keep_last = 1, .keep_best = 1});
+  for (std::int64_t step : {1, 2, 3})
+    EXPECT_THAT(directory.save(small_checkpoint(step, 1.0 / static_cast<double>(step))), IsEmpty());
+  EXPECT_THAT(files.list(folder.path() / "checkpoints"), UnorderedElementsAre("step-1", "step-3", "latest", "best"));
+  expect_equal(read_checkpoint(files, folder.path() / "checkpoints" / "latest"), small_checkpoint(3, 1.0 / 3));
+  expect_equal(read_checkpoint(files, folder.path() / "checkpoints" / "best"), small_checkpoint(1, 1.0));
+  EXPECT_EQ(directory.newest_valid().found->step, 3);
+}
+
+TEST(DirectoryOnDisk, AFolderThatCannotBeMadeIsAnError) {
+  PosixFileSystem files;
+  CheckpointDirectory directory(files, "/no/such/run/checkpoints");
+  EXPECT_THROW((void)directory.save(small_checkpoint(1)), FileError);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/temp_folder.h"
+#include "tests/train/checkpoint/small_checkpoint.h"
+#include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/meta_file.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::MemoryDisk;
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFiles[] = {kModelFile, kStateFile, kMetaFile};
+
+/// Two checkpoints, of which the newer is to be damaged.
+class Damaged : public testing::Test {
+ protected:
+  Damaged() {
+    disk_.make_folder("/run");
+    for (std::int64_t step : {10, 20}) EXPECT_THAT(directory_.save(small_checkpoint(step)), IsEmpty());
+    for (const char* name : kFiles) whole_.push_back(disk_.bytes_of(newest_ / name));
+  }
+
+  std::size_t total_bytes() const { return whole_[0].size() + whole_[1].size() + whole_[2].size(); }
+
+  /// The file, and the place in it, of byte `at` of the three files one after another.
+  std::pair<std::size_t, std::size_t> place_of(std::size_t at) const {
+    std::size_t file = 0;
+    while (at >= whole_[file].size()) at -= whole_[file++].size();
+    return {file, at};
+  }
+
+  /// Whether the damage is found by name, and the checkpoint before is taken.
+  bool falls_back(std::size_t file) {
+    const NewestValid newest = directory_.newest_valid();
+    return newest.found && newest.found->step == 10 && newest.passed_over.size() == 1 &&
+           newest.passed_over[0].folder == newest_ &&
+           newest.passed_over[0].why.starts_with((newest_ / kFiles[file]).string());
+  }
+
+  MemoryDisk disk_;
+  CheckpointDirectory directory_{disk_, "/run/checkpoints"};
+  const fs::path newest_ = "/run/checkpoints/step-20";
+  std::vector<std::vector<std::byte>> whole_;
+};
+
+TEST(Checkpoint, GoesRound) {
+  MemoryDisk disk;
+  disk.make_folder("/a");
+  Checkpoint checkpoint = small_checkpoint(7, 0.75);
+  checkpoint.state = awkward_tensors();
+  checkpoint.about["lr"] = 0.1;
+  checkpoint.about["tiny"] = 5e-324;
+  write_checkpoint(disk, "/a", checkpoint);
+  expect_equal(read_checkpoint(disk, "/a"), checkpoint);
+  EXPECT_THAT(verify_checkpoint(disk, "/a"), IsEmpty());
+}
+
+TEST(Checkpoint, GoesRoundOnTheMachinesOwnDisk) {
+  const tests::TempFolder folder;
+  PosixFileSystem files;
+  write_checkpoint(files, folder.path(), small_checkpoint(7));
+  expect_equal(read_checkpoint(files, folder.path()), small_checkpoint(7));
+}
+
+TEST(Checkpoint, OfNothingIsOne) {
+  MemoryDisk disk;
+  disk.make_folder("/a");
+  write_checkpoint(disk, "/a", {});
+  expect_equal(read_checkpoint(disk, "/a"), {});
+}
+
+TEST(Checkpoint, AScoreThatIsNoNumberIsNone) {
+  MemoryDisk disk;
+  disk.make_folder("/a");
+  write_checkpoint(disk, "/a", small_checkpoint(1, std::nan("")));
+  EXPECT_EQ(read_checkpoint(disk, "/a").score, std::nullopt);
+}
+
+TEST(Checkpoint, MetaIsJsonWithItsOwnChecksum) {
+  MemoryDisk disk;
+  disk.make_folder("/a");
+  write_checkpoint(disk, "/a", small_checkpoint(7, 0.5));
+  const auto& bytes = disk.bytes_of("/a/meta.json");
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json.at("format"), 1);
+  EXPECT_EQ(json.at("step"), 7);
+  EXPECT_EQ(json.at("score"), 0.5);
+  EXPECT_EQ(json.at("about").at("sampler").at("position"), 320);
+  EXPECT_EQ(json.at(kModelFile).at("tensors").at("fc.bias"), sum_of(small_checkpoint(7).model[0].bytes));
+  EXPECT_EQ(json.at("sha256"), sum_of(bytes_of(text.substr(0, text.size() - 68))));
+}
+
+TEST(Checkpoint, WhatIsNotUtf8IsRefusedBeforeAnythingIsWritten) {
+  MemoryDisk disk;
+  disk.make_folder("/a");
+  Checkpoint checkpoint = small_checkpoint(1);
+  checkpoint.about["name"] = "\xff";
+  EXPECT_THROW(write_checkpoint(disk, "/a", checkpoint), InvalidArgument);
+  EXPECT_THAT(disk.list("/a"), IsEmpty());
+}
+
+TEST_F(Damaged, EveryOneOf10000BitFlipsIsFound) {
+  constexpr unsigned kSeed = 20;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937 random(kSeed);
+  std::uniform_int_distribution<std::size_t> bits(0, total_bytes() * 8 - 1);
+  int missed = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::size_t bit = bits(random);
+    const auto [file, at] = place_of(bit / 8);
+    std::byte& byte = disk_.bytes_of(newest_ / kFiles[file])[at];
+    byte ^= std::byte{1} << bit % 8;
+    if (!falls_back(file) && ++missed <= 3) ADD_FAILURE() << kFiles[file] << ", byte " << at << ", bit " << bit % 8;
+    byte ^= std::byte{1} << bit % 8;
+  }
+  EXPECT_EQ(missed, 0);
+  EXPECT_EQ(directory_.newest_valid().found->step, 20);
+}
+
+TEST_F(Damaged, EveryOneOf1000TruncationsIsFound) {
+  constexpr unsigned kSeed = 21;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937 random(kSeed);
+  std::uniform_int_distribution<std::size_t> bytes(0, total_bytes() - 1);
+  for (int i = 0; i < 1'000; ++i) {
+    const auto [file, at] = place_of(bytes(random));
+    disk_.bytes_of(newest_ / kFiles[file]).resize(at);
+    EXPECT_TRUE(falls_back(file)) << kFiles[file] << " cut to " << at;
+    disk_.bytes_of(newest_ / kFiles[file]) = whole_[file];
+  }
+}
+
+TEST_F(Damaged, BytesBehindTheEndAreFound) {
+  for (std::size_t file = 0; file < 3; ++file) {
+    disk_.bytes_of(newest_ / kFiles[file]).push_back(std::byte{' '});
+    EXPECT_TRUE(falls_back(file));
+    disk_.bytes_of(newest_ / kFiles[file]) = whole_[file];
+  }
+}
+
+TEST_F(Damaged, MissingFilesAreFound) {
+  for (std::size_t file = 0; file < 3; ++file) {
+    disk_.rename(newest_ / kFiles[file], "/aside");
+    EXPECT_TRUE(falls_back(file));
+    disk_.rename("/aside", newest_ / kFiles[file]);
+  }
+}
+
+TEST_F(Damaged, FilesOfAnotherCheckpointAreFound) {
+  for (const char* name : kFiles) {
+    auto& bytes = disk_.bytes_of(newest_ / name);
+    const auto own = bytes;
+    bytes = disk_.bytes_of(fs::path("/run/checkpoints/step-10") / name);
+    EXPECT_NE(directory_.newest_valid().found->step, 20) << name;
+    bytes = own;
+  }
+}
+
+TEST_F(Damaged, EveryDamagedTensorIsNamed) {
+  auto& bytes = disk_.bytes_of(newest_ / kModelFile);
+  const std::size_t data = bytes.size() - 18 * sizeof(float);
+  bytes[data] ^= std::byte{1};
+  bytes.back() ^= std::byte{1};
+  EXPECT_THAT(verify_checkpoint(disk_, newest_),
+              ElementsAre(HasSubstr("the bytes of 'fc.bias'"), HasSubstr("the bytes of 'fc.weight'")));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("'fc.bias'"));
+}
+
+TEST_F(Damaged, NewerFormatsAreRefusedAsSuch) {
+  const auto bytes = disk_.bytes_of(newest_ / kMetaFile);
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
+  text.replace(text.size() - 68, 64, sum_of(bytes_of(text.substr(0, text.size() - 68))));
+  disk_.remove_file(newest_ / kMetaFile);
+  write_new_file(disk_, newest_ / kMetaFile, text);
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("is of format 2; this program reads up to"));
+  EXPECT_TRUE(falls_back(2));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_directory.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/meta_file.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLatest = "latest";
+constexpr const char* kBest = "best";
+
+/// Runs what a checkpoint that is safe need not wait for; adds what went wrong to `problems`.
+void try_to(std::vector<std::string>& problems, const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const FileError& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+}  // namespace
+
+CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
+    : files_(files), root_(std::move(root)), retention_(retention) {}
+
+std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint) {
+  check(checkpoint.step >= 0, "a checkpoint cannot be of step " + std::to_string(checkpoint.step));
+  std::vector<std::string> problems;
+  make_root();
+  try_to(problems, [&] { remove_leftovers({FolderState::partial, FolderState::removing}); });
+  write_aside(checkpoint);
+  move_into_place(checkpoint.step);
+  try_to(problems, [&] { point(kLatest, folder_of(checkpoint.step)); });
+  try_to(problems, [&] {
+    if (const auto best = best_first(); retention_.keep_best > 0 && !best.empty()) point(kBest, best.front().folder);
+  });
+  for (std::string& problem : prune()) problems.push_back(std::move(problem));
+  return problems;
+}
+
+void CheckpointDirectory::make_root() {
+  if (files_.exists(root_)) return;
+  files_.make_folder(root_);
+  files_.sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
+}
+
+void CheckpointDirectory::write_aside(const Checkpoint& checkpoint) {
+  const fs::path aside = folder_of(checkpoint.step, FolderState::partial);
+  files_.make_folder(aside);
+  try {
+    write_checkpoint(files_, aside, checkpoint);
+  } catch (...) {
+    try {
+      remove_tree(aside);  // its space is what a full disk needs
+    } catch (...) {        // the reason why it was not written is the one to tell
+    }
+    throw;
+  }
+}
+
+/// Two renames where the step is there already: the old one stays beside until the new one is in place.
+void CheckpointDirectory::move_into_place(std::int64_t step) {
+  const fs::path folder = folder_of(step);
+  if (files_.exists(folder)) {
+    remove_leftovers({FolderState::replaced});
+    files_.rename(folder, folder_of(step, FolderState::replaced));
+  }
+  files_.rename(folder_of(step, FolderState::partial), folder);
+  files_.sync_folder(root_);
+}
+
+/// A link beside, renamed over the old one: there is no moment without it.
+void CheckpointDirectory::point(const char* link, const fs::path& folder) {
+  const fs::path aside = root_ / (std::string(link) + ".partial");
+  if (files_.exists(aside)) files_.remove_file(aside);
+  files_.make_link(folder.filename(), aside);
+  files_.rename(aside, root_ / link);
+  files_.sync_folder(root_);
+}
+
+std::vector<std::string> CheckpointDirectory::prune() {
+  std::vector<std::string> problems;
+  try_to(problems, [&] { remove_leftovers({FolderState::replaced}); });
+  if (retention_.keep_last <= 0) return problems;
+
+  std::set<fs::path> kept;
+  const auto keep = [&](const std::vector<CheckpointEntry>& list, int count) {
+    for (const CheckpointEntry& entry : list)
+      if (count-- > 0) kept.insert(entry.folder);
+  };
+  std::vector<CheckpointEntry> all = entries();
+  std::erase_if(all, [](const CheckpointEntry& entry) { return !entry.readable; });
+  keep(all, retention_.keep_last);
+  keep(best_first(), retention_.keep_best);
+  for (const char* link : {kLatest, kBest})
+    if (const auto target = target_of(link)) kept.insert(root_ / *target);
+  std::erase_if(all, [&](const CheckpointEntry& entry) { return kept.contains(entry.folder); });
+  try_to(problems, [&] { remove(all); });
+  return problems;
+}
+
+/// First all their names go, so that no power cut brings back a checkpoint without its files; then their bytes.
+void CheckpointDirectory::remove(const std::vector<CheckpointEntry>& unwanted) {
+  if (unwanted.empty()) return;
+  for (const CheckpointEntry& entry : unwanted)
+    files_.rename(entry.folder, folder_of(entry.step, FolderState::removing));
+  files_.sync_folder(root_);
+  remove_leftovers({FolderState::removing});
+}
+
+std::optional<std::string> CheckpointDirectory::target_of(const char* link) const {
+  try {
+    return files_.read_link(root_ / link).string();
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<CheckpointEntry> CheckpointDirectory::best_first() const {
+  std::vector<CheckpointEntry> best = entries();
+  std::erase_if(best, [](const CheckpointEntry& entry) { return !entry.score.has_value(); });
+  std::ranges::stable_sort(best, std::greater(), [](const CheckpointEntry& entry) { return *entry.score; });
+  return best;
+}
+
+std::vector<CheckpointEntry> CheckpointDirectory::entries() const {
+  std::vector<CheckpointEntry> found;
+  for (const StepFolder& folder : list_step_folders(files_, root_))
+    if (folder.state == FolderState::in_place) found.push_back(entry_of(folder));
+  return found;
+}
+
+NewestValid CheckpointDirectory::newest_valid() const {
+  NewestValid newest;
+  for (const StepFolder& folder : list_step_folders(files_, root_)) {
+    if (folder.state == FolderState::removing) continue;
+    if (folder.state == FolderState::partial) {
+      newest.passed_over.push_back({folder.path, "was never finished"});
+      continue;
+    }
+    const std::vector<std::string> problems = verify_checkpoint(files_, folder.path);
+    if (problems.empty()) {
+      newest.found = entry_of(folder);
+      break;
+    }
+    newest.passed_over.push_back({folder.path, problems.front()});
+  }
+  return newest;
+}
+
+CheckpointEntry CheckpointDirectory::entry_of(const StepFolder& folder) const {
+  CheckpointEntry entry{.folder = folder.path, .step = folder.step, .score = std::nullopt, .readable = false};
+  try {
+    entry.score = read_meta(files_, entry.folder / kMetaFile).score;
+    entry.readable = true;
+  } catch (const CheckpointError&) {  // verify_checkpoint says why
+  }
+  return entry;
+}
+
+fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state) const {
+  return root_ / step_folder_name(step, state);
+}
+
+void CheckpointDirectory::remove_tree(const fs::path& folder) {
+  for (const std::string& name : files_.list(folder)) files_.remove_file(folder / name);
+  files_.remove_folder(folder);
+}
+
+void CheckpointDirectory::remove_leftovers(std::initializer_list<FolderState> states) {
+  for (const StepFolder& folder : list_step_folders(files_, root_))
+    if (std::ranges::find(states, folder.state) != states.end()) remove_tree(folder.path);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/file_system.h"
+#include "train/checkpoint/step_folder.h"
+
+namespace gradring::train {
+
+/// Which checkpoints stay when another is saved.
+struct Retention {
+  int keep_last = 0;  ///< those of the highest steps; 0: all
+  int keep_best = 1;  ///< beside them, those of the highest scores
+};
+
+/// A folder of checkpoints.
+struct CheckpointEntry {
+  std::filesystem::path folder;
+  std::int64_t step = 0;
+  std::optional<double> score;
+  bool readable = true;  ///< whether its meta.json is sound
+};
+
+struct PassedOver {
+  std::filesystem::path folder;
+  std::string why;
+};
+
+struct NewestValid {
+  std::optional<CheckpointEntry> found;
+  std::vector<PassedOver> passed_over;  ///< newer than what was found, the newest first
+};
+
+/// The checkpoints of a run, on a disk that may fill up, fail, or lose its power at any moment:
+///
+///   step-<N>/        one checkpoint, whole
+///   latest, best     links to two of them
+///   step-<N>.partial, .removing, .replaced     see FolderState
+///
+/// Whatever happens during a save, the newest checkpoint that is whole is this one or the one before.
+///
+/// Threads   one at a time, of one process at a time; it need not be the trainer's.
+/// Example   tests/train/checkpoint/checkpoint_directory_test.cpp
+class CheckpointDirectory {
+ public:
+  /// `files` must outlive it. The folder need not be there; the one above it must.
+  CheckpointDirectory(FileSystem& files, std::filesystem::path root, Retention retention = {});
+
+  /// Writes step-<N> aside, renames it, and lets `latest` and `best` follow; then removes what need not stay. What is on
+  /// the disk when this returns survives a power cut. Blocks until then.
+  ///
+  /// Returns   what did not work after the checkpoint was safe (a link, a removal), one line each.
+  /// Errors    FileError, and this checkpoint is not there; InvalidArgument as write_checkpoint.
+  [[nodiscard]] std::vector<std::string> save(const Checkpoint& checkpoint);
+
+  /// The checkpoints in place, the highest step first; not verified beyond their meta.json.
+  ///
+  /// Errors    FileError if the folder cannot be listed; a folder that is not there holds none.
+  std::vector<CheckpointEntry> entries() const;
+
+  /// The checkpoint of the highest step that verify_checkpoint finds sound, and what is wrong with those above it.
+  ///
+  /// Errors    as entries.
+  NewestValid newest_valid() const;
+
+  /// Removes what `retention` does not keep; never what `latest` or `best` name, nor what is not readable.
+  ///
+  /// Returns   as save.
+  std::vector<std::string> prune();
+
+ private:
+  std::filesystem::path folder_of(std::int64_t step, FolderState state = FolderState::in_place) const;
+  CheckpointEntry entry_of(const StepFolder& folder) const;
+
+  void make_root();
+  void write_aside(const Checkpoint& checkpoint);
+  void move_into_place(std::int64_t step);
+  void point(const char* link, const std::filesystem::path& folder);
+  std::optional<std::string> target_of(const char* link) const;
+  std::vector<CheckpointEntry> best_first() const;
+  void remove(const std::vector<CheckpointEntry>& unwanted);
+  void remove_tree(const std::filesystem::path& folder);
+  void remove_leftovers(std::initializer_list<FolderState> states);
+
+  FileSystem& files_;
+  std::filesystem::path root_;
+  Retention retention_;
+};
+
+}  // namespace gradring::train
