@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's side of the tests of checkpoint files.
+
+  torch_peer.py describe FILE             one JSON line a tensor of a .pt, as torch.load(weights_only=True) sees it
+  torch_peer.py write FOLDER              .pt and .npy files of all kinds, and FOLDER/expected.json that describes them
+  torch_peer.py logits PT SAFETENSORS GOLDEN   the largest difference of the ConvNet's logits from the golden ones
+"""
+import collections
+import hashlib
+import json
+import struct
+import sys
+
+import numpy
+import torch
+
+
+def describe(name, tensor):
+    dense = tensor.detach().contiguous()
+    if dense.dtype == torch.bfloat16:
+        raw = dense.view(torch.int16).numpy().tobytes()
+    else:
+        raw = dense.numpy().tobytes()
+    return {"name": name, "dtype": str(dense.dtype), "shape": list(dense.shape), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def convnet():
+    nn = torch.nn
+    model = nn.Module()
+    model.conv_layers = nn.Sequential(
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
+    model.fc_layers = nn.Sequential(nn.Linear(1600, 256), nn.ReLU(), nn.Linear(256, 10))
+    return model
+
+
+def sequential():
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(1600, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def attributes():
+    nn = torch.nn
+    model = nn.Module()
+    model.conv1, model.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 3)
+    model.fc1, model.fc2 = nn.Linear(1600, 256), nn.Linear(256, 10)
+    return model
+
+
+def tensors_of_all_kinds():
+    base = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
+    shared = torch.randn(10)
+    kinds = [
+        ("plain", base), ("transposed", base.permute(2, 0, 1)), ("sliced", base[:, 1:, ::2]), ("column", base[0, :, 2]),
+        ("scalar", torch.tensor(3.5)), ("empty", torch.zeros(0)), ("no_rows", torch.zeros(0, 3)), ("one", torch.ones(1, 1, 1)),
+        ("shared.all", shared), ("shared.half", shared[5:]), ("parameter", torch.nn.Parameter(torch.randn(3))),
+        ("channels_last", torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)), ("complex", torch.randn(3, dtype=torch.complex64)),
+    ]
+    for dtype in ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"):
+        kinds.append((dtype, torch.arange(7).to(getattr(torch, dtype))))
+    return collections.OrderedDict(kinds)
+
+
+def write(folder):
+    torch.manual_seed(5)
+    kinds = tensors_of_all_kinds()
+    files = {"kinds": kinds, "plain_dict": dict(kinds), "none": {}}
+    for name, make in (("convnet", convnet), ("sequential", sequential), ("attributes", attributes)):
+        torch.manual_seed(0)
+        files[name] = make().state_dict()
+    torch.manual_seed(0)
+    files["parallel"] = torch.nn.DataParallel(attributes()).state_dict()
+    expected = {}
+    for name, state_dict in files.items():
+        torch.save(state_dict, f"{folder}/{name}.pt")
+        expected[name] = [describe(key, value) for key, value in state_dict.items()]
+    torch.save(kinds, f"{folder}/protocol4.pt", pickle_protocol=4)
+    expected["protocol4"] = expected["kinds"]
+    torch.save({"epoch": 3, "model_state_dict": kinds, "loss": 0.5}, f"{folder}/wrapped.pt")
+    expected["wrapped"] = expected["kinds"]
+    torch.save(kinds, f"{folder}/legacy.refused", _use_new_zipfile_serialization=False)
+    torch.save(convnet(), f"{folder}/module.refused")
+    optimizer = torch.optim.Adam(attributes().parameters())
+    torch.save(optimizer.state_dict(), f"{folder}/optimizer.refused")
+    for descr in ("<f4", "<f2", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1", "<c8"):
+        numpy.save(f"{folder}/{descr[1:]}.npy", numpy.arange(6).astype(descr).reshape(2, 3))
+    for name, array in (("scalar", numpy.float32(2)), ("empty", numpy.zeros((0, 3), numpy.float32))):
+        numpy.save(f"{folder}/{name}.npy", array)
+    numpy.save(f"{folder}/fortran.refused", numpy.asfortranarray(numpy.ones((2, 3), numpy.float32)))
+    numpy.save(f"{folder}/objects.refused", numpy.array([{}, None], dtype=object))
+    numpy.save(f"{folder}/big_endian.refused", numpy.arange(6).astype(">f4"))
+    with open(f"{folder}/expected.json", "w") as file:
+        json.dump(expected, file)
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header, data = json.loads(file.read(size)), file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        dtype = {"F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}[entry["dtype"]]
+        array = numpy.frombuffer(data[begin:end], dtype=dtype).reshape(entry["shape"])
+        tensors[name] = torch.from_numpy(array.copy())
+    return tensors
+
+
+def logits(pt, safetensors, golden_path):
+    golden = read_safetensors(golden_path)
+    images = (golden["images_u8"][:32].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
+    differences = []
+    for state_dict in (torch.load(pt, weights_only=True), read_safetensors(safetensors)):
+        model = convnet()
+        model.load_state_dict(state_dict, strict=True)
+        with torch.no_grad():
+            result = model.fc_layers(model.conv_layers(images).flatten(1))
+        differences.append((result - golden["logits"].reshape(32, 10)).abs().max().item())
+    print(json.dumps(differences))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "describe":
+        for key, value in torch.load(sys.argv[2], weights_only=True).items():
+            print(json.dumps(describe(key, value)))
+    else:
+        {"write": write, "logits": logits}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/parameter_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/runtime/half.h"
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/tensor_differences.h"
+
+namespace gradring::train {
+namespace {
+
+std::span<float> slice(const nn::Arena& arena, std::size_t index) {
+  const int i = static_cast<int>(index);
+  return {arena.parameter(i), arena.layout.parameter(i).elements};
+}
+
+template <class Stored, class Convert>
+std::vector<float> converted(const TensorRecord& tensor, Convert convert) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(Stored));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, tensor.bytes.data() + i * sizeof stored, sizeof stored);
+    values[i] = convert(stored);
+  }
+  return values;
+}
+
+std::vector<float> floats_of(const TensorRecord& tensor, const std::filesystem::path& path) {
+  switch (tensor.type) {
+    case TensorType::f32: return converted<float>(tensor, [](float value) { return value; });
+    case TensorType::f64: return converted<double>(tensor, [](double value) { return static_cast<float>(value); });
+    case TensorType::f16: return converted<kernels::Half>(tensor, [](auto value) { return kernels::to_float(value); });
+    case TensorType::bf16:
+      return converted<kernels::BFloat16>(tensor, [](auto value) { return kernels::to_float(value); });
+    default:
+      throw CheckpointError(
+          path, "has " + in_quotes(tensor.name) + " in the type " + std::string(names_of(tensor.type).safetensors),
+          "weights are F32, F16, BF16 or F64: convert them");
+  }
+}
+
+}  // namespace
+
+std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> parameters, std::string_view prefix) {
+  std::vector<TensorInfo> tensors;
+  for (const nn::Parameter& parameter : parameters) {
+    const auto extents = parameter.torch_shape.extents();
+    tensors.push_back({std::string(prefix) + parameter.name, TensorType::f32, {extents.begin(), extents.end()}});
+  }
+  return tensors;
+}
+
+std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
+                                          std::string_view prefix) {
+  std::vector<TensorRecord> records;
+  std::vector<float> torch;
+  for (TensorInfo& info : parameter_tensors(parameters, prefix)) {
+    const std::span<const float> ours = slice(arena, records.size());
+    torch.resize(ours.size());
+    nn::to_torch_order(parameters[records.size()], ours, torch);
+    const auto bytes = std::as_bytes(std::span(torch));
+    records.push_back({std::move(info), {bytes.begin(), bytes.end()}});
+  }
+  return records;
+}
+
+void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
+                     std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix) {
+  std::vector<TensorInfo> candidates = infos_of(tensors);
+  std::erase_if(candidates, [&](const TensorInfo& tensor) { return !tensor.name.starts_with(prefix); });
+  const std::vector<TensorInfo> expected = parameter_tensors(parameters, prefix);
+  if (const auto differences = compare_tensors(expected, candidates); !differences.none())
+    throw CheckpointError(path, differences.to_string(), "it is of another model: name that one by --model");
+  std::vector<std::vector<float>> values;  // all converted before one is written
+  for (const TensorInfo& tensor : expected)
+    values.push_back(floats_of(*std::ranges::find(tensors, tensor.name, &TensorRecord::name), path));
+  for (std::size_t i = 0; i < values.size(); ++i) nn::from_torch_order(parameters[i], values[i], slice(arena, i));
+}
+
+}  // namespace gradring::train
