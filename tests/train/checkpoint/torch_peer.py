@@ -79,17 +79,17 @@ def write(folder):
     expected["protocol4"] = expected["kinds"]
     torch.save({"epoch": 3, "model_state_dict": kinds, "loss": 0.5}, f"{folder}/wrapped.pt")
     expected["wrapped"] = expected["kinds"]
-    torch.save(kinds, f"{folder}/legacy.refused", _use_new_zipfile_serialization=False)
-    torch.save(convnet(), f"{folder}/module.refused")
+    torch.save(kinds, f"{folder}/legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(convnet(), f"{folder}/module.pt")
     optimizer = torch.optim.Adam(attributes().parameters())
-    torch.save(optimizer.state_dict(), f"{folder}/optimizer.refused")
+    torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
     for descr in ("<f4", "<f2", "<f8", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1", "<c8"):
         numpy.save(f"{folder}/{descr[1:]}.npy", numpy.arange(6).astype(descr).reshape(2, 3))
     for name, array in (("scalar", numpy.float32(2)), ("empty", numpy.zeros((0, 3), numpy.float32))):
         numpy.save(f"{folder}/{name}.npy", array)
-    numpy.save(f"{folder}/fortran.refused", numpy.asfortranarray(numpy.ones((2, 3), numpy.float32)))
-    numpy.save(f"{folder}/objects.refused", numpy.array([{}, None], dtype=object))
-    numpy.save(f"{folder}/big_endian.refused", numpy.arange(6).astype(">f4"))
+    numpy.save(f"{folder}/fortran.npy", numpy.asfortranarray(numpy.ones((2, 3), numpy.float32)))
+    numpy.save(f"{folder}/objects.npy", numpy.array([{}, None], dtype=object))
+    numpy.save(f"{folder}/big_endian.npy", numpy.arange(6).astype(">f4"))
     with open(f"{folder}/expected.json", "w") as file:
         json.dump(expected, file)
 

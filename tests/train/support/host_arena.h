@@ -34,7 +34,7 @@ class HostArena {
   static nn::ArenaLayout one_bucket(const std::vector<nn::Parameter>& parameters) {
     std::vector<int> all(parameters.size());
     std::iota(all.begin(), all.end(), 0);
-    return {parameters, std::vector{all}, 1};
+    return {parameters, std::vector<std::vector<int>>{all}, 1};
   }
 
   std::vector<nn::Parameter> parameters_;
