@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole archive; or, since a fuzzer does not guess checksums, the pickle that is put into one.
+#include <cstdlib>
+
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/memory_file.h"
+#include "train/checkpoint/pt.h"
+#include "train/checkpoint/zip_archive.h"
+
+using namespace gradring::train;
+
+namespace {
+
+void read_and_write(const InputFile& file) {
+  std::vector<TensorRecord> tensors;
+  try {
+    tensors = read_pt(file, "fuzz");
+  } catch (const CheckpointError&) {
+    return;
+  }
+  gradring::tests::MemoryDisk disk;
+  write_pt(disk, "/a", tensors);
+  if (read_pt(*disk.open("/a"), "/a") != tensors) std::abort();
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  read_and_write(MemoryFile(bytes));
+
+  gradring::tests::MemoryDisk disk;
+  const auto file = disk.create("/a");
+  ZipWriter archive(*file, "/a");
+  archive.add("a/data.pkl", bytes);
+  archive.add("a/data/0", std::vector<std::byte>(24));
+  archive.finish();
+  read_and_write(*disk.open("/a"));
+  return 0;
+}
