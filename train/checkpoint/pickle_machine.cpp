@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint/pickle_machine.h"
 
-#include <algorithm>
-
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/little_endian.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -27,27 +23,22 @@ bool is_known(std::string_view module, std::string_view name) {
 }  // namespace
 
 Pickle read_pickle(std::string_view bytes, const std::filesystem::path& path) {
+  if (bytes.size() > kLargestPickle) refuse_pickle(path, "has a pickle of " + std::to_string(bytes.size()) + " bytes");
   return PickleMachine(bytes, path).run();
 }
 
-void PickleMachine::refuse(const std::string& found) const {
-  throw CheckpointError(path_, found,
-                        "save a state_dict (torch.save(model.state_dict(), ...)), which holds tensors alone");
-}
-
 Pickle PickleMachine::run() {
-  if (rest_.size() > kLargestPickle) refuse("has a pickle of " + std::to_string(rest_.size()) + " bytes");
   while (step()) {
   }
   return std::move(pickle_);
 }
 
 bool PickleMachine::step() {
-  const auto code = static_cast<std::uint8_t>(take(1).front());
+  const auto code = static_cast<std::uint8_t>(program_.take(1).front());
   const auto opcode = static_cast<PickleOpcode>(code);
   if (opcode == PickleOpcode::stop) {
     pickle_.root = pop();
-    if (!stack_.empty() || !marks_.empty() || !rest_.empty()) refuse("has a pickle that goes on after its end");
+    if (!stack_.empty() || !marks_.empty() || !program_.at_end()) refuse("has a pickle that goes on after its end");
     return false;
   }
   const bool known = push_constant(opcode) || build_container(opcode) || use_memo(opcode) || call(opcode);
@@ -61,19 +52,25 @@ bool PickleMachine::push_constant(PickleOpcode opcode) {
     case PickleOpcode::new_true: push({.kind = Kind::boolean, .number = 1}); return true;
     case PickleOpcode::new_false: push({.kind = Kind::boolean}); return true;
     case PickleOpcode::int1:
-      push({.kind = Kind::integer, .number = static_cast<std::int64_t>(take_number(1))});
+      push({.kind = Kind::integer, .number = static_cast<std::int64_t>(program_.take_number(1))});
       return true;
     case PickleOpcode::int2:
-      push({.kind = Kind::integer, .number = static_cast<std::int64_t>(take_number(2))});
+      push({.kind = Kind::integer, .number = static_cast<std::int64_t>(program_.take_number(2))});
       return true;
-    case PickleOpcode::int4: push({.kind = Kind::integer, .number = take_signed(4)}); return true;
-    case PickleOpcode::long1: push({.kind = Kind::integer, .number = take_signed(take_number(1))}); return true;
+    case PickleOpcode::int4: push({.kind = Kind::integer, .number = program_.take_signed(4)}); return true;
+    case PickleOpcode::long1:
+      push({.kind = Kind::integer, .number = program_.take_signed(program_.take_number(1))});
+      return true;
     case PickleOpcode::real:
-      take(8);
+      program_.take(8);
       push({.kind = Kind::real});
       return true;
-    case PickleOpcode::text1: push({.kind = Kind::text, .text = std::string(take(take_number(1)))}); return true;
-    case PickleOpcode::text4: push({.kind = Kind::text, .text = std::string(take(take_number(4)))}); return true;
+    case PickleOpcode::text1:
+      push({.kind = Kind::text, .text = std::string(program_.take(program_.take_number(1)))});
+      return true;
+    case PickleOpcode::text4:
+      push({.kind = Kind::text, .text = std::string(program_.take(program_.take_number(4)))});
+      return true;
     default: return false;
   }
 }
@@ -116,11 +113,11 @@ bool PickleMachine::build_container(PickleOpcode opcode) {
 
 bool PickleMachine::use_memo(PickleOpcode opcode) {
   switch (opcode) {
-    case PickleOpcode::put1: remember(take_number(1)); return true;
-    case PickleOpcode::put4: remember(take_number(4)); return true;
+    case PickleOpcode::put1: remember(program_.take_number(1)); return true;
+    case PickleOpcode::put4: remember(program_.take_number(4)); return true;
     case PickleOpcode::memoize: remember(memo_.size()); return true;
-    case PickleOpcode::get1: recall(take_number(1)); return true;
-    case PickleOpcode::get4: recall(take_number(4)); return true;
+    case PickleOpcode::get1: recall(program_.take_number(1)); return true;
+    case PickleOpcode::get4: recall(program_.take_number(4)); return true;
     default: return false;
   }
 }
@@ -128,13 +125,13 @@ bool PickleMachine::use_memo(PickleOpcode opcode) {
 bool PickleMachine::call(PickleOpcode opcode) {
   switch (opcode) {
     case PickleOpcode::protocol:
-      if (const auto version = take_number(1); version < 2 || version > 5)
+      if (const auto version = program_.take_number(1); version < 2 || version > 5)
         refuse("has a pickle of protocol " + std::to_string(version));
       return true;
-    case PickleOpcode::frame: take_number(8); return true;
+    case PickleOpcode::frame: program_.take_number(8); return true;
     case PickleOpcode::global: {
-      const std::string_view module = take_line();
-      push_global(module, take_line());
+      const std::string_view module = program_.take_line();
+      push_global(module, program_.take_line());
       return true;
     }
     case PickleOpcode::stack_global: {
@@ -173,36 +170,6 @@ void PickleMachine::reduce() {
   } else {
     refuse("calls " + in_quotes(function.text) + ", which no state_dict does");
   }
-}
-
-std::string_view PickleMachine::take(std::size_t bytes) {
-  if (bytes > rest_.size()) refuse("has a pickle that is cut short");
-  const std::string_view taken = rest_.substr(0, bytes);
-  rest_.remove_prefix(bytes);
-  return taken;
-}
-
-std::string_view PickleMachine::take_line() {
-  const auto end = rest_.find('\n');
-  if (end == rest_.npos) refuse("has a pickle that is cut short");
-  const std::string_view line = take(end);
-  take(1);
-  return line;
-}
-
-std::uint64_t PickleMachine::take_number(std::size_t bytes) {
-  std::string padded(take(bytes));
-  padded.resize(8, '\0');
-  return get_little_endian<std::uint64_t>(padded, 0);
-}
-
-/// Two's complement of up to 8 bytes; none at all are 0.
-std::int64_t PickleMachine::take_signed(std::size_t bytes) {
-  if (bytes > 8) refuse("has a number of more than 64 bits in its pickle");
-  std::string padded(take(bytes));
-  const bool negative = !padded.empty() && (static_cast<unsigned char>(padded.back()) & 0x80);
-  padded.resize(8, negative ? '\xff' : '\0');
-  return static_cast<std::int64_t>(get_little_endian<std::uint64_t>(padded, 0));
 }
 
 PickleId PickleMachine::make(PickleValue value) {

@@ -7,13 +7,14 @@
 
 #include "train/checkpoint/pickle.h"
 #include "train/checkpoint/pickle_opcode.h"
+#include "train/checkpoint/pickle_program.h"
 
 namespace gradring::train {
 
 /// The machine that a pickle is a program for: a stack of values, marks on it, and a memo. Runs one program once.
 class PickleMachine {
  public:
-  PickleMachine(std::string_view program, const std::filesystem::path& path) : rest_(program), path_(path) {}
+  PickleMachine(std::string_view program, const std::filesystem::path& path) : program_(program, path), path_(path) {}
 
   /// Errors    as read_pickle.
   Pickle run();
@@ -28,11 +29,6 @@ class PickleMachine {
   bool use_memo(PickleOpcode opcode);
   bool call(PickleOpcode opcode);
 
-  std::string_view take(std::size_t bytes);
-  std::string_view take_line();
-  std::uint64_t take_number(std::size_t bytes);
-  std::int64_t take_signed(std::size_t bytes);
-
   PickleId make(PickleValue value);
   void push(PickleValue value) { stack_.push_back(make(std::move(value))); }
   PickleId pop();
@@ -44,9 +40,9 @@ class PickleMachine {
   void reduce();
   void remember(std::size_t index);
   void recall(std::size_t index);
-  [[noreturn]] void refuse(const std::string& found) const;
+  [[noreturn]] void refuse(const std::string& found) const { refuse_pickle(path_, found); }
 
-  std::string_view rest_;
+  PickleProgram program_;
   const std::filesystem::path& path_;
   Pickle pickle_;
   std::vector<PickleId> stack_;
