@@ -42,9 +42,10 @@ std::optional<std::string> unsealed(std::string_view text) {
 CheckpointMeta parsed(const std::string& text, const fs::path& path) {
   const Json json = Json::parse(text);
   const auto format = json.at("format").get<std::int64_t>();
-  if (format > kFormat)
-    throw CheckpointError(path, "is of format " + std::to_string(format),
-                          "this program reads up to format " + std::to_string(kFormat) + ": take a newer gradring");
+  if (format != kFormat)
+    throw CheckpointError(
+        path, "is of format " + std::to_string(format),
+        "this program reads format " + std::to_string(kFormat) + ": take the gradring that wrote it, or a newer one");
   CheckpointMeta meta{.step = json.at("step").get<std::int64_t>(),
                       .score = std::nullopt,
                       .about = json.at("about"),

@@ -44,14 +44,14 @@ std::vector<std::byte> make_dense(const StridedView& view, std::span<const std::
     return dense;
   }
   std::vector<std::int64_t> index(view.shape.size(), 0);
-  std::int64_t at = view.offset;
+  auto at = static_cast<std::uint64_t>(view.offset);  // modulo 2^64: the stride of an extent of 1 can be anything
   for (std::size_t i = 0; i < elements; ++i) {
-    std::memcpy(dense.data() + i * element_bytes, storage.data() + static_cast<std::size_t>(at) * element_bytes,
-                element_bytes);
+    std::memcpy(dense.data() + i * element_bytes, storage.data() + at * element_bytes, element_bytes);
     for (std::size_t axis = index.size(); axis-- > 0;) {  // the next index, as an odometer counts
-      at += view.strides[axis];
+      const auto stride = static_cast<std::uint64_t>(view.strides[axis]);
+      at += stride;
       if (++index[axis] < view.shape[axis]) break;
-      at -= view.strides[axis] * index[axis];
+      at -= stride * static_cast<std::uint64_t>(index[axis]);
       index[axis] = 0;
     }
   }

@@ -191,7 +191,8 @@ TEST_F(Damaged, NewerFormatsAreRefusedAsSuch) {
   text.replace(text.size() - 68, 64, sum_of(bytes_of(text.substr(0, text.size() - 68))));
   disk_.remove_file(newest_ / kMetaFile);
   write_new_file(disk_, newest_ / kMetaFile, text);
-  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("is of format 2; this program reads up to"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }),
+              HasSubstr("is of format 2; this program reads format 1"));
   EXPECT_TRUE(falls_back(2));
 }
 
