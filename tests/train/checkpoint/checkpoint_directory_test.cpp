@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/small_checkpoint.h"
+#include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/error.h"
 #include "train/checkpoint/file_io.h"
 #include "train/checkpoint/safetensors.h"
 
@@ -154,6 +157,26 @@ TEST(DirectoryOnDisk, SavesLinksAndPrunes) {
   expect_equal(read_checkpoint(files, folder.path() / "checkpoints" / "latest"), small_checkpoint(3, 1.0 / 3));
   expect_equal(read_checkpoint(files, folder.path() / "checkpoints" / "best"), small_checkpoint(1, 1.0));
   EXPECT_EQ(directory.newest_valid().found->step, 3);
+}
+
+TEST(DirectoryOnDisk, WhatDoesNotFitLeavesTheOneBefore) {
+  const tests::TempFolder folder;
+  PosixFileSystem files;
+  CheckpointDirectory directory(files, folder.path() / "checkpoints");
+  EXPECT_THAT(directory.save(small_checkpoint(1)), IsEmpty());
+  {
+    const tests::FileSizeLimit full(400);
+    try {
+      (void)directory.save(small_checkpoint(2));
+      ADD_FAILURE() << "400 bytes are not enough";
+    } catch (const FileError& error) {
+      EXPECT_EQ(error.code(), EFBIG);
+      EXPECT_THAT(error.what(), HasSubstr("step-2.partial/"));
+    }
+  }
+  EXPECT_THAT(files.list(folder.path() / "checkpoints"), UnorderedElementsAre("step-1", "latest"));
+  EXPECT_EQ(directory.newest_valid().found->step, 1);
+  EXPECT_THAT(directory.save(small_checkpoint(2)), IsEmpty());
 }
 
 TEST(DirectoryOnDisk, AFolderThatCannotBeMadeIsAnError) {
