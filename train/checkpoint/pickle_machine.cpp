@@ -76,7 +76,7 @@ bool PickleMachine::push_constant(PickleOpcode opcode) {
 }
 
 bool PickleMachine::build_container(PickleOpcode opcode) {
-  const auto extend = [this](PickleValue& container, const std::vector<PickleId>& items) {
+  const auto extend = [](PickleValue& container, const std::vector<PickleId>& items) {
     container.items.insert(container.items.end(), items.begin(), items.end());
   };
   const auto set_items = [&](const std::vector<PickleId>& items) {
@@ -183,7 +183,7 @@ PickleId PickleMachine::pop() { return pop_many(1).front(); }
 std::vector<PickleId> PickleMachine::pop_many(std::size_t count) {
   const std::size_t floor = marks_.empty() ? 0 : marks_.back();
   if (stack_.size() - floor < count) refuse("has a broken pickle: it takes values that are not there");
-  const std::vector<PickleId> items(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+  std::vector<PickleId> items(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
   stack_.resize(stack_.size() - count);
   return items;
 }

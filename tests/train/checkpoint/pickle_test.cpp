@@ -118,7 +118,7 @@ TEST(Pickle, HostilePicklesTakeLittleMemory) {
   std::string recalls = std::string("Nq\0", 3);
   for (int i = 0; i < 1 << 20; ++i) recalls += std::string("h\0", 2);
   const std::string cases[] = {std::string(1u << 22, ']'), recalls, calls, std::string(1u << 22, '}'),
-                               "X\xf0\xff\x3f\0" + std::string(1u << 22, 'a')};
+                               std::string("X\xf0\xff\x3f\0", 5) + std::string(1u << 22, 'a')};
   for (const std::string& pickle : cases) {
     const std::size_t before = tests::allocated_bytes();
     tests::reset_peak_allocated_bytes();

@@ -100,7 +100,7 @@ TEST(ZipArchive, EntriesMayNotOverlap) {
   const std::size_t first = archive.find(zip::kDirectoryEntry);
   const std::size_t second = archive.find(zip::kDirectoryEntry, first + 4);
   archive.replace(second, zip::kDirectoryEntryBytes, archive.substr(first, zip::kDirectoryEntryBytes));
-  archive.replace(archive.find("b", second), 1, "a");
+  archive.replace(archive.find('b', second), 1, "a");
   EXPECT_THAT(why_refused(archive), HasSubstr("two entries"));
 }
 
