@@ -178,6 +178,20 @@ TEST(Crash, WhatASaveHasReturnedDespiteAFaultSurvivesAPowerCut) {
   EXPECT_GT(saved, 20);
 }
 
+TEST(Crash, WithoutLinksACheckpointIsSafeToo) {
+  constexpr unsigned kSeed = 43;
+  std::mt19937 random(kSeed);
+  for (const Story& story : kStories)
+    for (int way = 0; way < 20; ++way) {
+      const auto disk = disk_before(story);
+      FaultyFiles files(*disk, {.kind = Fault::Kind::no_links});
+      const auto problems = CheckpointDirectory(files, kRoot, kRetention).save(checkpoint_of(story.step));
+      EXPECT_EQ(problems.size(), 2u) << "latest and best";
+      disk->lose_power(random);
+      expect_newest_or_the_one_before(*disk, story, Outcome::saved);
+    }
+}
+
 TEST(Crash, AFailedSaveTakesNoSpace) {
   const Story story{"the second", {1}, 2};
   const auto disk = disk_before(story);

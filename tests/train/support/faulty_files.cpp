@@ -92,6 +92,7 @@ void FaultyFiles::sync_folder(const fs::path& path) {
 
 void FaultyFiles::make_link(const fs::path& target, const fs::path& path) {
   count("make the link", path, true);
+  if (fault_.kind == Fault::Kind::no_links) throw train::FileError("make the link", path, EPERM);
   inner_.make_link(target, path);
 }
 

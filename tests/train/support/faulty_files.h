@@ -16,6 +16,7 @@ struct Fault {
     disk_full,    ///< it and every later call that would take space fail with ENOSPC
     short_write,  ///< a write takes half of what it is given
     power_cut,    ///< it and every later call do nothing, and throw PowerCut
+    no_links,     ///< no link can be made, at any call: what a file system without them answers
   };
   Kind kind = Kind::none;
   int at_call = 0;
