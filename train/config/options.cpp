@@ -23,6 +23,7 @@ constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
 constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
+constexpr std::string_view kWireTypes[] = {"fp32", "fp16", "bf16"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostThreads = 1024;
@@ -197,6 +198,10 @@ const std::vector<Option>& train_options() {
            &TrainConfig::comm),
       word("allreduce", "how they are summed; auto: direct where ranks share memory, else the ring", kAllReduce,
            &TrainConfig::allreduce),
+      word(
+          "wire-dtype",
+          "in what gradients travel between ranks; 16 bits are half the bytes, and round (fp16: with --precision fp16)",
+          kWireTypes, &TrainConfig::wire_dtype),
       flag("allow-shared-gpu", "let several ranks use one GPU, for tests: slow", &TrainConfig::allow_shared_gpu),
       on_or_off("overlap", "sum gradients while backward goes on", &TrainConfig::overlap),
       megabytes("bucket-mb", "gradients all-reduced as one, in MiB", &BucketLimits::rest_bytes),

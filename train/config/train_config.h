@@ -33,20 +33,21 @@ struct TrainConfig {
   double loss_scale = 65536;                ///< of the first step in fp16
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow after which it doubles
 
-  std::string device = "auto";     ///< auto, cpu, cuda, cuda:<index>
-  std::string backend = "auto";    ///< auto, reference, cpu, cuda
-  std::string conv = "auto";       ///< who computes convolutions: auto, or a name that the backend has
-  std::string gemm = "auto";       ///< the same for products
-  bool autotune = false;           ///< measure what cuDNN offers, instead of trusting its order
-  bool reproducible = false;       ///< the same bits in every run
-  bool cuda_graph = true;          ///< a step on a GPU is launched as one
-  std::string resident = "auto";   ///< auto, on, off: whether the training set lies on the device
-  std::int64_t threads = 0;        ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
-  bool pin = false;                ///< every rank keeps to cores of its own
-  bool overlap = true;             ///< gradients are summed while backward goes on
-  std::string comm = "auto";       ///< auto, nccl, shm, tcp
-  std::string allreduce = "auto";  ///< auto, ring, direct, nccl
-  bool allow_shared_gpu = false;   ///< several ranks on one GPU, for tests
+  std::string device = "auto";      ///< auto, cpu, cuda, cuda:<index>
+  std::string backend = "auto";     ///< auto, reference, cpu, cuda
+  std::string conv = "auto";        ///< who computes convolutions: auto, or a name that the backend has
+  std::string gemm = "auto";        ///< the same for products
+  bool autotune = false;            ///< measure what cuDNN offers, instead of trusting its order
+  bool reproducible = false;        ///< the same bits in every run
+  bool cuda_graph = true;           ///< a step on a GPU is launched as one
+  std::string resident = "auto";    ///< auto, on, off: whether the training set lies on the device
+  std::int64_t threads = 0;         ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
+  bool pin = false;                 ///< every rank keeps to cores of its own
+  bool overlap = true;              ///< gradients are summed while backward goes on
+  std::string comm = "auto";        ///< auto, nccl, shm, tcp
+  std::string allreduce = "auto";   ///< auto, ring, direct, nccl
+  std::string wire_dtype = "fp32";  ///< in which gradients travel between ranks: fp32, fp16, bf16
+  bool allow_shared_gpu = false;    ///< several ranks on one GPU, for tests
 
   BucketLimits buckets;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);

@@ -6,29 +6,20 @@
 #include "kernels/runtime/error.h"
 
 namespace gradring::train {
-namespace {
-
-comm::SegmentRange range_of(comm::Segment& segment, const nn::ArenaLayout::Slice& slice) {
-  return {.segment = &segment, .slice = {slice.offset, slice.elements}, .dtype = kernels::DType::f32};
-}
-
-}  // namespace
-
 DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients,
-                                                 const nn::ArenaLayout& layout, kernels::Device& device,
-                                                 kernels::Stream& compute, kernels::StreamMode communication,
-                                                 comm::AllReduceAlgorithm algorithm)
+                                                 GradientWire& wire, const nn::ArenaLayout& layout,
+                                                 kernels::Device& device, kernels::Stream& compute,
+                                                 kernels::StreamMode communication)
     : group_(group),
       segment_(gradients),
+      wire_(wire),
       layout_(layout),
       compute_(compute),
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
       in_place_(communication == kernels::StreamMode::in_place),
-      algorithm_(algorithm),
       timed_(device.id().kind == kernels::DeviceKind::cpu),
       comm_(device.make_stream(communication)) {
-  check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)
     ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
@@ -37,7 +28,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
 void DistributedDataParallel::broadcast_weights(const nn::Arena& weights) {
   const std::size_t bytes = layout_.elements() * sizeof(float);
   compute_.enqueue_copy(segment_.data(), weights.data, bytes);
-  group_.broadcast(range_of(segment_, {0, layout_.elements()}), 0, compute_);
+  group_.broadcast({.segment = &segment_, .slice = {0, layout_.elements()}, .dtype = kernels::DType::f32}, 0, compute_);
   compute_.enqueue_copy(weights.data, segment_.data(), bytes);
   compute_.enqueue_zero(segment_.data(), bytes);
   compute_.synchronize(Deadline::after(group_.timeout()));
@@ -59,7 +50,7 @@ void DistributedDataParallel::enqueue_all_reduce(int bucket) {
   compute_.record(ready);
   comm_->enqueue_wait(ready);
   if (in_place_) begin_wait();
-  group_.all_reduce(range_of(segment_, layout_.bucket(bucket)), *comm_, algorithm_);
+  wire_.enqueue_all_reduce(bucket, *comm_);
   if (in_place_) end_wait();
 }
 

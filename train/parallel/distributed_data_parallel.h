@@ -11,6 +11,7 @@
 #include "kernels/runtime/device.h"
 #include "nn/parameter/arena.h"
 #include "nn/program/step_observer.h"
+#include "train/parallel/gradient_wire.h"
 
 namespace gradring::train {
 
@@ -25,15 +26,14 @@ namespace gradring::train {
 /// The communication stream has a thread of its own on a CPU; in place, a bucket's all-reduce runs before backward goes on:
 /// the same sums, for comparison.
 ///
-/// Threads   that of the trainer. The group, segment and streams must outlive it.
+/// Threads   that of the trainer. The group, segment, wire and stream must outlive it.
 /// Errors    comm::CommError from the collectives.
 class DistributedDataParallel final : public nn::StepObserver {
  public:
-  /// `gradients` holds layout.elements() floats and was allocated by `group`.
-  DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
-                          kernels::Device& device, kernels::Stream& compute,
-                          kernels::StreamMode communication = kernels::StreamMode::asynchronous,
-                          comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic);
+  /// `wire` sums `gradients`, which hold layout.elements() floats, over the ranks of `group`.
+  DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, GradientWire& wire,
+                          const nn::ArenaLayout& layout, kernels::Device& device, kernels::Stream& compute,
+                          kernels::StreamMode communication = kernels::StreamMode::asynchronous);
 
   /// Gives every rank rank 0's weights. Overwrites the gradients.
   void broadcast_weights(const nn::Arena& weights);
@@ -62,6 +62,7 @@ class DistributedDataParallel final : public nn::StepObserver {
 
   comm::ProcessGroup& group_;
   comm::Segment& segment_;
+  GradientWire& wire_;
   const nn::ArenaLayout& layout_;
   kernels::Stream& compute_;
   std::vector<std::unique_ptr<kernels::Event>> ready_;  // one a bucket, set on the compute stream
@@ -71,8 +72,7 @@ class DistributedDataParallel final : public nn::StepObserver {
   std::chrono::steady_clock::time_point wait_began_;    // the compute stream's alone
   std::chrono::nanoseconds waited_{};                   // in this step; the compute stream's alone
   std::atomic<std::chrono::nanoseconds> exposed_{};
-  bool in_place_ = false;  // communication holds backward up
-  comm::AllReduceAlgorithm algorithm_;
+  bool in_place_ = false;                  // communication holds backward up
   bool timed_ = true;                      // see exposed()
   int next_bucket_ = 0;                    // buckets go out in order, on all ranks alike
   std::unique_ptr<kernels::Stream> comm_;  // last: its work uses all of the above

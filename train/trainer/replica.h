@@ -30,7 +30,7 @@ struct ReplicaSpec {
   std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one goes on
   double clip_norm = 0;                         ///< of all gradients together; 0: they are not clipped
   BucketLimits buckets;
-  comm::AllReduceAlgorithm allreduce = comm::AllReduceAlgorithm::automatic;
+  WireSpec wire;
   bool accumulates = false;  ///< a step may be made of several batches
   bool overlap = true;       ///< gradients are summed while backward goes on
   bool recorded = false;     ///< steps are recorded and launched as one (TrainStep)
@@ -99,6 +99,7 @@ class Replica {
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
+  GradientWire wire_;
   DistributedDataParallel ddp_;
   GradientAccumulation accumulation_;
   TrainStep step_;

@@ -44,6 +44,8 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
 
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps) {
   const kernels::DType precision = precision_named(config.precision, device.id());
+  check(config.wire_dtype != "fp16" || precision == kernels::DType::f16,
+        "--wire-dtype fp16 is for --precision fp16, whose loss scale keeps gradients within its range: take bf16");
   return {.model = config.model,
           .batch_size = config.batch_size,
           .precision = precision,
@@ -52,7 +54,8 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
           .clip_norm = config.clip_norm,
           .buckets = config.buckets,
-          .allreduce = algorithm_named(config.allreduce),
+          .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
+                   .algorithm = algorithm_named(config.allreduce)},
           .accumulates = config.accumulate > 1,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,

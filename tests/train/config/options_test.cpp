@@ -39,6 +39,7 @@ OptionTexts everything_else() {
           {"cuda-graph", "off"},
           {"resident", "on"},
           {"allreduce", "ring"},
+          {"wire-dtype", "bf16"},
           {"allow-shared-gpu", "true"},
           {"device", "cuda:3"},
           {"backend", "reference"},

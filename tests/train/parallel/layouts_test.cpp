@@ -138,7 +138,8 @@ double share_exposed(kernels::StreamMode communication) {
     const std::vector<std::vector<int>> one_bucket = {nn::Program::ready_order(model)};
     const nn::ArenaLayout layout(parameters, one_bucket, 2);
     const auto gradients = group.allocate(layout.elements() * sizeof(float));
-    train::DistributedDataParallel ddp(group, *gradients, layout, device, *stream, communication);
+    train::GradientWire wire({}, group, *gradients, layout, kernels::cast::variants().front());
+    train::DistributedDataParallel ddp(group, *gradients, wire, layout, device, *stream, communication);
     group.barrier_on_host();
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     const auto begin = Clock::now();

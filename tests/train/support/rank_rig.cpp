@@ -28,6 +28,7 @@ struct RankRig::Parts {
                  .learning_rates = {options.learning_rate},
                  .clip_norm = options.clip_norm,
                  .buckets = options.buckets,
+                 .wire = options.wire,
                  .accumulates = options.accumulates,
                  .seed = options.seed},
                 {.device = device,

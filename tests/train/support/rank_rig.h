@@ -28,6 +28,7 @@ class RankRig {
     bool accumulates = false;  ///< a step of more samples is a window of batches
     std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
+    train::WireSpec wire;
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
     /// What a test puts around the backend.

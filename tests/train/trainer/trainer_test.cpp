@@ -103,6 +103,16 @@ TEST(Trainer, Fp16LearnsWhatFp32DoesAndSaysSo) {
   EXPECT_LT(run.rank0.steps.back().loss, run.rank0.steps.front().loss / 2);
 }
 
+TEST(Trainer, Fp16OnTheWireNeedsFp16sLossScale) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);
+  train::TrainConfig config = config_for(1, 4);
+  config.wire_dtype = "fp16";
+  EXPECT_THROW(train(1, config, train_set, test_set), InvalidArgument);
+  config.precision = "fp16";
+  EXPECT_EQ(train(2, config, train_set, test_set).summaries.size(), 2u);
+}
+
 TEST(Trainer, Fp16ThatOverflowsAtTheLeastScaleHasDiverged) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that travel in 16 bits: what is exact stays exact, what is not is rounded alike on all ranks.
+#include "train/parallel/gradient_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/runtime/host/host_device.h"
+#include "nn/models/model.h"
+#include "nn/program/program.h"
+#include "tests/nn/support/program_rig.h"
+#include "tests/train/support/rank_rig.h"
+
+namespace gradring::tests {
+namespace {
+
+using kernels::DType;
+
+constexpr float kRider = 1234567.25f;  // f16 has no such number, bf16 another
+
+/// The arena of a small model in two buckets, after `wire` has summed what `gradient(rank, element)` says.
+std::vector<float> summed(DType dtype, int world, const std::function<float(int, std::size_t)>& gradient) {
+  std::vector<float> result;
+  run_ranks(world, [&](comm::ProcessGroup& group) {
+    kernels::HostDevice device;
+    const auto parameters = nn::parameters_of(nn::convnet({12, 12, 1}, 3));
+    const std::vector<std::vector<int>> buckets = {{7, 6, 5, 4}, {3, 2, 1, 0}};
+    const nn::ArenaLayout layout(parameters, buckets, 16, 1);
+    const auto segment = group.allocate(layout.elements() * sizeof(float));
+    const nn::Arena arena{layout, segment->as<float>()};
+    for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+      for (std::size_t i = 0; i < layout.parameter(parameter).elements; ++i)
+        arena.parameter(parameter)[i] = gradient(group.rank(), i);
+    arena.riders()[0] = kRider;
+
+    train::GradientWire wire({.dtype = dtype}, group, *segment, layout, kernels::cast::variants().front());
+    const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
+    for (int bucket = 0; bucket < layout.buckets(); ++bucket) wire.enqueue_all_reduce(bucket, *stream);
+    stream->synchronize(Deadline::after(std::chrono::minutes(1)));
+    EXPECT_EQ(arena.riders()[0], kRider * static_cast<float>(world)) << "riders travel as they are";
+
+    const std::span<const float> mine(arena.data, layout.elements());
+    const auto all = group.all_gather_on_host(std::as_bytes(mine));
+    for (int rank = 1; rank < world; ++rank)
+      EXPECT_EQ(
+          std::memcmp(all.data(), all.data() + static_cast<std::size_t>(rank) * mine.size_bytes(), mine.size_bytes()),
+          0);
+    if (group.rank() == 0) result.assign(mine.begin(), mine.end());
+  });
+  return result;
+}
+
+TEST(GradientWire, SumsExactlyWhatSixteenBitsHold) {
+  const auto small = [](int rank, std::size_t i) {
+    return static_cast<float>(static_cast<int>(i % 13) - 6 + rank) / 8;
+  };
+  for (const int world : {1, 2, 3}) {
+    const auto expected = summed(DType::f32, world, small);
+    EXPECT_EQ(summed(DType::f16, world, small), expected) << world;
+    EXPECT_EQ(summed(DType::bf16, world, small), expected) << world;
+  }
+}
+
+TEST(GradientWire, RoundsWhatTheyDoNot) {
+  const auto third = [](int rank, std::size_t) { return rank == 0 ? 1.0f / 3 : 0.0f; };
+  const float f16 = summed(DType::f16, 2, third)[0], bf16 = summed(DType::bf16, 2, third)[0];
+  EXPECT_EQ(f16, 0.333251953125f);
+  EXPECT_EQ(bf16, 0.333984375f);
+}
+
+TEST(GradientWire, ShowsASumThatIsTooLargeAsInfinite) {
+  const auto large = [](int, std::size_t) { return 40000.0f; };
+  EXPECT_TRUE(std::isinf(summed(DType::f16, 2, large)[0]));
+  EXPECT_EQ(summed(DType::f32, 2, large)[0], 80000.0f);
+}
+
+/// Gradients and loss of one step of two ranks in f16.
+struct Step {
+  std::vector<std::vector<float>> gradients;
+  double loss = 0;
+};
+
+Step one_step(DType wire) {
+  Step step;
+  const auto dataset = golden_images();
+  run_ranks(2, [&](comm::ProcessGroup& group) {
+    RankRig::Options options;
+    options.max_batch = 8;
+    options.precision = DType::f16;
+    options.loss_scaling = {.dynamic = true, .initial = 1024, .policy = {}};
+    options.wire = {.dtype = wire};
+    RankRig rig(group, *dataset, options);
+    std::vector<std::int64_t> indices(8);
+    std::iota(indices.begin(), indices.end(), group.rank() * 8);
+    const double loss = rig.step(indices, 16).loss;
+    if (group.rank() == 0) step = {rig.gradients(), loss};
+  });
+  return step;
+}
+
+TEST(GradientWire, LeavesAStepsGradientsAlmostAsTheyAre) {
+  const Step wide = one_step(DType::f32);
+  for (const DType wire : {DType::f16, DType::bf16}) {
+    const Step narrow = one_step(wire);
+    EXPECT_EQ(narrow.loss, wide.loss);
+    for (std::size_t i = 0; i < wide.gradients.size(); ++i)
+      EXPECT_LT(relative_error(narrow.gradients[i], wide.gradients[i]), wire == DType::f16 ? 2e-3 : 1e-2) << i;
+    EXPECT_NE(narrow.gradients, wide.gradients);
+  }
+}
+
+}  // namespace
+}  // namespace gradring::tests
