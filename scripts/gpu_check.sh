@@ -99,20 +99,22 @@ done < <(find "$build/tests" -type f -perm -u+x \( -name 'test_kernels_runtime*'
 
 # Every variant of every operation against its reference: the ConvNet's shapes, then awkward ones.
 for dtype in f32 f16 bf16; do
-  check "kernels_$dtype" "$gradring" bench kernels --device cuda --dtype "$dtype" --seconds 0 -J "$out/kernels_$dtype.json"
+  check "kernels_$dtype" "$gradring" bench kernels --device cuda --dtype "$dtype" --seconds 0 --no-peers \
+    -J "$out/kernels_$dtype.json"
 done
 odd=('conv2d:batch=3,height=13,width=11,in=5,out=7' 'conv2d:batch=1,height=9,width=9,in=8,out=24'
   'conv_relu_pool:batch=3,height=13,width=11,in=5,out=7' 'gemm:batch=33,in=17,out=65' 'gemm:batch=1,in=40,out=129'
+  'gemm:batch=72,in=200,out=136' 'gemm:batch=8,in=8,out=8' 'gemm:batch=200,in=1000,out=72' 'gemm:batch=1024,in=2048,out=1024'
   'relu:elements=1001' 'max_pool2d:batch=3,height=9,width=7,channels=5')
 for entry in "${odd[@]}"; do
   for dtype in f32 f16; do
     check "odd_${entry//[:,=]/_}_$dtype" "$gradring" bench kernels --device cuda --op "${entry%%:*}" --shape "${entry#*:}" \
-      --dtype "$dtype" --seconds 0
+      --dtype "$dtype" --seconds 0 --no-peers
   done
 done
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
-    for op in conv2d conv_relu_pool gemm softmax_cross_entropy adam; do
+    for op in conv2d conv_relu_pool gemm softmax_cross_entropy linear_cross_entropy step_state adam; do
       check "${tool}_$op" compute-sanitizer --tool "$tool" --error-exitcode 9 "$gradring" bench kernels --device cuda --op "$op" \
         --dtype f16 --seconds 0 --no-peers
     done
@@ -143,6 +145,13 @@ done
 # The step in one graph out of the card's memory, and launch by launch out of the loader's, must give the same bits.
 check train_no_graph train no_graph --device cuda --precision fp32 --cuda-graph off --resident off
 check same_bits bash -c "diff <(grep sha256 $out/fp32.json) <(grep sha256 $out/no_graph.json)"
+
+# Windows of batches, a schedule and clipping, in graphs and without.
+for graph in on off; do
+  check "train_windows_$graph" train "windows_$graph" --device cuda --precision fp32 --accumulate 3 --clip-norm 1 \
+    --schedule cosine --cuda-graph "$graph"
+done
+check same_windows bash -c "diff <(grep sha256 $out/windows_on.json) <(grep sha256 $out/windows_off.json)"
 
 # Several ranks on the one card, joined by NCCL over loopback: right, not fast.
 rm -rf "$out"/run_ranks_*

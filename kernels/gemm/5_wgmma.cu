@@ -67,6 +67,7 @@ __device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const R
 template <class A, class B, class T>
 __device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool speaks, const RoundsOfBlock& rounds,
                          const Stage<T>* stages, Pipe& pipe) {
+  lib::warpgroup_lend(sums);
   for (int round = 0; round < rounds.count; ++round) {
     pipe.wait_filled(round);
     const Stage<T>& stage = stages[round % kStages];

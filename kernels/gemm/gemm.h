@@ -20,7 +20,8 @@ namespace gradring::kernels::gemm {
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No elements of C: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, a pointer null, or a type not one of those above.
-/// Numerics  deterministic; error below k * 2^-24 * sum |a * b|, and one rounding to c_dtype.
+/// Numerics  deterministic; error below k * 2^-24 * sum |a * b|, and one rounding to c_dtype. A GPU's tensor cores may cut
+///           sums off where others round them: twice that.
 /// Cost      2 * m * n * k floating-point operations.
 /// Example   tests/kernels/gemm/gemm_test.cpp
 ///

@@ -15,7 +15,8 @@
 /// The tensor cores of sm_90a: four warps, a warpgroup, multiply operands that lie in shared memory; only the sums are in
 /// registers. Products run while the warps do something else:
 ///
-///   warpgroup_fence();                                    the sums, as written so far, are the products' now
+///   warpgroup_lend(sums);                                 once: what is written to the sums so far, comes before
+///   warpgroup_fence();                                    the sums are the products' now
 ///   warpgroup_mma_m64n128k16<T, ...>(sums, a, b);  ...    any number of them, on the same sums
 ///   warpgroup_commit();                                   closes a group
 ///   warpgroup_wait<1>();                                  all groups but the newest are done: what they read is free
@@ -44,6 +45,15 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
 template <unsigned kAlignment>
 __device__ inline unsigned char* align_shared(unsigned char* memory) {
   return memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
+}
+
+/// Before the first fence: the compiler does not move what is written to the sums behind it.
+template <int kCount>
+__device__ inline void warpgroup_lend([[maybe_unused]] float (&sums)[kCount]) {
+#ifdef __CUDACC__
+  SIMT_UNROLL
+  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
+#endif
 }
 
 __device__ inline void warpgroup_fence([[maybe_unused]] simt::Site site = simt::Site::current()) {

@@ -2,7 +2,7 @@
 // Idea: multiply-adds in f32 and nothing else: what they read lies in registers, and what they write.
 // Mapping: a warp a tile; a thread two rows by two columns of it, as a tensor core would lay them out.
 // Traffic and bound: 1 KB a tile against 4096 operations a round; bound by the units that multiply and add.
-// Still slow because: tensor cores do sixteen times as many in 16 bits.
+// Still slow because: in 16 bits tensor cores do far more.
 
 #include "kernels/lib/element.h"
 #include "kernels/peak/peak.h"

@@ -10,7 +10,7 @@ namespace gradring::kernels {
 
 /// Writes down what is launched on a stream as long as it lives; whoever observed before does so again afterwards.
 ///
-/// Example   tests/kernels/runtime/launch_report_test.cpp
+/// Example   tests/kernels/simt/launch_report_test.cpp
 class LaunchLog final : public LaunchObserver {
  public:
   explicit LaunchLog(Stream& stream) : stream_(stream), before_(stream.launch_observer()) {

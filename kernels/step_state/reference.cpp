@@ -35,7 +35,7 @@ void prepare(const PrepareArgs& args) {
   state.learning_rate = args.learning_rates[std::min(state.applied_steps, args.count - 1)];
   double scale = 1 / static_cast<double>(state.loss_scale);
   if (args.sum_of_squares) {
-    const double norm = std::sqrt(static_cast<double>(*args.sum_of_squares)) / state.loss_scale;
+    const double norm = std::sqrt(static_cast<double>(*args.sum_of_squares)) * scale;
     state.gradient_norm = static_cast<float>(norm);
     if (!state.non_finite) scale *= std::min(1.0, args.most_norm / (norm + kNormFloor));
   }

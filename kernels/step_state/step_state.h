@@ -40,7 +40,8 @@ inline constexpr double kNormFloor = 1e-6;
 /// Errors    InvalidArgument if state or learning_rates is null, there is no learning rate, or with sum_of_squares
 ///           most_norm is not above 0.
 /// Numerics  deterministic; without clipping the bits of PyTorch's GradScaler: gradient_scale is divided in double and rounded
-///           once. Norm and factor are computed in double as well.
+///           once. Norm and factor are computed in double as well. A sum of squares that overflowed though no gradient is
+///           infinite makes the factor 0, as in PyTorch.
 /// Cost      one thread.
 /// Source    torch.nn.utils.clip_grad_norm_.
 struct PrepareArgs {

@@ -26,7 +26,7 @@ constexpr const char* kFoot =
     "longer.\n"
     "         A GPU: the bytes moved by its own copies, or the multiply-adds of --op peak: in f32, or for 16 bits on "
     "tensor cores by\n"
-    "         mma.sync, as our kernels use them. A library that uses wgmma may go past that: more than 100 %\n"
+    "         mma.sync. What uses wgmma, gemm's variant of that name and libraries, may go past that: more than 100 %\n"
     "x peer   the median as a multiple of that of the library below (cudnn, cublaslt; onednn on a CPU in f32), else of "
     "the "
     "loop\n"
@@ -82,7 +82,7 @@ CommandLine command_line(KernelsBenchOptions& options) {
        .help = "without the libraries beside our variants",
        .read = set_switch("no-peers", options.no_peers)},
       {.name = "ncu",
-       .help = "print the profiler's command line for --op, with --variant, --shape, --dtype; run nothing",
+       .help = "print the command line that profiles --op on a GPU, with --variant, --shape, --dtype; run nothing",
        .read = set_switch("ncu", options.ncu)},
       json_option(options.json_file)};
   return line;

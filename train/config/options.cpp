@@ -187,7 +187,7 @@ const std::vector<Option>& train_options() {
            &TrainConfig::autotune),
       flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
            &TrainConfig::reproducible),
-      on_or_off("cuda-graph", "launch a step on a GPU as one, its all-reduces among the rest",
+      on_or_off("cuda-graph", "launch a forward and backward pass on a GPU as one, with its all-reduces and its update",
                 &TrainConfig::cuda_graph),
       word("resident", "keep the training set on the device, as bytes; auto: on a GPU", kResident,
            &TrainConfig::resident),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "train/config/train_config.h"
 #include "train/config/usage_error.h"
 
@@ -22,6 +24,10 @@ void validate(const TrainConfig& config) {
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size, the steps after which the learning rate falls, go together");
+  require(schedule.name == "step" || schedule.gamma == ScheduleSpec().gamma,
+          "--schedule-gamma belongs to --schedule step");
+  require(config.clip_norm == 0 || config.clip_norm >= std::numeric_limits<float>::min(),
+          "--clip-norm is smaller than any norm: 0 leaves gradients as they are");
   require(schedule.name == "cosine" || schedule.least == 0, "--min-lr belongs to --schedule cosine");
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr");
   require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,

@@ -44,7 +44,7 @@ class DistributedDataParallel final : public nn::StepObserver {
 
   /// Work enqueued on the compute stream from now on sees the summed gradients.
   void enqueue_join();
-  /// Runs `launch`, which enqueues a recording of a whole step on the compute stream, its all-reduces among the rest.
+  /// Runs `launch`, which enqueues a recording on the compute stream: a pass with its all-reduces, if it has some.
   void replay(const std::function<void()>& launch) { group_.replay(compute_, launch); }
   /// Throws what broke the group: for who has waited until a GPU's stream was done (ProcessGroup::refuse_if_broken).
   void refuse_if_broken() const { group_.refuse_if_broken(); }

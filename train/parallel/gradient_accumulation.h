@@ -23,7 +23,7 @@ class GradientAccumulation final : public nn::StepObserver {
     kernels::Device& device;
     kernels::Stream& stream;
     const nn::Arena& sums;
-    StepObserver& next;  ///< hears of the window's last pass alone
+    StepObserver& next;  ///< hears of every forward pass, and of the window's last backward pass alone
     kernels::accumulate::Variant accumulate;
   };
   /// `accumulates`: whether a window may have more than one pass.

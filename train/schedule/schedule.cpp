@@ -29,6 +29,12 @@ double one_cycle(double peak, double steps, double step) {
   return cosine(peak, first / kOneCycleLast, (step - top) / (steps - 1 - top));
 }
 
+void check_warmup(const ScheduleSpec& spec, std::int64_t steps) {
+  check(
+      spec.warmup_steps <= steps,
+      fmt::format("a warm-up of {} steps in a training of {}: shorten it, or train longer", spec.warmup_steps, steps));
+}
+
 }  // namespace
 
 double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step) {
@@ -47,8 +53,8 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
 }
 
 std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps) {
-  const bool ends_constant = spec.name == "constant";
-  const std::int64_t count = ends_constant ? spec.warmup_steps + 1 : steps;
+  check_warmup(spec, steps);
+  const std::int64_t count = spec.name == "constant" && spec.warmup_steps < steps ? spec.warmup_steps + 1 : steps;
   check(count >= 1 && count <= kMostListed,
         fmt::format("a schedule over {} steps: there may be {}; lower --steps or --epochs", count, kMostListed));
   std::vector<float> rates(static_cast<std::size_t>(count));

@@ -23,7 +23,7 @@ namespace gradring::train {
 /// What a replica is made of; equal on all ranks but for the seed, of which rank 0's counts.
 struct ReplicaSpec {
   std::string model = "convnet";
-  std::int64_t batch_size = 64;  ///< at most, in one step of this rank
+  std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
   kernels::DType precision = kernels::DType::f32;
   LossScaling loss_scaling;
   OptimizerSpec optimizer;

@@ -121,6 +121,7 @@ StepResult TrainStep::take_oldest() {
   return {.loss = static_cast<double>(slot.report->loss_sum) / static_cast<double>(slot.global_samples),
           .loss_scale = made.loss_scale,
           .gradient_norm = made.gradient_norm,
+          .learning_rate = made.learning_rate,
           .applied_steps = made.applied_steps,
           .skipped = made.non_finite != 0};
 }

@@ -45,6 +45,7 @@ struct StepResult {
   double loss = 0;                 ///< mean over the global batch, before the update; the same bits on every rank
   float loss_scale = 1;            ///< that the step was made with
   float gradient_norm = 0;         ///< of the mean gradient, before clipping; 0 where nothing is clipped
+  float learning_rate = 0;         ///< that the device read from the table
   std::int64_t applied_steps = 0;  ///< before it, without those that were skipped
   bool skipped = false;            ///< a gradient was not finite, so no weight was changed
 };
@@ -54,7 +55,7 @@ struct StepResult {
 /// gradients are accumulated: the last one does what follows backward.
 ///
 /// The host need not wait for a step before it enqueues the next: results are kept until somebody asks, as many as there is
-/// room for. With loss scaling, the sums of the gradients are searched for what is not finite before the update: the device
+/// room for. With loss scaling or clipping, the sums of the gradients are searched for what is not finite before the update: the device
 /// itself decides whether to skip it, and every rank decides alike, for the sums have the same bits everywhere.
 class TrainStep {
  public:
@@ -76,6 +77,8 @@ class TrainStep {
   std::optional<StepResult> poll();
   /// The same; blocks until it is done. There must be one.
   StepResult wait(Deadline deadline);
+  /// Whether a skipped step is followed by one with a smaller loss scale.
+  bool scales_loss() const { return parts_.loss_scaling.dynamic; }
   /// Whether results were not taken yet.
   bool idle() const { return in_flight_.empty(); }
 

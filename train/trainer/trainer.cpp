@@ -203,6 +203,9 @@ double Trainer::learning_rate_of(const StepResult& result) const {
 void Trainer::check_step(const StepResult& result) {
   if (!result.skipped)
     check_finite(result.loss, "loss of step " + std::to_string(steps_));
+  else if (!replica_.step().scales_loss())
+    throw DivergedError(
+        fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", steps_, config_.learning_rate));
   else if (result.loss_scale <= kLeastLossScale)
     throw DivergedError(
         fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})", steps_,

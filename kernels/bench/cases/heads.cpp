@@ -61,7 +61,7 @@ Cases linear_cross_entropy_cases(CaseMaker& make) {
                                       .workspace = scratch.at(side)};
   };
   c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + dw.bytes());
-  c.flops = 6 * static_cast<double>(rows * in * classes);
+  c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
   c.reference = [=] { linear_cross_entropy::reference::run(args(Side::host)); };
   make.variants(
       c, make.kernels().linear_cross_entropy, dtype,

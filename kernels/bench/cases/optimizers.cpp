@@ -24,9 +24,28 @@ const BenchArray* copy_of_weights(CaseMaker& make, KernelCase& to, std::int64_t 
   return &make.output(to, make.dtype(), elements, roundings(make.dtype(), 2, absolute));
 }
 
-}  // namespace
+KernelCase step_state_prepare(CaseMaker& make) {
+  KernelCase c = make.make("step_state prepare");
+  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& rates = make.input(c, DType::f32, 2 * kApplied);
+  BenchArray& sum = make.input(c, DType::f32, 1, 1, 2);
+  CaseMaker::also_output(c, state, exact());
+  const auto args = [&state, &rates, &sum](Side side) {
+    return step_state::PrepareArgs{.state = state.as<step_state::StepState>(side),
+                                   .learning_rates = rates.as<float>(side),
+                                   .count = 2 * kApplied,
+                                   .sum_of_squares = sum.as<float>(side),
+                                   .most_norm = 1e-3f};
+  };
+  c.bytes = sizeof(step_state::StepState);
+  c.reference = [=] { step_state::reference::prepare(args(Side::host)); };
+  make.variants(c, make.kernels().step_state, DType::f32, [=](const step_state::Variant& variant, Stream& stream) {
+    variant.prepare(stream, args(Side::device));
+  });
+  return c;
+}
 
-Cases step_state_cases(CaseMaker& make) {
+KernelCase step_state_advance(CaseMaker& make) {
   KernelCase c = make.make("step_state advance");
   BenchArray& state = make.object(c, state_after(kApplied));
   CaseMaker::also_output(c, state, exact());
@@ -36,7 +55,16 @@ Cases step_state_cases(CaseMaker& make) {
   make.variants(c, make.kernels().step_state, DType::f32, [=](const step_state::Variant& variant, Stream& stream) {
     variant.advance(stream, args(Side::device));
   });
-  return only(std::move(c));
+  return c;
+}
+
+}  // namespace
+
+Cases step_state_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(step_state_prepare(make));
+  cases.push_back(step_state_advance(make));
+  return cases;
 }
 
 Cases adam_cases(CaseMaker& make) {

@@ -46,6 +46,10 @@ inline TensorMap make_tensor_map(const TensorBox& box) {
   const std::array<cuuint32_t, 2> box_extents = {cuuint32_t{TensorBox::kBoxColumns},
                                                  static_cast<cuuint32_t>(box.box_rows)};
   constexpr std::array<cuuint32_t, 2> kEveryElement = {1, 1};
+  // The driver wants a context, and a thread has none before it uses a device: cudaSetDevice makes it current.
+  int device = 0;
+  kernels::cuda_check(cudaGetDevice(&device), "cudaGetDevice");
+  kernels::cuda_check(cudaSetDevice(device), "cudaSetDevice");
   TensorMap map{};
   const CUresult result =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(box.data), extents.data(), row_bytes.data(),

@@ -18,7 +18,7 @@ struct CudaBackendOptions {
   bool autotune = false;  ///< measure a few of cuDNN's engines and take the fastest, instead of its own first choice
   std::filesystem::path plan_cache;  ///< file that remembers what was measured; empty: none does
   /// Lets one rank choose, so that no two measure at once on one machine and all compute alike: runs the chooser there, and
-  /// returns its name everywhere. Every rank makes the same calls in the same order.
+  /// returns its name everywhere. Called once for each plan that has choices, so by all ranks alike.
   std::function<std::string(const Chooser&)> share_choice = [](const Chooser& choose) { return choose(); };
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< hears what is missing here, a line each
 };

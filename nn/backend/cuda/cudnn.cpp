@@ -44,25 +44,31 @@ std::vector<CudnnEngine> Cudnn::candidates(const std::vector<CudnnEngineConfig>&
   return engines;
 }
 
-std::optional<CudnnEngine> Cudnn::choose(const ConvProblem& problem, std::size_t most_workspace_bytes) {
+std::vector<CudnnEngineConfig> Cudnn::configs_for(const ConvProblem& problem) {
   make_current(device_);
-  std::vector<CudnnEngineConfig> configs = engine_configs(api_, make_graph(api_, handle_.get(), problem));
-  const CudnnEngineRules rules{.reproducible = reproducible_,
-                               .exact_products = problem.dtype == kernels::DType::f32,
-                               .most_workspace_bytes = most_workspace_bytes};
-  if (autotune_) {
-    const std::string chosen = share_choice_([&] { return tune(problem, configs, rules); });
-    std::ranges::stable_partition(configs, [&](const auto& config) { return config.name == chosen; });
-  }
-  std::vector<CudnnEngine> engines = candidates(configs, rules, 1);
+  return engine_configs(api_, make_graph(api_, handle_.get(), problem));
+}
+
+CudnnEngineRules Cudnn::rules_for(const ConvProblem& problem, std::size_t most_workspace_bytes) const {
+  return {.reproducible = reproducible_,
+          .exact_products = problem.dtype == kernels::DType::f32,
+          .most_workspace_bytes = most_workspace_bytes};
+}
+
+std::optional<CudnnEngine> Cudnn::choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
+                                         const std::string& preferred) {
+  std::vector<CudnnEngineConfig> configs = configs_for(problem);
+  std::ranges::stable_partition(configs, [&](const auto& config) { return config.name == preferred; });
+  std::vector<CudnnEngine> engines = candidates(configs, rules_for(problem, most_workspace_bytes), 1);
   if (engines.empty()) return std::nullopt;
   return std::move(engines.front());
 }
 
-std::string Cudnn::tune(const ConvProblem& problem, const std::vector<CudnnEngineConfig>& configs,
-                        const CudnnEngineRules& rules) {
+std::string Cudnn::tune(const ConvProblem& problem, std::size_t most_workspace_bytes) {
+  if (!autotune_) return "";
   if (const auto known = cache_.find(problem.key())) return *known;
-  const std::vector<CudnnEngine> engines = candidates(configs, rules, kMeasuredEngines);
+  const std::vector<CudnnEngine> engines =
+      candidates(configs_for(problem), rules_for(problem, most_workspace_bytes), kMeasuredEngines);
   if (engines.empty()) return "";
   const std::string& name = fastest(engines, problem).name;
   cache_.store(problem.key(), name);

@@ -31,9 +31,16 @@ class Cudnn {
   /// Errors    CudnnError if cuDNN does not start on this device.
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
-  /// The engine for a problem: the first of cuDNN's own order that it can compile; with `autotune`, the one that was measured
-  /// fastest before, or is measured fastest now, by the rank that chooses for all. Nothing if there is none.
-  std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes);
+  /// The engine for a problem: that of the name `preferred`, if it can be compiled, else the first of cuDNN's own order that
+  /// can. Nothing if there is none.
+  std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
+                                    const std::string& preferred);
+
+  bool autotunes() const { return autotune_; }
+  /// With autotune, the name of the engine that was measured fastest before, or is now; else, or if there is none, nothing.
+  std::string tune(const ConvProblem& problem, std::size_t most_workspace_bytes);
+  /// What `choose` says on the rank that chooses for all (CudaBackendOptions::share_choice).
+  std::string share(const Chooser& choose) const { return share_choice_(choose); }
 
   /// Errors    CudnnError if it cannot be enqueued.
   void enqueue(kernels::Stream& stream, const CudnnEngine& engine, std::initializer_list<CudnnPointer> tensors,
@@ -52,9 +59,8 @@ class Cudnn {
   /// The first that can be compiled, at most `most` of them.
   std::vector<CudnnEngine> candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                       std::size_t most);
-  /// The name of the fastest, from the cache or measured now; empty if there is none.
-  std::string tune(const ConvProblem& problem, const std::vector<CudnnEngineConfig>& configs,
-                   const CudnnEngineRules& rules);
+  std::vector<CudnnEngineConfig> configs_for(const ConvProblem& problem);
+  CudnnEngineRules rules_for(const ConvProblem& problem, std::size_t most_workspace_bytes) const;
   const CudnnEngine& fastest(const std::vector<CudnnEngine>& engines, const ConvProblem& problem);
 
   CudnnApi api_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
+#include <string>
 
 #include "nn/backend/cuda/cudnn.h"
 #include "nn/backend/kernels/conv2d_plan.h"
@@ -32,10 +34,31 @@ struct Engines {
   }
 };
 
+/// Names of engines by pass, and as the text in which one rank tells the others: a line each. Every rank asks once a plan,
+/// whatever its own cuDNN can do.
+struct Names {
+  std::map<ConvPass, std::string> of;
+
+  static constexpr ConvPass kPasses[] = {ConvPass::forward_bias_relu, ConvPass::forward, ConvPass::dgrad,
+                                         ConvPass::wgrad};
+  std::string text() {
+    std::string lines;
+    for (const ConvPass pass : kPasses) lines += of[pass] + "\n";
+    return lines;
+  }
+  static Names parse(const std::string& text) {
+    Names names;
+    std::istringstream lines(text);
+    for (const ConvPass pass : kPasses) std::getline(lines, names.of[pass]);
+    return names;
+  }
+};
+
 class CudnnConv2dPlan final : public Plan {
  public:
   CudnnConv2dPlan(const NodeSpec& node, bool relu, std::shared_ptr<Cudnn> cudnn, const HelperKernels& helpers)
       : dtype_(node.dtype), geometry_(conv2d_geometry(node)), relu_(relu), cudnn_(std::move(cudnn)), helpers_(helpers) {
+    if (cudnn_->autotunes()) preferred_ = Names::parse(cudnn_->share([this] { return tune().text(); }));
     const Engines& engines = engines_for(geometry_.batch);
     most_workspace_ = engines.workspace_bytes();
   }
@@ -124,10 +147,13 @@ class CudnnConv2dPlan final : public Plan {
     return engines_.emplace(batch, std::move(engines)).first->second;
   }
 
+  ConvProblem problem(ConvPass pass, const Geometry& geometry, DType dw_dtype) const {
+    return {.pass = pass, .geometry = geometry, .dtype = dtype_, .dw_dtype = dw_dtype};
+  }
+
   Engines choose(const Geometry& geometry) {
     const auto find = [&](ConvPass pass, DType dw_dtype = DType::f32) {
-      return cudnn_->choose({.pass = pass, .geometry = geometry, .dtype = dtype_, .dw_dtype = dw_dtype},
-                            most_workspace_);
+      return cudnn_->choose(problem(pass, geometry, dw_dtype), most_workspace_, preferred_.of[pass]);
     };
     Engines engines;
     if (relu_) engines.fused = find(ConvPass::forward_bias_relu);
@@ -141,12 +167,28 @@ class CudnnConv2dPlan final : public Plan {
     return engines;
   }
 
+  /// The fastest engines of the full batch, which smaller ones then take, too.
+  Names tune() {
+    const auto fastest = [&](ConvPass pass, DType dw_dtype = DType::f32) {
+      return cudnn_->tune(problem(pass, geometry_, dw_dtype), most_workspace_);
+    };
+    Names names;
+    if (relu_) names.of[ConvPass::forward_bias_relu] = fastest(ConvPass::forward_bias_relu);
+    if (names.of[ConvPass::forward_bias_relu].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
+    names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
+    names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad);
+    if (names.of[ConvPass::wgrad].empty() && dtype_ != DType::f32)
+      names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad, dtype_);
+    return names;
+  }
+
   DType dtype_;
   Geometry geometry_;
   bool relu_;
   std::shared_ptr<Cudnn> cudnn_;  // shared with the backend and its other plans: one handle for all
   HelperKernels helpers_;
   std::size_t most_workspace_ = kMostCudnnWorkspaceBytes;
+  Names preferred_;  // empty but with autotune
   std::map<std::int64_t, Engines> engines_;
 };
 

@@ -25,7 +25,7 @@ struct OnePass {
 
 /// Null if there is no engine.
 std::shared_ptr<OnePass> one_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const ConvProblem& problem) {
-  auto engine = cudnn->choose(problem, kMostCudnnWorkspaceBytes);
+  auto engine = cudnn->choose(problem, kMostCudnnWorkspaceBytes, cudnn->tune(problem, kMostCudnnWorkspaceBytes));
   if (!engine) return nullptr;
   kernels::Buffer workspace = device.allocate(engine->workspace_bytes);
   return std::make_shared<OnePass>(OnePass{std::move(cudnn), std::move(*engine), std::move(workspace)});

@@ -40,8 +40,12 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
   const auto losses = golden.at("losses").as<double>();
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
-    RankRig rig(group, *dataset,
-                {.backend = backend, .optimizer = c.optimizer, .learning_rate = c.learning_rate, .max_batch = kBatch});
+    RankRig::Options options;
+    options.backend = backend;
+    options.optimizer = c.optimizer;
+    options.learning_rates = {c.learning_rate};
+    options.max_batch = kBatch;
+    RankRig rig(group, *dataset, options);
     const std::size_t steps = kThreadSanitizer ? 2 : losses.size();
     for (std::size_t step = 0; step < steps; ++step) {
       std::vector<std::int64_t> indices(kBatch);
@@ -72,7 +76,11 @@ Moved one_step(double clip_norm) {
   Moved moved;
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
-    RankRig rig(group, *dataset, {.optimizer = {.name = "sgd"}, .learning_rate = 1, .clip_norm = clip_norm});
+    RankRig::Options options;
+    options.optimizer.name = "sgd";
+    options.learning_rates = {1};
+    options.clip_norm = clip_norm;
+    RankRig rig(group, *dataset, options);
     moved.by = rig.weights();
     moved.step = rig.step({0, 1, 2, 3}, 4);
     moved.gradients = rig.gradients();
@@ -103,6 +111,28 @@ TEST(ClipNorm, ScalesAllGradientsAlikeAndSaysTheirNorm) {
     for (float& value : quarter) value /= 4;
     EXPECT_LT(relative_error(tight.by[i], quarter), 1e-3);
   }
+}
+
+TEST(LearningRates, AreReadByTheDeviceForAppliedStepsAlone) {
+  const auto dataset = golden_images();
+  run_ranks(1, [&](comm::ProcessGroup& group) {
+    RankRig::Options options;
+    options.optimizer.name = "sgd";
+    options.learning_rates = {0.5f, 0.25f, 0.125f};
+    options.precision = kernels::DType::f16;
+    options.loss_scaling = {.dynamic = true, .initial = 0x1p127f, .policy = {}};  // overflows, till it is small enough
+    RankRig rig(group, *dataset, options);
+    std::vector<float> applied;
+    for (int step = 0; step < 200 && applied.size() < 5; ++step) {
+      const train::StepResult result = rig.step({0, 1, 2, 3}, 4);
+      if (step == 0) {
+        EXPECT_TRUE(result.skipped);
+      }
+      EXPECT_EQ(result.applied_steps, static_cast<std::int64_t>(applied.size()));
+      if (!result.skipped) applied.push_back(result.learning_rate);
+    }
+    EXPECT_EQ(applied, (std::vector<float>{0.5f, 0.25f, 0.125f, 0.125f, 0.125f}));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, GoldenSteps,

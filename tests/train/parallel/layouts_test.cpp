@@ -110,7 +110,8 @@ TEST(DistributedDataParallel, TwoRanksGetPyTorchsMeanGradient) {
   const auto golden = tests::read_golden("ddp_two_ranks_mean");
   const auto dataset = golden_images();
   run_ranks(2, [&](comm::ProcessGroup& group) {
-    RankRig rig(group, *dataset, {});
+    const RankRig::Options options;
+    RankRig rig(group, *dataset, options);
     std::vector<std::int64_t> indices;
     for (std::int64_t i = group.rank(); i < 32; i += 2) indices.push_back(i);
     rig.step(indices, 32);

@@ -25,7 +25,7 @@ struct RankRig::Parts {
                  .precision = options.precision,
                  .loss_scaling = options.loss_scaling,
                  .optimizer = options.optimizer,
-                 .learning_rates = {options.learning_rate},
+                 .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
                  .clip_norm = options.clip_norm,
                  .buckets = options.buckets,
                  .wire = options.wire,

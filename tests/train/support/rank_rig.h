@@ -22,7 +22,7 @@ class RankRig {
   struct Options {
     std::string backend = "cpu";
     train::OptimizerSpec optimizer;
-    float learning_rate = 1e-3f;
+    std::vector<float> learning_rates;  ///< of applied steps; none: 1e-3 for all
     double clip_norm = 0;
     std::int64_t max_batch = 32;
     bool accumulates = false;  ///< a step of more samples is a window of batches

@@ -213,6 +213,9 @@ TEST(Trainer, SaysWhenTheLossIsNoNumber) {
   config.optimizer.name = "sgd";
   config.learning_rate = 1e20;
   EXPECT_THROW(train(2, config, set, set), train::DivergedError);
+  config.steps = 20;
+  config.clip_norm = 1e30;  // gradients that are no numbers are found before they are clipped
+  EXPECT_THROW(train(2, config, set, set), train::DivergedError);
 }
 
 TEST(Trainer, LearnsDigitsInTwoEpochs) {

@@ -38,6 +38,11 @@ TEST_P(CudaPeers, FulfilTheContractsOfOurKernels) {
 TEST_P(CudaPeers, ConvertTheGradientOfWeightsThatCudnnGivesIn16Bits) {
   fake_cudnn_.f32_dw = false;
   fake_cudnn_.fuses = false;
+  nn::CudaPeers peers(kernels::kernel_set(), device_, cudnn(), cublas());
+  expect_peers(peers, device_, GetParam(), kBoth);
+}
+
+TEST_P(CudaPeers, DoNotAddToGradients) {
   nn::CudaPeers peers(kernels::kernel_set(), device_, cudnn(), nullptr);
   kernels::conv2d::WgradArgs args{.geometry = {.batch = 1,
                                                .in_height = 3,
@@ -47,8 +52,7 @@ TEST_P(CudaPeers, ConvertTheGradientOfWeightsThatCudnnGivesIn16Bits) {
                                                .kernel_height = 3,
                                                .kernel_width = 3},
                                   .dtype = GetParam()};
-  const bool is_f32 = GetParam() == kernels::DType::f32;
-  EXPECT_TRUE(peers.peer(args).has_value()) << (is_f32 ? "f32 needs no conversion" : "converted");
+  EXPECT_TRUE(peers.peer(args).has_value());
   args.accumulate = true;
   EXPECT_FALSE(peers.peer(args).has_value());
 }
