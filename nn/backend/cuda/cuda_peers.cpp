@@ -67,8 +67,7 @@ Peer CudaPeers::peer(const kernels::conv2d::DgradArgs& args) {
 
 Peer CudaPeers::peer(const kernels::conv2d::WgradArgs& args) {
   if (!cudnn_ || args.accumulate) return std::nullopt;
-  return named(kConvolution,
-               cudnn_pass(cudnn_, device_, args, kernels::pick_variant(kernels_.cast, device_, args.dtype)));
+  return named(kConvolution, cudnn_pass(cudnn_, device_, args));
 }
 
 Peer CudaPeers::peer(const kernels::gemm::Args& args) {

@@ -9,7 +9,6 @@
 namespace gradring::nn {
 namespace {
 
-using kernels::DType;
 using kernels::Stream;
 
 /// An engine for one problem, and the memory that it works in.
@@ -51,21 +50,10 @@ EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, c
                {{{kTensorY, args.dy}, {kTensorW, args.w}, {kTensorX, args.dx}}});
 }
 
-EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args,
-                        const kernels::cast::Variant& cast) {
-  ConvProblem problem{.pass = ConvPass::wgrad, .geometry = args.geometry, .dtype = args.dtype};
-  const CudnnPointer x{kTensorX, args.x}, dy{kTensorY, args.dy};
-  if (auto pass = bound(one_pass(cudnn, device, problem), {{x, dy, {kTensorW, args.dw}}})) return pass;
-  if (args.dtype == DType::f32) return {};
-  problem.dw_dtype = args.dtype;
-  const auto elements = static_cast<std::size_t>(args.geometry.weight_elements());
-  const auto dw = std::make_shared<kernels::Buffer>(device.allocate(elements * kernels::size_of(args.dtype)));
-  auto pass = bound(one_pass(std::move(cudnn), device, problem), {{x, dy, {kTensorW, dw->data()}}});
-  if (!pass) return {};
-  return [pass = std::move(pass), dw, cast, from = args.dtype, to = args.dw, elements](Stream& stream) {
-    pass(stream);
-    cast.run(stream, {.from = from, .to = DType::f32, .x = dw->data(), .y = to, .elements = elements});
-  };
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args) {
+  const ConvProblem problem{.pass = ConvPass::wgrad, .geometry = args.geometry, .dtype = args.dtype};
+  return bound(one_pass(std::move(cudnn), device, problem),
+               {{{kTensorX, args.x}, {kTensorY, args.dy}, {kTensorW, args.dw}}});
 }
 
 }  // namespace gradring::nn

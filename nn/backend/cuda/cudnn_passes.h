@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/cast/cast.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/cuda/cudnn_conv2d.h"
@@ -21,8 +20,7 @@ using EnqueuedPass = std::function<void(kernels::Stream&)>;
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
                         const kernels::conv2d::ForwardArgs& args);
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args);
-/// Where cuDNN gives dw in the type of x alone, `cast` converts it, as in training. Cannot accumulate.
-EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args,
-                        const kernels::cast::Variant& cast);
+/// Empty also where cuDNN gives dw in 16 bits alone: that is more rounding than the contract allows. Cannot accumulate.
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args);
 
 }  // namespace gradring::nn

@@ -15,9 +15,6 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec>, std::shared_p
 
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::ForwardArgs&) { return {}; }
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::DgradArgs&) { return {}; }
-EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::WgradArgs&,
-                        const kernels::cast::Variant&) {
-  return {};
-}
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::WgradArgs&) { return {}; }
 
 }  // namespace gradring::nn

@@ -35,14 +35,7 @@ TEST_P(CudaPeers, FulfilTheContractsOfOurKernels) {
   expect_peers(peers, device_, GetParam(), kBoth);
 }
 
-TEST_P(CudaPeers, ConvertTheGradientOfWeightsThatCudnnGivesIn16Bits) {
-  fake_cudnn_.f32_dw = false;
-  fake_cudnn_.fuses = false;
-  nn::CudaPeers peers(kernels::kernel_set(), device_, cudnn(), cublas());
-  expect_peers(peers, device_, GetParam(), kBoth);
-}
-
-TEST_P(CudaPeers, DoNotAddToGradients) {
+TEST_P(CudaPeers, GiveGradientsOfWeightsInF32AndAddNothing) {
   nn::CudaPeers peers(kernels::kernel_set(), device_, cudnn(), nullptr);
   kernels::conv2d::WgradArgs args{.geometry = {.batch = 1,
                                                .in_height = 3,
@@ -55,6 +48,10 @@ TEST_P(CudaPeers, DoNotAddToGradients) {
   EXPECT_TRUE(peers.peer(args).has_value());
   args.accumulate = true;
   EXPECT_FALSE(peers.peer(args).has_value());
+  args.accumulate = false;
+  fake_cudnn_.f32_dw = false;
+  EXPECT_EQ(peers.peer(args).has_value(), GetParam() == kernels::DType::f32)
+      << "rounded to 16 bits it breaks the contract";
 }
 
 TEST_P(CudaPeers, AreThoseOfTheLibrariesThatAreThere) {
