@@ -49,7 +49,8 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
   if (spec.name == "one-cycle") return one_cycle(peak, part_of, static_cast<double>(since));
   check(spec.name == "step", "there is no schedule '" + spec.name + "': constant, step, cosine, one-cycle");
   check(spec.step_size >= 1, "a schedule that falls every 0 steps: give it --schedule-step-size");
-  return peak * std::pow(spec.gamma, static_cast<double>(since / spec.step_size));
+  const std::int64_t falls = since / spec.step_size;
+  return peak * std::pow(spec.gamma, static_cast<double>(falls));
 }
 
 std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "train/config/usage_error.h"
 #include "train/feed/loader_feed.h"
 #include "train/feed/resident_feed.h"
 #include "train/precision/precision.h"
@@ -42,10 +43,19 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   return comm::AllReduceAlgorithm::automatic;
 }
 
+/// What options alone cannot tell: it depends on the device and the data.
+void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
+  if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
+    throw UsageError(
+        "--wire-dtype fp16 is for --precision fp16, whose loss scale keeps gradients within its range: take bf16");
+  if (config.schedule.warmup_steps > steps)
+    throw UsageError(fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it",
+                                 config.schedule.warmup_steps, steps));
+}
+
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps) {
   const kernels::DType precision = precision_named(config.precision, device.id());
-  check(config.wire_dtype != "fp16" || precision == kernels::DType::f16,
-        "--wire-dtype fp16 is for --precision fp16, whose loss scale keeps gradients within its range: take bf16");
+  check_options(config, precision, steps);
   return {.model = config.model,
           .batch_size = config.batch_size,
           .precision = precision,

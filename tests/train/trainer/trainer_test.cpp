@@ -12,6 +12,7 @@
 #include "tests/support/safetensors.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
+#include "train/config/usage_error.h"
 
 namespace gradring::tests {
 namespace {
@@ -108,7 +109,7 @@ TEST(Trainer, Fp16OnTheWireNeedsFp16sLossScale) {
   const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);
   train::TrainConfig config = config_for(1, 4);
   config.wire_dtype = "fp16";
-  EXPECT_THROW(train(1, config, train_set, test_set), InvalidArgument);
+  EXPECT_THROW(train(1, config, train_set, test_set), train::UsageError);
   config.precision = "fp16";
   EXPECT_EQ(train(2, config, train_set, test_set).summaries.size(), 2u);
 }
