@@ -62,7 +62,8 @@ TEST(BenchKernels, MeasuresALibraryBesideOurs) {
       {"bench", "kernels", "--op", "gemm", "--shape", "batch=3,in=5,out=7", "--seconds", "0", "-J", "bench.json"});
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("onednn"), HasSubstr("x peer")));
-  for (const auto& c : json_of(place).at("cases")) {
+  const auto results = json_of(place);  // outlives the loop over its parts
+  for (const auto& c : results.at("cases")) {
     const auto& variants = c.at("variants");
     EXPECT_EQ(variants.back().at("name"), "onednn");
     EXPECT_EQ(variants.back().at("kind"), "peer");
