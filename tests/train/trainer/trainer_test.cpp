@@ -188,6 +188,12 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
     EXPECT_EQ(record.learning_rate, train::learning_rate_at(config.schedule, 1e-3, 12, step));
     EXPECT_GT(record.gradient_norm.value_or(0), 0);
   }
+  train::TrainConfig constant = config;
+  constant.schedule = {};
+  EXPECT_NE(train(1, constant, set, set).rank0.steps.back().loss, run.rank0.steps.back().loss);
+  train::TrainConfig free = config;
+  free.clip_norm = 0;
+  EXPECT_NE(train(1, free, set, set).rank0.steps.back().loss, run.rank0.steps.back().loss);
   config.precision = "fp16";
   config.loss_scale = 0x1p126;  // the first step overflows, and is none
   const TrainingRun late = train(1, config, set, set);
