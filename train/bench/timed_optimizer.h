@@ -16,6 +16,7 @@ class TimedOptimizer final : public Optimizer {
     const TimedPart timed(times_, "optimizer");
     inner_->enqueue_step(stream, weights, gradients, state, copy);
   }
+  std::vector<OptimizerState> states() override { return inner_->states(); }
 
  private:
   std::unique_ptr<Optimizer> inner_;

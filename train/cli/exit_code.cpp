@@ -7,6 +7,7 @@
 #include "comm/error.h"
 #include "data/error.h"
 #include "data/fetch/error.h"
+#include "train/checkpoint/error.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/trainer.h"
@@ -26,7 +27,7 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<comm::Timeout>(error)) return kTimeout;
   if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
   if (is<DivergedError>(error)) return kDiverged;
-  if (is<data::DataError>(error)) return kBadData;
+  if (is<data::DataError>(error) || is<CheckpointError>(error)) return kBadData;
   if (is<data::FetchError>(error)) return kEnvironment;
   if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
   if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "data/datasets/open_dataset.h"
+#include "train/checkpoint/checkpoint_writer.h"
 #include "train/config/usage_error.h"
 #include "train/report/json_lines.h"
 #include "train/report/line_file.h"
@@ -18,6 +19,7 @@
 #include "train/setup/make_group.h"
 #include "train/setup/processors.h"
 #include "train/setup/same_settings.h"
+#include "train/setup/start.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -29,8 +31,14 @@ namespace fs = std::filesystem;
 struct Setting {
   std::unique_ptr<data::Dataset> train_set;
   std::unique_ptr<data::Dataset> test_set;
-  fs::path run_dir;  ///< rank 0's choice; the others hear of it
+  fs::path run_dir;  ///< rank 0's choice, as is
+  Start start;       ///< the others hear of both
 };
+
+PosixFileSystem& files_of_this_machine() {
+  static PosixFileSystem files;
+  return files;
+}
 
 void check_batch_size(const TrainConfig& config, const data::Dataset& train_set) {
   if (config.batch_size > train_set.size())
@@ -62,7 +70,7 @@ Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
   Setting setting;
   if (place.rank == 0) {
     setting.run_dir = fs::absolute(run_dir_for(config));
-    check_new_run_dir(setting.run_dir);
+    setting.start = find_start(config, setting.run_dir, files_of_this_machine());
   }
   setting.train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir);
   setting.test_set = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
@@ -73,13 +81,37 @@ Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
 /// Rank 0's files and its words to the person; every rank's log, which it returns.
 RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, int rank, MetricsFan& metrics) {
   if (rank == 0) {
-    metrics.add(std::make_unique<JsonLinesSink>(run_dir / "metrics.jsonl"));
+    metrics.add(std::make_unique<JsonLinesSink>(metrics_of(run_dir)));
     metrics.add(make_progress(config.progress, stdout));
   }
   auto log = std::make_unique<RankLog>(log_file(run_dir, rank));
   RankLog& opened = *log;
   metrics.add(std::move(log));
   return opened;
+}
+
+/// Lets the trainer begin where rank 0 says.
+void begin(Trainer& trainer, comm::ProcessGroup& group, Start& start) {
+  const std::string choice = start.resume ? "resume" : start.weights ? "weights" : "draw";
+  const std::string agreed = group.broadcast_on_host(choice, 0);
+  if (agreed == "resume") trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
+  if (agreed == "weights") trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights());
+}
+
+/// Rank 0's alone.
+void open_run_dir(const TrainConfig& config, const Setting& setting, const TrainingProgress& progress) {
+  if (setting.start.in_place)
+    continue_run_dir(setting.run_dir, config, progress.steps, progress.epoch);
+  else
+    make_run_dir(setting.run_dir, config);
+}
+
+std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, const fs::path& run_dir, int rank) {
+  if (rank != 0) return nullptr;
+  const Retention retention{.keep_last = static_cast<int>(config.keep_last),
+                            .keep_best = static_cast<int>(config.keep_best)};
+  return std::make_unique<CheckpointWriter>(
+      CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention));
 }
 
 void print_result(const Summary& summary, const fs::path& run_dir) {
@@ -103,7 +135,7 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
   keeps.compute = prepare_compute(config, place, keeps.ranks);
   const Compute& compute = keeps.compute;
-  const Setting setting = prepare(config, place);
+  Setting setting = prepare(config, place);
   keeps.ranks = make_group(place,
                            {.timeout = config.timeout,
                             .comm = config.allreduce == "nccl" ? "nccl" : config.comm,
@@ -112,19 +144,24 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankK
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_same_settings(group, config);
   MetricsFan metrics;
+  const auto checkpoints = make_checkpoints(config, setting.run_dir, place.rank);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
                            .backend = *compute.backend,
                            .group = group,
                            .train_set = *setting.train_set,
                            .test_set = *setting.test_set,
-                           .metrics = metrics});
-  if (place.rank == 0) make_run_dir(setting.run_dir, config);
+                           .metrics = metrics,
+                           .checkpoints = checkpoints.get()});
+  begin(trainer, group, setting.start);
+  if (place.rank == 0) open_run_dir(config, setting, trainer.progress());
   const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);
   RankLog& log = open_reports(config, run_dir, place.rank, metrics);
   log.say(fmt::format("rank {} of {}, process {}: {} by {}", place.rank, place.world_size, ::getpid(),
                       compute.device->description(), compute.backend->name()));
   for (const std::string& remark : compute.remarks) log.say(remark);
+  for (const std::string& remark : setting.start.remarks) metrics.remark(remark);
+  if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
 
   const Summary summary = run_logged(trainer, log);
   if (place.rank != 0) return;

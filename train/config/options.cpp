@@ -28,6 +28,7 @@ constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostThreads = 1024;
 constexpr std::int64_t kMostAccumulated = 1 << 20;
+constexpr std::int64_t kMostKept = 1 << 30;
 
 /// A TOML basic string.
 std::string quoted(const std::string& text) {
@@ -209,6 +210,17 @@ const std::vector<Option>& train_options() {
       timeout(),
       integer("check-replicas", "compare the ranks' weights every N steps; 0: never", {.least = 0},
               &TrainConfig::check_replicas),
+      integer("save-every-steps", "save a checkpoint every N steps, beside those at the end of each epoch; 0: none",
+              {.least = 0}, &TrainConfig::save_every_steps),
+      integer("keep-last", "checkpoints of the highest steps that stay; 0: all", {.least = 0, .most = kMostKept},
+              &TrainConfig::keep_last),
+      integer("keep-best", "checkpoints of the highest accuracy that stay beside them", {.least = 0, .most = kMostKept},
+              &TrainConfig::keep_best),
+      text("resume", "auto|none|PATH",
+           "go on from a checkpoint: PATH, or, by auto, the newest sound one in --run-dir, if there is one",
+           &TrainConfig::resume),
+      text("weights", "F", "begin with the weights of a file (safetensors, or a PyTorch state_dict) or of a checkpoint",
+           &TrainConfig::weights),
       text("run-dir", "R", "new folder for the results; default runs/<dataset>-<model>-<time>", &TrainConfig::run_dir),
       word("progress", "how to show progress; auto: a bar on a terminal, else lines", kProgress,
            &TrainConfig::progress),

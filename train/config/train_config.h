@@ -53,6 +53,12 @@ struct TrainConfig {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::int64_t check_replicas = 0;  ///< compare the ranks' weights every so many steps; 0: never
 
+  std::int64_t save_every_steps = 0;  ///< checkpoints beside those at the end of each epoch; 0: none
+  std::int64_t keep_last = 3;         ///< checkpoints of the highest steps that stay; 0: all
+  std::int64_t keep_best = 1;         ///< beside them, those of the highest accuracy
+  std::string resume = "none";        ///< none, auto, or the path of a checkpoint
+  std::string weights;                ///< a file of weights to begin with; empty: they are drawn
+
   std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
   std::string progress = "auto";
   std::int64_t nprocs = 1;  ///< ranks to spawn from this one process

@@ -21,6 +21,9 @@ void validate(const TrainConfig& config) {
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
+  require(config.resume != "auto" || !config.run_dir.empty(),
+          "--resume auto looks for checkpoints in --run-dir: name it");
+  require(!config.resume.empty(), "--resume is auto, none, or the path of a checkpoint");
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size, the steps after which the learning rate falls, go together");

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/error.h"
 #include "train/feed/batch_source.h"
 
 namespace gradring::train {
@@ -19,13 +21,20 @@ class BatchFeed : public BatchSource {
     std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
   };
 
-  /// Starts anew with these samples of the data set. The batches of the epoch before must have been taken, and the steps
-  /// that use them be done.
-  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) = 0;
+  /// Starts anew with these samples of the data set, from `position` in the order on. The batches of the epoch before must
+  /// have been taken, and the steps that use them be done.
+  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order,
+                           std::int64_t position) = 0;
   /// Goes on to the next batch, which the next enqueue_copies and enqueue_preparation bring; nothing at the epoch's end.
   ///
   /// Errors    Error if the deadline passes first; what reading the samples throws.
   virtual std::optional<Next> next(Deadline deadline) = 0;
+
+ protected:
+  /// Errors    InvalidArgument if an order has no such position.
+  static void check_position(std::span<const std::int64_t> order, std::int64_t position) {
+    check(position >= 0 && position <= std::ssize(order), "an epoch cannot begin behind its order's end");
+  }
 };
 
 }  // namespace gradring::train

@@ -15,8 +15,11 @@ constexpr std::size_t kMostLent = 2;
 LoaderFeed::LoaderFeed(const FeedSpec& spec)
     : spec_(spec), batch_(spec.device, spec.kernels, spec.dataset.shape(), spec.batch_size, spec.dtype) {}
 
-void LoaderFeed::begin_epoch(kernels::Stream&, std::vector<std::int64_t> order) {
+void LoaderFeed::begin_epoch(kernels::Stream&, std::vector<std::int64_t> order, std::int64_t position) {
+  check_position(order, position);
   lent_.clear();
+  order.erase(order.begin(), order.begin() + position);
+  first_ = position;
   loader_ = std::make_unique<data::Loader>(
       spec_.dataset, spec_.device,
       data::LoaderSpec{
@@ -27,7 +30,7 @@ std::optional<BatchFeed::Next> LoaderFeed::next(Deadline deadline) {
   give_back(kMostLent, deadline);
   std::optional<data::Batch> batch = loader_->next(deadline);
   if (!batch) return std::nullopt;
-  const Next next{.position = batch->position(), .count = batch->count(), .data_wait = batch->data_wait()};
+  const Next next{.position = first_ + batch->position(), .count = batch->count(), .data_wait = batch->data_wait()};
   lent_.push_back({std::move(*batch), spec_.device.make_event()});
   return next;
 }

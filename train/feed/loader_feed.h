@@ -26,7 +26,7 @@ class LoaderFeed final : public BatchFeed {
  public:
   explicit LoaderFeed(const FeedSpec& spec);
 
-  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) override;
+  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream& stream) override;
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {
@@ -45,6 +45,7 @@ class LoaderFeed final : public BatchFeed {
 
   FeedSpec spec_;
   LoadedBatch batch_;
+  std::int64_t first_ = 0;                // position in the epoch at which the loader began
   std::unique_ptr<data::Loader> loader_;  // of this epoch
   std::deque<Lent> lent_;                 // behind the loader, which must outlive them
 };

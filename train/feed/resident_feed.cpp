@@ -67,13 +67,14 @@ void ResidentFeed::upload(const data::Dataset& dataset, kernels::Stream& stream,
   stream.synchronize(deadline);
 }
 
-void ResidentFeed::begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) {
+void ResidentFeed::begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) {
+  check_position(order, position);
   check(static_cast<std::int64_t>(order.size()) <= samples_, "an epoch's order is longer than the data set");
   geometry_.samples = static_cast<std::int64_t>(order.size());
-  position_ = 0;
+  position_ = position;
   auto* host = host_order_.as<std::int64_t>();
   std::ranges::copy(order, host);
-  host[samples_] = 0;
+  host[samples_] = position;
   stream.enqueue_copy(order_.data(), host, order.size() * sizeof(std::int64_t));
   stream.enqueue_copy(first_.data(), host + samples_, sizeof(std::int64_t));
 }

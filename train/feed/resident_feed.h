@@ -18,7 +18,7 @@ class ResidentFeed final : public BatchFeed {
   /// Errors    DeviceError if it does not fit there.
   ResidentFeed(const FeedSpec& spec, kernels::Stream& stream, Deadline deadline);
 
-  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order) override;
+  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream&) override {}
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;

@@ -22,4 +22,8 @@ void Adam::enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const
                        .copy = copy.data});
 }
 
+std::vector<OptimizerState> Adam::states() {
+  return {{"exp_avg", m_.as<float>()}, {"exp_avg_sq", v_.as<float>()}};
+}
+
 }  // namespace gradring::train

@@ -15,6 +15,7 @@ class Adam final : public Optimizer {
        const nn::ArenaLayout& layout);
   void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
                     const kernels::step_state::StepState* state, const RoundedCopy& copy) override;
+  std::vector<OptimizerState> states() override;
 
  private:
   kernels::adam::Hyper hyper_;

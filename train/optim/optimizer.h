@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
@@ -20,6 +21,12 @@ struct RoundedCopy {
   void* data = nullptr;
 };
 
+/// What an optimizer remembers from step to step: one float for every weight, laid out as the weights are.
+struct OptimizerState {
+  std::string name;  ///< PyTorch's: exp_avg, momentum_buffer, ...
+  float* data = nullptr;
+};
+
 /// Turns gradients into new weights: one kernel over the whole arena. Owns its state (moments, momentum), an arena each.
 ///
 /// Order     enqueued on the stream; returns at once.
@@ -31,6 +38,8 @@ class Optimizer {
   /// device memory; its count of applied steps is advanced by the caller afterwards.
   virtual void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
                             const kernels::step_state::StepState* state, const RoundedCopy& copy) = 0;
+  /// All that it remembers, in device memory: to be saved, or overwritten, between steps.
+  virtual std::vector<OptimizerState> states() = 0;
 };
 
 /// What a user may say about the optimizer. Numbers that an optimizer has no use for are refused where options are read.

@@ -23,4 +23,9 @@ void Sgd::enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const 
                        .copy = copy.data});
 }
 
+std::vector<OptimizerState> Sgd::states() {
+  if (momentum_.size() == 0) return {};
+  return {{"momentum_buffer", momentum_.as<float>()}};
+}
+
 }  // namespace gradring::train

@@ -25,11 +25,11 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
     ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
 }
 
-void DistributedDataParallel::broadcast_weights(const nn::Arena& weights) {
+void DistributedDataParallel::broadcast(const nn::Arena& arena) {
   const std::size_t bytes = layout_.elements() * sizeof(float);
-  compute_.enqueue_copy(segment_.data(), weights.data, bytes);
+  compute_.enqueue_copy(segment_.data(), arena.data, bytes);
   group_.broadcast({.segment = &segment_, .slice = {0, layout_.elements()}, .dtype = kernels::DType::f32}, 0, compute_);
-  compute_.enqueue_copy(weights.data, segment_.data(), bytes);
+  compute_.enqueue_copy(arena.data, segment_.data(), bytes);
   compute_.enqueue_zero(segment_.data(), bytes);
   compute_.synchronize(Deadline::after(group_.timeout()));
 }

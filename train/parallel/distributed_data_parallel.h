@@ -35,8 +35,8 @@ class DistributedDataParallel final : public nn::StepObserver {
                           const nn::ArenaLayout& layout, kernels::Device& device, kernels::Stream& compute,
                           kernels::StreamMode communication = kernels::StreamMode::asynchronous);
 
-  /// Gives every rank rank 0's weights. Overwrites the gradients.
-  void broadcast_weights(const nn::Arena& weights);
+  /// Gives every rank rank 0's values of an arena: its weights, say. Overwrites the gradients. Blocks.
+  void broadcast(const nn::Arena& arena);
 
   void before_forward() override {}
   void before_backward() override;

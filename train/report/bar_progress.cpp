@@ -37,8 +37,11 @@ void BarProgress::step(const StepRecord& record) {
   draw(record);
 }
 
-void BarProgress::eval(const EvalRecord& record) {
-  fmt::print(out_, "{}{}\n", kClearLine, eval_text(record));
+void BarProgress::eval(const EvalRecord& record) { write_line(eval_text(record)); }
+
+/// In the place of the bar.
+void BarProgress::write_line(std::string_view text) {
+  fmt::print(out_, "{}{}\n", kClearLine, text);
   std::fflush(out_);
   line_open_ = false;
 }

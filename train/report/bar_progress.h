@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 
 #include "train/report/epoch_so_far.h"
 #include "train/report/metrics_sink.h"
@@ -19,8 +20,10 @@ class BarProgress final : public MetricsSink {
   ~BarProgress() override;
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
+  void remark(const std::string& text) override { write_line(text); }
 
  private:
+  void write_line(std::string_view text);
   void draw(const StepRecord& record);
   std::size_t columns() const;
 

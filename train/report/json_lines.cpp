@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/json_lines.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "train/report/environment_error.h"
 
 namespace gradring::train {
 
@@ -32,6 +35,27 @@ void JsonLinesSink::eval(const EvalRecord& record) {
                     {"loss", record.loss},
                     {"samples", record.samples}}
                    .dump());
+}
+
+namespace {
+
+bool belongs(const std::string& text, std::int64_t steps, std::int64_t epoch) {
+  const Json line = Json::parse(text, nullptr, false);
+  if (!line.is_object()) return false;
+  if (line.value("event", "") == "step") return line.value("step", steps + 1) <= steps;
+  return line.value("epoch", epoch) < epoch;
+}
+
+}  // namespace
+
+void keep_metrics_until(const std::filesystem::path& path, std::int64_t steps, std::int64_t epoch) {
+  std::ifstream file(path);
+  if (!file) return;
+  std::uintmax_t kept = 0;
+  for (std::string line; std::getline(file, line) && !file.eof() && belongs(line, steps, epoch);) kept += line.size() + 1;
+  std::error_code error;
+  std::filesystem::resize_file(path, kept, error);
+  if (error) throw EnvironmentError("cannot shorten " + path.string() + ": " + error.message());
 }
 
 }  // namespace gradring::train

@@ -17,12 +17,20 @@ namespace gradring::train {
 /// Errors    EnvironmentError if the file cannot be made or written (a full disk); what is there stays whole lines.
 class JsonLinesSink final : public MetricsSink {
  public:
+  /// Adds to what is there.
   explicit JsonLinesSink(const std::filesystem::path& path) : file_(path) {}
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
+  void remark(const std::string&) override {}
 
  private:
   LineFile file_;
 };
+
+/// Takes back what a run wrote that went on behind the `steps`th step, of which the last epochs is `epoch`: later steps,
+/// evaluations of that epoch and later ones, and a line that was cut short. A file that is not there stays so.
+///
+/// Errors    EnvironmentError.
+void keep_metrics_until(const std::filesystem::path& path, std::int64_t steps, std::int64_t epoch);
 
 }  // namespace gradring::train

@@ -31,8 +31,9 @@ int write_all(int fd, std::string_view text) {
 }  // namespace
 
 LineFile::LineFile(const std::filesystem::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644)) {
+    : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
   if (fd_ < 0) fail(path_, errno);
+  size_ = ::lseek(fd_, 0, SEEK_END);
 }
 
 LineFile::~LineFile() { ::close(fd_); }

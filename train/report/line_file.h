@@ -12,7 +12,7 @@ namespace gradring::train {
 /// Errors    EnvironmentError with path and reason. A line that did not fit on the disk is taken back.
 class LineFile {
  public:
-  /// Makes a new, empty file; one that is there already is an error.
+  /// Adds to the file, or makes it.
   explicit LineFile(const std::filesystem::path& path);
   ~LineFile();
   LineFile(const LineFile&) = delete;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace gradring::train {
@@ -43,6 +44,8 @@ class MetricsSink {
   virtual ~MetricsSink() = default;
   virtual void step(const StepRecord& record) = 0;
   virtual void eval(const EvalRecord& record) = 0;
+  /// What a person should know of, and what does not stop training.
+  virtual void remark(const std::string& text) = 0;
 };
 
 /// Passes everything on to the sinks that were added, in their order.
@@ -54,6 +57,9 @@ class MetricsFan final : public MetricsSink {
   }
   void eval(const EvalRecord& record) override {
     for (const auto& sink : sinks_) sink->eval(record);
+  }
+  void remark(const std::string& text) override {
+    for (const auto& sink : sinks_) sink->remark(text);
   }
 
  private:

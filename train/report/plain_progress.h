@@ -20,6 +20,7 @@ class PlainProgress final : public MetricsSink {
   explicit PlainProgress(WriteLine write) : write_(std::move(write)) {}
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
+  void remark(const std::string& text) override { write_(text); }
 
  private:
   WriteLine write_;

@@ -10,10 +10,12 @@
 namespace gradring::train {
 namespace {
 
+/// Shows nothing but what is wrong.
 class NoProgress final : public MetricsSink {
  public:
   void step(const StepRecord&) override {}
   void eval(const EvalRecord&) override {}
+  void remark(const std::string& text) override { fmt::print(stderr, "gradring train: {}\n", text); }
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ class RankLog final : public MetricsSink {
   void say(std::string_view line);
   void step(const StepRecord& record) override { progress_.step(record); }
   void eval(const EvalRecord& record) override { progress_.eval(record); }
+  void remark(const std::string& text) override { say(text); }
 
  private:
   LineFile file_;

@@ -9,6 +9,7 @@
 #include "train/config/resolve.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/report/json_lines.h"
 #include "train/report/line_file.h"
 
 namespace gradring::train {
@@ -18,9 +19,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kLogs = "logs";
+constexpr const char* kSettings = "config.resolved.toml";
 
 [[noreturn]] void refuse_taken(const fs::path& path) {
-  throw UsageError("--run-dir " + path.string() + " is there already: choose another, or remove it");
+  throw UsageError("--run-dir " + path.string() +
+                   " is there already: choose another, remove it, or go on in it by --resume auto");
 }
 
 void check_made(const fs::path& path, const std::error_code& error) {
@@ -48,6 +51,18 @@ void check_new_run_dir(const fs::path& path) {
   if (fs::exists(fs::symlink_status(path, ignored))) refuse_taken(path);
 }
 
+void check_is_run_dir(const fs::path& path) {
+  if (!fs::exists(path / kSettings))
+    throw UsageError("--run-dir " + path.string() + " is no run directory (it has no " + kSettings + "): choose another");
+}
+
+void continue_run_dir(const fs::path& path, const TrainConfig& config, std::int64_t steps, std::int64_t epoch) {
+  write_file_whole(path / kSettings, to_toml(config));
+  std::error_code ignored;  // it may not be there
+  fs::remove(path / "summary.json", ignored);
+  keep_metrics_until(metrics_of(path), steps, epoch);
+}
+
 void make_run_dir(const fs::path& path, const TrainConfig& config) {
   check_new_run_dir(path);
   std::error_code error;
@@ -59,13 +74,15 @@ void make_run_dir(const fs::path& path, const TrainConfig& config) {
   try {
     fs::create_directory(path / kLogs, error);
     check_made(path, error);
-    write_file_whole(path / "config.resolved.toml", to_toml(config));
+    write_file_whole(path / kSettings, to_toml(config));
   } catch (...) {
     fs::remove_all(path, error);
     throw;
   }
 }
 
+fs::path checkpoints_of(const fs::path& run_dir) { return run_dir / "checkpoints"; }
+fs::path metrics_of(const fs::path& run_dir) { return run_dir / "metrics.jsonl"; }
 fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
 
 }  // namespace gradring::train

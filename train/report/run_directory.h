@@ -7,7 +7,8 @@
 
 namespace gradring::train {
 
-/// The run directory keeps the results of a run: config.resolved.toml, metrics.jsonl, summary.json, logs/rank_<N>.log.
+/// The run directory keeps the results of a run: config.resolved.toml, metrics.jsonl, summary.json, checkpoints/,
+/// logs/rank_<N>.log.
 /// (launch/run_folder.h is another thing: where processes meet while they run, and nothing of it stays.)
 
 /// What --run-dir says, or else runs/<dataset>-<model>-<time>, in local time to the second, with a number behind it if that
@@ -19,11 +20,26 @@ std::filesystem::path run_dir_for(const TrainConfig& config);
 /// Errors    UsageError.
 void check_new_run_dir(const std::filesystem::path& path);
 
+/// That a folder was made by make_run_dir, before a run goes on in it.
+///
+/// Errors    UsageError.
+void check_is_run_dir(const std::filesystem::path& path);
+
 /// Makes the run directory with config.resolved.toml and an empty logs/ in it. Nothing is left behind if that fails.
 ///
 /// Errors    UsageError if it is there already; EnvironmentError if it cannot be made or written.
 void make_run_dir(const std::filesystem::path& path, const TrainConfig& config);
 
+/// Makes ready for a run that goes on in its directory behind `steps` steps, the last epochs of which is `epoch`: the
+/// settings are written anew, the summary goes, and of the metrics what comes after.
+///
+/// Errors    EnvironmentError.
+void continue_run_dir(const std::filesystem::path& path, const TrainConfig& config, std::int64_t steps,
+                      std::int64_t epoch);
+
+/// checkpoints/
+std::filesystem::path checkpoints_of(const std::filesystem::path& run_dir);
+std::filesystem::path metrics_of(const std::filesystem::path& run_dir);
 /// logs/rank_<N>.log
 std::filesystem::path log_file(const std::filesystem::path& run_dir, int rank);
 

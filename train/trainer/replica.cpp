@@ -2,10 +2,14 @@
 #include "train/trainer/replica.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kernels/variant.h"
 #include "nn/init/torch_uniform.h"
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/parameter_tensors.h"
+#include "train/checkpoint/tensor_differences.h"
 
 namespace gradring::train {
 namespace {
@@ -27,10 +31,24 @@ std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::u
   return decorate ? decorate(std::move(part)) : std::move(part);
 }
 
+std::string prefix_of(const OptimizerState& state) { return state.name + "."; }
+
+/// Errors    CheckpointError unless `tensors` are just what such an optimizer remembers.
+void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const OptimizerState> states,
+                     std::span<const TensorRecord> tensors, const std::filesystem::path& from) {
+  std::vector<TensorInfo> expected;
+  for (const OptimizerState& state : states)
+    std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
+  const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
+  if (!differences.none())
+    throw CheckpointError(from, differences.to_string(), "it is of another --optimizer: name that one");
+}
+
 }  // namespace
 
 Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
     : device_(place.device),
+      group_(place.group),
       model_(nn::make_model(spec.model, place.sample, place.classes)),
       parameters_(nn::parameters_of(model_)),
       layout_(layout_for(spec.buckets, model_, parameters_, place.group.world_size())),
@@ -68,7 +86,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
              .clip_norm = spec.clip_norm,
              .recorded = spec.recorded}) {
   draw_weights(spec.seed, Deadline::after(place.group.timeout()));
-  ddp_.broadcast_weights(master_);
+  ddp_.broadcast(master_);
   weights_.enqueue_refresh(*stream_);
 }
 
@@ -83,11 +101,50 @@ void Replica::draw_weights(std::uint64_t seed, Deadline deadline) {
   stream_->synchronize(deadline);
 }
 
-kernels::Buffer Replica::weights_on_host(Deadline deadline) {
+kernels::Buffer Replica::on_host(const float* arena, Deadline deadline) {
   kernels::Buffer host = device_.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
-  stream_->enqueue_copy(host.data(), master_.data, host.size());
+  stream_->enqueue_copy(host.data(), arena, host.size());
   stream_->synchronize(deadline);
   return host;
+}
+
+ReplicaState Replica::save(Deadline deadline) {
+  ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
+  const auto records_of = [&](const float* arena, std::string_view prefix) {
+    const kernels::Buffer host = on_host(arena, deadline);
+    return save_parameters(parameters_, {layout_, host.as<float>()}, prefix);
+  };
+  saved.model = records_of(master_.data, "");
+  for (const OptimizerState& state : optimizer_->states())
+    std::ranges::move(records_of(state.data, prefix_of(state)), std::back_inserter(saved.state));
+  return saved;
+}
+
+void Replica::load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline) {
+  const std::vector<OptimizerState> optimizer = optimizer_->states();
+  const bool reads = group_.rank() == 0;
+  if (reads) check_optimizer(parameters_, optimizer, state.state, from);
+  load_weights(state.model, from, deadline);
+  for (const OptimizerState& each : optimizer) load_arena(each.data, state.state, from, prefix_of(each), deadline);
+  step_.set_state(state.step, deadline);
+}
+
+void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
+                           Deadline deadline) {
+  load_arena(master_.data, of_rank_0, from, "", deadline);
+  weights_.enqueue_refresh(*stream_);
+}
+
+/// Fills an arena on every rank from the tensors that rank 0 has.
+void Replica::load_arena(float* arena, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
+                         std::string_view prefix, Deadline deadline) {
+  if (group_.rank() == 0) {
+    const kernels::Buffer host = on_host(arena, deadline);  // what lies between parameters stays
+    load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
+    stream_->enqueue_copy(arena, host.data(), host.size());
+    stream_->synchronize(deadline);
+  }
+  ddp_.broadcast({layout_, arena});
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "train/parallel/distributed_data_parallel.h"
 #include "train/precision/compute_weights.h"
 #include "train/precision/loss_scaling.h"
+#include "train/trainer/replica_state.h"
 #include "train/trainer/train_step.h"
 
 namespace gradring::train {
@@ -82,12 +84,26 @@ class Replica {
   std::chrono::duration<double> exposed_communication() const { return ddp_.exposed(); }
 
   /// Copies the weights to the host; blocks. The result holds layout().elements() floats.
-  kernels::Buffer weights_on_host(Deadline deadline);
+  kernels::Buffer weights_on_host(Deadline deadline) { return on_host(master_.data, deadline); }
+  /// What it carries to the next step; blocks. All results of steps must have been taken.
+  ReplicaState save(Deadline deadline);
+  /// Takes over weights of rank 0's choice. Blocks until all ranks have come.
+  ///
+  /// Errors    CheckpointError with `from`, on rank 0, if they are another model's: which.
+  void load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from, Deadline deadline);
+  /// Goes on from `state`, whose tensors count on rank 0 alone; `step` counts on each. Blocks until all ranks have come.
+  ///
+  /// Errors    CheckpointError with `from`, on rank 0, if the tensors are those of another model or optimizer: which.
+  void load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline);
 
  private:
   void draw_weights(std::uint64_t seed, Deadline deadline);
+  kernels::Buffer on_host(const float* arena, Deadline deadline);
+  void load_arena(float* arena, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
+                  std::string_view prefix, Deadline deadline);
 
   kernels::Device& device_;
+  comm::ProcessGroup& group_;
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;

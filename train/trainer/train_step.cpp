@@ -51,7 +51,7 @@ void TrainStep::enqueue_search() {
                               .x = parts_.gradients.data,
                               .elements = parts_.gradients.layout.riders().offset,
                               .sum = sum_of_squares_.as<float>(),
-                              .non_finite = &state()->non_finite,
+                              .non_finite = &device_state()->non_finite,
                               .workspace = search_workspace_.data()});
 }
 
@@ -63,7 +63,7 @@ void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
   parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
                                   {.labels = source.labels(),
                                    .scale = 1.0f / static_cast<float>(shape.global_samples),
-                                   .loss_scale = &state()->loss_scale,
+                                   .loss_scale = &device_state()->loss_scale,
                                    .loss_sum = gradients.riders().data(),
                                    .correct = correct_.as<std::int32_t>()},
                                   parts_.accumulation);
@@ -74,17 +74,17 @@ void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
   parts_.ddp.enqueue_join();
   enqueue_search();
-  counter_.prepare(stream, {.state = state(),
+  counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
                             .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
                             .sum_of_squares = clips() ? sum_of_squares_.as<float>() : nullptr,
                             .most_norm = static_cast<float>(parts_.clip_norm)});
-  parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, state(), parts_.weights.copy());
+  parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, device_state(), parts_.weights.copy());
   auto* report = report_.as<Report>();
-  stream.enqueue_copy(&report->state, state(), sizeof(StepState));  // before it moves on to the next step
+  stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before it moves on to the next step
   stream.enqueue_copy(&report->loss_sum, parts_.gradients.riders().data(), sizeof(float));
   counter_.advance(stream,
-                   {.state = state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
+                   {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
 void TrainStep::enqueue_recorded(BatchSource& source, const Shape& shape) {
@@ -135,6 +135,20 @@ StepResult TrainStep::wait(Deadline deadline) {
   check(!in_flight_.empty(), "there is no step to wait for");
   kernels::wait(*in_flight_.front()->done, deadline);
   return take_oldest();
+}
+
+TrainStep::StepState TrainStep::state(Deadline deadline) {
+  check(idle(), "the state between steps was asked for in the middle of them");
+  parts_.stream.enqueue_copy(host_state_.data(), state_.data(), sizeof(StepState));
+  parts_.stream.synchronize(deadline);
+  return *host_state_.as<StepState>();
+}
+
+void TrainStep::set_state(const StepState& state, Deadline deadline) {
+  check(idle(), "the state between steps was set in the middle of them");
+  *host_state_.as<StepState>() = state;
+  parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
+  parts_.stream.synchronize(deadline);
 }
 
 StepResult TrainStep::run(const Input& input, Deadline deadline) {

@@ -82,6 +82,13 @@ class TrainStep {
   /// Whether results were not taken yet.
   bool idle() const { return in_flight_.empty(); }
 
+  /// What the device carries from step to step: counts of steps, and the loss scale. All results must have been taken.
+  ///
+  /// Errors    InvalidArgument unless idle().
+  kernels::step_state::StepState state(Deadline deadline);
+  /// Goes on as if the steps that led to `state` had been made here.
+  void set_state(const kernels::step_state::StepState& state, Deadline deadline);
+
   /// Enqueues a step and waits for it.
   StepResult run(const Input& input, Deadline deadline);
 
@@ -109,7 +116,7 @@ class TrainStep {
   };
 
   bool clips() const { return parts_.clip_norm > 0; }
-  StepState* state() const { return state_.as<StepState>(); }
+  StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(BatchSource& source, const Shape& shape);
   void enqueue_update();
   void enqueue_recorded(BatchSource& source, const Shape& shape);
@@ -125,7 +132,7 @@ class TrainStep {
   kernels::Buffer search_workspace_;
   kernels::Buffer state_;       // StepState
   kernels::Buffer report_;      // Report, of the newest step
-  kernels::Buffer host_state_;  // pinned: what goes over at the start, as do
+  kernels::Buffer host_state_;  // pinned: on its way to the device or back
   kernels::Buffer host_rates_;
   kernels::Buffer rates_;         // learning rates, one an applied step
   kernels::Buffer host_reports_;  // pinned: one Report a slot

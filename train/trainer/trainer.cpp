@@ -7,70 +7,20 @@
 #include <cmath>
 #include <limits>
 
-#include "train/config/usage_error.h"
-#include "train/feed/loader_feed.h"
-#include "train/feed/resident_feed.h"
 #include "train/precision/precision.h"
+#include "train/checkpoint/parameter_names.h"
+#include "train/config/resolve.h"
+#include "train/config/usage_error.h"
 #include "train/trainer/check_replicas.h"
+#include "train/trainer/checkpoint_contents.h"
 #include "train/trainer/evaluate.h"
+#include "train/trainer/from_config.h"
 
 namespace gradring::train {
 namespace {
 
 /// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
 constexpr std::int64_t kEvalBatch = 250;
-
-/// Where the training set lies is the device's to decide, if nobody says: a GPU has the room, and copies are what it waits
-/// for; a CPU reads the loader's memory in place.
-bool is_resident(const TrainConfig& config, const kernels::Device& device) {
-  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
-}
-
-std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, const TrainerWorld& world, Replica& replica) {
-  const FeedSpec spec{.dataset = world.train_set,
-                      .device = world.device,
-                      .kernels = world.kernels,
-                      .batch_size = config.batch_size,
-                      .dtype = replica.program().dtype()};
-  if (!is_resident(config, world.device)) return std::make_unique<LoaderFeed>(spec);
-  return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
-}
-
-comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
-  if (name == "ring") return comm::AllReduceAlgorithm::ring;
-  if (name == "direct") return comm::AllReduceAlgorithm::direct;
-  if (name == "nccl") return comm::AllReduceAlgorithm::nccl;
-  return comm::AllReduceAlgorithm::automatic;
-}
-
-/// What options alone cannot tell: it depends on the device and the data.
-void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
-  if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
-    throw UsageError(
-        "--wire-dtype fp16 is for --precision fp16, whose loss scale keeps gradients within its range: take bf16");
-  if (config.schedule.warmup_steps > steps)
-    throw UsageError(fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it",
-                                 config.schedule.warmup_steps, steps));
-}
-
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps) {
-  const kernels::DType precision = precision_named(config.precision, device.id());
-  check_options(config, precision, steps);
-  return {.model = config.model,
-          .batch_size = config.batch_size,
-          .precision = precision,
-          .loss_scaling = loss_scaling_for(config, precision),
-          .optimizer = config.optimizer,
-          .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
-          .clip_norm = config.clip_norm,
-          .buckets = config.buckets,
-          .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
-                   .algorithm = algorithm_named(config.allreduce)},
-          .accumulates = config.accumulate > 1,
-          .overlap = config.overlap,
-          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
-          .seed = config.seed};
-}
 
 }  // namespace
 
@@ -90,7 +40,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                  .classes = world.train_set.classes()}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
                     replica_.program().dtype()),
-      feed_(make_feed(config, world, replica_)) {}
+      feed_(make_feed(config, world.train_set, world.device, world.kernels, replica_)) {}
 
 Trainer::~Trainer() {
   try {
@@ -107,29 +57,79 @@ std::int64_t Trainer::all_steps() const {
   return config_.steps > 0 ? std::min(config_.steps, of_epochs) : of_epochs;
 }
 
+void Trainer::resume(ResumePoint point) {
+  const Deadline deadline = Deadline::after(config_.timeout);
+  point.checkpoint.about = nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
+  const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
+  progress_ = state.progress;
+  check_order(state.order, point.from);
+  replica_.load(state.replica, point.from, deadline);
+  enqueued_ = saved_ = progress_.steps;
+  epoch_ = progress_.epoch;
+}
+
+void Trainer::begin_with(FirstWeights weights) {
+  ParameterNames(replica_.model()).rename(weights.tensors, weights.from);
+  replica_.load_weights(weights.tensors, weights.from, Deadline::after(config_.timeout));
+}
+
+nlohmann::ordered_json Trainer::order_of_samples() const {
+  return {{"dataset", world_.train_set.name()},
+          {"samples", world_.train_set.size()},
+          {"seed", config_.seed},
+          {"sampler", "distributed"}};
+}
+
+/// An epoch that was begun goes on with the samples that were not seen yet, or not at all.
+void Trainer::check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const {
+  if (progress_.position == 0) return;
+  const std::string where =
+      fmt::format("{} was made within epoch {}, behind sample {}", from.string(), progress_.epoch, progress_.position);
+  if (saved != order_of_samples())
+    throw UsageError(fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
+                                 "checkpoint at an epoch's end",
+                                 where, saved.dump(), order_of_samples().dump()));
+  if (windows_.begin(step_of_progress()) * world_.group.world_size() != progress_.position)
+    throw UsageError(fmt::format("{}, which is no multiple of the {} samples of a step here: choose --batch-size, "
+                                 "--accumulate and the number of ranks so that it is one",
+                                 where, windows_.batch_size * world_.group.world_size()));
+}
+
+std::int64_t Trainer::step_of_progress() const {
+  return progress_.position / (windows_.batch_size * world_.group.world_size());
+}
+
 Summary Trainer::run() {
-  Evaluation result;
-  for (std::int64_t epoch = 0; config_.epochs == 0 || epoch < config_.epochs; ++epoch) {
-    run_epoch(epoch);
-    result = evaluate({.device = world_.device,
-                       .stream = replica_.stream(),
-                       .kernels = world_.kernels,
-                       .group = world_.group,
-                       .program = eval_program_,
-                       .weights = replica_.weights(),
-                       .dataset = world_.test_set});
-    world_.metrics.eval({.epoch = epoch, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
-    if (enough_steps()) break;
+  std::optional<Evaluation> result;
+  const auto is_over = [this] { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); };
+  while (!is_over()) {
+    run_epoch();
+    result = evaluate_model();
+    report(*result);
+    check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps));
+    save(result->accuracy);
   }
-  check_finite(result.loss, "test loss after step " + std::to_string(steps_));
+  if (!result) {  // it was over before it was resumed
+    result = evaluate_model();
+    if (progress_.position > 0) report(*result);  // that of an epoch that was ended stands in the metrics
+  }
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
+  if (world_.checkpoints) {
+    world_.checkpoints->finish();
+    pass_on_problems();
+  }
+  return summary_of(*result, weights);
+}
+
+Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) const {
+  const auto share = [](double sum, double of) { return of > 0 ? sum / of : 0; };
   return {.accuracy = result.accuracy,
           .loss = result.loss,
-          .train_loss = epoch_samples_ > 0 ? epoch_loss_sum_ / static_cast<double>(epoch_samples_) : 0,
-          .steps = steps_,
-          .seconds = training_time_.count(),
-          .samples_per_second = static_cast<double>(samples_) / training_time_.count(),
+          .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
+          .steps = progress_.steps,
+          .seconds = progress_.seconds,
+          .samples_per_second = share(static_cast<double>(progress_.samples), progress_.seconds),
           .world_size = world_.group.world_size(),
           .device = world_.device.id().to_string(),
           .backend = std::string(world_.backend.name()),
@@ -137,16 +137,57 @@ Summary Trainer::run() {
           .parameters_sha256 = to_hex(weights)};
 }
 
-void Trainer::run_epoch(std::int64_t epoch) {
-  epoch_loss_sum_ = 0;
-  epoch_samples_ = 0;
-  feed_->begin_epoch(replica_.stream(), sampler_.order(epoch));
+Evaluation Trainer::evaluate_model() {
+  return evaluate({.device = world_.device,
+                   .stream = replica_.stream(),
+                   .kernels = world_.kernels,
+                   .group = world_.group,
+                   .program = eval_program_,
+                   .weights = replica_.weights(),
+                   .dataset = world_.test_set});
+}
+
+void Trainer::report(const Evaluation& result) {
+  world_.metrics.eval({.epoch = epoch_, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
+}
+
+void Trainer::run_epoch() {
+  epoch_ = progress_.epoch;
+  const std::int64_t first = step_of_progress();
+  if (first == 0) {
+    progress_.epoch_loss_sum = 0;
+    progress_.epoch_samples = 0;
+  }
+  feed_->begin_epoch(replica_.stream(), sampler_.order(epoch_), windows_.begin(first));
   last_report_ = Clock::now();
-  for (std::int64_t step = 0; step < windows_.steps() && !enough_steps(); ++step) {
-    enqueue_step(epoch, step);
-    take_results(config_.check_replicas > 0);  // the weights to compare are those after this step
+  for (std::int64_t step = first; step < windows_.steps() && !enough_steps(); ++step) {
+    enqueue_step(epoch_, step);
+    const bool ends = step + 1 == windows_.steps() || enough_steps();
+    const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
+    take_results(saves || config_.check_replicas > 0);  // the weights to look at are those after this step
+    if (saves) save(std::nullopt);
   }
   take_results(true);
+  if (progress_.position == windows_.samples * world_.group.world_size()) {
+    ++progress_.epoch;
+    progress_.position = 0;
+  }
+}
+
+void Trainer::save(std::optional<double> score) {
+  if (!world_.checkpoints) return;
+  pass_on_problems();
+  if (saved_ == progress_.steps) return;
+  saved_ = progress_.steps;
+  TrainingState state{.progress = progress_,
+                      .replica = replica_.save(Deadline::after(config_.timeout)),
+                      .order = order_of_samples()};
+  world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
+}
+
+void Trainer::pass_on_problems() {
+  for (const std::string& problem : world_.checkpoints->take_problems())
+    world_.metrics.remark("a checkpoint is not as it should be: " + problem);
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
@@ -180,17 +221,18 @@ void Trainer::take_results(bool all) {
 void Trainer::report(const StepResult& result) {
   const Pending step = pending_.front();
   pending_.pop_front();
-  ++steps_;
-  samples_ += step.samples;
+  ++progress_.steps;
+  progress_.position += step.samples;
+  progress_.samples += step.samples;
   check_step(result);
   if (std::isfinite(result.loss)) {
-    epoch_samples_ += step.samples;
-    epoch_loss_sum_ += result.loss * static_cast<double>(step.samples);
+    progress_.epoch_samples += step.samples;
+    progress_.epoch_loss_sum += result.loss * static_cast<double>(step.samples);
   }
   const auto now = Clock::now();
-  const auto duration = now - last_report_;
-  training_time_ += duration;
-  world_.metrics.step({.step = steps_,
+  const std::chrono::duration<double> duration = now - last_report_;
+  progress_.seconds += duration.count();
+  world_.metrics.step({.step = progress_.steps,
                        .epoch = step.epoch,
                        .step_of_epoch = step.step_of_epoch,
                        .steps_in_epoch = windows_.steps(),
@@ -212,16 +254,17 @@ double Trainer::learning_rate_of(const StepResult& result) const {
 
 void Trainer::check_step(const StepResult& result) {
   if (!result.skipped)
-    check_finite(result.loss, "loss of step " + std::to_string(steps_));
+    check_finite(result.loss, "loss of step " + std::to_string(progress_.steps));
   else if (!replica_.step().scales_loss())
     throw DivergedError(
-        fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", steps_, config_.learning_rate));
+        fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", progress_.steps,
+                    config_.learning_rate));
   else if (result.loss_scale <= kLeastLossScale)
     throw DivergedError(
-        fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})", steps_,
-                    result.loss_scale, config_.learning_rate));
-  if (config_.check_replicas > 0 && steps_ % config_.check_replicas == 0)
-    check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(steps_));
+        fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})",
+                    progress_.steps,                     result.loss_scale, config_.learning_rate));
+  if (config_.check_replicas > 0 && progress_.steps % config_.check_replicas == 0)
+    check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(progress_.steps));
 }
 
 void Trainer::check_finite(double loss, const std::string& what) const {

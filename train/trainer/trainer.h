@@ -14,12 +14,15 @@
 #include "kernels/runtime/error.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
+#include "train/checkpoint/checkpoint_sink.h"
 #include "train/config/train_config.h"
 #include "train/feed/batch_feed.h"
 #include "train/report/metrics_sink.h"
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
+#include "train/trainer/evaluate.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/training_progress.h"
 
 namespace gradring::train {
 
@@ -39,6 +42,19 @@ struct TrainerWorld {
   const data::Dataset& train_set;
   const data::Dataset& test_set;
   MetricsSink& metrics;
+  CheckpointSink* checkpoints = nullptr;  ///< null: this rank saves none
+};
+
+/// A checkpoint that a training goes on from.
+struct ResumePoint {
+  Checkpoint checkpoint;       ///< empty on ranks other than 0
+  std::filesystem::path from;  ///< where it was read, for messages
+};
+
+/// Weights that were made elsewhere, in any spelling of their names (ParameterNames).
+struct FirstWeights {
+  std::vector<TensorRecord> tensors;  ///< empty on ranks other than 0
+  std::filesystem::path from;
 };
 
 /// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group keeps
@@ -60,7 +76,20 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains and evaluates to the end. The same summary on every rank.
+  /// Goes on where a checkpoint was made, as if nothing had been: before run(). What rank 0 has counts for all. Blocks
+  /// until all ranks have come.
+  ///
+  /// Errors    CheckpointError, on rank 0, if it is of another model or optimizer; UsageError if it stands within an epoch
+  ///           that these options cannot go on with.
+  void resume(ResumePoint point);
+  /// The same with nothing but weights, say of another program: the training begins with them.
+  void begin_with(FirstWeights weights);
+  const TrainingProgress& progress() const { return progress_; }
+
+  /// Trains and evaluates to the end. The same summary on every rank. Checkpoints are saved at the end of each epoch and of
+  /// the run, and as often as the options say.
+  ///
+  /// Errors    FileError if the last checkpoint could not be saved.
   Summary run();
 
  private:
@@ -73,8 +102,16 @@ class Trainer {
     std::chrono::nanoseconds data_wait{0};
   };
 
-  void run_epoch(std::int64_t epoch);
+  void run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
+  Evaluation evaluate_model();
+  /// The step of the epoch that the progress stands before.
+  std::int64_t step_of_progress() const;
+  nlohmann::ordered_json order_of_samples() const;
+  void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
+  Summary summary_of(const Evaluation& result, const Sha256& weights) const;
+  void save(std::optional<double> score);
+  void pass_on_problems();
   /// In the whole run, if nothing ends it early.
   std::int64_t all_steps() const;
   double learning_rate_of(const StepResult& result) const;
@@ -82,6 +119,7 @@ class Trainer {
   /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
   void take_results(bool all);
   void report(const StepResult& result);
+  void report(const Evaluation& result);
   void check_step(const StepResult& result);
   void check_finite(double loss, const std::string& what) const;
   Sha256 hash_of_weights();
@@ -96,12 +134,10 @@ class Trainer {
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // of these, the oldest first
-  std::int64_t steps_ = 0;       // reported
-  std::int64_t samples_ = 0;     // seen by all ranks
+  TrainingProgress progress_;    // as reported
+  std::int64_t epoch_ = 0;       // that is running, or ran last
+  std::int64_t saved_ = -1;      // the step of the newest checkpoint
   Clock::time_point last_report_;
-  double epoch_loss_sum_ = 0;  // over the samples of the running epoch whose loss was a number
-  std::int64_t epoch_samples_ = 0;
-  std::chrono::duration<double> training_time_{0};
 };
 
 }  // namespace gradring::train

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_program.h"
+#include "tests/support/sanitizer.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -26,6 +27,7 @@ struct Case {
 class Accuracy : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Accuracy, TwoRanksByTheLauncherReachIt) {
+  if (!kSanitizer.empty()) GTEST_SKIP() << "whole trainings take too long under a sanitizer, and say nothing new";
   const char* root = std::getenv("GRADRING_DATA_DIR");
   if (!root) GTEST_SKIP() << "set GRADRING_DATA_DIR to a folder with mnist/ and fashion-mnist/";
   const std::string data_dir = std::filesystem::absolute(root) / GetParam().dataset;

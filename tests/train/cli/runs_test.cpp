@@ -51,8 +51,9 @@ Words launched(const Words& training) {
 
 TEST_F(Runs, LeaveACompleteRunDirectory) {
   const json summary = summary_of(short_training());
-  EXPECT_THAT(in("run"), ElementsAre("config.resolved.toml", "logs", "metrics.jsonl", "summary.json"));
+  EXPECT_THAT(in("run"), ElementsAre("checkpoints", "config.resolved.toml", "logs", "metrics.jsonl", "summary.json"));
   EXPECT_THAT(in("run/logs"), ElementsAre("rank_0.log"));
+  EXPECT_THAT(in("run/checkpoints"), ElementsAre("best", "latest", "step-2"));
   EXPECT_THAT(place_.left(), ElementsAre("run"));
 
   EXPECT_EQ(summary.at("steps"), 2);

@@ -55,6 +55,11 @@ OptionTexts everything_else() {
           {"first-bucket-mb", "7"},
           {"timeout", "1500ms"},
           {"check-replicas", "6"},
+          {"save-every-steps", "8"},
+          {"keep-last", "4"},
+          {"keep-best", "2"},
+          {"resume", "runs/a"},
+          {"weights", "w.pt"},
           {"run-dir", "elsewhere"},
           {"progress", "none"},
           {"nprocs", "2"}};

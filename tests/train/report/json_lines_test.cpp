@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/temp_folder.h"
@@ -87,6 +88,48 @@ TEST(SummaryJson, HoldsEveryField) {
   EXPECT_EQ(json::parse(summary.to_json()), json::parse(R"({"accuracy": 0.5, "loss": 1.5, "train_loss": 2.5, "steps": 7,
       "seconds": 0.25, "samples_per_second": 100.0, "world_size": 2, "device": "cpu", "backend": "reference",
       "precision": "fp32", "parameters_sha256": "ab"})"));
+}
+
+class Metrics : public JsonLines {
+ protected:
+  void SetUp() override {
+    JsonLinesSink sink(path_);
+    for (StepRecord step = kStep; step.step <= 6; ++step.step) {
+      step.epoch = step.step > 5;
+      sink.step(step);
+      if (step.step == 5) sink.eval({.epoch = 0});
+    }
+    sink.eval({.epoch = 1});
+  }
+  std::vector<std::string> all() const { return lines_of(path_); }
+  std::vector<std::string> kept(std::int64_t steps, std::int64_t epoch) const {
+    keep_metrics_until(path_, steps, epoch);
+    return all();
+  }
+};
+
+TEST_F(Metrics, BehindACheckpointAreTakenBack) {
+  const auto whole = all();
+  ASSERT_EQ(whole.size(), 6u);
+  const auto first = [&whole](std::size_t lines) { return std::vector(whole.begin(), whole.begin() + lines); };
+  EXPECT_EQ(kept(6, 2), whole);
+  EXPECT_EQ(kept(6, 1), first(5)) << "the evaluation of an epoch that is not over";
+  EXPECT_EQ(kept(5, 1), first(4)) << "the evaluation of an epoch that is over stays";
+  EXPECT_EQ(kept(4, 0), first(2));
+  EXPECT_EQ(kept(0, 0), first(0));
+}
+
+TEST_F(Metrics, LoseALineThatWasCutShort) {
+  const auto whole = all();
+  std::ofstream(path_, std::ios::app) << R"({"event":"step","step":7,)";
+  EXPECT_EQ(kept(9, 9), whole);
+  std::ofstream(path_, std::ios::app) << R"({"event":"eval","epoch":1})";
+  EXPECT_EQ(kept(9, 9), whole) << "whole but for the end of the line, behind which the next one would stand";
+}
+
+TEST_F(Metrics, ThatAreNotThereStaySo) {
+  keep_metrics_until(folder_.path() / "none.jsonl", 3, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.jsonl"));
 }
 
 }  // namespace

@@ -38,10 +38,14 @@ TEST_F(LineFileTest, IsThereAtOnceAndHoldsEachLineAsSoonAsItIsAppended) {
   EXPECT_EQ(text_of(path_), "one\n\nthree\n");
 }
 
-TEST_F(LineFileTest, IsNeverAnOlderFile) {
-  std::ofstream(path_) << "precious";
-  EXPECT_THROW(LineFile file(path_), EnvironmentError);
-  EXPECT_EQ(text_of(path_), "precious");
+TEST_F(LineFileTest, AddsToAnOlderFile) {
+  std::ofstream(path_) << "older\n";
+  LineFile file(path_);
+  file.append("later");
+  EXPECT_EQ(text_of(path_), "older\nlater\n");
+  const FileSizeLimit disk(14);
+  EXPECT_THROW(file.append("no more"), EnvironmentError);
+  EXPECT_EQ(text_of(path_), "older\nlater\n");
 }
 
 TEST_F(LineFileTest, SaysWhyItCannotBeMade) {

@@ -60,7 +60,7 @@ Outcome train(comm::ProcessGroup& group, Way way) {
     --waiting;
   };
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    feed.begin_epoch(replica.stream(), order);
+    feed.begin_epoch(replica.stream(), order, 0);
     while (const auto next = feed.next(soon())) {
       replica.step().enqueue(
           {.source = feed, .count = next->count, .global_samples = next->count * group.world_size()});
@@ -154,7 +154,7 @@ TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
     EXPECT_THROW(replica.step().wait(soon()), InvalidArgument);
     std::vector<std::int64_t> order(100);
     std::iota(order.begin(), order.end(), 0);
-    feed.begin_epoch(replica.stream(), order);
+    feed.begin_epoch(replica.stream(), order, 0);
     const auto enqueue = [&] {
       feed.next(soon());
       replica.step().enqueue({.source = feed, .count = 1, .global_samples = 1});

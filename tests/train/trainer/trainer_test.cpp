@@ -12,68 +12,11 @@
 #include "tests/support/safetensors.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
+#include "tests/train/support/training_run.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::tests {
 namespace {
-
-train::TrainConfig config_for(std::int64_t epochs, std::int64_t batch_size) {
-  train::TrainConfig config;
-  config.epochs = epochs;
-  config.batch_size = batch_size;
-  return config;
-}
-
-class Recorder final : public train::MetricsSink {
- public:
-  void step(const train::StepRecord& record) override { steps.push_back(record); }
-  void eval(const train::EvalRecord& record) override { evals.push_back(record); }
-  std::vector<train::StepRecord> steps;
-  std::vector<train::EvalRecord> evals;
-};
-
-/// The first samples of a data set.
-data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples) {
-  data::InMemoryDataset::Contents contents{.name = std::string(whole.name()),
-                                           .shape = whole.shape(),
-                                           .classes = whole.classes(),
-                                           .pixels = {},
-                                           .labels = {}};
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const auto pixels = whole.pixels(i);
-    contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
-    contents.labels.push_back(static_cast<std::uint8_t>(whole.label(i)));
-  }
-  return data::InMemoryDataset(std::move(contents));
-}
-
-struct TrainingRun {
-  std::vector<train::Summary> summaries;  // in the order in which ranks ended
-  Recorder rank0;
-};
-
-TrainingRun train(int world, const train::TrainConfig& config, const data::Dataset& train_set,
-                  const data::Dataset& test_set) {
-  TrainingRun run;
-  std::mutex mutex;
-  run_ranks(world, [&](comm::ProcessGroup& group) {
-    kernels::HostDevice device;
-    const auto backend = make_backend("cpu", device);
-    const auto kernels = kernels::kernel_set();
-    Recorder others;
-    train::Trainer trainer(config, {.device = device,
-                                    .kernels = kernels,
-                                    .backend = *backend,
-                                    .group = group,
-                                    .train_set = train_set,
-                                    .test_set = test_set,
-                                    .metrics = group.rank() == 0 ? run.rank0 : others});
-    const train::Summary summary = trainer.run();
-    const std::lock_guard lock(mutex);
-    run.summaries.push_back(summary);
-  });
-  return run;
-}
 
 TEST(Trainer, TrainsAlikeOutOfTheLoaderAndOutOfTheDevice) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");

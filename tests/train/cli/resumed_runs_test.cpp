@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that are killed or that cannot save, and go on in their run directory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
+
+class ResumedRun : public ::testing::Test {
+ protected:
+  /// The metrics of a run without what differs from run to run: times.
+  std::vector<json> metrics_of(const std::string& run) const {
+    std::vector<json> metrics;
+    for (const std::string& line : tests::lines_of(place_.path(run + "/metrics.jsonl"))) {
+      metrics.push_back(json::parse(line));
+      for (const char* time : {"samples_per_second", "seconds", "data_wait", "exposed_communication"})
+        metrics.back().erase(time);
+    }
+    return metrics;
+  }
+  json weights_of(const std::string& run) const {
+    return json::parse(tests::text_of(place_.path(run + "/summary.json"))).at("parameters_sha256");
+  }
+
+  Workplace place_;
+};
+
+TEST_F(ResumedRun, GoesOnBehindItsNewestCheckpointAfterItWasKilled) {
+  const auto training = [](const std::string& run) {
+    return short_training({"--run-dir", run, "--steps", "60", "--epochs", "20", "--nprocs", "2", "--save-every-steps",
+                           "3", "--resume", "auto"});
+  };
+  ASSERT_EQ(place_.run(training("whole")).code, 0);
+  {
+    tests::RunningProgram killed(place_.gradring(training("run")));
+    while (!std::filesystem::exists(place_.path("run/checkpoints/step-6"))) std::this_thread::yield();
+    ::kill(killed.pid(), SIGKILL);
+    killed.wait();
+  }
+  EXPECT_FALSE(std::filesystem::exists(place_.path("run/summary.json")));
+  const ProgramEnd end = place_.run(training("run"));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_1.log")), HasSubstr("goes on behind step "));
+  EXPECT_EQ(weights_of("run"), weights_of("whole"));
+  EXPECT_EQ(metrics_of("run"), metrics_of("whole"));
+}
+
+TEST_F(ResumedRun, TrainsOnIfACheckpointCannotBeSavedAndFailsIfItIsTheLast) {
+  const auto steps = [](const std::string& count) {
+    return short_training({"--steps", count, "--save-every-steps", "1", "--resume", "auto"});
+  };
+  ASSERT_EQ(place_.run(steps("1")).code, 0);
+  std::ofstream(place_.path("run/checkpoints/step-2.partial")) << "in the way";
+  const ProgramEnd end = place_.run(steps("3"));
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("a checkpoint is not as it should be: cannot "), HasSubstr("step-2.partial")));
+  EXPECT_FALSE(std::filesystem::exists(place_.path("run/checkpoints/step-2")));
+  EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-3")));
+
+  std::ofstream(place_.path("run/checkpoints/step-4.partial")) << "in the way";
+  const ProgramEnd last = place_.run(steps("4"));
+  EXPECT_EQ(last.code, 1);
+  EXPECT_THAT(last.err, HasSubstr("gradring train: cannot make the folder"));
+  EXPECT_EQ(metrics_of("run").size(), 5u) << "four steps and the test, though they were not saved";
+}
+
+TEST_F(ResumedRun, RefusesADamagedCheckpointThatWasNamedAndPassesOverOneThatWasNot) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
+  std::filesystem::resize_file(place_.path("run/checkpoints/step-2/state.safetensors"), 100);
+  const ProgramEnd named = place_.run(short_training({"--run-dir", "again", "--resume", "run/checkpoints/step-2"}));
+  EXPECT_EQ(named.code, 4);
+  EXPECT_THAT(named.err, HasSubstr("step-2/state.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(place_.path("again")));
+
+  const json weights = weights_of("run");
+  const ProgramEnd newest = place_.run(short_training({"--resume", "auto"}));
+  EXPECT_EQ(newest.code, 0);
+  EXPECT_THAT(newest.err, AllOf(HasSubstr("passed over"), HasSubstr("step-2")));
+  EXPECT_EQ(weights_of("run"), weights) << "from step 1 to step 2 once more";
+}
+
+TEST_F(ResumedRun, OfAnotherOptimizerIsRefusedOnceForAllRanks) {
+  ASSERT_EQ(place_.run(short_training()).code, 0);
+  const ProgramEnd end = place_.run(
+      short_training({"--optimizer", "sgd", "--steps", "4", "--resume", "run", "--run-dir", "other", "--nprocs", "2"}));
+  EXPECT_EQ(end.code, 4);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("exp_avg."), HasSubstr("--optimizer")));
+  EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+  EXPECT_FALSE(std::filesystem::exists(place_.path("other")));
+}
+
+}  // namespace
+}  // namespace gradring

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/start.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/data/support/message_of.h"
+#include "tests/support/temp_folder.h"
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/pt.h"
+#include "train/config/usage_error.h"
+#include "train/report/run_directory.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::message_of;
+namespace fs = std::filesystem;
+
+TensorRecord tensor() {
+  TensorRecord record;
+  record.name = "w";
+  record.shape = {2};
+  record.bytes.resize(8);
+  return record;
+}
+
+class StartTest : public ::testing::Test {
+ protected:
+  void make_run() { make_run_dir(run_, TrainConfig()); }
+  void save(std::int64_t step) {
+    const auto problems = CheckpointDirectory(files_, checkpoints_of(run_)).save({.step = step, .model = {tensor()}});
+    EXPECT_TRUE(problems.empty());
+  }
+  fs::path step_folder(int step) const { return checkpoints_of(run_) / ("step-" + std::to_string(step)); }
+  Start start(const std::string& resume, const fs::path& run_dir, const std::string& weights = "") {
+    TrainConfig config;
+    config.resume = resume;
+    config.weights = weights;
+    return find_start(config, run_dir, files_);
+  }
+
+  tests::TempFolder folder_;
+  fs::path run_ = folder_.path() / "run";
+  PosixFileSystem files_;
+};
+
+TEST_F(StartTest, NoneWantsANewRunDirectory) {
+  EXPECT_FALSE(start("none", run_).in_place);
+  make_run();
+  EXPECT_THAT(message_of<UsageError>([&] { start("none", run_); }), HasSubstr("--resume auto"));
+}
+
+TEST_F(StartTest, AutoBeginsARunThatIsNotThereAndGoesOnWithOneThatIs) {
+  const Start fresh = start("auto", run_);
+  EXPECT_FALSE(fresh.in_place || fresh.resume);
+  make_run();
+  const Start empty = start("auto", run_);
+  EXPECT_TRUE(empty.in_place) << "it was stopped before its first checkpoint";
+  EXPECT_FALSE(empty.resume);
+  save(3);
+  save(12);
+  const Start found = start("auto", run_);
+  EXPECT_TRUE(found.in_place);
+  ASSERT_TRUE(found.resume);
+  EXPECT_EQ(found.resume->checkpoint.step, 12);
+  EXPECT_EQ(found.resume->from, step_folder(12));
+  EXPECT_TRUE(found.remarks.empty());
+}
+
+TEST_F(StartTest, AutoPassesOverWhatIsDamagedAndSaysSo) {
+  make_run();
+  save(3);
+  save(12);
+  fs::resize_file(step_folder(12) / kModelFile, 20);
+  const Start found = start("auto", run_);
+  EXPECT_EQ(found.resume->checkpoint.step, 3);
+  EXPECT_THAT(found.remarks,
+              ElementsAre(AllOf(HasSubstr("passed over"), HasSubstr("step-12"), HasSubstr("in a file of 20"))));
+}
+
+TEST_F(StartTest, AutoStaysOutOfFoldersThatAreNoRuns) {
+  fs::create_directory(run_);
+  EXPECT_THAT(message_of<UsageError>([&] { start("auto", run_); }), HasSubstr("is no run directory"));
+}
+
+TEST_F(StartTest, ARunIsNamedByItsFolderItsCheckpointsOrOneOfThem) {
+  make_run();
+  save(3);
+  save(12);
+  const fs::path elsewhere = folder_.path() / "elsewhere";
+  for (const fs::path& path : {run_, checkpoints_of(run_), checkpoints_of(run_) / "latest", step_folder(12)}) {
+    const Start found = start(path, elsewhere);
+    EXPECT_EQ(found.resume->checkpoint.step, 12) << path;
+    EXPECT_FALSE(found.in_place);
+  }
+  const Start back = start(step_folder(3), run_);
+  EXPECT_EQ(back.resume->checkpoint.step, 3);
+  EXPECT_TRUE(back.in_place) << "it is the run's own";
+  fs::create_directory(elsewhere);
+  EXPECT_THROW(start(run_, elsewhere), UsageError);
+}
+
+TEST_F(StartTest, WhatWasNamedMustBeThereAndSound) {
+  EXPECT_THAT(message_of<CheckpointError>([&] { start(run_ / "none", run_); }),
+              AllOf(HasSubstr("run/none: is not there"), HasSubstr("--resume")));
+  make_run();
+  EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }), HasSubstr("holds no sound checkpoint"));
+  save(3);
+  fs::resize_file(step_folder(3) / kMetaFile, 20);
+  EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }),
+              AllOf(HasSubstr("holds no sound checkpoint (passed over"), HasSubstr("step-3")));
+  EXPECT_THROW(start(step_folder(3), run_), CheckpointError);
+}
+
+TEST_F(StartTest, WeightsAreReadFromFilesAndCheckpoints) {
+  make_run();
+  save(3);
+  const fs::path file = folder_.path() / "weights.pt";
+  write_pt(files_, file, std::vector{tensor()});
+  for (const fs::path& path : {file, step_folder(3), step_folder(3) / kModelFile}) {
+    const Start found = start("none", folder_.path() / "new", path);
+    ASSERT_TRUE(found.weights) << path;
+    EXPECT_EQ(found.weights->tensors, std::vector{tensor()}) << path;
+    EXPECT_EQ(found.weights->from, path);
+  }
+  EXPECT_FALSE(start("auto", run_, file).weights) << "the run has its own by now";
+  EXPECT_THROW(start("none", folder_.path() / "new", folder_.path() / "none.pt"), CheckpointError);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+#include "data/datasets/in_memory_dataset.h"
+#include "train/checkpoint/checkpoint_sink.h"
+#include "train/trainer/trainer.h"
+
+namespace gradring::tests {
+
+/// The defaults, but for how long to train.
+train::TrainConfig config_for(std::int64_t epochs, std::int64_t batch_size);
+
+/// Keeps what a trainer reports.
+class Recorder final : public train::MetricsSink {
+ public:
+  void step(const train::StepRecord& record) override { steps.push_back(record); }
+  void eval(const train::EvalRecord& record) override { evals.push_back(record); }
+  void remark(const std::string& text) override { remarks.push_back(text); }
+  std::vector<train::StepRecord> steps;
+  std::vector<train::EvalRecord> evals;
+  std::vector<std::string> remarks;
+};
+
+/// Keeps checkpoints in memory.
+class KeptCheckpoints final : public train::CheckpointSink {
+ public:
+  void save(train::Checkpoint checkpoint) override { all.push_back(std::move(checkpoint)); }
+  std::vector<std::string> take_problems() override { return {}; }
+  void finish() override {}
+  /// That of a step, which must be there.
+  const train::Checkpoint& of_step(std::int64_t step) const;
+  std::vector<train::Checkpoint> all;
+};
+
+/// The first samples of a data set.
+data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples);
+
+struct TrainingRun {
+  std::vector<train::Summary> summaries;  ///< in the order in which ranks ended
+  Recorder rank0;
+  KeptCheckpoints checkpoints;
+};
+
+/// Trains by `world` ranks of this process on the CPU. `begin`, if given, is called on each rank before it runs.
+TrainingRun train(int world, const train::TrainConfig& config, const data::Dataset& train_set,
+                  const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin = {});
+
+}  // namespace gradring::tests

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/training_progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/support/message_of.h"
+#include "train/checkpoint/error.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+using kernels::step_state::StepState;
+using tests::message_of;
+
+constexpr TrainingProgress kProgress{.steps = 7,
+                                     .epoch = 1,
+                                     .position = 320,
+                                     .samples = 448,
+                                     .epoch_loss_sum = 0.1 + 0.2,
+                                     .epoch_samples = 320,
+                                     .seconds = 1.0 / 3};
+
+TEST(TrainingProgress, ComesBackBitForBitOutOfText) {
+  EXPECT_EQ(progress_in(Json::parse(to_json(kProgress).dump()), "meta.json"), kProgress);
+}
+
+TEST(TrainingProgress, TheStepStateComesBackWithWhatTheNextStepReads) {
+  const StepState state{
+      .applied_steps = 5, .non_finite = 1, .loss_scale = 0x1p-16f, .growth_tracker = 3, .skipped_steps = 2};
+  const StepState back = step_state_in(Json::parse(to_json(state).dump()), "meta.json");
+  EXPECT_EQ(back.applied_steps, 5);
+  EXPECT_EQ(back.skipped_steps, 2);
+  EXPECT_EQ(back.loss_scale, 0x1p-16f);
+  EXPECT_EQ(back.growth_tracker, 3);
+  EXPECT_EQ(back.non_finite, 0) << "that is the step's which was";
+}
+
+TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
+  for (const Json& wrong : {Json("7"), Json(-1), Json(1.5), Json(nullptr), Json(1e300)}) {
+    Json json = to_json(kProgress);
+    json["position"] = wrong;
+    EXPECT_THAT(message_of<CheckpointError>([&] { progress_in(json, "step-7/meta.json"); }),
+                AllOf(HasSubstr("step-7/meta.json: has no sound 'position'"), HasSubstr("take another")))
+        << wrong;
+  }
+  Json missing = to_json(kProgress);
+  missing.erase("seconds");
+  EXPECT_THROW(progress_in(missing, "meta.json"), CheckpointError);
+  EXPECT_THROW(progress_in(Json(), "meta.json"), CheckpointError);
+  EXPECT_THROW(step_state_in(Json::array({1, 2}), "meta.json"), CheckpointError);
+}
+
+}  // namespace
+}  // namespace gradring::train

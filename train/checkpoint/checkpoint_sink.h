@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/checkpoint.h"
+
+namespace gradring::train {
+
+/// Where a trainer leaves its checkpoints.
+///
+/// Threads   that of the trainer.
+class CheckpointSink {
+ public:
+  virtual ~CheckpointSink() = default;
+  /// Takes a checkpoint over. What goes wrong with it shows in take_problems(), or in finish().
+  virtual void save(Checkpoint checkpoint) = 0;
+  /// What went wrong since the last call, one line each; training goes on.
+  virtual std::vector<std::string> take_problems() = 0;
+  /// Returns when the last checkpoint is safe.
+  ///
+  /// Errors    FileError if it is not.
+  virtual void finish() = 0;
+};
+
+}  // namespace gradring::train

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_writer.h"
+
+#include <utility>
+
+namespace gradring::train {
+
+CheckpointWriter::~CheckpointWriter() {
+  if (writing_.valid()) writing_.wait();
+}
+
+void CheckpointWriter::save(Checkpoint checkpoint) {
+  collect();
+  failure_ = nullptr;
+  writing_ = std::async(std::launch::async,
+                        [this, checkpoint = std::move(checkpoint)] { return directory_.save(checkpoint); });
+}
+
+/// Waits for what is being written, and keeps what came of it.
+void CheckpointWriter::collect() {
+  if (!writing_.valid()) return;
+  try {
+    for (std::string& problem : writing_.get()) problems_.push_back(std::move(problem));
+  } catch (const std::exception& error) {
+    problems_.emplace_back(error.what());
+    failure_ = std::current_exception();
+  }
+}
+
+std::vector<std::string> CheckpointWriter::take_problems() {
+  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) collect();
+  return std::exchange(problems_, {});
+}
+
+void CheckpointWriter::finish() {
+  collect();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace gradring::train

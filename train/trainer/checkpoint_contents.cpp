@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/checkpoint_contents.h"
+
+#include <utility>
+
+#include "train/checkpoint/meta_file.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kProgress = "progress";
+constexpr const char* kStepState = "step_state";
+constexpr const char* kOrder = "order";
+
+}  // namespace
+
+Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score) {
+  return {.step = state.progress.steps,
+          .model = std::move(state.replica.model),
+          .state = std::move(state.replica.state),
+          .about = {{"made_by", "gradring " GRADRING_VERSION},
+                    {kProgress, to_json(state.progress)},
+                    {kStepState, to_json(state.replica.step)},
+                    {kOrder, std::move(state.order)},
+                    {"settings", settings},
+                    {"settings_sha256", sum_of(std::as_bytes(std::span(settings)))}},
+          .score = score};
+}
+
+TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
+  const auto& about = checkpoint.about;
+  const auto part = [&about](const char* name) { return about.contains(name) ? about[name] : nlohmann::ordered_json(); };
+  return {.progress = progress_in(part(kProgress), from),
+          .replica = {.model = std::move(checkpoint.model),
+                      .state = std::move(checkpoint.state),
+                      .step = step_state_in(part(kStepState), from)},
+          .order = part(kOrder)};
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "train/checkpoint/checkpoint.h"
+#include "train/trainer/replica_state.h"
+#include "train/trainer/training_progress.h"
+
+namespace gradring::train {
+
+/// A training between two steps: what a checkpoint of it holds.
+struct TrainingState {
+  TrainingProgress progress;
+  ReplicaState replica;
+  nlohmann::ordered_json order;  ///< in what order samples come: an epoch that was begun goes on only in the same
+};
+
+/// `settings` are the run's options as TOML, for people; `score` says which checkpoints are the best.
+Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score);
+
+/// The inverse; the tensors are as the file has them.
+///
+/// Errors    CheckpointError with `from` if something is missing or no such number.
+TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from);
+
+}  // namespace gradring::train
