@@ -39,7 +39,9 @@ class Loader::Worker final : public BatchOwner {
   }
 
   BatchGeometry geometry() const {
-    return {.samples = static_cast<std::int64_t>(spec_.indices.size()), .batch_size = spec_.batch_size};
+    return {.samples = static_cast<std::int64_t>(spec_.indices.size()),
+            .batch_size = spec_.batch_size,
+            .window = spec_.window};
   }
 
   std::optional<Batch> next(Deadline deadline) {

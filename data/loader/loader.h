@@ -19,6 +19,7 @@ namespace gradring::data {
 struct LoaderSpec {
   std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
   std::int64_t batch_size = 64;
+  std::int64_t window = 0;  ///< samples of an optimizer step, none of whose batches reaches into the next; 0: no matter
   NormalizeSpec normalize = {};
   int depth = 4;  ///< batches that exist at once: being filled, ready, or lent to the caller
 };

@@ -54,8 +54,4 @@ bool DistributedSampler::padding(std::int64_t position) const {
   return position * spec_.world_size + spec_.rank >= spec_.samples;
 }
 
-std::int64_t DistributedSampler::global_samples(std::int64_t begin, std::int64_t end) const {
-  return (std::min(end, size_) - std::min(begin, size_)) * spec_.world_size;
-}
-
 }  // namespace gradring::data

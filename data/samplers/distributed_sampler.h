@@ -33,7 +33,6 @@ class DistributedSampler final : public Sampler {
   std::vector<std::int64_t> order(std::int64_t epoch) const override;
   std::int64_t size() const override { return size_; }
   bool padding(std::int64_t position) const override;
-  std::int64_t global_samples(std::int64_t begin, std::int64_t end) const override;
 
  private:
   DistributedSamplerSpec spec_;

@@ -19,9 +19,6 @@ class Sampler {
   virtual std::int64_t size() const = 0;
   /// Whether `position` of this rank's order repeats a sample, only to give all ranks equally many.
   virtual bool padding(std::int64_t position) const = 0;
-  /// How many samples all ranks together visit at positions begin .. end - 1, padding included: what the loss of that
-  /// step is divided by.
-  virtual std::int64_t global_samples(std::int64_t begin, std::int64_t end) const = 0;
 };
 
 }  // namespace gradring::data

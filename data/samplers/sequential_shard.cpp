@@ -18,13 +18,6 @@ std::vector<std::int64_t> SequentialShard::order(std::int64_t) const {
   return mine;
 }
 
-std::int64_t SequentialShard::global_samples(std::int64_t begin, std::int64_t end) const {
-  std::int64_t sum = 0;
-  for (int rank = 0; rank < spec_.world_size; ++rank)
-    sum += std::min(end, size_of_rank(rank)) - std::min(begin, size_of_rank(rank));
-  return sum;
-}
-
 /// The first `samples % world_size` ranks take one sample more.
 std::int64_t SequentialShard::begin_of_rank(int rank) const {
   const std::int64_t share = spec_.samples / spec_.world_size;

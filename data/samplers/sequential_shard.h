@@ -23,11 +23,12 @@ class SequentialShard final : public Sampler {
  public:
   explicit SequentialShard(SequentialShardSpec spec);
 
+  /// The first of this rank's samples.
+  std::int64_t begin() const { return begin_of_rank(spec_.rank); }
   /// The same in every epoch.
   std::vector<std::int64_t> order(std::int64_t epoch) const override;
   std::int64_t size() const override { return size_of_rank(spec_.rank); }
   bool padding(std::int64_t) const override { return false; }
-  std::int64_t global_samples(std::int64_t begin, std::int64_t end) const override;
 
  private:
   std::int64_t begin_of_rank(int rank) const;

@@ -18,6 +18,8 @@ namespace {
 constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kSchedules[] = {"constant", "step", "cosine", "one-cycle"};
+constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
+constexpr std::string_view kMeans[] = {"samples", "ranks"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
@@ -153,6 +155,21 @@ const std::vector<Option>& train_options() {
       integer("batch-size", "samples a forward and backward pass, per rank", {.least = 1}, &TrainConfig::batch_size),
       integer("accumulate", "such batches that make one step: their gradients are summed before ranks exchange them",
               {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
+      integer("global-batch",
+              "samples a step, of all ranks; each takes its share in passes of --batch-size; 0: --batch-size times "
+              "--accumulate times the ranks",
+              {.least = 0}, &TrainConfig::global_batch),
+      word("sampler",
+           "who gets which samples: distributed, PyTorch's DistributedSampler, which may repeat some; sharded, each "
+           "once "
+           "an epoch, by whole shards; auto: sharded if --reproducible",
+           kSamplers, &TrainConfig::sampler),
+      integer("shard-size", "samples that go through a rank as one (sharded); 0: --batch-size", {.least = 0},
+              &TrainConfig::shard_size),
+      word("gradient-mean",
+           "gradients are the mean over the samples of a step, or, as in PyTorch, over the means of the ranks, which "
+           "differs where ranks have unequal shares",
+           kMeans, &TrainConfig::gradient_mean),
       seed(),
       word("optimizer", "how gradients become new weights", kOptimizers,
            in(&TrainConfig::optimizer, &OptimizerSpec::name)),

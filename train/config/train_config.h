@@ -18,11 +18,15 @@ struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
   std::string model = "convnet";
-  std::int64_t epochs = 2;       ///< 0: the steps decide
-  std::int64_t steps = 0;        ///< stop after so many; 0: the epochs decide
-  std::int64_t batch_size = 64;  ///< per rank, in one forward and backward pass
-  std::int64_t accumulate = 1;   ///< such batches that make one step
-  std::uint64_t seed = 0;        ///< of the first weights and of the shuffles
+  std::int64_t epochs = 2;                ///< 0: the steps decide
+  std::int64_t steps = 0;                 ///< stop after so many; 0: the epochs decide
+  std::int64_t batch_size = 64;           ///< per rank, in one forward and backward pass
+  std::int64_t accumulate = 1;            ///< such batches that make one step
+  std::int64_t global_batch = 0;          ///< samples of a step, of all ranks; 0: what the two above make
+  std::string sampler = "auto";           ///< auto, distributed, sharded
+  std::int64_t shard_size = 0;            ///< samples that a rank takes as one (sharded); 0: batch_size
+  std::string gradient_mean = "samples";  ///< over what gradients are a mean: samples, ranks
+  std::uint64_t seed = 0;                 ///< of the first weights and of the shuffles
 
   OptimizerSpec optimizer;
   double learning_rate = 1e-3;  ///< at its peak

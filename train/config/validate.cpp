@@ -15,6 +15,12 @@ void validate(const TrainConfig& config) {
   require(config.dataset == "digits" || !config.data_dir.empty(),
           config.dataset +
               " is read from files: name their folder by --data-dir, or take --dataset digits, which needs none");
+  require(config.global_batch == 0 || config.accumulate == 1,
+          "--global-batch says how many samples a step has, and --accumulate too: leave one out");
+  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  require(sharded || config.shard_size == 0, "--shard-size belongs to --sampler sharded");
+  require(sharded || !config.reproducible,
+          "--sampler distributed deals samples by the number of ranks, which --reproducible forbids: leave it out");
   require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
           "--allreduce direct is for ranks that reach each other's memory: leave out --comm " + config.comm);
   require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),

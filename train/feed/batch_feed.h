@@ -23,8 +23,7 @@ class BatchFeed : public BatchSource {
 
   /// Starts anew with these samples of the data set, from `position` in the order on. The batches of the epoch before must
   /// have been taken, and the steps that use them be done.
-  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order,
-                           std::int64_t position) = 0;
+  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) = 0;
   /// Goes on to the next batch, which the next enqueue_copies and enqueue_preparation bring; nothing at the epoch's end.
   ///
   /// Errors    Error if the deadline passes first; what reading the samples throws.

@@ -20,10 +20,12 @@ void LoaderFeed::begin_epoch(kernels::Stream&, std::vector<std::int64_t> order, 
   lent_.clear();
   order.erase(order.begin(), order.begin() + position);
   first_ = position;
-  loader_ = std::make_unique<data::Loader>(
-      spec_.dataset, spec_.device,
-      data::LoaderSpec{
-          .indices = std::move(order), .batch_size = spec_.batch_size, .normalize = spec_.normalize, .depth = kDepth});
+  loader_ = std::make_unique<data::Loader>(spec_.dataset, spec_.device,
+                                           data::LoaderSpec{.indices = std::move(order),
+                                                            .batch_size = spec_.batch_size,
+                                                            .window = spec_.window,
+                                                            .normalize = spec_.normalize,
+                                                            .depth = kDepth});
 }
 
 std::optional<BatchFeed::Next> LoaderFeed::next(Deadline deadline) {

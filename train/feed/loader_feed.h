@@ -17,6 +17,7 @@ struct FeedSpec {
   kernels::Device& device;
   const kernels::KernelSet& kernels;
   std::int64_t batch_size = 64;
+  std::int64_t window = 0;                     ///< as data::LoaderSpec
   kernels::DType dtype = kernels::DType::f32;  ///< of the images on the device
   data::NormalizeSpec normalize = {};
 };

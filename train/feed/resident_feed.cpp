@@ -29,7 +29,7 @@ ResidentFeed::ResidentFeed(const FeedSpec& spec, kernels::Stream& stream, Deadli
       samples_(spec.dataset.size()),
       sample_elements_(spec.dataset.shape().elements()),
       channels_(spec.dataset.shape()[2]),
-      geometry_{.samples = 0, .batch_size = spec.batch_size},
+      geometry_{.samples = 0, .batch_size = spec.batch_size, .window = spec.window},
       pixels_(spec.device.allocate(bytes_of(samples_ * sample_elements_, 1))),
       pixel_labels_(spec.device.allocate(bytes_of(samples_, sizeof(std::int32_t)))),
       statistics_(spec.device.allocate(bytes_of(2 * channels_, sizeof(float)))),
@@ -70,8 +70,9 @@ void ResidentFeed::upload(const data::Dataset& dataset, kernels::Stream& stream,
 void ResidentFeed::begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) {
   check_position(order, position);
   check(static_cast<std::int64_t>(order.size()) <= samples_, "an epoch's order is longer than the data set");
-  geometry_.samples = static_cast<std::int64_t>(order.size());
-  position_ = position;
+  geometry_.samples = static_cast<std::int64_t>(order.size()) - position;
+  first_position_ = position;
+  batch_ = 0;
   auto* host = host_order_.as<std::int64_t>();
   std::ranges::copy(order, host);
   host[samples_] = position;
@@ -80,11 +81,10 @@ void ResidentFeed::begin_epoch(kernels::Stream& stream, std::vector<std::int64_t
 }
 
 std::optional<BatchFeed::Next> ResidentFeed::next(Deadline) {
-  const std::int64_t count = std::min(geometry_.batch_size, geometry_.samples - position_);
-  if (count <= 0) return std::nullopt;
-  const Next next{.position = position_, .count = count};
-  position_ += count;
-  return next;
+  if (batch_ == geometry_.steps()) return std::nullopt;
+  const std::int64_t begin = geometry_.begin(batch_), end = geometry_.end(batch_);
+  ++batch_;
+  return Next{.position = first_position_ + begin, .count = end - begin};
 }
 
 void ResidentFeed::enqueue_preparation(kernels::Stream& stream, std::int64_t count) {

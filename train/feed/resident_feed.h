@@ -34,7 +34,8 @@ class ResidentFeed final : public BatchFeed {
   std::int64_t sample_elements_;
   std::int64_t channels_;
   data::BatchGeometry geometry_;
-  std::int64_t position_ = 0;  // in the order, of the next batch
+  std::int64_t first_position_ = 0;  // in the order, at which the epoch was begun
+  std::int64_t batch_ = 0;           // that comes next
 
   kernels::Buffer pixels_;        // u8, [samples, elements]
   kernels::Buffer pixel_labels_;  // i32, [samples]

@@ -29,7 +29,9 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
 
 TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
   const auto& about = checkpoint.about;
-  const auto part = [&about](const char* name) { return about.contains(name) ? about[name] : nlohmann::ordered_json(); };
+  const auto part = [&about](const char* name) {
+    return about.contains(name) ? about[name] : nlohmann::ordered_json();
+  };
   return {.progress = progress_in(part(kProgress), from),
           .replica = {.model = std::move(checkpoint.model),
                       .state = std::move(checkpoint.state),

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "train/config/usage_error.h"
-#include "train/feed/loader_feed.h"
 #include "train/feed/resident_feed.h"
 #include "train/precision/precision.h"
 
@@ -36,22 +35,18 @@ void check_options(const TrainConfig& config, kernels::DType precision, std::int
 
 }  // namespace
 
-std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, const data::Dataset& dataset, kernels::Device& device,
-                                     const kernels::KernelSet& kernels, Replica& replica) {
-  const FeedSpec spec{.dataset = dataset,
-                      .device = device,
-                      .kernels = kernels,
-                      .batch_size = config.batch_size,
-                      .dtype = replica.program().dtype()};
-  if (!is_resident(config, device)) return std::make_unique<LoaderFeed>(spec);
+std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, FeedSpec spec, Replica& replica) {
+  spec.dtype = replica.program().dtype();
+  if (!is_resident(config, spec.device)) return std::make_unique<LoaderFeed>(spec);
   return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
 }
 
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps) {
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps,
+                         std::int64_t most_of_rank, std::int64_t pass) {
   const kernels::DType precision = precision_named(config.precision, device.id());
   check_options(config, precision, steps);
   return {.model = config.model,
-          .batch_size = config.batch_size,
+          .batch_size = pass,
           .precision = precision,
           .loss_scaling = loss_scaling_for(config, precision),
           .optimizer = config.optimizer,
@@ -60,7 +55,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
-          .accumulates = config.accumulate > 1,
+          .accumulates = most_of_rank > pass,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};

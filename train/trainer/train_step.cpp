@@ -56,18 +56,32 @@ void TrainStep::enqueue_search() {
 }
 
 void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
+  shape.count > 0 ? enqueue_pass(source, shape) : enqueue_nothing(shape);
+  if (shape.pass.last) enqueue_update();
+}
+
+/// A rank without samples adds nothing, and takes part in all that ranks do together.
+void TrainStep::enqueue_nothing(const Shape& shape) {
+  const nn::Arena& gradients = parts_.accumulation.begin(shape.pass);
+  parts_.accumulation.before_forward();
+  parts_.stream.enqueue_zero(gradients.data, gradients.layout.elements() * sizeof(float));
+  parts_.accumulation.before_backward();
+  for (int parameter = 0; parameter < gradients.layout.parameters(); ++parameter)
+    parts_.accumulation.gradient_ready(parameter);
+}
+
+void TrainStep::enqueue_pass(BatchSource& source, const Shape& shape) {
   kernels::Stream& stream = parts_.stream;
   const nn::Arena& gradients = parts_.accumulation.begin(shape.pass);
   source.enqueue_preparation(stream, shape.count);
   parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), shape.count, parts_.accumulation);
   parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
                                   {.labels = source.labels(),
-                                   .scale = 1.0f / static_cast<float>(shape.global_samples),
+                                   .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
                                    .loss_sum = gradients.riders().data(),
                                    .correct = correct_.as<std::int32_t>()},
                                   parts_.accumulation);
-  if (shape.pass.last) enqueue_update();
 }
 
 void TrainStep::enqueue_update() {
@@ -83,8 +97,8 @@ void TrainStep::enqueue_update() {
   auto* report = report_.as<Report>();
   stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before it moves on to the next step
   stream.enqueue_copy(&report->loss_sum, parts_.gradients.riders().data(), sizeof(float));
-  counter_.advance(stream,
-                   {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
+  counter_.advance(
+      stream, {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
 void TrainStep::enqueue_recorded(BatchSource& source, const Shape& shape) {
@@ -105,8 +119,8 @@ void TrainStep::enqueue_report(std::int64_t global_samples) {
 
 void TrainStep::enqueue(const Input& input) {
   check(!full(), "results of earlier steps must be taken before more steps are enqueued");
-  input.source.enqueue_copies(parts_.stream);
-  const Shape shape{input.count, input.global_samples, input.pass};
+  if (input.count > 0) input.source.enqueue_copies(parts_.stream);
+  const Shape shape{input.count, input.divisor > 0 ? input.divisor : input.global_samples, input.pass};
   parts_.recorded ? enqueue_recorded(input.source, shape) : enqueue_work(input.source, shape);
   if (input.pass.last) enqueue_report(input.global_samples);
 }

@@ -63,8 +63,9 @@ class TrainStep {
 
   struct Input {
     BatchSource& source;              ///< one and the same for all steps
-    std::int64_t count = 0;           ///< samples of its next batch
+    std::int64_t count = 0;           ///< samples of its next batch; 0: this rank has none in this step
     std::int64_t global_samples = 0;  ///< in all batches of this step, of all ranks
+    std::int64_t divisor = 0;         ///< of this rank's sum of gradients; 0: global_samples
     GradientAccumulation::Pass pass = {};
   };
   /// Enqueues a step, or a batch of its window, and returns.
@@ -110,7 +111,7 @@ class TrainStep {
   /// What is the same in all passes of a recording.
   struct Shape {
     std::int64_t count = 0;
-    std::int64_t global_samples = 0;
+    std::int64_t divisor = 0;
     GradientAccumulation::Pass pass;
     auto operator<=>(const Shape&) const = default;
   };
@@ -118,6 +119,8 @@ class TrainStep {
   bool clips() const { return parts_.clip_norm > 0; }
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(BatchSource& source, const Shape& shape);
+  void enqueue_pass(BatchSource& source, const Shape& shape);
+  void enqueue_nothing(const Shape& shape);
   void enqueue_update();
   void enqueue_recorded(BatchSource& source, const Shape& shape);
   void enqueue_report(std::int64_t global_samples);

@@ -7,14 +7,15 @@
 #include <cmath>
 #include <limits>
 
-#include "train/precision/precision.h"
 #include "train/checkpoint/parameter_names.h"
 #include "train/config/resolve.h"
 #include "train/config/usage_error.h"
+#include "train/precision/precision.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/checkpoint_contents.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
 namespace {
@@ -27,20 +28,24 @@ constexpr std::int64_t kEvalBatch = 250;
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
-      sampler_({.samples = world.train_set.size(),
-                .rank = world.group.rank(),
-                .world_size = world.group.world_size(),
-                .seed = config.seed}),
-      windows_{.samples = sampler_.size(), .batch_size = config.accumulate * config.batch_size},
-      replica_(replica_spec(config, world.device, all_steps()), {.device = world.device,
-                                                                 .kernels = world.kernels,
-                                                                 .backend = world.backend,
-                                                                 .group = world.group,
-                                                                 .sample = world.train_set.shape(),
-                                                                 .classes = world.train_set.classes()}),
+      sizes_(step_sizes(config, world.group.world_size())),
+      sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
+      replica_(replica_spec(config, world.device, all_steps(), sampler_->most_of_rank(), sizes_.pass),
+               {.device = world.device,
+                .kernels = world.kernels,
+                .backend = world.backend,
+                .group = world.group,
+                .sample = world.train_set.shape(),
+                .classes = world.train_set.classes()}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
                     replica_.program().dtype()),
-      feed_(make_feed(config, world.train_set, world.device, world.kernels, replica_)) {}
+      feed_(make_feed(config,
+                      {.dataset = world.train_set,
+                       .device = world.device,
+                       .kernels = world.kernels,
+                       .batch_size = sizes_.pass,
+                       .window = sampler_->most_of_rank()},
+                      replica_)) {}
 
 Trainer::~Trainer() {
   try {
@@ -52,14 +57,15 @@ Trainer::~Trainer() {
 
 std::int64_t Trainer::all_steps() const {
   if (config_.epochs == 0) return config_.steps;
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(windows_.steps(), 1);
-  const std::int64_t of_epochs = std::min(config_.epochs, most) * windows_.steps();
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler_->steps(), 1);
+  const std::int64_t of_epochs = std::min(config_.epochs, most) * sampler_->steps();
   return config_.steps > 0 ? std::min(config_.steps, of_epochs) : of_epochs;
 }
 
 void Trainer::resume(ResumePoint point) {
   const Deadline deadline = Deadline::after(config_.timeout);
-  point.checkpoint.about = nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
+  point.checkpoint.about =
+      nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
   check_order(state.order, point.from);
@@ -74,10 +80,7 @@ void Trainer::begin_with(FirstWeights weights) {
 }
 
 nlohmann::ordered_json Trainer::order_of_samples() const {
-  return {{"dataset", world_.train_set.name()},
-          {"samples", world_.train_set.size()},
-          {"seed", config_.seed},
-          {"sampler", "distributed"}};
+  return {{"dataset", world_.train_set.name()}, {"samples", world_.train_set.size()}, {"seed", config_.seed}};
 }
 
 /// An epoch that was begun goes on with the samples that were not seen yet, or not at all.
@@ -86,17 +89,15 @@ void Trainer::check_order(const nlohmann::ordered_json& saved, const std::filesy
   const std::string where =
       fmt::format("{} was made within epoch {}, behind sample {}", from.string(), progress_.epoch, progress_.position);
   if (saved != order_of_samples())
-    throw UsageError(fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
-                                 "checkpoint at an epoch's end",
-                                 where, saved.dump(), order_of_samples().dump()));
-  if (windows_.begin(step_of_progress()) * world_.group.world_size() != progress_.position)
-    throw UsageError(fmt::format("{}, which is no multiple of the {} samples of a step here: choose --batch-size, "
-                                 "--accumulate and the number of ranks so that it is one",
-                                 where, windows_.batch_size * world_.group.world_size()));
-}
-
-std::int64_t Trainer::step_of_progress() const {
-  return progress_.position / (windows_.batch_size * world_.group.world_size());
+    throw UsageError(
+        fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
+                    "checkpoint at an epoch's end",
+                    where, saved.dump(), order_of_samples().dump()));
+  if (!sampler_->step_at(progress_.position))
+    throw UsageError(
+        fmt::format("{}, which is no multiple of the {} samples of a step here: choose --global-batch, or "
+                    "--batch-size and the number of ranks, so that it is one",
+                    where, sizes_.of_all));
 }
 
 Summary Trainer::run() {
@@ -153,22 +154,22 @@ void Trainer::report(const Evaluation& result) {
 
 void Trainer::run_epoch() {
   epoch_ = progress_.epoch;
-  const std::int64_t first = step_of_progress();
+  const std::int64_t first = sampler_->step_at(progress_.position).value();
   if (first == 0) {
     progress_.epoch_loss_sum = 0;
     progress_.epoch_samples = 0;
   }
-  feed_->begin_epoch(replica_.stream(), sampler_.order(epoch_), windows_.begin(first));
+  feed_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
   last_report_ = Clock::now();
-  for (std::int64_t step = first; step < windows_.steps() && !enough_steps(); ++step) {
+  for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
     enqueue_step(epoch_, step);
-    const bool ends = step + 1 == windows_.steps() || enough_steps();
+    const bool ends = step + 1 == sampler_->steps() || enough_steps();
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
     take_results(saves || config_.check_replicas > 0);  // the weights to look at are those after this step
     if (saves) save(std::nullopt);
   }
   take_results(true);
-  if (progress_.position == windows_.samples * world_.group.world_size()) {
+  if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;
   }
@@ -179,9 +180,8 @@ void Trainer::save(std::optional<double> score) {
   pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
-  TrainingState state{.progress = progress_,
-                      .replica = replica_.save(Deadline::after(config_.timeout)),
-                      .order = order_of_samples()};
+  TrainingState state{
+      .progress = progress_, .replica = replica_.save(Deadline::after(config_.timeout)), .order = order_of_samples()};
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
@@ -191,18 +191,21 @@ void Trainer::pass_on_problems() {
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
-  const std::int64_t begin = windows_.begin(step);
-  const std::int64_t end = windows_.end(step);
-  Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = sampler_.global_samples(begin, end)};
-  for (std::int64_t position = begin; position < end;) {
+  const data::StepShare share = sampler_->step(step);
+  Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};
+  const std::int64_t divisor =
+      config_.gradient_mean == "ranks" ? (share.end - share.begin) * world_.group.world_size() : share.samples;
+  const auto enqueue = [&](std::int64_t count, GradientAccumulation::Pass pass) {
+    replica_.step().enqueue(
+        {.source = *feed_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
+  };
+  if (share.begin == share.end) enqueue(0, {});
+  for (std::int64_t position = share.begin; position < share.end;) {
     const auto batch = feed_->next(Deadline::after(config_.timeout));
     check(batch && batch->position == position, "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;
     position += batch->count;
-    replica_.step().enqueue({.source = *feed_,
-                             .count = batch->count,
-                             .global_samples = pending.samples,
-                             .pass = {.first = batch->position == begin, .last = position == end}});
+    enqueue(batch->count, {.first = batch->position == share.begin, .last = position == share.end});
   }
   ++enqueued_;
   pending_.push_back(pending);
@@ -235,7 +238,7 @@ void Trainer::report(const StepResult& result) {
   world_.metrics.step({.step = progress_.steps,
                        .epoch = step.epoch,
                        .step_of_epoch = step.step_of_epoch,
-                       .steps_in_epoch = windows_.steps(),
+                       .steps_in_epoch = sampler_->steps(),
                        .loss = result.loss,
                        .learning_rate = learning_rate_of(result),
                        .samples = step.samples,
@@ -256,13 +259,12 @@ void Trainer::check_step(const StepResult& result) {
   if (!result.skipped)
     check_finite(result.loss, "loss of step " + std::to_string(progress_.steps));
   else if (!replica_.step().scales_loss())
-    throw DivergedError(
-        fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", progress_.steps,
-                    config_.learning_rate));
+    throw DivergedError(fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", progress_.steps,
+                                    config_.learning_rate));
   else if (result.loss_scale <= kLeastLossScale)
     throw DivergedError(
         fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})",
-                    progress_.steps,                     result.loss_scale, config_.learning_rate));
+                    progress_.steps, result.loss_scale, config_.learning_rate));
   if (config_.check_replicas > 0 && progress_.steps % config_.check_replicas == 0)
     check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(progress_.steps));
 }

@@ -7,8 +7,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
-#include "data/loader/batch_geometry.h"
-#include "data/samplers/distributed_sampler.h"
+#include "data/samplers/step_sampler.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/error.h"
@@ -22,6 +21,7 @@
 #include "train/report/summary.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/step_sizes.h"
 #include "train/trainer/training_progress.h"
 
 namespace gradring::train {
@@ -105,8 +105,6 @@ class Trainer {
   void run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
   Evaluation evaluate_model();
-  /// The step of the epoch that the progress stands before.
-  std::int64_t step_of_progress() const;
   nlohmann::ordered_json order_of_samples() const;
   void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
@@ -126,8 +124,8 @@ class Trainer {
 
   TrainConfig config_;
   TrainerWorld world_;
-  data::DistributedSampler sampler_;
-  data::BatchGeometry windows_;  // this rank's samples of the steps of an epoch
+  StepSizes sizes_;
+  std::unique_ptr<data::StepSampler> sampler_;
   Replica replica_;
   nn::Program eval_program_;
   std::unique_ptr<BatchFeed> feed_;

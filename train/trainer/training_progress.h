@@ -11,13 +11,13 @@ namespace gradring::train {
 
 /// Where a training stands between two steps.
 struct TrainingProgress {
-  std::int64_t steps = 0;       ///< made so far, skipped ones too
-  std::int64_t epoch = 0;       ///< of the next step
-  std::int64_t position = 0;    ///< in that epoch's order of all ranks together, of the next step's first sample
-  std::int64_t samples = 0;     ///< seen so far, by all ranks
-  double epoch_loss_sum = 0;    ///< over the samples of the newest epoch whose loss was a number
+  std::int64_t steps = 0;          ///< made so far, skipped ones too
+  std::int64_t epoch = 0;          ///< of the next step
+  std::int64_t position = 0;       ///< in that epoch's order of all ranks together, of the next step's first sample
+  std::int64_t samples = 0;        ///< seen so far, by all ranks
+  double epoch_loss_sum = 0;       ///< over the samples of the newest epoch whose loss was a number
   std::int64_t epoch_samples = 0;  ///< how many those are
-  double seconds = 0;           ///< spent on steps
+  double seconds = 0;              ///< spent on steps
 
   bool operator==(const TrainingProgress&) const = default;
 };

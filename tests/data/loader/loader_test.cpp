@@ -111,6 +111,12 @@ TEST_F(LoaderTest, KnowsItsStepsBeforehand) {
   EXPECT_EQ((BatchGeometry{.samples = 9, .batch_size = 4}.steps()), 3);
   EXPECT_EQ((BatchGeometry{.samples = 9, .batch_size = 4}.begin(2)), 8);
   EXPECT_EQ((BatchGeometry{.samples = 9, .batch_size = 4}.end(2)), 9);
+  const BatchGeometry windows{.samples = 25, .batch_size = 4, .window = 10};  // 4, 4, 2, twice; 4, 1
+  ASSERT_EQ(windows.steps(), 8);
+  std::vector<std::int64_t> begins;
+  for (std::int64_t step = 0; step <= windows.steps(); ++step) begins.push_back(windows.begin(step));
+  EXPECT_EQ(begins, (std::vector<std::int64_t>{0, 4, 8, 10, 14, 18, 20, 24, 25}));
+  EXPECT_EQ((BatchGeometry{.samples = 3, .batch_size = 4, .window = 2}.steps()), 2);
 }
 
 TEST_F(LoaderTest, EndsAtOnceWithoutSamples) {

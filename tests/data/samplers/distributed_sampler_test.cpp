@@ -92,12 +92,6 @@ TEST(DistributedSampler, PadsByRepeatingFromTheFront) {
   EXPECT_THAT(together, ElementsAre(0, 1, 0, 1, 0));
 }
 
-TEST(DistributedSampler, CountsTheSamplesOfAStepOverAllRanks) {
-  const DistributedSampler sampler({.samples = 10, .rank = 1, .world_size = 4});  // three positions on each rank
-  EXPECT_EQ(sampler.global_samples(0, 2), 8);
-  EXPECT_EQ(sampler.global_samples(2, 4), 4);
-}
-
 TEST(DistributedSampler, SpeaksOfAnInvalidRankAsPyTorchDoes) {
   for (int rank : {-1, 4})
     EXPECT_THAT(

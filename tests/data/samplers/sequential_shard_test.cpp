@@ -33,13 +33,6 @@ TEST(SequentialShard, HasNoPadding) {
   for (std::int64_t position = 0; position < shard.size(); ++position) EXPECT_FALSE(shard.padding(position));
 }
 
-TEST(SequentialShard, CountsTheSamplesOfAStepOverAllRanks) {
-  const SequentialShard shard({.samples = 10, .rank = 3, .world_size = 4});  // shares of 3, 3, 2, 2
-  EXPECT_EQ(shard.global_samples(0, 2), 8);
-  EXPECT_EQ(shard.global_samples(2, 4), 2);
-  EXPECT_EQ(shard.global_samples(4, 6), 0);
-}
-
 TEST(SequentialShard, RefusesARankOutsideTheWorld) {
   EXPECT_THROW(SequentialShard({.samples = 10, .rank = 2, .world_size = 2}), InvalidArgument);
   EXPECT_THROW(SequentialShard({.samples = 10, .rank = -1, .world_size = 2}), InvalidArgument);
