@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,18 @@ struct Model {
 /// Errors    InvalidArgument if `sample` is not [height, width, channels] or too small.
 Model convnet(const Shape& sample, std::int64_t classes);
 
-/// The model that a user names: "convnet".
+/// Eight convolutions, 3x3 and padded by 1, each with a ReLU, in pairs with max pooling between: 16, 16, pool, 48, 48, pool, 96, 96,
+/// pool, 192, 192, flatten, linear(256), ReLU, linear(classes); for 28x28x1 and ten classes 1,098,074 parameters.
 ///
-/// Errors    InvalidArgument for another name; says which there are.
+/// Errors    InvalidArgument if `sample` is not [height, width, channels], or smaller than 8 pixels either way.
+Model convnet_deep(const Shape& sample, std::int64_t classes);
+
+/// What a user may name.
+std::span<const std::string_view> model_names();
+
+/// The model of that name.
+///
+/// Errors    InvalidArgument for another name, says which there are; what the model says of `sample`.
 Model make_model(std::string_view name, const Shape& sample, std::int64_t classes);
 
 }  // namespace gradring::nn

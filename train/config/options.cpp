@@ -10,12 +10,12 @@
 
 #include "data/datasets/open_dataset.h"
 #include "kernels/runtime/nearest_name.h"
+#include "nn/models/model.h"
 #include "train/config/parse_value.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr std::string_view kModels[] = {"convnet"};
 constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
 constexpr std::string_view kSchedules[] = {"constant", "step", "cosine", "one-cycle"};
 constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
@@ -148,7 +148,7 @@ const std::vector<Option>& train_options() {
   static const std::vector<Option> options = {
       word("dataset", "what to learn; digits is made on the spot", data::dataset_names(), &TrainConfig::dataset),
       text("data-dir", "D", "folder of the data set's files", &TrainConfig::data_dir),
-      word("model", "what learns", kModels, &TrainConfig::model),
+      word("model", "what learns", nn::model_names(), &TrainConfig::model),
       integer("epochs", "passes over the training set; where only --steps is given, as many as it takes", {.least = 0},
               &TrainConfig::epochs),
       integer("steps", "stop after so many steps; 0: after the epochs", {.least = 0}, &TrainConfig::steps),

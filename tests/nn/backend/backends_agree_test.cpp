@@ -42,6 +42,7 @@ std::vector<Case> cases() {
   nn::Model alone{.name = "alone", .sample = {3, 4, 1}, .classes = 6, .layers = {}};
   alone.layers = {{"a", nn::Flatten{}}, {"b", nn::Linear{.in_features = 12, .out_features = 6}}};
   return {{"rgb", nn::convnet({32, 32, 3}, 7), 3},
+          {"deep", nn::convnet_deep({9, 13, 2}, 4), 3},
           {"strided", strided, 5},
           {"overlapping", overlapping, 1},
           {"windows", windows, 2},

@@ -15,7 +15,7 @@ namespace {
 OptionTexts everything_else() {
   return {{"dataset", "mnist"},
           {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
-          {"model", "convnet"},
+          {"model", "convnet-deep"},
           {"epochs", "3"},
           {"steps", "4"},
           {"batch-size", "5"},
