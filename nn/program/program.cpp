@@ -1,59 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/program/program.h"
 
-#include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "kernels/runtime/error.h"
 
 namespace gradring::nn {
-
-/// One plan and what the program lends it.
-struct Program::Stage {
-  std::unique_ptr<Plan> plan;
-  std::vector<int> parameters;
-  void* y = nullptr;
-  kernels::Buffer saved;
-};
-
-/// The loss, and what layers it takes with it.
-struct Program::Head {
-  std::unique_ptr<LossPlan> plan;
-  std::vector<int> parameters;
-  kernels::Buffer logits;  ///< empty where the last stage leaves them
-};
-
 namespace {
-
-std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype) {
-  std::vector<NodeSpec> nodes;
-  Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
-  for (const NamedLayer& named : model.layers) {
-    const Shape output = output_shape(named.layer, shape);
-    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output, dtype});
-    shape = output;
-  }
-  check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
-        "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits");
-  return nodes;
-}
-
-int parameter_count(const NodeSpec& node) {
-  return std::holds_alternative<Conv2d>(node.layer) || std::holds_alternative<Linear>(node.layer) ? 2 : 0;
-}
-
-/// The parameters of `nodes`, of which the first is number `next`; moves that on.
-std::vector<int> number_parameters(std::span<const NodeSpec> nodes, int& next) {
-  std::vector<int> numbers;
-  for (const NodeSpec& node : nodes)
-    for (int i = 0; i < parameter_count(node); ++i) numbers.push_back(next++);
-  return numbers;
-}
-
-std::size_t output_bytes_of(const NodeSpec& node) {
-  return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
-}
 
 /// Where some parameters lie in Weights, or their gradients in an Arena.
 template <class Tensors>
@@ -68,50 +21,40 @@ void tell(StepObserver& observer, const std::vector<int>& parameters) {
   for (auto index = parameters.rbegin(); index != parameters.rend(); ++index) observer.gradient_ready(*index);
 }
 
+std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages) {
+  std::vector<StageBytes> bytes;
+  for (const PlannedStage& stage : stages)
+    bytes.push_back({.output = stage.output_bytes, .saved = stage.plan->saved_bytes()});
+  return bytes;
+}
+
+std::vector<StageCost> costs_of(const std::vector<PlannedStage>& stages) {
+  std::vector<StageCost> costs;
+  const std::vector<StageBytes> bytes = bytes_of(stages);
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work});
+  return costs;
+}
+
 }  // namespace
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
-                 kernels::Device& device, kernels::DType dtype)
-    : max_batch_(max_batch), mode_(mode), dtype_(dtype), head_(std::make_unique<Head>()) {
+                 kernels::Device& device, kernels::DType dtype, const Checkpointing& checkpointing)
+    : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
   check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
-  const std::vector<NodeSpec> nodes = nodes_of(model, max_batch, dtype);
-  const bool may_fuse = mode == ProgramMode::training && nodes.size() > 1;  // else nobody asks for the loss, or for dx
-  head_->plan = backend.plan_cross_entropy({.rows = max_batch, .classes = model.classes, .dtype = dtype},
-                                           may_fuse ? &nodes.back() : nullptr);
-  const std::size_t in_head = head_->plan->nodes();
-  check(in_head <= (may_fuse ? 1u : 0u), "a plan of the loss took layers that it was not given");
+  const bool trains = mode == ProgramMode::training;
+  check(trains || checkpointing.kind == Checkpointing::Kind::none, "only a program that trains has checkpoints");
+  plans_ = plan_model(model, {.batch = max_batch, .dtype = dtype, .loss_may_fuse = trains}, backend);
+  segments_ = choose_segments(costs_of(plans_.stages), checkpointing);
+  const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
+  layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes);
 
-  std::size_t workspace_bytes = head_->plan->workspace_bytes();
-  std::size_t largest_activation = 0;
-  std::vector<std::size_t> output_bytes;
-  int next_parameter = 0;
-  for (std::span<const NodeSpec> rest = std::span(nodes).first(nodes.size() - in_head); !rest.empty();) {
-    Stage stage{.plan = backend.plan(rest), .parameters = {}, .y = nullptr, .saved = {}};
-    const std::size_t taken = stage.plan->nodes();
-    check(taken >= 1 && taken <= rest.size(), "a plan must take at least one node and no more than there are");
-    stage.parameters = number_parameters(rest.first(taken), next_parameter);
-    stage.saved = device.allocate(stage.plan->saved_bytes());
-    workspace_bytes = std::max(workspace_bytes, stage.plan->workspace_bytes());
-    output_bytes.push_back(output_bytes_of(rest[taken - 1]));
-    largest_activation = std::max(largest_activation, output_bytes.back());
-    stages_.push_back(std::move(stage));
-    rest = rest.subspan(taken);
-  }
-  head_->parameters = number_parameters(std::span(nodes).last(in_head), next_parameter);
-  if (in_head > 0) head_->logits = device.allocate(output_bytes_of(nodes.back()));
-
-  // Evaluation forgets an activation once the next is there: two buffers used in turn are enough.
-  if (mode == ProgramMode::training)
-    for (std::size_t bytes : output_bytes) activations_.push_back(device.allocate(bytes));
-  else
-    for (int i = 0; i < 2; ++i) activations_.push_back(device.allocate(largest_activation));
-  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].y = activations_[i % activations_.size()].data();
-  if (mode == ProgramMode::training)
-    for (int i = 0; i < 2; ++i) gradients_.push_back(device.allocate(largest_activation));
-  workspace_ = device.allocate(workspace_bytes);
+  activations_ = device.allocate(layout_.bytes);
+  if (trains)
+    for (std::size_t i = 0; i < gradients_.size(); ++i) gradients_[i] = device.allocate(sizes_in_turn(bytes)[i]);
+  logits_ = device.allocate(plans_.head.logits_bytes);
+  workspace_ = device.allocate(plans_.workspace_bytes);
 }
-
-Program::~Program() = default;
 
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                               StepObserver& observer) {
@@ -121,27 +64,28 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   batch_ = batch;
   input_ = x;
   observer.before_forward();
-  for (Stage& stage : stages_) {
-    const auto parameters = pointers(weights, stage.parameters);
-    stage.plan->enqueue_forward(stream, {.batch = batch,
-                                         .x = x,
-                                         .y = stage.y,
-                                         .parameters = parameters,
-                                         .saved = stage.saved.data(),
-                                         .workspace = workspace_.data()});
-    x = stage.y;
-  }
+  for (std::size_t i = 0; i < plans_.stages.size(); ++i) enqueue_stage(stream, weights, i);
+}
+
+void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage) {
+  const auto parameters = pointers(weights, plans_.stages[stage].parameters);
+  plans_.stages[stage].plan->enqueue_forward(stream, {.batch = batch_,
+                                                      .x = input_of(stage),
+                                                      .y = output_of(stage),
+                                                      .parameters = parameters,
+                                                      .saved = saved_of(stage),
+                                                      .workspace = workspace_.data()});
 }
 
 void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
   check(mode_ == ProgramMode::evaluation && batch_ > 0,
         "a loss by itself needs an evaluation program and a forward pass before it");
-  head_->plan->enqueue(stream, pass_of(target));
+  plans_.head.plan->enqueue(stream, pass_of(target));
 }
 
 LossPass Program::pass_of(const LossTarget& target) const {
   return {.rows = batch_,
-          .x = stages_.back().y,
+          .x = input_of(plans_.stages.size()),
           .labels = target.labels,
           .scale = target.scale,
           .loss_scale = target.loss_scale,
@@ -156,51 +100,60 @@ void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, 
   check_type_of(weights);
   observer.before_backward();
   enqueue_head(stream, weights, gradients, target);
-  tell(observer, head_->parameters);
-  std::array<void*, 2> turn = {gradients_[0].data(), gradients_[1].data()};
-  for (std::size_t i = stages_.size(); i-- > 0;) {
-    Stage& stage = stages_[i];
-    const auto parameters = pointers(weights, stage.parameters);
-    const auto dparameters = pointers(gradients, stage.parameters);
-    stage.plan->enqueue_backward(stream, {.batch = batch_,
-                                          .x = i == 0 ? input_ : stages_[i - 1].y,
-                                          .y = stage.y,
-                                          .dy = turn[0],
-                                          .dx = i == 0 ? nullptr : turn[1],
-                                          .parameters = parameters,
-                                          .gradients = dparameters,
-                                          .saved = stage.saved.data(),
-                                          .workspace = workspace_.data()});
-    tell(observer, stage.parameters);
-    std::swap(turn[0], turn[1]);
+  tell(observer, plans_.head.parameters);
+  const std::vector<std::size_t>& ends = segments_.ends;
+  for (std::size_t segment = ends.size(); segment-- > 0;) {
+    const std::size_t first = segment == 0 ? 0 : ends[segment - 1] + 1;
+    if (segment + 1 < ends.size())  // what forward left of the last segment is still there
+      for (std::size_t i = first; i < ends[segment]; ++i) enqueue_stage(stream, weights, i);
+    for (std::size_t i = ends[segment] + 1; i-- > first;) {
+      enqueue_stage_backward(stream, weights, gradients, i);
+      tell(observer, plans_.stages[i].parameters);
+    }
   }
+}
+
+void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+                                     std::size_t stage) {
+  const auto parameters = pointers(weights, plans_.stages[stage].parameters);
+  const auto dparameters = pointers(gradients, plans_.stages[stage].parameters);
+  const std::size_t turn = (plans_.stages.size() - 1 - stage) % 2;
+  plans_.stages[stage].plan->enqueue_backward(stream, {.batch = batch_,
+                                                       .x = input_of(stage),
+                                                       .y = output_of(stage),
+                                                       .dy = gradients_[turn].data(),
+                                                       .dx = stage == 0 ? nullptr : gradients_[1 - turn].data(),
+                                                       .parameters = parameters,
+                                                       .gradients = dparameters,
+                                                       .saved = saved_of(stage),
+                                                       .workspace = workspace_.data()});
 }
 
 void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
                            const LossTarget& target) {
-  const auto parameters = pointers(weights, head_->parameters);
-  const auto dparameters = pointers(gradients, head_->parameters);
+  const auto parameters = pointers(weights, plans_.head.parameters);
+  const auto dparameters = pointers(gradients, plans_.head.parameters);
   LossPass pass = pass_of(target);
   pass.parameters = parameters;
-  pass.logits = head_->logits.data();
+  pass.logits = logits_.data();
   pass.dx = gradients_[0].data();
   pass.gradients = dparameters;
-  head_->plan->enqueue(stream, pass);
+  plans_.head.plan->enqueue(stream, pass);
 }
 
-const void* Program::logits() const { return head_->logits.size() > 0 ? head_->logits.data() : stages_.back().y; }
+const void* Program::logits() const {
+  return logits_.size() > 0 ? logits_.data() : static_cast<const void*>(output_of(plans_.stages.size() - 1));
+}
 
 void Program::check_type_of(const Weights& weights) const {
   check(weights.dtype == dtype_, "weights of type " + std::string(name_of(weights.dtype)) +
                                      " for a program that computes in " + std::string(name_of(dtype_)));
 }
 
-std::size_t Program::memory_bytes() const {
-  std::size_t bytes = workspace_.size() + head_->logits.size();
-  for (const Stage& stage : stages_) bytes += stage.saved.size();
-  for (const kernels::Buffer& buffer : activations_) bytes += buffer.size();
-  for (const kernels::Buffer& buffer : gradients_) bytes += buffer.size();
-  return bytes;
+ProgramMemory Program::memory() const {
+  return {.activations = activations_.size() + logits_.size(),
+          .activation_gradients = gradients_[0].size() + gradients_[1].size(),
+          .workspace = workspace_.size()};
 }
 
 std::vector<int> Program::ready_order(const Model& model) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "kernels/runtime/device.h"
@@ -10,13 +10,25 @@
 #include "nn/models/model.h"
 #include "nn/parameter/arena.h"
 #include "nn/parameter/weights.h"
+#include "nn/program/activation_layout.h"
+#include "nn/program/checkpointing.h"
+#include "nn/program/model_plans.h"
 #include "nn/program/step_observer.h"
 
 namespace gradring::nn {
 
 enum class ProgramMode : std::uint8_t {
-  training,    ///< keeps every activation for backward
+  training,    ///< keeps activations for backward
   evaluation,  ///< forward and loss only: two activations are alive at a time
+};
+
+/// Bytes that a program holds.
+struct ProgramMemory {
+  std::size_t activations = 0;           ///< outputs of plans, what they save for backward, logits
+  std::size_t activation_gradients = 0;  ///< two, used in turn
+  std::size_t workspace = 0;
+
+  std::size_t total() const { return activations + activation_gradients + workspace; }
 };
 
 /// A model made ready to run on one device by one backend, for batches of up to `max_batch` samples: the list of plans,
@@ -25,7 +37,8 @@ enum class ProgramMode : std::uint8_t {
 ///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
 ///          p0,p1            -                              dlogits
 ///
-/// In training mode a backend may compute the last layer with the loss: then forward ends before it.
+/// In training mode a backend may compute the last layer with the loss: then forward ends before it. With checkpointing, forward
+/// keeps fewer activations, and backward computes the others once more: the same work on the same values, so with the same bits.
 ///
 /// Order     every member enqueues on `stream` and returns.
 /// Threads   one thread at a time; all calls of one step on one stream.
@@ -33,10 +46,10 @@ class Program {
  public:
   /// `dtype` is what it computes in: f32, f16 or bf16.
   ///
-  /// Errors    InvalidArgument if the layers do not fit each other or the backend; DeviceError if there is no memory.
+  /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations the budget of
+  ///           `checkpointing`, which is for training; DeviceError if there is no memory.
   Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, kernels::Device& device,
-          kernels::DType dtype = kernels::DType::f32);
-  ~Program();
+          kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {});
 
   /// Runs the model over `batch` samples at `x` (NHWC). x and weights are of the program's type.
   void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
@@ -62,17 +75,21 @@ class Program {
   const void* logits() const;
   kernels::DType dtype() const { return dtype_; }
   std::int64_t max_batch() const { return max_batch_; }
-  /// Bytes that this program holds: activations, their gradients, saved state and workspace.
-  std::size_t memory_bytes() const;
+  ProgramMemory memory() const;
+  /// How backward's stages are cut: one segment where nothing is computed twice.
+  const Segmentation& segments() const { return segments_; }
 
   /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
   static std::vector<int> ready_order(const Model& model);
 
  private:
-  struct Stage;
-  struct Head;
-
+  std::byte* output_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].output; }
+  std::byte* saved_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].saved; }
+  const void* input_of(std::size_t stage) const { return stage == 0 ? input_ : output_of(stage - 1); }
   LossPass pass_of(const LossTarget& target) const;
+  void enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage);
+  void enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+                              std::size_t stage);
   void enqueue_head(kernels::Stream& stream, const Weights& weights, const Arena& gradients, const LossTarget& target);
   void check_type_of(const Weights& weights) const;
 
@@ -81,10 +98,12 @@ class Program {
   ProgramMode mode_;
   kernels::DType dtype_;
   const void* input_ = nullptr;
-  std::vector<Stage> stages_;
-  std::unique_ptr<Head> head_;
-  std::vector<kernels::Buffer> activations_;
-  std::vector<kernels::Buffer> gradients_;  // two, used in turn
+  ModelPlans plans_;
+  Segmentation segments_;
+  ActivationLayout layout_;
+  kernels::Buffer activations_;  // as layout_ says
+  std::array<kernels::Buffer, 2> gradients_;
+  kernels::Buffer logits_;  // empty where the last stage leaves them
   kernels::Buffer workspace_;
 };
 

@@ -10,6 +10,7 @@
 #include "train/bench/step_bench.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
+#include "train/config/checkpointing_value.h"
 #include "train/precision/precision.h"
 #include "train/setup/compute.h"
 #include "train/setup/processors.h"
@@ -22,6 +23,7 @@ constexpr double kMegabyte = 1024 * 1024;
 
 struct Options {
   bench::StepBenchSpec spec;
+  nn::Checkpointing checkpointing;
   std::string backend = "auto";
   std::string precision = "auto";
   std::string dataset = "digits";
@@ -37,6 +39,18 @@ CommandLine command_line(Options& options) {
       count_option("batch-size", "samples in a step [256]", 1, options.spec.batch_size),
       text_option("backend", "auto|cpu|reference", "who computes [auto]", options.backend),
       text_option("precision", "auto|fp32|fp16|bf16", "what layers compute in [auto]", options.precision),
+      {.name = "checkpoint-activations",
+       .value = std::string(kCheckpointingWords),
+       .help = "beside it, in turns: the same with activations computed twice (as in gradring train) [none]",
+       .read =
+           [&](std::string_view text) { read_checkpointing("checkpoint-activations", text, options.checkpointing); }},
+      {.name = "activation-budget-mb",
+       .value = "F",
+       .help = "what activations may take then, in MiB (auto); 0: as little as can be [0]",
+       .read =
+           [&](std::string_view text) {
+             options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
+           }},
       text_option("optimizer", "adam|adamw|sgd", "who updates [adam]", options.spec.optimizer.name),
       count_option("threads", "that compute; 0: OMP_NUM_THREADS, or all cores [1]", 0, options.threads),
       count_option("steps", "steps that count [50]", 1, options.spec.steps),
@@ -62,8 +76,13 @@ void print_report(const bench::StepReport& report, const Options& options) {
   fmt::print("\n{:.0f} samples a second; loss after the last step {:.4f}\n",
              static_cast<double>(options.spec.batch_size) / step.median, report.loss);
   fmt::print(
-      "Memory: program {:.1f} MiB; resident {:.1f} MiB before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
-      static_cast<double>(report.program_bytes) / kMegabyte,
+      "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
+      "before "
+      "the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
+      static_cast<double>(report.program.total()) / kMegabyte,
+      static_cast<double>(report.program.activations) / kMegabyte,
+      static_cast<double>(report.program.activation_gradients) / kMegabyte,
+      static_cast<double>(report.program.workspace) / kMegabyte,
       static_cast<double>(report.resident_before_bytes) / kMegabyte,
       static_cast<double>(report.resident.now_bytes) / kMegabyte,
       static_cast<double>(report.resident.most_bytes) / kMegabyte);
@@ -82,10 +101,51 @@ nlohmann::json results_of(const bench::StepReport& report, const Options& option
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
           {"loss", report.loss},
-          {"program_bytes", report.program_bytes},
+          {"program_bytes", report.program.total()},
+          {"activation_bytes", report.program.activations},
+          {"activation_gradient_bytes", report.program.activation_gradients},
+          {"workspace_bytes", report.program.workspace},
           {"resident_before_bytes", report.resident_before_bytes},
           {"resident_after_bytes", report.resident.now_bytes},
           {"resident_most_bytes", report.resident.most_bytes}};
+}
+
+/// What checkpointing costs and gains.
+struct Comparison {
+  const bench::StepReport& kept;
+  const bench::StepReport& cut;
+
+  double times_time() const { return cut.times.step.median / kept.times.step.median; }
+  double times_bytes(std::size_t nn::ProgramMemory::*part) const {
+    return static_cast<double>(cut.program.*part) / static_cast<double>(kept.program.*part);
+  }
+};
+
+void print_comparison(const Comparison& comparison, const Options& options) {
+  using Memory = nn::ProgramMemory;
+  const auto row = [](const std::string& name, const bench::StepReport& report) {
+    const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / kMegabyte; };
+    fmt::print("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
+               mebibytes(report.program.activations), mebibytes(report.program.activation_gradients),
+               mebibytes(report.program.workspace));
+  };
+  fmt::print("\n{:<44} {:>9} {:>12} {:>15} {:>9}\n", "in turns; memory in MiB", "median us", "activations",
+             "their gradients", "workspace");
+  row("all activations kept", comparison.kept);
+  row(fmt::format("--checkpoint-activations {}: {} segments", show_checkpointing(options.checkpointing),
+                  comparison.cut.segments),
+      comparison.cut);
+  fmt::print("{:<44} {:>8.2f}x {:>11.2f}x {:>14.2f}x\n", "ratio", comparison.times_time(),
+             comparison.times_bytes(&Memory::activations), comparison.times_bytes(&Memory::activation_gradients));
+}
+
+nlohmann::json results_of(const Comparison& comparison) {
+  return {{"segments", comparison.cut.segments},
+          {"step_microseconds", to_json(comparison.cut.times.step, kMicroseconds)},
+          {"activation_bytes", comparison.cut.program.activations},
+          {"loss", comparison.cut.loss},
+          {"times_time", comparison.times_time()},
+          {"times_activation_bytes", comparison.times_bytes(&nn::ProgramMemory::activations)}};
 }
 
 }  // namespace
@@ -109,10 +169,21 @@ void bench_step(std::span<const std::string> args) {
   fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}\n\n", to_string(provenance),
              options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device.id().to_string(),
              backend.name(), precision_name(options.spec.precision), threads);
-  const bench::StepReport report =
-      bench::bench_steps(options.spec, {.device = device, .backend = backend, .dataset = *dataset});
-  print_report(report, options);
-  write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
+  const bench::StepBenchParts parts{.device = device, .backend = backend, .dataset = *dataset};
+  if (options.checkpointing.kind == nn::Checkpointing::Kind::none) {
+    const bench::StepReport report = bench::bench_steps(options.spec, parts);
+    print_report(report, options);
+    write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
+    return;
+  }
+  bench::StepBenchSpec spec = options.spec;
+  spec.checkpointing = options.checkpointing;
+  const auto [kept, cut] = bench::bench_steps_in_turns(options.spec, spec, parts);
+  print_report(kept, options);
+  print_comparison(Comparison{kept, cut}, options);
+  nlohmann::json results = results_of(kept, options, backend);
+  results["checkpointed"] = results_of(Comparison{kept, cut});
+  write_bench_file(options.json_file, "step", provenance, results);
 }
 
 }  // namespace gradring::train

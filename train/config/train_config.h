@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/runtime/device.h"
+#include "nn/program/checkpointing.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/buckets.h"
 #include "train/schedule/schedule.h"
@@ -32,6 +33,8 @@ struct TrainConfig {
   double learning_rate = 1e-3;  ///< at its peak
   ScheduleSpec schedule;
   double clip_norm = 0;  ///< of all gradients together; 0: they are not clipped
+
+  nn::Checkpointing checkpointing;  ///< which activations are computed twice instead of kept
 
   std::string precision = "auto";           ///< auto, fp32, fp16, bf16
   double loss_scale = 65536;                ///< of the first step in fp16

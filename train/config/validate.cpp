@@ -30,6 +30,8 @@ void validate(const TrainConfig& config) {
   require(config.resume != "auto" || !config.run_dir.empty(),
           "--resume auto looks for checkpoints in --run-dir: name it");
   require(!config.resume.empty(), "--resume is auto, none, or the path of a checkpoint");
+  require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
+          "--activation-budget-mb belongs to --checkpoint-activations auto");
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size, the steps after which the learning rate falls, go together");

@@ -48,6 +48,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
   return {.model = config.model,
           .batch_size = pass,
           .precision = precision,
+          .checkpointing = config.checkpointing,
           .loss_scaling = loss_scaling_for(config, precision),
           .optimizer = config.optimizer,
           .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),

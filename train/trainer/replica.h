@@ -27,6 +27,7 @@ struct ReplicaSpec {
   std::string model = "convnet";
   std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
   kernels::DType precision = kernels::DType::f32;
+  nn::Checkpointing checkpointing;
   LossScaling loss_scaling;
   OptimizerSpec optimizer;
   std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one goes on

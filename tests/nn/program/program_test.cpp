@@ -72,7 +72,7 @@ TEST_P(ProgramOf, EvaluationGivesTheSameLogitsInLessMemory) {
   EXPECT_EQ(a.logits, b.logits);
   EXPECT_EQ(a.correct, b.correct);
   EXPECT_EQ(a.loss, b.loss);
-  EXPECT_LT(evaluation.program().memory_bytes(), training.program().memory_bytes());
+  EXPECT_LT(evaluation.program().memory().total(), training.program().memory().total());
 }
 
 TEST_P(ProgramOf, RefusesBatchesItWasNotMadeFor) {

@@ -40,7 +40,7 @@ std::vector<float> logits_of(const nn::Program& program, std::int64_t elements) 
 }
 
 ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode,
-                       kernels::DType dtype)
+                       kernels::DType dtype, const nn::Checkpointing& checkpointing)
     : model_(model),
       parameters_(nn::parameters_of(model)),
       layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
@@ -49,7 +49,7 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std
       weights_(layout_.elements()),
       gradients_(layout_.elements(), std::nanf("")),
       mode_(mode),
-      program_(model, max_batch, mode, *backend_, device_, dtype) {}
+      program_(model, max_batch, mode, *backend_, device_, dtype, checkpointing) {}
 
 void ProgramRig::draw_weights(std::uint64_t seed) {
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);

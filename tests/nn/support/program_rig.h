@@ -21,7 +21,8 @@ std::vector<float> logits_of(const nn::Program& program, std::int64_t elements);
 class ProgramRig {
  public:
   ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend,
-             nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32);
+             nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32,
+             const nn::Checkpointing& checkpointing = {});
 
   /// Draws the weights as PyTorch does.
   void draw_weights(std::uint64_t seed);

@@ -86,8 +86,32 @@ TEST(StepBench, NamesEveryPartOnceAndLosesNoTime) {
   EXPECT_THAT(names, Contains("loss"));
   EXPECT_THAT(names, Contains("optimizer"));
   EXPECT_NEAR(sum, report.times.step.mean, 1e-9);
-  EXPECT_GT(report.program_bytes, 0u);
+  EXPECT_GT(report.program.total(), 0u);
+  EXPECT_EQ(report.segments, 1u);
   EXPECT_GE(report.resident.most_bytes, report.resident.now_bytes);
+}
+
+TEST(StepBench, TakesTurnsWithAProgramThatComputesActivationsTwice) {
+  kernels::HostDevice device;
+  nn::CpuBackend backend(device);
+  const auto dataset = stripes();
+  StepBenchSpec spec;
+  spec.batch_size = 10;
+  spec.steps = 3;
+  spec.warmup = 1;
+  StepBenchSpec cut = spec;
+  cut.checkpointing = {.kind = nn::Checkpointing::Kind::segments, .segments = 3};
+  const auto [whole, checkpointed] =
+      bench_steps_in_turns(spec, cut, {.device = device, .backend = backend, .dataset = dataset});
+  EXPECT_EQ(checkpointed.loss, whole.loss);
+  EXPECT_EQ(whole.times.step.count, 3u);
+  EXPECT_EQ(checkpointed.times.step.count, 3u);
+  EXPECT_GT(checkpointed.segments, 1u);
+  EXPECT_LT(checkpointed.program.activations, whole.program.activations);
+  EXPECT_EQ(checkpointed.program.activation_gradients, whole.program.activation_gradients);
+  cut.steps = 2;
+  EXPECT_THROW(bench_steps_in_turns(spec, cut, {.device = device, .backend = backend, .dataset = dataset}),
+               InvalidArgument);
 }
 
 TEST(StepBench, NumbersPlansOfTheSameName) {

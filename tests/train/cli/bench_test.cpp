@@ -128,6 +128,21 @@ TEST(BenchStep, ShowsWhereTheTimeGoes) {
   EXPECT_THAT(place.left(), ElementsAre("bench.json"));
 }
 
+TEST(BenchStep, SetsAProgramThatComputesActivationsTwiceBesideIt) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "step", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "8", "--steps", "2",
+                 "--warmup", "1", "--model", "convnet-deep", "--checkpoint-activations", "auto", "-J", "bench.json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out,
+              AllOf(HasSubstr("all activations kept"), HasSubstr("--checkpoint-activations auto"), HasSubstr("ratio")));
+  const auto json = json_of(place);
+  const auto& cut = json.at("checkpointed");
+  EXPECT_EQ(cut.at("loss"), json.at("loss"));
+  EXPECT_LE(cut.at("times_activation_bytes"), 0.5);
+  EXPECT_EQ(cut.at("step_microseconds").at("count"), 2);
+}
+
 TEST(BenchStep, TakesTheDataFolderFromTheEnvironment) {
   const Workplace place;
   const Words words = {"bench", "step", "--dataset", "mnist", "--batch-size", "8", "--steps", "1", "--warmup", "0"};

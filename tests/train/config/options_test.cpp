@@ -37,6 +37,8 @@ OptionTexts everything_else() {
           {"schedule-gamma", "0.2"},
           {"min-lr", "0"},
           {"clip-norm", "0.7"},
+          {"checkpoint-activations", "auto"},
+          {"activation-budget-mb", "1.5"},
           {"precision", "bf16"},
           {"loss-scale", "1024"},
           {"loss-scale-interval", "7"},

@@ -21,8 +21,10 @@ struct RankRig::Parts {
       : dataset(set),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
-        replica({.batch_size = options.max_batch,
+        replica({.model = options.model,
+                 .batch_size = options.max_batch,
                  .precision = options.precision,
+                 .checkpointing = options.checkpointing,
                  .loss_scaling = options.loss_scaling,
                  .optimizer = options.optimizer,
                  .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,

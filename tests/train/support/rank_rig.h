@@ -20,6 +20,7 @@ namespace gradring::tests {
 class RankRig {
  public:
   struct Options {
+    std::string model = "convnet";
     std::string backend = "cpu";
     train::OptimizerSpec optimizer;
     std::vector<float> learning_rates;  ///< of applied steps; none: 1e-3 for all
@@ -29,6 +30,7 @@ class RankRig {
     std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
     train::WireSpec wire;
+    nn::Checkpointing checkpointing;
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
     /// What a test puts around the backend.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nn/backend/backend.h"
+#include "nn/models/model.h"
+
+namespace gradring::nn {
+
+/// One plan of a model, and what a program must lend it.
+struct PlannedStage {
+  std::unique_ptr<Plan> plan;
+  std::vector<int> parameters;  ///< their indices in state_dict order
+  std::size_t output_bytes = 0;
+  double forward_work = 0;  ///< multiplications, about: what a second forward pass would cost
+};
+
+/// The loss, and what layers it takes with it.
+struct PlannedHead {
+  std::unique_ptr<LossPlan> plan;
+  std::vector<int> parameters;
+  std::size_t logits_bytes = 0;  ///< that it leaves; 0 where the last stage leaves them
+};
+
+/// A model as the plans of a backend, first layer first.
+struct ModelPlans {
+  std::vector<PlannedStage> stages;
+  PlannedHead head;
+  std::size_t workspace_bytes = 0;  ///< enough for any of them
+};
+
+struct ModelPlansSpec {
+  std::int64_t batch = 0;  ///< at most
+  kernels::DType dtype = kernels::DType::f32;
+  bool loss_may_fuse = false;  ///< the loss may take the last layer along
+};
+
+/// Errors    InvalidArgument if the layers do not fit each other or the backend.
+ModelPlans plan_model(const Model& model, const ModelPlansSpec& spec, Backend& backend);
+
+}  // namespace gradring::nn
