@@ -39,7 +39,7 @@ std::vector<StageCost> costs_of(const std::vector<PlannedStage>& stages) {
 }  // namespace
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
-                 kernels::Device& device, kernels::DType dtype, const Checkpointing& checkpointing)
+                 const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing)
     : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
   check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
   const bool trains = mode == ProgramMode::training;
@@ -49,11 +49,12 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
   const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
   layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes);
 
-  activations_ = device.allocate(layout_.bytes);
+  activations_ = devices.activations.allocate(layout_.bytes);
   if (trains)
-    for (std::size_t i = 0; i < gradients_.size(); ++i) gradients_[i] = device.allocate(sizes_in_turn(bytes)[i]);
-  logits_ = device.allocate(plans_.head.logits_bytes);
-  workspace_ = device.allocate(plans_.workspace_bytes);
+    for (std::size_t i = 0; i < gradients_.size(); ++i)
+      gradients_[i] = devices.activations.allocate(sizes_in_turn(bytes)[i]);
+  logits_ = devices.activations.allocate(plans_.head.logits_bytes);
+  workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
 }
 
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,

@@ -31,6 +31,18 @@ struct ProgramMemory {
   std::size_t total() const { return activations + activation_gradients + workspace; }
 };
 
+/// The device that a program lies on, as it allocates for each purpose: one and the same, or two that count apart
+/// (kernels/runtime/counted_device.h).
+struct ProgramDevices {
+  kernels::Device& activations;
+  kernels::Device& workspace;
+
+  ProgramDevices(kernels::Device& device)  // NOLINT(google-explicit-constructor): a device is both
+      : activations(device), workspace(device) {}
+  ProgramDevices(kernels::Device& for_activations, kernels::Device& for_workspace)
+      : activations(for_activations), workspace(for_workspace) {}
+};
+
 /// A model made ready to run on one device by one backend, for batches of up to `max_batch` samples: the list of plans,
 /// and the memory of all activations, allocated once.
 ///
@@ -48,7 +60,7 @@ class Program {
   ///
   /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations the budget of
   ///           `checkpointing`, which is for training; DeviceError if there is no memory.
-  Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, kernels::Device& device,
+  Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, const ProgramDevices& devices,
           kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {});
 
   /// Runs the model over `batch` samples at `x` (NHWC). x and weights are of the program's type.

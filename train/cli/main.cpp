@@ -12,6 +12,7 @@
 #include "train/cli/data_command.h"
 #include "train/cli/doctor_command.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/plan_command.h"
 #include "train/cli/train_command.h"
 #include "train/launch/launch_main.h"
 
@@ -27,6 +28,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"train", "train a model, as one rank or with --nprocs N", gradring::train::train_main},
+    {"plan", "what memory a training takes on each rank", gradring::train::plan_main},
     {"bench", "measure kernels, collectives, training steps", gradring::train::bench_main},
     {"data", "fetch, verify and describe data sets", gradring::train::data_main},
     {"launch", "start, watch and stop the ranks of a run, as torchrun does", gradring::train::launch_main},

@@ -36,17 +36,7 @@ std::string shown_default(const Option& option) {
 
 /// What `gradring train` understands, filling `parsed`.
 CommandLine train_command_line(ParsedTrain& parsed) {
-  CommandLine line{.command = "gradring train", .options = {}};
-  for (const Option& option : train_options())
-    line.options.push_back(
-        {.name = option.name,
-         .value = option.value,
-         .help = option.help + shown_default(option),
-         .read = [&parsed, &option](std::string_view text) { parsed.options[option.name] = std::string(text); }});
-  line.options.push_back({.name = "config",
-                          .value = "F.toml",
-                          .help = "read options from this file",
-                          .read = [&parsed](std::string_view text) { parsed.config_file = std::string(text); }});
+  CommandLine line{.command = "gradring train", .options = config_options(parsed)};
   line.options.push_back({.name = "print-config",
                           .help = "show every option, its value and where it came from, and stop",
                           .read = set_switch("print-config", parsed.print_config)});
@@ -57,6 +47,21 @@ CommandLine train_command_line(ParsedTrain& parsed) {
 }
 
 }  // namespace
+
+std::vector<CommandOption> config_options(ParsedTrain& parsed) {
+  std::vector<CommandOption> options;
+  for (const Option& option : train_options())
+    options.push_back(
+        {.name = option.name,
+         .value = option.value,
+         .help = option.help + shown_default(option),
+         .read = [&parsed, &option](std::string_view text) { parsed.options[option.name] = std::string(text); }});
+  options.push_back({.name = "config",
+                     .value = "F.toml",
+                     .help = "read options from this file",
+                     .read = [&parsed](std::string_view text) { parsed.config_file = std::string(text); }});
+  return options;
+}
 
 ParsedTrain parse_train(std::span<const std::string> args) {
   ParsedTrain parsed;

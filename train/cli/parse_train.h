@@ -4,7 +4,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "train/cli/command_line.h"
 #include "train/config/resolve.h"
 
 namespace gradring::train {
@@ -17,6 +19,10 @@ struct ParsedTrain {
   bool dry_run = false;
   bool help = false;
 };
+
+/// The options that make a TrainConfig, and --config: those that decide a training, whatever is to be done with it. They fill
+/// `parsed`, which must outlive them.
+std::vector<CommandOption> config_options(ParsedTrain& parsed);
 
 /// Options as --name VALUE, --name=VALUE, or --name for a flag; - and _ are the same within a name; the last one of a name
 /// wins. A value that begins with -- must be attached by =.

@@ -54,16 +54,9 @@ std::string choice_of_rank_0(comm::ProcessGroup& group, const nn::Chooser& choos
 Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
   const unsigned threads = threads_of_rank(config.threads, place, system_variable);
   if (config.pin) pin_to_own_cores(threads, place);
-  return make_compute(
-      {.device = config.device,
-       .backend = config.backend,
-       .conv = config.conv,
-       .gemm = config.gemm,
-       .autotune = config.autotune,
-       .reproducible = config.reproducible,
-       .threads = threads,
-       .share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); },
-       .local_rank = place.local_rank});
+  ComputeSpec spec = compute_spec(config, threads, place.local_rank);
+  spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };
+  return make_compute(spec);
 }
 
 Setting prepare(const TrainConfig& config, const WorkerEnvironment& place) {
@@ -113,12 +106,15 @@ std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, cons
   return std::make_unique<CheckpointWriter>(
       CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention));
 }
+constexpr double kMebibyte = 1024 * 1024;
 
 void print_result(const Summary& summary, const fs::path& run_dir) {
   fmt::print(
-      "Test accuracy  {:.2f} %\nTraining time  {:.1f} s, {:.0f} samples a second on {} rank{}\nRun directory  {}\n",
+      "Test accuracy  {:.2f} %\nTraining time  {:.1f} s, {:.0f} samples a second on {} rank{}\n"
+      "Device memory  {:.1f} MiB a rank at most, {:.1f} MiB planned\nRun directory  {}\n",
       100 * summary.accuracy, summary.seconds, summary.samples_per_second, summary.world_size,
-      summary.world_size == 1 ? "" : "s", run_dir.string());
+      summary.world_size == 1 ? "" : "s", static_cast<double>(summary.peak_memory.total()) / kMebibyte,
+      static_cast<double>(summary.planned_memory.total()) / kMebibyte, run_dir.string());
 }
 
 Summary run_logged(Trainer& trainer, RankLog& log) {

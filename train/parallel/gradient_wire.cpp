@@ -11,7 +11,7 @@ GradientWire::GradientWire(const WireSpec& spec, comm::ProcessGroup& group, comm
                            const nn::ArenaLayout& layout, const kernels::cast::Variant& cast)
     : spec_(spec), group_(group), gradients_(gradients), layout_(layout), cast_(cast) {
   check(gradients.size() >= layout.elements() * sizeof(float), "the gradients' segment is smaller than their layout");
-  if (spec.dtype != DType::f32) rounded_ = group.allocate(layout.elements() * kernels::size_of(spec.dtype));
+  if (spec.dtype != DType::f32) rounded_ = group.allocate(memory_bytes(spec, layout));
 }
 
 void GradientWire::enqueue_all_reduce(int bucket, kernels::Stream& stream) {

@@ -29,6 +29,11 @@ class GradientWire {
   GradientWire(const WireSpec& spec, comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
                const kernels::cast::Variant& cast);
 
+  /// What it has the transport allocate.
+  static std::size_t memory_bytes(const WireSpec& spec, const nn::ArenaLayout& layout) {
+    return spec.dtype == kernels::DType::f32 ? 0 : layout.elements() * kernels::size_of(spec.dtype);
+  }
+
   void enqueue_all_reduce(int bucket, kernels::Stream& stream);
 
  private:

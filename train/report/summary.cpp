@@ -4,6 +4,19 @@
 #include <nlohmann/json.hpp>
 
 namespace gradring::train {
+namespace {
+
+nlohmann::ordered_json side_by_side(const MemoryTable& planned, const MemoryTable& peak) {
+  const auto row = [](std::size_t planned_bytes, std::size_t peak_bytes) {
+    return nlohmann::ordered_json{{"planned_bytes", planned_bytes}, {"peak_bytes", peak_bytes}};
+  };
+  nlohmann::ordered_json rows;
+  for (const MemoryClass each : all_memory_classes()) rows[std::string(name_of(each))] = row(planned[each], peak[each]);
+  rows["total"] = row(planned.total(), peak.total());
+  return rows;
+}
+
+}  // namespace
 
 std::string Summary::to_json() const {
   return nlohmann::ordered_json{{"accuracy", accuracy},
@@ -16,7 +29,8 @@ std::string Summary::to_json() const {
                                 {"device", device},
                                 {"backend", backend},
                                 {"precision", precision},
-                                {"parameters_sha256", parameters_sha256}}
+                                {"parameters_sha256", parameters_sha256},
+                                {"memory", side_by_side(planned_memory, peak_memory)}}
              .dump(2) +
          "\n";
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "train/memory/memory_table.h"
+
 namespace gradring::train {
 
 /// The result of a run: summary.json.
@@ -19,6 +21,8 @@ struct Summary {
   std::string backend;
   std::string precision = "fp32";
   std::string parameters_sha256;  ///< of the weights, f32 little-endian, in state_dict order and PyTorch's layout
+  MemoryTable planned_memory;     ///< of a rank's device, before the run
+  MemoryTable peak_memory;        ///< the most that rank 0 had allocated
 
   std::string to_json() const;
 };

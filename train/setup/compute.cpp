@@ -115,6 +115,17 @@ std::filesystem::path plan_cache_file() {
   return {};
 }
 
+ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank) {
+  return {.device = config.device,
+          .backend = config.backend,
+          .conv = config.conv,
+          .gemm = config.gemm,
+          .autotune = config.autotune,
+          .reproducible = config.reproducible,
+          .threads = threads,
+          .local_rank = local_rank};
+}
+
 Compute make_compute(const ComputeSpec& spec) {
   try {
     return make(spec);

@@ -10,6 +10,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
+#include "train/config/train_config.h"
 #include "train/cuda_module/cuda_module.h"
 
 namespace gradring::train {
@@ -27,6 +28,9 @@ struct ComputeSpec {
   std::function<std::string(const nn::Chooser&)> share_choice = [](const nn::Chooser& choose) { return choose(); };
   int local_rank = 0;  ///< the GPU that a rank takes where no index is named
 };
+
+/// What the options ask for.
+ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank);
 
 /// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
 /// the module's code.

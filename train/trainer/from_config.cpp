@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "train/config/usage_error.h"
 #include "train/feed/resident_feed.h"
 #include "train/precision/precision.h"
@@ -41,12 +44,30 @@ std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, FeedSpec spec, R
   return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
 }
 
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps,
-                         std::int64_t most_of_rank, std::int64_t pass) {
+std::int64_t all_steps(const TrainConfig& config, const data::StepSampler& sampler) {
+  if (config.epochs == 0) return config.steps;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler.steps(), 1);
+  const std::int64_t of_epochs = std::min(config.epochs, most) * sampler.steps();
+  return config.steps > 0 ? std::min(config.steps, of_epochs) : of_epochs;
+}
+
+MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device& device,
+                                const data::Dataset& train_set, int world_size) {
+  const StepSizes sizes = step_sizes(config, world_size);
+  const auto sampler = make_steps(sizes, train_set.size(), config.seed, 0, world_size);
+  return {.replica = replica_spec(config, device, sizes, *sampler),
+          .resident = is_resident(config, device),
+          .eval_batch = kEvalBatch,
+          .world_size = world_size};
+}
+
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
+                         const data::StepSampler& sampler) {
+  const std::int64_t steps = all_steps(config, sampler);
   const kernels::DType precision = precision_named(config.precision, device.id());
   check_options(config, precision, steps);
   return {.model = config.model,
-          .batch_size = pass,
+          .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,
           .loss_scaling = loss_scaling_for(config, precision),
@@ -56,7 +77,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
-          .accumulates = most_of_rank > pass,
+          .accumulates = sampler.most_of_rank() > sizes.pass,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};

@@ -5,16 +5,29 @@
 
 #include "train/config/train_config.h"
 #include "train/feed/loader_feed.h"
+#include "train/memory/memory_plan.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
 
-/// What the options of a run of `steps` steps mean for a replica on `device`, whose steps have at most `most_of_rank`
-/// samples in passes of at most `pass`.
+/// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
+inline constexpr std::int64_t kEvalBatch = 250;
+
+/// The steps of a whole run, if nothing ends it early.
+std::int64_t all_steps(const TrainConfig& config, const data::StepSampler& sampler);
+
+/// What the options mean for a replica on `device`, whose samples are dealt like that.
 ///
 /// Errors    UsageError for options that do not fit the device or the steps.
-ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, std::int64_t steps,
-                         std::int64_t most_of_rank, std::int64_t pass);
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
+                         const data::StepSampler& sampler);
+
+/// What `gradring plan` asks: what a rank's trainer would allocate.
+///
+/// Errors    as replica_spec.
+MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device& device,
+                                const data::Dataset& train_set, int world_size);
 
 /// Brings `spec.dataset` to a replica; its type is the replica's.
 ///

@@ -17,12 +17,6 @@ namespace {
 /// Shards of 64 bytes for every rank.
 constexpr std::size_t kShardElements = 16;
 
-nn::ArenaLayout layout_for(const BucketLimits& buckets, const nn::Model& model,
-                           std::span<const nn::Parameter> parameters, int world_size) {
-  return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), buckets),
-                         kShardElements * static_cast<std::size_t>(world_size), TrainStep::kRiders);
-}
-
 std::size_t bytes_of(const nn::ArenaLayout& layout) { return layout.elements() * sizeof(float); }
 
 template <class Part>
@@ -46,33 +40,43 @@ void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const 
 
 }  // namespace
 
+nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
+                               std::span<const nn::Parameter> parameters, int world_size) {
+  return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), spec.buckets),
+                         kShardElements * static_cast<std::size_t>(world_size), TrainStep::kRiders);
+}
+
 Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
     : device_(place.device),
       group_(place.group),
+      memory_(place.device),
       model_(nn::make_model(spec.model, place.sample, place.classes)),
       parameters_(nn::parameters_of(model_)),
-      layout_(layout_for(spec.buckets, model_, parameters_, place.group.world_size())),
-      weight_memory_(place.device.allocate(bytes_of(layout_))),
+      layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
+      weight_memory_(memory_.on(MemoryClass::master).allocate(bytes_of(layout_))),
       gradient_memory_(place.group.allocate(bytes_of(layout_))),
+      gradient_bytes_(memory_.hold(MemoryClass::gradients, gradient_memory_->size())),
       master_{layout_, weight_memory_.as<float>()},
       gradients_{layout_, gradient_memory_->as<float>()},
-      weights_(master_, spec.precision, place.device,
+      weights_(master_, spec.precision, memory_.on(MemoryClass::parameters),
                kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
-      program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend, place.device, spec.precision,
+      program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend, memory_.for_program(), spec.precision,
                spec.checkpointing),
-      optimizer_(decorated(decorators.optimizer, make_optimizer(spec.optimizer, place.kernels, place.device, layout_))),
+      optimizer_(decorated(decorators.optimizer,
+                           make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), layout_))),
       stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
       wire_(spec.wire, place.group, *gradient_memory_, layout_,
             kernels::pick_variant(place.kernels.cast, place.device, spec.wire.dtype)),
+      wire_bytes_(memory_.hold(MemoryClass::buckets, GradientWire::memory_bytes(spec.wire, layout_))),
       ddp_(place.group, *gradient_memory_, wire_, layout_, place.device, *stream_,
            spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
-      accumulation_({.device = place.device,
+      accumulation_({.device = memory_.on(MemoryClass::gradients),
                      .stream = *stream_,
                      .sums = gradients_,
                      .next = ddp_,
                      .accumulate = kernels::pick_variant(place.kernels.accumulate, place.device, kernels::DType::f32)},
                     spec.accumulates),
-      step_({.device = place.device,
+      step_({.device = memory_.on(MemoryClass::step),
              .stream = *stream_,
              .kernels = place.kernels,
              .program = program_,

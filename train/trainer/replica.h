@@ -12,6 +12,7 @@
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
+#include "train/memory/memory_ledger.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/buckets.h"
 #include "train/parallel/distributed_data_parallel.h"
@@ -39,6 +40,10 @@ struct ReplicaSpec {
   bool recorded = false;     ///< steps are recorded and launched as one (TrainStep)
   std::uint64_t seed = 0;    ///< of the first weights
 };
+
+/// How the arenas of such a replica are laid out, on every rank.
+nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
+                               std::span<const nn::Parameter> parameters, int world_size);
 
 /// Where it lives. All of it must outlive the replica.
 struct ReplicaPlace {
@@ -80,6 +85,9 @@ class Replica {
   nn::Weights weights() const { return weights_.view(); }
   const nn::Program& program() const { return program_; }
   kernels::Stream& stream() { return *stream_; }
+  /// What it has allocated on the device, by what it is for. Who trains it allocates from there, too.
+  MemoryLedger& memory() { return memory_; }
+  const MemoryLedger& memory() const { return memory_; }
   TrainStep& step() { return step_; }
   /// How long the last step waited for gradients of other ranks.
   std::chrono::duration<double> exposed_communication() const { return ddp_.exposed(); }
@@ -105,11 +113,13 @@ class Replica {
 
   kernels::Device& device_;
   comm::ProcessGroup& group_;
+  MemoryLedger memory_;
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
   kernels::Buffer weight_memory_;
   std::unique_ptr<comm::Segment> gradient_memory_;
+  kernels::CountedBytes gradient_bytes_;
   nn::Arena master_;
   nn::Arena gradients_;
   ComputeWeights weights_;
@@ -117,6 +127,7 @@ class Replica {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
   GradientWire wire_;
+  kernels::CountedBytes wire_bytes_;
   DistributedDataParallel ddp_;
   GradientAccumulation accumulation_;
   TrainStep step_;

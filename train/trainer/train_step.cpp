@@ -44,6 +44,11 @@ TrainStep::TrainStep(const StepParts& parts)
   parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
 }
 
+std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {
+  return sizeof(std::int32_t) + sizeof(float) + kernels::sum_of_squares::workspace_bytes() + sizeof(StepState) +
+         sizeof(Report) + learning_rates * sizeof(float);
+}
+
 void TrainStep::enqueue_search() {
   if (!parts_.loss_scaling.dynamic && !clips()) return;
   // Riders come last in the arena, and the loss may be infinite where no gradient is.

@@ -93,6 +93,9 @@ class TrainStep {
   /// Enqueues a step and waits for it.
   StepResult run(const Input& input, Deadline deadline);
 
+  /// What it allocates on the device, for so many learning rates.
+  static std::size_t memory_bytes(std::size_t learning_rates);
+
   /// Riders that the gradient arena must have: the sum of the losses.
   static constexpr std::size_t kRiders = 1;
 

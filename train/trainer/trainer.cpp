@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "train/checkpoint/parameter_names.h"
 #include "train/config/resolve.h"
@@ -18,30 +17,23 @@
 #include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
-namespace {
-
-/// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
-constexpr std::int64_t kEvalBatch = 250;
-
-}  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
       sizes_(step_sizes(config, world.group.world_size())),
       sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
-      replica_(replica_spec(config, world.device, all_steps(), sampler_->most_of_rank(), sizes_.pass),
-               {.device = world.device,
-                .kernels = world.kernels,
-                .backend = world.backend,
-                .group = world.group,
-                .sample = world.train_set.shape(),
-                .classes = world.train_set.classes()}),
-      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend, world.device,
-                    replica_.program().dtype()),
+      replica_(replica_spec(config, world.device, sizes_, *sampler_), {.device = world.device,
+                                                                       .kernels = world.kernels,
+                                                                       .backend = world.backend,
+                                                                       .group = world.group,
+                                                                       .sample = world.train_set.shape(),
+                                                                       .classes = world.train_set.classes()}),
+      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
+                    replica_.memory().for_program(), replica_.program().dtype()),
       feed_(make_feed(config,
                       {.dataset = world.train_set,
-                       .device = world.device,
+                       .device = replica_.memory().on(MemoryClass::batches),
                        .kernels = world.kernels,
                        .batch_size = sizes_.pass,
                        .window = sampler_->most_of_rank()},
@@ -55,11 +47,12 @@ Trainer::~Trainer() {
   }
 }
 
-std::int64_t Trainer::all_steps() const {
-  if (config_.epochs == 0) return config_.steps;
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler_->steps(), 1);
-  const std::int64_t of_epochs = std::min(config_.epochs, most) * sampler_->steps();
-  return config_.steps > 0 ? std::min(config_.steps, of_epochs) : of_epochs;
+/// The programs are not planned again: a GPU's backend takes its time for that.
+MemoryTable Trainer::planned_memory() const {
+  return plan_memory(
+      memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
+      {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
+      {replica_.program().memory(), eval_program_.memory()});
 }
 
 void Trainer::resume(ResumePoint point) {
@@ -135,7 +128,9 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
           .device = world_.device.id().to_string(),
           .backend = std::string(world_.backend.name()),
           .precision = precision_name(replica_.program().dtype()),
-          .parameters_sha256 = to_hex(weights)};
+          .parameters_sha256 = to_hex(weights),
+          .planned_memory = planned_memory(),
+          .peak_memory = replica_.memory().peaks()};
 }
 
 Evaluation Trainer::evaluate_model() {
@@ -252,7 +247,7 @@ void Trainer::report(const StepResult& result) {
 }
 
 double Trainer::learning_rate_of(const StepResult& result) const {
-  return learning_rate_at(config_.schedule, config_.learning_rate, all_steps(), result.applied_steps);
+  return learning_rate_at(config_.schedule, config_.learning_rate, all_steps(config_, *sampler_), result.applied_steps);
 }
 
 void Trainer::check_step(const StepResult& result) {

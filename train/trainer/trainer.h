@@ -16,6 +16,7 @@
 #include "train/checkpoint/checkpoint_sink.h"
 #include "train/config/train_config.h"
 #include "train/feed/batch_feed.h"
+#include "train/memory/memory_plan.h"
 #include "train/report/metrics_sink.h"
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
@@ -110,8 +111,6 @@ class Trainer {
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
   void save(std::optional<double> score);
   void pass_on_problems();
-  /// In the whole run, if nothing ends it early.
-  std::int64_t all_steps() const;
   double learning_rate_of(const StepResult& result) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
@@ -121,6 +120,7 @@ class Trainer {
   void check_step(const StepResult& result);
   void check_finite(double loss, const std::string& what) const;
   Sha256 hash_of_weights();
+  MemoryTable planned_memory() const;
 
   TrainConfig config_;
   TrainerWorld world_;

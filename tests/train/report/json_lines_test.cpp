@@ -75,19 +75,29 @@ TEST_F(JsonLines, HoldsWholeLinesOnlyWhenTheDiskIsFull) {
 }
 
 TEST(SummaryJson, HoldsEveryField) {
-  const Summary summary{.accuracy = 0.5,
-                        .loss = 1.5,
-                        .train_loss = 2.5,
-                        .steps = 7,
-                        .seconds = 0.25,
-                        .samples_per_second = 100,
-                        .world_size = 2,
-                        .device = "cpu",
-                        .backend = "reference",
-                        .parameters_sha256 = "ab"};
-  EXPECT_EQ(json::parse(summary.to_json()), json::parse(R"({"accuracy": 0.5, "loss": 1.5, "train_loss": 2.5, "steps": 7,
+  Summary summary{.accuracy = 0.5,
+                  .loss = 1.5,
+                  .train_loss = 2.5,
+                  .steps = 7,
+                  .seconds = 0.25,
+                  .samples_per_second = 100,
+                  .world_size = 2,
+                  .device = "cpu",
+                  .backend = "reference",
+                  .parameters_sha256 = "ab"};
+  summary.planned_memory[MemoryClass::optimizer] = 40;
+  summary.peak_memory[MemoryClass::optimizer] = 41;
+  summary.peak_memory[MemoryClass::workspace] = 3;
+  json written = json::parse(summary.to_json());
+  const json memory = written.at("memory");
+  written.erase("memory");
+  EXPECT_EQ(written, json::parse(R"({"accuracy": 0.5, "loss": 1.5, "train_loss": 2.5, "steps": 7,
       "seconds": 0.25, "samples_per_second": 100.0, "world_size": 2, "device": "cpu", "backend": "reference",
       "precision": "fp32", "parameters_sha256": "ab"})"));
+  EXPECT_EQ(memory.size(), kMemoryClasses + 1);
+  EXPECT_EQ(memory.at("optimizer"), json::parse(R"({"planned_bytes": 40, "peak_bytes": 41})"));
+  EXPECT_EQ(memory.at("gradients"), json::parse(R"({"planned_bytes": 0, "peak_bytes": 0})"));
+  EXPECT_EQ(memory.at("total"), json::parse(R"({"planned_bytes": 40, "peak_bytes": 44})"));
 }
 
 class Metrics : public JsonLines {

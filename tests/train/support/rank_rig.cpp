@@ -32,6 +32,7 @@ struct RankRig::Parts {
                  .buckets = options.buckets,
                  .wire = options.wire,
                  .accumulates = options.accumulates,
+                 .recorded = options.recorded,
                  .seed = options.seed},
                 {.device = device,
                  .kernels = kernels,

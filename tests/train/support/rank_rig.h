@@ -31,6 +31,7 @@ class RankRig {
     train::BucketLimits buckets;
     train::WireSpec wire;
     nn::Checkpointing checkpointing;
+    bool recorded = false;
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
     /// What a test puts around the backend.

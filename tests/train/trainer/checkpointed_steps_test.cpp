@@ -17,6 +17,7 @@ struct Case {
   int world = 1;
   std::int64_t max_batch = 8;
   DType precision = DType::f32;
+  bool recorded = false;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -36,6 +37,7 @@ class CheckpointedSteps : public testing::TestWithParam<Case> {
       options.precision = c.precision;
       options.loss_scaling.dynamic = c.precision == DType::f16;
       options.checkpointing = checkpointing;
+      options.recorded = c.recorded;
       RankRig rig(group, *dataset, options);
       for (const std::int64_t samples : {8, 8, 5}) {
         std::vector<std::int64_t> indices;
@@ -59,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CheckpointedSteps,
                                          Case{.name = "Windows", .max_batch = 3},  // 3, 3 and 2 samples
                                          Case{.name = "TwoRanksWindows", .world = 2, .max_batch = 4},
                                          Case{.name = "Fp16", .precision = DType::f16},
+                                         Case{.name = "Recorded", .recorded = true},
                                          Case{.name = "Bf16Windows", .max_batch = 4, .precision = DType::bf16}),
                          [](const auto& test) { return test.param.name; });
 
