@@ -10,7 +10,7 @@
 #include "train/bench/step_bench.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
-#include "train/config/checkpointing_value.h"
+#include "train/config/checkpointing_options.h"
 #include "train/precision/precision.h"
 #include "train/setup/compute.h"
 #include "train/setup/processors.h"

@@ -11,7 +11,7 @@
 #include "data/datasets/open_dataset.h"
 #include "kernels/runtime/nearest_name.h"
 #include "nn/models/model.h"
-#include "train/config/checkpointing_value.h"
+#include "train/config/checkpointing_options.h"
 #include "train/config/parse_value.h"
 
 namespace gradring::train {
@@ -143,24 +143,6 @@ Option timeout() {
           [](const TrainConfig& config) { return quoted(show_duration(config.timeout)); }};
 }
 
-Option checkpoint_activations() {
-  return {"checkpoint-activations", std::string(kCheckpointingWords),
-          "compute activations twice instead of keeping all: so many segments, or (auto) as the memory budget wants",
-          [](TrainConfig& config, std::string_view given) {
-            read_checkpointing("checkpoint-activations", given, config.checkpointing);
-          },
-          [](const TrainConfig& config) { return quoted(show_checkpointing(config.checkpointing)); }};
-}
-
-Option activation_budget() {
-  return {"activation-budget-mb", "F",
-          "what activations may take, in MiB (--checkpoint-activations auto); 0: as little as can be",
-          [](TrainConfig& config, std::string_view given) {
-            config.checkpointing.budget_bytes = parse_budget("activation-budget-mb", given);
-          },
-          [](const TrainConfig& config) { return show_megabytes(config.checkpointing.budget_bytes); }};
-}
-
 }  // namespace
 
 const std::vector<Option>& train_options() {
@@ -208,8 +190,8 @@ const std::vector<Option>& train_options() {
              in(&TrainConfig::schedule, &ScheduleSpec::gamma)),
       number("min-lr", "where it ends (cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
       number("clip-norm", "scale gradients down to this norm of all together; 0: never", &TrainConfig::clip_norm),
-      checkpoint_activations(),
-      activation_budget(),
+      checkpoint_activations_option(),
+      activation_budget_option(),
       word("precision",
            "what layers compute in; the weights that are trained stay fp32; auto: fp16 on a GPU, else fp32",
            kPrecisions, &TrainConfig::precision),

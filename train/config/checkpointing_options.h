@@ -6,10 +6,15 @@
 #include <string_view>
 
 #include "nn/program/checkpointing.h"
+#include "train/config/options.h"
 
 namespace gradring::train {
 
-/// What --help says of --checkpoint-activations.
+/// --checkpoint-activations and --activation-budget-mb, of which TrainConfig::checkpointing is made.
+Option checkpoint_activations_option();
+Option activation_budget_option();
+
+/// What --help calls the value of --checkpoint-activations.
 inline constexpr std::string_view kCheckpointingWords = "none|auto|N";
 
 /// Reads "none", "auto" or a number of segments into `checkpointing`, whose budget stays.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/config/checkpointing_value.h"
+#include "train/config/checkpointing_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ nn::Checkpointing read(std::string_view text) {
   return checkpointing;
 }
 
-TEST(CheckpointingValue, IsAWordOrANumberOfSegments) {
+TEST(CheckpointingOptions, IsAWordOrANumberOfSegments) {
   EXPECT_EQ(read("none").kind, Kind::none);
   EXPECT_EQ(read("auto").kind, Kind::automatic);
   EXPECT_EQ(read("none").segments, 0);
@@ -28,7 +28,7 @@ TEST(CheckpointingValue, IsAWordOrANumberOfSegments) {
   for (const char* text : {"none", "auto", "3"}) EXPECT_EQ(show_checkpointing(read(text)), text);
 }
 
-TEST(CheckpointingValue, RefusesOtherWordsAndNumbers) {
+TEST(CheckpointingOptions, RefusesOtherWordsAndNumbers) {
   for (const char* wrong : {"", "0", "-1", "2.5", "all", "AUTO", "99999999999999999999"})
     EXPECT_THROW(read(wrong), UsageError) << wrong;
   try {
@@ -38,13 +38,13 @@ TEST(CheckpointingValue, RefusesOtherWordsAndNumbers) {
   }
 }
 
-TEST(CheckpointingValue, ABudgetIsMegabytesOrNone) {
+TEST(CheckpointingOptions, ABudgetIsMegabytesOrNone) {
   EXPECT_EQ(parse_budget("activation-budget-mb", "0"), 0u);
   EXPECT_EQ(parse_budget("activation-budget-mb", "1.5"), 3u << 19);
   EXPECT_THROW(parse_budget("activation-budget-mb", "-1"), UsageError);
 }
 
-TEST(CheckpointingValue, ABudgetBelongsToAuto) {
+TEST(CheckpointingOptions, ABudgetBelongsToAuto) {
   const auto settle = [](const char* way) {
     return resolve({{"checkpoint-activations", way}, {"activation-budget-mb", "8"}}, {}, std::nullopt).config;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/config/checkpointing_value.h"
+#include "train/config/checkpointing_options.h"
 
 #include <fmt/format.h>
 
@@ -29,6 +29,24 @@ void read_checkpointing(std::string_view option, std::string_view text, nn::Chec
 std::string show_checkpointing(const nn::Checkpointing& checkpointing) {
   if (checkpointing.kind == Kind::segments) return std::to_string(checkpointing.segments);
   return checkpointing.kind == Kind::none ? "none" : "auto";
+}
+
+Option checkpoint_activations_option() {
+  const std::string name = "checkpoint-activations";
+  return {
+      name, std::string(kCheckpointingWords),
+      "compute activations twice instead of keeping all: so many segments, or (auto) as the memory budget wants",
+      [name](TrainConfig& config, std::string_view given) { read_checkpointing(name, given, config.checkpointing); },
+      [](const TrainConfig& config) { return '"' + show_checkpointing(config.checkpointing) + '"'; }};
+}
+
+Option activation_budget_option() {
+  const std::string name = "activation-budget-mb";
+  return {name, "F", "what activations may take, in MiB (--checkpoint-activations auto); 0: as little as can be",
+          [name](TrainConfig& config, std::string_view given) {
+            config.checkpointing.budget_bytes = parse_budget(name, given);
+          },
+          [](const TrainConfig& config) { return show_megabytes(config.checkpointing.budget_bytes); }};
 }
 
 std::size_t parse_budget(std::string_view option, std::string_view text) {
