@@ -56,7 +56,7 @@ struct Case {
   DType dtype;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.backend << ' ' << name_of(c.dtype); }
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.backend << ' ' << name_of(c.dtype); }
 
 class Checkpointed : public testing::TestWithParam<Case> {
  protected:

@@ -26,7 +26,7 @@ struct Case {
   train::TrainConfig config;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 train::TrainConfig config_with(const std::function<void(train::TrainConfig&)>& change) {
   train::TrainConfig config;

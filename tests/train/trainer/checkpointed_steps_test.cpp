@@ -20,7 +20,7 @@ struct Case {
   bool recorded = false;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 class CheckpointedSteps : public testing::TestWithParam<Case> {
  protected:
