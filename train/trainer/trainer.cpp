@@ -134,7 +134,7 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 }
 
 Evaluation Trainer::evaluate_model() {
-  return evaluate({.device = world_.device,
+  return evaluate({.device = replica_.memory().on(MemoryClass::batches),
                    .stream = replica_.stream(),
                    .kernels = world_.kernels,
                    .group = world_.group,
