@@ -7,9 +7,10 @@
 
 #include "kernels/runtime/error.h"
 #include "train/launch/exit_code.h"
-#include "train/launch/launch_options.h"
 #include "train/launch/launcher.h"
+#include "train/launch/options/launch_options.h"
 #include "train/launch/standalone.h"
+#include "train/launch/visible_gpus.h"
 
 namespace gradring::train {
 namespace {
@@ -24,6 +25,7 @@ int complain(const std::exception& error, ExitCode code) {
 int launch_main(std::span<const std::string> args) try {
   const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
                                                   .cores = usable_cores(),
+                                                  .gpus = visible_gpus(system_variable),
                                                   .own_program = own_program(),
                                                   .random_run_id = random_run_id,
                                                   .free_tcp_port = free_tcp_port});

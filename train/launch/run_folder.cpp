@@ -100,6 +100,17 @@ RunFolder::~RunFolder() {
   fs::remove_all(path_, ignored);
 }
 
-fs::path RunFolder::error_file(int rank) const { return path_ / fmt::format("error_{}.json", rank); }
+fs::path RunFolder::error_file(int local_rank) const { return path_ / fmt::format("error_{}.json", local_rank); }
+
+fs::path RunFolder::progress_file(int local_rank) const { return path_ / fmt::format("progress_{}", local_rank); }
+
+void RunFolder::renew() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error))
+    if (!entry.path().filename().string().starts_with("progress_")) fs::remove_all(entry.path(), error);
+  if (::mkdir(store().c_str(), S_IRWXU) != 0)
+    throw DeviceError(
+        fmt::format("cannot use {} again, the folder of this run: {}", path_.string(), std::strerror(errno)));
+}
 
 }  // namespace gradring::train

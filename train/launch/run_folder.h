@@ -8,8 +8,8 @@
 namespace gradring::train {
 
 /// A private folder for one run, 0700, under $TMPDIR or /tmp (not $XDG_RUNTIME_DIR, which vanishes at logout while runs
-/// in the background go on). Holds store/, the files by which ranks meet, and error_<rank>.json for their last words.
-/// It is removed when this object goes.
+/// in the background go on). Holds store/, the files by which ranks meet, error_<local rank>.json for their last words,
+/// and progress_<local rank>. It is removed when this object goes.
 ///
 /// While its run lives, the folder is locked (flock), by the launcher and by its guard. A run whose every process was
 /// killed at once leaves a folder without a lock: the next one to be created removes it. systemd-tmpfiles, too, leaves
@@ -26,7 +26,10 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path store() const { return path_ / "store"; }
-  std::filesystem::path error_file(int rank) const;
+  std::filesystem::path error_file(int local_rank) const;
+  std::filesystem::path progress_file(int local_rank) const;
+  /// For another attempt: an empty store, no error files. What was reported of progress stays.
+  void renew();
   /// The descriptor that holds the lock.
   int lock() const { return lock_.get(); }
 

@@ -12,7 +12,7 @@
 namespace gradring::train {
 namespace {
 
-constexpr int kAlwaysTaken[] = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
+constexpr int kAlwaysTaken[] = {SIGUSR1, SIGUSR2, SIGTSTP};
 
 bool is_ignored(int number) {
   struct sigaction action {};
@@ -21,10 +21,11 @@ bool is_ignored(int number) {
 
 }  // namespace
 
-SignalScope::SignalScope() {
+SignalScope::SignalScope(std::span<const int> stopping) {
   ::sigemptyset(&taken_);
   for (const int number : kAlwaysTaken) ::sigaddset(&taken_, number);
-  if (!is_ignored(SIGHUP)) ::sigaddset(&taken_, SIGHUP);
+  for (const int number : stopping)
+    if (number != SIGHUP || !is_ignored(SIGHUP)) ::sigaddset(&taken_, number);
   events_ = UniqueFd(::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK));
   check<DeviceError>(bool(events_), std::string("cannot watch for signals: ") + std::strerror(errno));
 

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <span>
+
 #include "kernels/runtime/unique_fd.h"
 
 namespace gradring::train {
@@ -15,7 +17,8 @@ namespace gradring::train {
 /// Errors    DeviceError if the system gives no descriptor.
 class SignalScope {
  public:
-  SignalScope();
+  /// Takes the signals of `stopping` that would end the process, and those that a launcher always takes.
+  explicit SignalScope(std::span<const int> stopping);
   ~SignalScope();
   SignalScope(const SignalScope&) = delete;
   SignalScope& operator=(const SignalScope&) = delete;

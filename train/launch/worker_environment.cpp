@@ -81,6 +81,7 @@ Variables WorkerEnvironment::to_variables() const {
   };
   if (!error_file.empty()) variables.emplace_back("TORCHELASTIC_ERROR_FILE", error_file);
   if (!store_path.empty()) variables.emplace_back("GRADRING_STORE", store_path);
+  if (!progress_file.empty()) variables.emplace_back("GRADRING_PROGRESS_FILE", progress_file);
   return variables;
 }
 
@@ -112,6 +113,7 @@ WorkerEnvironment WorkerEnvironment::from_environment(const VariableLookup& look
   it.use_agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
   read_text(lookup, "TORCHELASTIC_ERROR_FILE", it.error_file);
   read_text(lookup, "GRADRING_STORE", it.store_path);
+  read_text(lookup, "GRADRING_PROGRESS_FILE", it.progress_file);
   return it;
 }
 

@@ -38,6 +38,8 @@ struct WorkerEnvironment {
   std::string error_file;        ///< TORCHELASTIC_ERROR_FILE: where to leave a last message; empty if nobody reads it
   std::string store_path;  ///< GRADRING_STORE: the run's folder, 0700, for the files by which ranks meet (FileStore);
                            ///< empty if none is lent
+  std::string progress_file;  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
+                              ///< (progress_file.h); empty if nobody reads it
 
   bool operator==(const WorkerEnvironment&) const = default;
 

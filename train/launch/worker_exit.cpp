@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "train/launch/exit_code.h"
+#include "train/launch/signal_name.h"
 
 namespace gradring::train {
 namespace {
@@ -19,6 +20,10 @@ std::string host_name() {
 }
 
 }  // namespace
+
+bool WorkerExit::was_asked_to_end() const {
+  return sent[SIGTERM] || sent[SIGINT] || sent[SIGHUP] || sent[SIGQUIT] || sent[SIGKILL];
+}
 
 bool WorkerExit::stopped_by_launcher() const {
   const int number = signal != 0 ? signal : code - 128;
@@ -40,11 +45,6 @@ std::string describe(const WorkerExit& exit, int world_size) {
                               ? fmt::format("was killed by signal {} ({})", exit.signal, signal_name(exit.signal))
                               : fmt::format("exited with code {}", exit.code);
   return fmt::format("rank {} of {} (pid {} on {}) {}", exit.rank, world_size, exit.pid, host_name(), end);
-}
-
-std::string signal_name(int number) {
-  const char* name = ::sigabbrev_np(number);
-  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
 }
 
 }  // namespace gradring::train

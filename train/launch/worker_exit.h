@@ -23,6 +23,8 @@ struct WorkerExit {
   bool failed() const { return code != 0 || signal != 0; }
   /// What the launcher returns on its behalf: the code, or 128 + signal.
   int exit_code() const { return signal != 0 ? 128 + signal : code; }
+  /// The launcher had asked it to end, or killed it.
+  bool was_asked_to_end() const;
   /// It ended as the launcher told it to.
   bool stopped_by_launcher() const;
   /// It failed because a peer was lost or late: 161, 162.
@@ -36,8 +38,5 @@ const WorkerExit* root_cause(std::span<const WorkerExit> exits);
 
 /// "rank 1 of 4 (pid 123 on host) exited with code 7", "... was killed by signal 9 (SIGKILL)"
 std::string describe(const WorkerExit& exit, int world_size);
-
-/// "SIGTERM"
-std::string signal_name(int number);
 
 }  // namespace gradring::train

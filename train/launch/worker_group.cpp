@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "train/launch/error_file.h"
+#include "train/launch/progress_file.h"
+#include "train/launch/worker_place.h"
 
 namespace gradring::train {
 namespace {
@@ -20,86 +23,114 @@ int poll_timeout(const std::optional<Deadline>& deadline) noexcept {
   return static_cast<int>(std::min<decltype(left)>(left, 1 << 30));
 }
 
-}  // namespace
-
-WorkerGroup::WorkerGroup(const LaunchOptions& options) : guard_(folder_.path()) {
-  try {
-    for (int rank = 0; rank < options.nproc_per_node; ++rank)
-      workers_.push_back(WorkerProcess::start(rank, command_of(options, rank), signals_, guard_));
-  } catch (...) {
-    kill_all();
-    throw;
-  }
+Variables joined(Variables some, const Variables& more) {
+  some.insert(some.end(), more.begin(), more.end());
+  return some;
 }
 
+}  // namespace
+
+WorkerGroup::WorkerGroup(const LaunchOptions& options)
+    : options_(options),
+      signals_(options.handled_signals),
+      logs_(options.logs, options.run_id),
+      guard_(folder_.path()) {}
+
 WorkerGroup::~WorkerGroup() { kill_all(); }
+
+void WorkerGroup::start(int attempt) try {
+  workers_.clear();
+  if (attempt > 0) folder_.renew();
+  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) start_worker(local_rank, attempt);
+} catch (...) {
+  kill_all();
+  throw;
+}
+
+void WorkerGroup::start_worker(int local_rank, int attempt) {
+  WorkerEnvironment place = place_of(options_, local_rank, attempt);
+  const LineOwner owner{options_.role, place.rank, local_rank, place.group_rank};
+  const auto log_folder = logs_.of_worker(attempt, local_rank);
+  OutputStream out(logs_.route(Stream::out, owner, log_folder), STDOUT_FILENO);
+  OutputStream err(logs_.route(Stream::err, owner, log_folder), STDERR_FILENO);
+  place.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
+  place.store_path = folder_.store();
+  place.progress_file = folder_.progress_file(local_rank);
+
+  const WorkerCommand command{options_.program, options_.arguments,
+                              extended_environment(joined(place.to_variables(), device_variables(options_, local_rank)),
+                                                   default_variables(options_.nproc_per_node, usable_cores())),
+                              out.worker_end(), err.worker_end()};
+  auto process = WorkerProcess::start(place.rank, command, signals_, guard_);
+  out.close_worker_end();
+  err.close_worker_end();
+  workers_.push_back({std::move(process), std::move(out), std::move(err), place.error_file});
+}
 
 void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
   const auto deadline = Deadline::after(kPatienceAfterKill);
-  for (auto& worker : workers_) {
-    pollfd ended = {worker.fd(), POLLIN, 0};
-    if (worker.running() && ::poll(&ended, 1, poll_timeout(deadline)) > 0) guard_.forget(worker.reap().pid);
+  for (auto& [process, out, err, error_file] : workers_) {
+    pollfd ended = {process.fd(), POLLIN, 0};
+    if (process.running() && ::poll(&ended, 1, poll_timeout(deadline)) > 0) guard_.forget(process.reap().pid);
   }
 }
 
-WorkerCommand WorkerGroup::command_of(const LaunchOptions& options, int local_rank) const {
-  const int size = options.nproc_per_node;
-  // On one node the ranks of all worlds are the same.
-  const WorkerEnvironment place{.rank = local_rank,
-                                .world_size = size,
-                                .local_rank = local_rank,
-                                .local_world_size = size,
-                                .role_rank = local_rank,
-                                .role_world_size = size,
-                                .role_name = options.role,
-                                .master_addr = options.master_addr,
-                                .master_port = options.master_port,
-                                .run_id = options.run_id,
-                                .max_restarts = options.max_restarts,
-                                .error_file = folder_.error_file(local_rank),
-                                .store_path = folder_.store()};
-  return {options.program, options.arguments,
-          extended_environment(place.to_variables(), default_variables(size, usable_cores()))};
+bool WorkerGroup::running() const {
+  return std::ranges::any_of(workers_, [](const Worker& worker) { return worker.process.running(); });
 }
-
-bool WorkerGroup::running() const { return std::ranges::any_of(workers_, &WorkerProcess::running); }
 
 std::string WorkerGroup::running_names() const {
   std::string names;
   for (const auto& worker : workers_)
-    if (worker.running())
-      names += fmt::format("{}rank {} (pid {})", names.empty() ? "" : ", ", worker.rank(), worker.pid());
+    if (worker.process.running())
+      names +=
+          fmt::format("{}rank {} (pid {})", names.empty() ? "" : ", ", worker.process.rank(), worker.process.pid());
   return names;
 }
 
 WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline) {
   std::vector<pollfd> sources = {{signals_.fd(), POLLIN, 0}};
-  for (const auto& worker : workers_) sources.push_back({worker.fd(), POLLIN, 0});  // poll skips fd -1
+  for (const auto& worker : workers_)  // poll skips fd -1
+    for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
   if (::poll(sources.data(), sources.size(), poll_timeout(deadline)) <= 0) return events;
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    if (sources[i + 1].revents != 0) events.exits.push_back(reap(workers_[i]));
+  const pollfd* source = sources.data() + 1;
+  for (auto& worker : workers_) {
+    if (source[0].revents != 0) worker.out.pass_on();
+    if (source[1].revents != 0) worker.err.pass_on();
+    if (source[2].revents != 0) events.exits.push_back(reap(worker));
+    source += 3;
+  }
   events.signal = signals_.take();
   return events;
 }
 
-WorkerExit WorkerGroup::reap(WorkerProcess& worker) {
-  WorkerExit exit = worker.reap();
+WorkerExit WorkerGroup::reap(Worker& worker) {
+  WorkerExit exit = worker.process.reap();
   guard_.forget(exit.pid);
-  if (auto report = read_error_file(folder_.error_file(exit.rank))) exit.message = std::move(report->message);
+  worker.out.finish();
+  worker.err.finish();
+  if (auto report = read_error_file(worker.error_file)) exit.message = std::move(report->message);
   return exit;
 }
 
 void WorkerGroup::send(int number) noexcept {
   for (auto& worker : workers_)
-    if (worker.running()) worker.send(number);
+    if (worker.process.running()) worker.process.send(number);
 }
 
 void WorkerGroup::suspend() {
   send(SIGSTOP);
   signals_.stop_self();
   send(SIGCONT);
+}
+
+std::optional<std::int64_t> WorkerGroup::furthest_step() const {
+  std::optional<std::int64_t> furthest;
+  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank)
+    furthest = std::max(furthest, read_progress(folder_.progress_file(local_rank)));
+  return furthest;
 }
 
 }  // namespace gradring::train

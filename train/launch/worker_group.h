@@ -1,57 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/deadline.h"
 #include "train/launch/guard.h"
 #include "train/launch/launcher.h"
+#include "train/launch/logs/log_folder.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/signal_scope.h"
 #include "train/launch/worker_process.h"
+#include "train/launch/workers.h"
 
 namespace gradring::train {
 
-/// What poll() found: a signal for the launcher, workers that have ended, or neither when the deadline passed first.
-struct WorkerEvents {
-  int signal = 0;
-  std::vector<WorkerExit> exits;  ///< by rank
-};
-
-/// All workers of a run on this node, with their folder and their guard: the mechanism of the launcher, without its
-/// policy. When it goes, whatever still runs is killed.
-class WorkerGroup {
+/// The workers as processes of this machine, with their folders and their guard: the mechanism of the launcher, without
+/// its policy. When it goes, whatever still runs is killed.
+class WorkerGroup final : public Workers {
  public:
-  /// Starts all workers.
+  /// Starts the guard and no worker yet.
   ///
   /// Errors    DeviceError if the system has no more processes, files or space to give.
   explicit WorkerGroup(const LaunchOptions& options);
-  ~WorkerGroup();
+  ~WorkerGroup() override;
 
-  bool running() const;
-  /// "rank 0 (pid 123), rank 2 (pid 125)": those that run.
-  std::string running_names() const;
+  void start(int attempt) override;
+  bool running() const override;
+  std::string running_names() const override;
+  WorkerEvents wait(std::optional<Deadline> deadline) override;
+  void send(int number) noexcept override;
+  void suspend() override;
+  std::optional<std::int64_t> furthest_step() const override;
 
-  /// Waits for the next event: until the deadline, or for as long as the workers run.
-  WorkerEvents wait(std::optional<Deadline> deadline);
-  /// Sends a signal to every worker that runs, with its whole process group.
-  void send(int number) noexcept;
-  /// Stops the workers and this process, as Ctrl-Z does, until it is continued.
-  void suspend();
+  /// Where the run's output is kept.
+  const LogFolder& logs() const { return logs_; }
 
  private:
-  /// For the destructor and a constructor that fails: takes no memory, reads no error files, and does not wait for what
-  /// the kernel holds on to.
-  void kill_all() noexcept;
-  WorkerCommand command_of(const LaunchOptions& options, int local_rank) const;
-  WorkerExit reap(WorkerProcess& worker);
+  struct Worker {
+    WorkerProcess process;
+    OutputStream out, err;
+    std::filesystem::path error_file;
+  };
 
+  void start_worker(int local_rank, int attempt);
+  /// For the destructor and a start that fails: takes no memory, reads no error files, and does not wait for what the
+  /// kernel holds on to.
+  void kill_all() noexcept;
+  WorkerExit reap(Worker& worker);
+
+  const LaunchOptions& options_;
   SignalScope signals_;
   RunFolder folder_;
+  LogFolder logs_;
   Guard guard_;
-  std::vector<WorkerProcess> workers_;
+  std::vector<Worker> workers_;
 };
 
 }  // namespace gradring::train

@@ -32,14 +32,16 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
 }
 
 /// The child's life between fork and exec: async-signal-safe calls only, memory was prepared before.
-[[noreturn]] void become(const char* program, char* const* argv, char* const* environment, pid_t launcher,
+[[noreturn]] void become(const WorkerCommand& command, char* const* argv, char* const* environment, pid_t launcher,
                          const SignalScope& signals, Guard& guard, int exec_error) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(kCannotExecute);  // the launcher died before the line above could help
   guard.watch(::getpid());
   signals.restore_in_child();
-  ::execvpe(program, argv, environment);
+  if (command.out >= 0) ::dup2(command.out, STDOUT_FILENO);
+  if (command.err >= 0) ::dup2(command.err, STDERR_FILENO);
+  ::execvpe(command.program.c_str(), argv, environment);
   const int reason = errno;
   [[maybe_unused]] const auto written = ::write(exec_error, &reason, sizeof(reason));
   ::_exit(reason == ENOENT ? kNotFound : kCannotExecute);
@@ -77,8 +79,7 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   const pid_t launcher = ::getpid();
   worker.pid_ = ::fork();
   if (worker.pid_ < 0) throw cannot_start(rank, errno);
-  if (worker.pid_ == 0)
-    become(command.program.c_str(), argv.data(), environment.data(), launcher, signals, guard, child_end.get());
+  if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, signals, guard, child_end.get());
 
   worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // CLOEXEC by its nature
   if (!worker.process_) {

@@ -17,6 +17,7 @@ struct WorkerCommand {
   std::string program;  ///< a path, or a name looked up along PATH
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  ///< "NAME=value", all of it
+  int out = -1, err = -1;                ///< what it gets as stdout and stderr; -1: this process's own
 };
 
 /// This process's environment with `defaults` added where they are not set, and `overrides` wherever.

@@ -15,6 +15,7 @@
 #include "train/launch/error_file.h"
 #include "train/launch/launch_main.h"
 #include "train/launch/launcher.h"
+#include "train/launch/progress_file.h"
 #include "train/launch/worker_environment.h"
 
 namespace {
@@ -30,6 +31,15 @@ bool is_for_another_rank(std::string& word, int rank) {
   const int meant = std::stoi(word.substr(0, colon));
   word.erase(0, colon + 1);
   return meant != rank;
+}
+
+/// "@1:exit=7" is for the second attempt only.
+bool is_for_another_attempt(std::string& word, int attempt) {
+  if (!word.starts_with('@')) return false;
+  const auto colon = word.find(':');
+  const int meant = std::stoi(word.substr(1, colon));
+  word.erase(0, colon + 1);
+  return meant != attempt;
 }
 
 /// Tells the test that this worker has come to this point: a file `name`.<rank> that holds its pid.
@@ -58,11 +68,15 @@ void obey(const std::string& verb, const std::string& object, const WorkerEnviro
   if (verb == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(object)));
   if (verb == "mark") mark(object, place.rank);
   if (verb == "dump") dump(object, place.rank);
+  if (verb == "progress") write_progress(place.progress_file, std::stoll(object));
+  if (verb == "say") fmt::print(stdout, "{}\n", object), std::fflush(stdout);
+  if (verb == "say-part") fmt::print(stdout, "{}", object), std::fflush(stdout);
+  if (verb == "complain") fmt::print(stderr, "{}\n", object);
   if (verb == "report") write_error_file(place.error_file, object);
   if (verb == "sleep") std::this_thread::sleep_for(kForever);
   if (verb == "await")
     while (::access(object.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  if (verb == "exit-on-sigterm") ::signal(SIGTERM, [](int) { std::_Exit(33); });
+  if (verb == "exit-on") ::signal(std::stoi(object), [](int) { std::_Exit(33); });
   if (verb == "child" && ::fork() == 0) {  // a process of the worker's own, as data loaders are
     mark(object, place.rank);
     std::this_thread::sleep_for(kForever);
@@ -73,7 +87,7 @@ void obey(const std::string& verb, const std::string& object, const WorkerEnviro
 int work(std::span<const std::string> words) {
   const auto place = WorkerEnvironment::from_environment(system_variable);
   for (std::string word : words) {
-    if (is_for_another_rank(word, place.rank)) continue;
+    if (is_for_another_attempt(word, place.restart_count) || is_for_another_rank(word, place.rank)) continue;
     const auto sign = word.find('=');
     obey(word.substr(0, sign), sign == std::string::npos ? "" : word.substr(sign + 1), place);
   }

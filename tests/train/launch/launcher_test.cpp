@@ -8,34 +8,17 @@
 #include <algorithm>
 
 #include "kernels/runtime/error.h"
-#include "tests/train/launch/process_table.h"
-#include "tests/train/launch/running_launcher.h"
+#include "tests/train/launch/launcher_fixture.h"
 
 namespace gradring::train {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using Words = std::vector<std::string>;
 
-/// Every test ends with nothing left: no process, no folder.
-class Launcher : public ::testing::Test {
+class Launcher : public LauncherFixture {
  protected:
-  ~Launcher() override {
-    EXPECT_TRUE(eventually([&] { return processes_with(folder_.mark()).empty(); })) << "processes are left";
-    EXPECT_THAT(folder_.run_folders(), IsEmpty());
-  }
-
-  /// Runs `launch_probe words...` to its end.
-  int run(const Words& words) {
-    RunningLauncher launcher(folder_, words);
-    return launcher.wait();
-  }
-  std::string errors() const { return folder_.text("stderr"); }
   std::ptrdiff_t error_lines() const { return std::ranges::count(errors(), '\n'); }
-
-  TestFolder folder_;
 };
 
 TEST_F(Launcher, ReturnsZeroAndSaysNothingWhenAllIsWell) {
@@ -57,7 +40,7 @@ TEST_F(Launcher, TurnsASignalIntoACode) {
 }
 
 TEST_F(Launcher, FirstFailureStopsTheOthersAndWins) {
-  const int code = run({"launch", "--nproc-per-node", "4", "train", "exit-on-sigterm", "mark=up", "2:await=up.0",
+  const int code = run({"launch", "--nproc-per-node", "4", "train", "exit-on=15", "mark=up", "2:await=up.0",
                         "2:await=up.1", "2:await=up.3", "2:exit=7", "sleep"});
   EXPECT_EQ(code, 7);  // and not 33, which the others return when they are stopped
   EXPECT_EQ(error_lines(), 1) << errors();

@@ -85,6 +85,23 @@ TEST_F(LauncherSignals, StoppingSignalsHaveTheirCodes) {
   }
 }
 
+TEST_F(LauncherSignals, NotHandledEndTheLauncherAtOnceAndLeaveNothing) {
+  RunningLauncher launcher(folder_, {"launch", "--signals-to-handle=SIGINT", "train", "ignore=15", "mark=up", "sleep"});
+  launcher.await_mark("up", 0);
+  launcher.send(SIGTERM);
+  EXPECT_EQ(launcher.wait(), -SIGTERM);
+}
+
+TEST_F(LauncherSignals, ForwardedReachTheWorkersAsTheyAre) {
+  for (const int number : {SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    TestFolder folder;
+    RunningLauncher launcher(folder, {"launch", "train", "exit-on=" + std::to_string(number), "mark=up", "sleep"});
+    launcher.await_mark("up", 0);
+    launcher.send(number);
+    EXPECT_EQ(launcher.wait(), number == SIGUSR1 || number == SIGUSR2 ? 33 : 128 + number);
+  }
+}
+
 TEST_F(LauncherSignals, SigtermTwiceDoesNotCutALastCheckpointShort) {
   RunningLauncher launcher(folder_, {"launch", "train", "ignore=15", "mark=up", "await=go", "mark=saved"});
   launcher.await_mark("up", 0);

@@ -49,7 +49,8 @@ TEST(WorkerEnvironment, ReadsWhatItWrote) {
                                 .max_restarts = 3,
                                 .use_agent_store = true,
                                 .error_file = "/tmp/e.json",
-                                .store_path = "/tmp/store"};
+                                .store_path = "/tmp/store",
+                                .progress_file = "/tmp/progress"};
   const Variables variables = place.to_variables();
   EXPECT_EQ(read(Table(variables.begin(), variables.end())), place);
 }
@@ -129,6 +130,7 @@ void expect_environment(const Case& one, int world_size) {
       EXPECT_EQ(found[name], value) << name << " of rank " << rank;
     }
     EXPECT_THAT(found["GRADRING_STORE"], HasSubstr(folder.path().string() + "/gradring-run-"));
+    EXPECT_THAT(found["GRADRING_PROGRESS_FILE"], HasSubstr("progress_" + std::to_string(rank)));
     EXPECT_THAT(found["TORCHELASTIC_ERROR_FILE"], HasSubstr("error_" + std::to_string(rank)));
   }
 }
@@ -159,6 +161,12 @@ TEST(WorkersOfALauncher, FindTheirEnvironment) {
       {{}, {}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}}},
       {{}, {"RANK=9", "WORLD_SIZE=1", "LOCAL_RANK=4"}, {}},  // what stood there before does not reach the workers
       {{}, {"MINE=kept"}, {{"MINE", "kept"}}},
+      {{}, {"CUDA_VISIBLE_DEVICES=5"}, {{"CUDA_VISIBLE_DEVICES", "5"}}},
+      {{"--devices=4,2,7"}, {"CUDA_VISIBLE_DEVICES=5"}, {{"CUDA_VISIBLE_DEVICES", "4,2,7"}}},
+      {{"--virtual-local-rank"}, {}, {{"CUDA_VISIBLE_DEVICES", "#"}, {"LOCAL_RANK", "0"}}},
+      {{"--max-restarts=4"}, {}, {{"TORCHELASTIC_MAX_RESTARTS", "4"}}},
+      {{"--rdzv-backend=c10d", "--rdzv-id=q"}, {}, {{"MASTER_ADDR", "localhost"}, {"TORCHELASTIC_RUN_ID", "q"}}},
+      {{"--rdzv-endpoint=h:12"}, {}, {{"MASTER_ADDR", "h"}, {"MASTER_PORT", "12"}}},
   };
   for (Case one : cases)
     for (const int world_size : {1, 3}) {

@@ -18,7 +18,9 @@ LaunchOptions sleepers(int count) { return {.program = "sleep", .arguments = {"3
 
 TEST(WorkerGroup, LeavesNoWorkerWhenItGoes) {
   {
-    const WorkerGroup workers(sleepers(3));
+    const LaunchOptions options = sleepers(3);
+    WorkerGroup workers(options);
+    workers.start(0);
     EXPECT_TRUE(workers.running());
     EXPECT_THAT(children_of(::getpid()), ::testing::SizeIs(4));  // and the guard
   }
@@ -30,7 +32,8 @@ TEST(WorkerGroup, LeavesNoWorkerWhenItCannotStartThemAll) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{.rlim_cur = 24, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  EXPECT_THROW(WorkerGroup(sleepers(24)), DeviceError);
+  const LaunchOptions options = sleepers(24);
+  EXPECT_THROW(WorkerGroup(options).start(0), DeviceError);
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_THAT(children_of(::getpid()), IsEmpty());
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher's policy, without a process.
+#include "train/launch/attempts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/launch/scripted_workers.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Script = ScriptedWorkers::Script;
+
+WorkerEvents ends(int rank, int code) { return {.exits = {{.rank = rank, .code = code}}}; }
+WorkerEvents comes(int signal) { return {.signal = signal}; }
+WorkerEvents ends_as_told(int rank, int signal) {
+  WorkerExit exit{.rank = rank, .signal = signal};
+  exit.sent.set(static_cast<std::size_t>(signal));
+  return {.exits = {exit}};
+}
+const Script kWell = {ends(0, 0), ends(1, 0)};
+Script fails_with(int code) { return {ends(1, code), ends_as_told(0, SIGTERM)}; }
+
+struct Outcome {
+  int code;
+  std::vector<std::string> said;
+};
+
+Outcome run(ScriptedWorkers& workers, RestartOptions restarts = {}) {
+  restarts.first_backoff = restarts.longest_backoff = {};
+  const LaunchOptions options{.program = "p", .nproc_per_node = 2, .restarts = restarts, .kill_grace = {}};
+  std::vector<std::string> said;
+  const int code = run_attempts(options, workers, [&](const std::string& line) { said.push_back(line); });
+  return {code, said};
+}
+
+TEST(RunAttempts, OneThatEndsWellIsEnough) {
+  ScriptedWorkers workers({kWell});
+  const auto [code, said] = run(workers, {.most = 3});
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(said, IsEmpty());
+  EXPECT_THAT(workers.calls, ElementsAre("start 0"));
+}
+
+TEST(RunAttempts, AFailureStopsTheOthersAndStartsAllAgain) {
+  ScriptedWorkers workers({fails_with(7), kWell});
+  const auto [code, said] = run(workers, {.most = 3});
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(workers.calls, ElementsAre("start 0", "send 15", "send 9", "start 1"));  // the grace is 0 here
+  EXPECT_THAT(said, ElementsAre(HasSubstr("did not end within"), HasSubstr("exited with code 7, the first to fail"),
+                                "starting all workers again: restart 1 of 3"));
+}
+
+TEST(RunAttempts, TheLastAttemptsCauseIsTheCode) {
+  ScriptedWorkers workers({fails_with(7), fails_with(8), fails_with(9)});
+  const auto [code, said] = run(workers, {.most = 2});
+  EXPECT_EQ(code, 9);
+  EXPECT_THAT(said, ::testing::Contains("not starting again: all 2 restarts are used up"));
+  EXPECT_THAT(said.back(), HasSubstr("code 9"));
+}
+
+TEST(RunAttempts, ACrashLoopEndsEarly) {
+  ScriptedWorkers workers({fails_with(7), fails_with(7), fails_with(7), fails_with(7), fails_with(7)});
+  workers.step = 12;
+  EXPECT_EQ(run(workers, {.most = 100}).code, 7);
+  EXPECT_EQ(std::ranges::count(workers.calls, "start 4"), 0);
+}
+
+TEST(RunAttempts, WhoeverInterruptsARunDoesNotStartItAgain) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    ScriptedWorkers workers({{comes(signal), ends_as_told(0, signal), ends_as_told(1, signal)}});
+    EXPECT_EQ(run(workers, {.most = 3}).code, 128 + signal);
+  }
+}
+
+TEST(RunAttempts, ASignalBetweenTwoAttemptsEndsTheRun) {
+  RestartOptions restarts{.most = 3, .first_backoff = std::chrono::hours(1), .longest_backoff = std::chrono::hours(1)};
+  restarts.min_progress_steps = 0;
+  const LaunchOptions options{.program = "p", .nproc_per_node = 2, .restarts = restarts, .kill_grace = {}};
+  // The first restart waits for nothing.
+  ScriptedWorkers twice({fails_with(7), fails_with(7)});
+  twice.signals_between = {SIGUSR1, SIGTSTP, SIGTERM};
+  std::string last;
+  EXPECT_EQ(run_attempts(options, twice, [&](const std::string& line) { last = line; }), 128 + SIGTERM);
+  EXPECT_EQ(last, "SIGTERM: not starting again");
+  EXPECT_EQ(twice.calls.back(), "suspend");
+}
+
+TEST(RunAttempts, AProgramThatIsNotThereIsNotLookedForAgain) {
+  ScriptedWorkers workers({{{.exits = {{.rank = 0, .code = 127, .exec_error = ENOENT}}}}});
+  const auto [code, said] = run(workers, {.most = 3});
+  EXPECT_EQ(code, 127);
+  EXPECT_THAT(said, ElementsAre("cannot run 'p': No such file or directory"));
+}
+
+TEST(RunAttempts, ListEveryFailureTheCauseFirst) {
+  WorkerExit victim{.rank = 0, .code = 161, .message = "rank 1 is lost"};
+  WorkerExit cause{.rank = 1, .code = 3, .message = "disk full"};
+  WorkerExit stopped{.rank = 2, .code = 33};
+  stopped.sent.set(SIGTERM);
+  WorkerExit complaining{.rank = 3, .code = 1, .message = "cannot save"};
+  complaining.sent.set(SIGTERM);
+  ScriptedWorkers workers({{{.exits = {victim, cause}}, {.exits = {stopped, complaining}}}});
+  const auto [code, said] = run(workers);
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(said, ElementsAre(HasSubstr("did not end"), HasSubstr("code 3, the first to fail: disk full"),
+                                ::testing::AllOf(HasSubstr("then rank 0"), HasSubstr("code 161: rank 1 is lost")),
+                                ::testing::AllOf(HasSubstr("then rank 3"), HasSubstr("code 1: cannot save"))));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the output of workers goes, with processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "tests/train/launch/launcher_fixture.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::UnorderedElementsAre;
+using Words = std::vector<std::string>;
+
+/// The lines of a text; those of several workers come in any order.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class Logs : public LauncherFixture {
+ protected:
+  /// Workers who say who they are on both streams.
+  int run_speakers(Words options, const Words& variables = {}) {
+    Words words = {"launch", "--nproc-per-node=2"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"train", "0:say=out 0", "1:say=out 1", "0:complain=err 0", "1:complain=err 1"});
+    return run(words, variables);
+  }
+  std::string log(const std::string& path) const { return logs_.text(path); }
+  std::string output() const { return folder_.text("stdout"); }
+  std::string log_dir() const { return "--log-dir=" + logs_.path().string(); }
+
+  TestFolder logs_;
+};
+
+TEST_F(Logs, AreTheLaunchersOwnStreamsByDefault) {
+  EXPECT_EQ(run_speakers({}), 0);
+  EXPECT_THAT(lines_of(output()), UnorderedElementsAre("out 0", "out 1"));
+  EXPECT_THAT(lines_of(errors()), UnorderedElementsAre("err 0", "err 1"));
+}
+
+TEST_F(Logs, GoIntoFilesWhereRedirected) {
+  EXPECT_EQ(run_speakers({log_dir(), "-r", "3", "--rdzv-id=job"}), 0);
+  EXPECT_EQ(output() + errors(), "");
+  EXPECT_EQ(log("job/attempt_0/0/stdout.log"), "out 0\n");
+  EXPECT_EQ(log("job/attempt_0/1/stderr.log"), "err 1\n");
+}
+
+TEST_F(Logs, OfEachRankGoTheirOwnWay) {
+  EXPECT_EQ(run_speakers({log_dir(), "-r", "0:1,1:2"}), 0);
+  EXPECT_EQ(output(), "out 1\n");
+  EXPECT_EQ(errors(), "err 0\n");
+  EXPECT_EQ(log("none/attempt_0/0/stdout.log"), "out 0\n");
+  EXPECT_EQ(log("none/attempt_0/1/stderr.log"), "err 1\n");
+  EXPECT_FALSE(std::filesystem::exists(logs_.path() / "none/attempt_0/1/stdout.log"));
+}
+
+TEST_F(Logs, AreTeedWithTorchrunsPrefix) {
+  EXPECT_EQ(run_speakers({log_dir(), "-t", "3"}), 0);
+  EXPECT_THAT(lines_of(output()), UnorderedElementsAre("[default0]:out 0", "[default1]:out 1"));
+  EXPECT_THAT(lines_of(errors()), UnorderedElementsAre("[default0]:err 0", "[default1]:err 1"));
+  EXPECT_EQ(log("none/attempt_0/1/stdout.log"), "out 1\n");
+  EXPECT_EQ(log("none/attempt_0/1/stderr.log"), "err 1\n");
+}
+
+TEST_F(Logs, WithoutAFolderTeeOnlyPrefixes) {
+  EXPECT_EQ(run_speakers({"-t", "1:1"}), 0);
+  EXPECT_THAT(lines_of(output()), UnorderedElementsAre("out 0", "[default1]:out 1"));
+}
+
+TEST_F(Logs, HaveThePrefixThatIsAskedFor) {
+  EXPECT_EQ(run_speakers({"-t", "0:1", "--role=actor", "--log-prefix=${time} ${role_name} ${rank}/${node_rank} ${x} "}),
+            0);
+  EXPECT_THAT(lines_of(output()),
+              ::testing::Contains(MatchesRegex("....-..-.. ..:..:...... actor 0/0 \\$\\{x\\} out 0")));
+}
+
+TEST_F(Logs, HaveThePrefixOfTorchrunsVariable) {
+  EXPECT_EQ(run_speakers({"-t", "1"}, {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=<${local_rank}>"}), 0);
+  EXPECT_THAT(lines_of(output()), UnorderedElementsAre("<0>out 0", "<1>out 1"));
+}
+
+TEST_F(Logs, OfFilteredRanksAreNotShown) {
+  EXPECT_EQ(run_speakers({log_dir(), "--local-ranks-filter=1", "-t", "1"}), 0);
+  EXPECT_EQ(output(), "[default1]:out 1\n");
+  EXPECT_EQ(errors(), "err 1\n");
+  EXPECT_EQ(log("none/attempt_0/0/stdout.log"), "out 0\n");
+}
+
+TEST_F(Logs, OfMoreThanTenRanks) {
+  EXPECT_EQ(run({"launch", "--nproc-per-node=12", "-t", "11:1,3:1", "--local-ranks-filter=11,3", "train", "3:say=three",
+                 "11:say=eleven", "5:say=five"}),
+            0);
+  EXPECT_THAT(lines_of(output()), UnorderedElementsAre("[default11]:eleven", "[default3]:three"));
+}
+
+TEST_F(Logs, OfEachAttemptAreKept) {
+  EXPECT_EQ(run({"launch", log_dir(), "-r1", "--max-restarts=1", "--backoff=0", "train", "@0:say=one", "@0:report=oh",
+                 "@0:exit=7", "say=two"}),
+            0);
+  EXPECT_EQ(log("none/attempt_0/0/stdout.log"), "one\n");
+  EXPECT_EQ(log("none/attempt_1/0/stdout.log"), "two\n");
+  EXPECT_THAT(log("none/attempt_0/0/error.json"), HasSubstr("\"oh\""));
+  EXPECT_THAT(errors(), HasSubstr("code 7: oh\n"));
+}
+
+TEST_F(Logs, OfASecondRunAreBesideTheFirst) {
+  EXPECT_EQ(run_speakers({log_dir(), "-r1", "--rdzv-id=a/b"}), 0);
+  EXPECT_EQ(run_speakers({log_dir(), "-r1", "--rdzv-id=a/b"}), 0);
+  EXPECT_EQ(log("a_b/attempt_0/0/stdout.log"), "out 0\n");
+  EXPECT_EQ(log("a_b_2/attempt_0/0/stdout.log"), "out 0\n");
+}
+
+TEST_F(Logs, AreKeptWhereNobodySaidWhere) {
+  EXPECT_EQ(run_speakers({"-r1"}), 0);
+  const auto at = errors().find("output goes to ");
+  ASSERT_NE(at, std::string::npos) << errors();
+  const std::filesystem::path kept = errors().substr(at + 15, errors().find('\n', at) - at - 15);
+  EXPECT_TRUE(std::filesystem::exists(kept / "attempt_0/1/stdout.log")) << kept;
+  std::filesystem::remove_all(kept.parent_path());
+}
+
+TEST_F(Logs, LoseNoLastLineWithoutAnEnd) {
+  EXPECT_EQ(run({"launch", "-t1", "train", "say-part=a", "say-part=b", "say=", "say-part=last"}), 0);
+  EXPECT_THAT(lines_of(output()), ::testing::ElementsAre("[default0]:ab", "[default0]:last"));
+}
+
+TEST_F(Logs, LoseNothingOfMuch) {
+  constexpr int kLines = 200'000;
+  EXPECT_EQ(run({"launch", log_dir(), "-t1", "--nproc-per-node=2", "--", "seq", std::to_string(kLines)}), 0);
+  EXPECT_EQ(lines_of(output()).size(), 2u * kLines);
+  EXPECT_EQ(lines_of(log("none/attempt_0/1/stdout.log")).size(), std::size_t(kLines));
+}
+
+TEST_F(Logs, DoNotHoldUpTheEndForAProcessThatStays) {
+  EXPECT_EQ(run({"launch", "-t3", "--", "/bin/sh", "-c",
+                 "setsid sh -c 'echo x > stays; sleep 300' & "
+                 "while ! [ -e stays ]; do :; done; echo done"}),
+            0);
+  EXPECT_EQ(output(), "[default0]:done\n");
+  for (const pid_t left : processes_with(folder_.mark())) signal_process(left, SIGKILL);
+}
+
+TEST_F(Logs, SayWhereTheyCannotBeWritten) {
+  EXPECT_EQ(run({"launch", "--log-dir=/proc/none", "-r1", "train"}), 3);
+  EXPECT_THAT(errors(), HasSubstr("cannot make /proc/none"));
+  EXPECT_THAT(errors(), HasSubstr("point --log-dir at one that can be written"));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command lines that are refused, and the words for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/launch/options/parsed.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ParseLaunch, RefusesWithWords) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--nproc-per-node=xpu", "train"}, "xpu are not known here"},
+      {{"--nnodes=2", "train"}, "--nnodes=2: several machines are not built yet"},
+      {{"--nnodes", "1:4", "train"}, "--nnodes=1:4: several machines are not built yet"},
+      {{"--node-rank=1", "train"}, "--node-rank=1 is outside --nnodes=1: nodes go from 0 to 0"},
+      {{"--nnodes", "4:2", "train"}, "--nnodes=4:2: is MIN:MAX with a MIN above its MAX"},
+      {{"--nnodes=0", "train"}, "--nnodes=0: must be a whole number from 1"},
+      {{"--max_restarts=-3", "train"}, "--max_restarts=-3: must be a whole number from 0"},
+      {{"--backoff=5s..1s", "train"}, "--backoff=5s..1s: is FIRST..LONGEST with FIRST the longer"},
+      {{"--backoff=soon", "train"}, "--backoff=soon: must be a time"},
+      {{"--min-progress-steps=x", "train"}, "must be a whole number"},
+      {{"--signals-to-handle=SIGTERM,SIGSEGV", "train"}, "'SIGSEGV' is none of SIGTERM, SIGINT, SIGHUP and SIGQUIT"},
+      {{"--monitor-interval=often", "train"}, "must be a time"},
+      {{"--event-log-handler=console", "train"}, "say null"},
+      {{"--start-method=exec", "train"}, "must be spawn, fork or forkserver"},
+      {{"--numa-binding=node", "train"}, "not built yet"},
+      {{"--logs-specs=mine", "train"}, "no plug-ins"},
+      {{"--log-dir=", "train"}, "must be a folder"},
+      {{"--rdzv-backend=etcd", "train"}, "must be static or c10d"},
+      {{"--rdzv-conf=join_timeot=3", "train"}, "there is no setting 'join_timeot'. Did you mean 'join_timeout'?"},
+      {{"--rdzv-conf=x", "train"}, "must be KEY=VALUE"},
+      {{"--rdzv-endpoint=host", "train"}, "--rdzv-endpoint=host: must be HOST:PORT"},
+      {{"--rdzv-endpoint=host:x", "train"}, "--rdzv-endpoint=host:x: must be a whole number"},
+      {{"--rdzv-endpoint=a:1", "--master-addr=b", "train"}, "contradicts --master-addr and --master-port"},
+      {{"--rdzv-endpoint=a:1", "--master-port=2", "train"}, "contradicts --master-addr and --master-port"},
+      {{"--nproc-per-node=3", "--devices=0,1", "train"}, "3 workers cannot share the 2 of --devices"},
+      {{"--devices=0,,1", "train"}, "must be a list of GPUs"},
+      {{"-r", "4", "train"}, "-r=4: must be 0 (none)"},
+      {{"-t0:1,", "train"}, "-t=0:1,: must be 0 (none)"},
+      {{"--tee=0:1,0:2", "train"}, "each once"},
+      {{"-r", "2:1", "--nproc-per-node=2", "train"},
+       "--redirects names local rank 2, but the 2 workers here go from 0 to 1"},
+      {{"-t", "12:1", "train"}, "--tee names local rank 12"},
+      {{"--local-ranks-filter=0,1", "train"}, "--local-ranks-filter names local rank 1"},
+      {{"-m", "--no-python", "x"}, "contradict each other"},
+      {{"-m"}, "nothing to run"},
+      {{"-x", "train"}, "unknown option -x"},
+      {{"-", "train"}, "unknown option -"},
+      {{"--nproc-per-node=0", "train"}, "--nproc-per-node=0: must be a whole number from 1 to 4096"},
+      {{"--nproc-per-node=two", "train"}, "must be a whole number"},
+      {{"--nproc-per-node=2x", "train"}, "must be a whole number"},
+      {{"--nproc-per-node=gpu", "train"}, "--nproc-per-node=gpu: there is no GPU here"},
+      {{"--master-port=65536", "train"}, "must be a whole number from 1 to 65535"},
+      {{"--kill-grace=-1", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=nan", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=s", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=2h", "train"}, "must be a time such as 30s"},
+      {{"--kill-grace=1441m", "train"}, "must be a time such as 30s, 500ms or 2m, at most a day"},
+      {{"--standalone=1", "train"}, "--standalone takes no value"},
+      {{"--nproc-per-node"}, "--nproc-per-node needs a value: --nproc-per-node N"},
+      {{"--nproc-per-node", "--standalone", "train"}, "--nproc-per-node needs a value"},
+      {{"--nproc_per_nod=2", "train"}, "unknown option --nproc_per_nod; the nearest is --nproc-per-node"},
+      {{"--frobnicate", "train"}, "unknown option --frobnicate; see gradring launch --help"},
+      {{"-n", "2", "train"}, "unknown option -n"},
+      {{}, "nothing to run"},
+      {{"--standalone"}, "nothing to run"},
+      {{"--"}, "nothing to run"},
+      {{"./mine.sh", "x"},
+       "'./mine.sh' is neither `train` nor `bench` nor a Python script: to run another program, say `-- ./mine.sh "
+       "...`"},
+  };
+  for (const auto& [words, text] : cases)
+    EXPECT_THAT(fault_of(words), HasSubstr(text)) << testing::PrintToString(words);
+  EXPECT_THAT(fault_of({"train"}, {{"PET_NNODES", "2"}}), HasSubstr("PET_NNODES=2: several machines"));
+}
+
+}  // namespace
+}  // namespace gradring::train

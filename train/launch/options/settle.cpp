@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/options/settle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/runtime/error.h"
+#include "train/launch/options/value.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr int kMostWorkers = 4096;
+
+int counted_gpus(const LaunchDraft& draft, const LaunchWorld& world) {
+  return draft.options.devices.empty() ? world.gpus : static_cast<int>(draft.options.devices.size());
+}
+
+int number_of_workers(const LaunchDraft& draft, const LaunchWorld& world) try {
+  const int gpus = counted_gpus(draft, world);
+  if (!draft.nproc) return std::max(1, static_cast<int>(draft.options.devices.size()));
+  const std::string& text = *draft.nproc;
+  if (text == "xpu") throw InvalidArgument("xpu are not known here: give the number");
+  if (text == "gpu" && gpus == 0) throw InvalidArgument("there is no GPU here: give the number, or say cpu");
+  if (text == "gpu" || (text == "auto" && gpus > 0)) return gpus;
+  return text == "auto" || text == "cpu" ? world.cores : whole_number(text, 1, kMostWorkers);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("--nproc-per-node={}: {}", draft.nproc.value_or(""), error.what()));
+}
+
+void settle_workers(LaunchDraft& draft, const LaunchWorld& world) {
+  LaunchOptions& options = draft.options;
+  options.nproc_per_node = number_of_workers(draft, world);
+  const auto devices = static_cast<int>(options.devices.size());
+  if (devices > 0 && options.nproc_per_node > devices)
+    throw InvalidArgument(
+        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or "
+                    "start fewer",
+                    options.nproc_per_node, devices));
+  if (options.virtual_local_rank && devices == 0) {
+    options.devices = comma_separated(world.lookup("CUDA_VISIBLE_DEVICES").value_or(""));
+    for (int i = static_cast<int>(options.devices.size()); i < options.nproc_per_node; ++i)
+      options.devices.push_back(std::to_string(i));
+  }
+}
+
+void settle_nodes(const LaunchDraft& draft) {
+  const LaunchOptions& options = draft.options;
+  if (options.node_rank >= options.nnodes.most)
+    throw InvalidArgument(fmt::format("--node-rank={} is outside --nnodes={}: nodes go from 0 to {}", options.node_rank,
+                                      options.nnodes.most, options.nnodes.most - 1));
+}
+
+void check_ranks(const char* option, int highest, int workers) {
+  if (highest >= workers)
+    throw InvalidArgument(fmt::format("{} names local rank {}, but the {} workers here go from 0 to {}", option,
+                                      highest, workers, workers - 1));
+}
+
+void settle_logs(const LaunchDraft& draft) {
+  const LaunchOptions& options = draft.options;
+  check_ranks("--redirects", options.logs.redirects.highest_rank(), options.nproc_per_node);
+  check_ranks("--tee", options.logs.tee.highest_rank(), options.nproc_per_node);
+  const auto& shown = options.logs.shown;
+  check_ranks("--local-ranks-filter", shown.empty() ? -1 : std::ranges::max(shown), options.nproc_per_node);
+}
+
+/// "host:29500", "[::1]:29500"
+void read_endpoint(const std::string& endpoint, std::string& host, int& port) try {
+  const auto colon = endpoint.rfind(':');
+  if (colon == std::string::npos || colon == 0) throw InvalidArgument("must be HOST:PORT");
+  host = endpoint.substr(0, colon);
+  port = whole_number(endpoint.substr(colon + 1), 1, 65535);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("--rdzv-endpoint={}: {}", endpoint, error.what()));
+}
+
+void settle_static(LaunchDraft& draft) {
+  LaunchOptions& options = draft.options;
+  if (draft.rdzv_endpoint && !draft.rdzv_endpoint->empty()) {
+    read_endpoint(*draft.rdzv_endpoint, options.master_addr, options.master_port);
+    if (draft.master_addr.value_or(options.master_addr) != options.master_addr ||
+        draft.master_port.value_or(options.master_port) != options.master_port)
+      throw InvalidArgument(fmt::format("--rdzv-endpoint={} contradicts --master-addr and --master-port: leave one out",
+                                        *draft.rdzv_endpoint));
+  }
+  options.master_addr = draft.master_addr.value_or(options.master_addr);
+  options.master_port = draft.master_port.value_or(options.master_port);
+}
+
+/// On one node the workers are each other's masters.
+void settle_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
+  draft.options.master_addr = draft.master_addr.value_or(draft.local_addr.value_or("localhost"));
+  draft.options.master_port = draft.master_port ? *draft.master_port : world.free_tcp_port();
+}
+
+}  // namespace
+
+void settle(LaunchDraft& draft, const LaunchWorld& world) {
+  settle_workers(draft, world);
+  settle_nodes(draft);
+  settle_logs(draft);
+  draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
+  if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;
+  draft.options.rendezvous == Rendezvous::dynamic ? settle_dynamic(draft, world) : settle_static(draft);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/worker_place.h"
+
+#include <fmt/format.h>
+
+namespace gradring::train {
+
+WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt) {
+  const int size = options.nproc_per_node;
+  // On one node the ranks of all worlds are the same.
+  return {.rank = local_rank,
+          .world_size = size,
+          .local_rank = options.virtual_local_rank ? 0 : local_rank,
+          .local_world_size = size,
+          .role_rank = local_rank,
+          .role_world_size = size,
+          .role_name = options.role,
+          .master_addr = options.master_addr,
+          .master_port = options.master_port,
+          .run_id = options.run_id,
+          .restart_count = attempt,
+          .max_restarts = options.restarts.most};
+}
+
+Variables device_variables(const LaunchOptions& options, int local_rank) {
+  if (options.devices.empty()) return {};
+  if (options.virtual_local_rank)
+    return {{"CUDA_VISIBLE_DEVICES", options.devices.at(static_cast<std::size_t>(local_rank))}};
+  return {{"CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(options.devices, ","))}};
+}
+
+}  // namespace gradring::train

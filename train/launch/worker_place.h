@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "train/launch/launcher.h"
+#include "train/launch/worker_environment.h"
+
+namespace gradring::train {
+
+/// What a worker is told of its place in attempt `attempt` of the run; the paths are left empty.
+WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt);
+
+/// The variables that give a worker its GPUs: none where all see what the launcher sees.
+Variables device_variables(const LaunchOptions& options, int local_rank);
+
+}  // namespace gradring::train
