@@ -153,8 +153,9 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankK
   if (place.rank == 0) open_run_dir(config, setting, trainer.progress());
   const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);
   RankLog& log = open_reports(config, run_dir, place.rank, metrics);
-  log.say(fmt::format("rank {} of {}, process {}: {} by {}", place.rank, place.world_size, ::getpid(),
-                      compute.device->description(), compute.backend->name()));
+  log.say(fmt::format("rank {} of {}, process {}{}: {} by {}", place.rank, place.world_size, ::getpid(),
+                      place.launcher.empty() ? "" : ", started by " + place.launcher, compute.device->description(),
+                      compute.backend->name()));
   for (const std::string& remark : compute.remarks) log.say(remark);
   for (const std::string& remark : setting.start.remarks) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));

@@ -40,14 +40,15 @@ struct WorkerEnvironment {
                            ///< empty if none is lent
   std::string progress_file;  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
                               ///< (progress_file.h); empty if nobody reads it
+  std::string launcher;       ///< who started this worker, for people: "torchrun", "mpirun"; empty if it is alone
 
   bool operator==(const WorkerEnvironment&) const = default;
 
   /// What the launcher sets for this worker, whatever was set before. Empty paths are left out.
   Variables to_variables() const;
 
-  /// Reads what to_variables wrote, or torchrun. With nothing set, a world of one. Where RANK and WORLD_SIZE are all
-  /// there is, all ranks are taken to be on this node.
+  /// Reads what to_variables wrote, or torchrun, mpirun, srun or a PyTorchJob, in this order. With nothing set, a world
+  /// of one. Where RANK and WORLD_SIZE are all there is, all ranks are taken to be on this node.
   ///
   /// Errors    InvalidArgument if a number is none, a rank is outside its world, or one of RANK and WORLD_SIZE
   ///           (LOCAL_RANK and LOCAL_WORLD_SIZE, ...) is set without the other: "RANK=4 is outside WORLD_SIZE=4: ...".

@@ -50,7 +50,8 @@ TEST(WorkerEnvironment, ReadsWhatItWrote) {
                                 .use_agent_store = true,
                                 .error_file = "/tmp/e.json",
                                 .store_path = "/tmp/store",
-                                .progress_file = "/tmp/progress"};
+                                .progress_file = "/tmp/progress",
+                                .launcher = "gradring launch"};
   const Variables variables = place.to_variables();
   EXPECT_EQ(read(Table(variables.begin(), variables.end())), place);
 }
