@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "kernels/runtime/nearest_name.h"
@@ -13,7 +15,8 @@ namespace gradring::train {
 namespace {
 
 constexpr std::string_view kPrefix = "GRADRING_";
-constexpr std::string_view kStore = "GRADRING_STORE";  // from launcher to worker: no option
+/// From launcher to worker: no options.
+constexpr std::string_view kPlace[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE"};
 
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;
@@ -33,7 +36,7 @@ GivenOptions read_variables(const Variables& environment) {
 
   GivenOptions given;
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with(kPrefix) || name == kStore) continue;
+    if (!name.starts_with(kPrefix) || std::ranges::find(kPlace, name) != std::end(kPlace)) continue;
     if (const auto option = option_of.find(name); option != option_of.end())
       given[option->second] = {value, name};
     else

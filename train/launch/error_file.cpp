@@ -28,10 +28,10 @@ bool write_error_file(const std::string& path, const std::string& message) {
   if (path.empty()) return false;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  // torch writes the timestamp as a string.
+  // torch writes the timestamp as a string, and its reports show the call stack in the message's stead.
   const json content = {
       {"message",
-       {{"message", message}, {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(seconds)}}}}}};
+       {{"message", message}, {"extraInfo", {{"py_callstack", message}, {"timestamp", std::to_string(seconds)}}}}}};
   std::ofstream file(path, std::ios::trunc);
   file << content.dump(-1, ' ', false, json::error_handler_t::replace) << std::flush;
   return file.good();

@@ -8,7 +8,7 @@
 namespace gradring::train {
 
 /// A worker's last words, in the error.json that torchrun reads and writes:
-/// {"message": {"message": "...", "extraInfo": {"py_callstack": "", "timestamp": "1700000000"}}}.
+/// {"message": {"message": "...", "extraInfo": {"py_callstack": "...", "timestamp": "1700000000"}}}.
 struct ErrorReport {
   std::string message;
   std::int64_t timestamp = 0;  ///< seconds since 1970; the smallest of a run is the root cause

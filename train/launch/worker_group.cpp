@@ -57,7 +57,7 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   place.store_path = folder_.store();
   place.progress_file = folder_.progress_file(local_rank);
 
-  const WorkerCommand command{options_.program, options_.arguments,
+  const WorkerCommand command{options_.program, arguments_of(options_, local_rank),
                               extended_environment(joined(place.to_variables(), device_variables(options_, local_rank)),
                                                    default_variables(options_.nproc_per_node, usable_cores())),
                               out.worker_end(), err.worker_end()};

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace gradring::train {
 
 WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt) {
@@ -20,6 +22,15 @@ WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int att
           .run_id = options.run_id,
           .restart_count = attempt,
           .max_restarts = options.restarts.most};
+}
+
+std::vector<std::string> arguments_of(const LaunchOptions& options, int local_rank) {
+  constexpr std::string_view kMacro = "${local_rank}";
+  std::vector<std::string> arguments = options.arguments;
+  for (std::string& text : arguments)
+    for (auto at = text.find(kMacro); at != std::string::npos; at = text.find(kMacro, at))
+      text.replace(at, kMacro.size(), std::to_string(local_rank));
+  return arguments;
 }
 
 Variables device_variables(const LaunchOptions& options, int local_rank) {

@@ -9,6 +9,9 @@ namespace gradring::train {
 /// What a worker is told of its place in attempt `attempt` of the run; the paths are left empty.
 WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt);
 
+/// The program's arguments, in which, as with torchrun, ${local_rank} is the worker's.
+std::vector<std::string> arguments_of(const LaunchOptions& options, int local_rank);
+
 /// The variables that give a worker its GPUs: none where all see what the launcher sees.
 Variables device_variables(const LaunchOptions& options, int local_rank);
 

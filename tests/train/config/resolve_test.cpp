@@ -112,7 +112,10 @@ TEST_F(Resolve, RefusesVariablesThatAreNearlyRight) {
 }
 
 TEST_F(Resolve, LeavesOtherPeoplesVariablesAlone) {
-  EXPECT_NO_THROW(resolve({}, {{"GRADRING_STORE", "/x"}, {"GRADRING_FRESH_NAMESPACE", "1"}, {"LR", "fast"}}, {}));
+  EXPECT_NO_THROW(resolve(
+      {},
+      {{"GRADRING_STORE", "/x"}, {"GRADRING_PROGRESS_FILE", "/y"}, {"GRADRING_FRESH_NAMESPACE", "1"}, {"LR", "fast"}},
+      {}));
 }
 
 TEST_F(Resolve, StepsAloneDecideWhereEpochsAreNotGiven) {

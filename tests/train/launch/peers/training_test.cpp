@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gradring train` as the worker of other launchers: it finds its place, and trains to the same numbers as under ours.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+#include "train/bench/find_python.h"
+#include "train/launch/standalone.h"
+
+namespace gradring {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using tests::ProgramEnd;
+using tests::Words;
+using tests::Workplace;
+
+Words joined(Words some, const Words& more) {
+  some.insert(some.end(), more.begin(), more.end());
+  return some;
+}
+
+/// Losses and accuracy do not depend on how many threads a launcher's binding leaves.
+const Words kTraining = tests::short_training({"--threads", "1", "--steps", "4"});
+
+/// What a finished run in this folder came to: every loss, to the last bit, and the weights.
+struct Outcome {
+  std::vector<double> losses;
+  std::string weights;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome_of(const Workplace& place) {
+  Outcome outcome;
+  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
+    outcome.losses.push_back(json::parse(line).at("loss"));
+  const json summary = json::parse(tests::text_of(place.path("run/summary.json")), nullptr, false);
+  if (summary.is_object()) outcome.weights = summary.at("parameters_sha256");
+  return outcome;
+}
+
+Outcome by_our_launcher(int ranks) {
+  const Workplace place;
+  const ProgramEnd end = place.run(joined({"launch", "--nproc-per-node", std::to_string(ranks)}, kTraining));
+  EXPECT_EQ(end.code, 0) << end.err;
+  return outcome_of(place);
+}
+
+/// `command... gradring train ...`, in the folder.
+ProgramEnd run_by(const Words& command, const Workplace& place, const Words& training,
+                  Workplace::Variables variables = {}) {
+  return tests::run_program({.command = joined(command, joined({GRADRING_BINARY}, training)),
+                             .folder = place.folder().path(),
+                             .variables = std::move(variables)});
+}
+
+std::string program_along_path(const std::string& name) {
+  std::istringstream folders(train::system_variable("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string path = folder + "/" + name; ::access(path.c_str(), X_OK) == 0) return path;
+  return "";
+}
+
+class UnderTorchrun : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto search = train::search_python_with_torch();
+    if (!search.python) GTEST_SKIP() << search.to_string();
+    torchrun_ = {*search.python,
+                 "-m",
+                 "torch.distributed.run",
+                 "--no_python",
+                 "--nproc_per_node=2",
+                 "--monitor_interval=0.1",
+                 "-r",
+                 "1",
+                 "-t",
+                 "1"};
+  }
+
+  Words torchrun_;
+};
+
+TEST_F(UnderTorchrun, TrainsToTheSameWeights) {
+  const Outcome expected = by_our_launcher(2);
+  const std::string port = std::to_string(train::free_tcp_port());
+  const std::vector<Words> ways = {{"--master_port", port},
+                                   {"--standalone"},
+                                   {"--rdzv_backend=c10d", "--rdzv_endpoint=localhost:" + port, "--rdzv_id=q"}};
+  for (const Words& way : ways) {
+    SCOPED_TRACE(testing::PrintToString(way));
+    const Workplace place;
+    const ProgramEnd end = run_by(joined(torchrun_, way), place, kTraining);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_EQ(outcome_of(place), expected);
+    EXPECT_THAT(tests::text_of(place.path("run/logs/rank_1.log")), HasSubstr("started by torchrun"));
+  }
+}
+
+TEST_F(UnderTorchrun, AFailuresOwnWordsAreInItsReport) {
+  const Workplace place;
+  const Words training = joined(kTraining, {"--data-dir", "nowhere"});
+  const ProgramEnd end = run_by(joined(torchrun_, {"--standalone"}), place, training);
+  EXPECT_EQ(end.code, 1);  // as always
+  EXPECT_THAT(end.err, HasSubstr("Root Cause"));
+  EXPECT_THAT(end.err, HasSubstr("nowhere"));
+}
+
+TEST(UnderMpirun, TrainsToTheSameLosses) {
+  const std::string mpirun = program_along_path("mpirun");
+  if (mpirun.empty()) GTEST_SKIP() << "no mpirun along PATH: apt-get install openmpi-bin";
+  const Workplace::Variables root_too = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  for (const int ranks : {1, 2, 4}) {
+    SCOPED_TRACE(ranks);
+    const Workplace place;
+    const ProgramEnd end = run_by({mpirun, "--oversubscribe", "-n", std::to_string(ranks)}, place, kTraining, root_too);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_EQ(outcome_of(place), by_our_launcher(ranks));
+    EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("started by mpirun"));
+  }
+}
+
+}  // namespace
+}  // namespace gradring
