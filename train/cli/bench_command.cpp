@@ -8,6 +8,7 @@
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_compare.h"
 #include "train/cli/bench_kernels.h"
+#include "train/cli/bench_launch.h"
 #include "train/cli/bench_loader.h"
 #include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
@@ -24,6 +25,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"step", "time a training step, and show where its time goes", bench_step},
     {"compare", "the same training by PyTorch beside us, in turns", bench_compare},
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
+    {"launch", "what the launcher costs, beside torchrun", bench_launch},
     {"loader", "how many samples a second become normalised batches", bench_loader},
 };
 
