@@ -34,6 +34,7 @@ AttemptEnd Attempt::to_the_end() {
 void Attempt::note(WorkerExit exit) {
   exits_.push_back(std::move(exit));
   if (!exits_.back().failed() || !undisturbed()) return;
+  if (exits_.back().left_on_request()) return wait_for_the_rest();
   if (!exits_.back().blames_a_peer()) return stop(SIGTERM);
   if (phase_ == Phase::kRunning) {
     phase_ = Phase::kSuspecting;
@@ -63,6 +64,12 @@ void Attempt::stop(int signal) {
   deadline_ = Deadline::after(kill_grace_);
   workers_.send(signal);
   workers_.send(SIGCONT);  // a stopped process would not see it
+}
+
+void Attempt::wait_for_the_rest() {
+  interrupted_by_ = SIGTERM;
+  phase_ = Phase::kStopping;
+  deadline_ = Deadline::after(kill_grace_);
 }
 
 void Attempt::stop_harder() {

@@ -39,6 +39,8 @@ class Attempt {
   bool undisturbed() const { return phase_ == Phase::kRunning || phase_ == Phase::kSuspecting; }
   void handle(int signal);
   void stop(int signal);
+  /// They have all been asked to leave by SIGUSR1, and one has: the run ends as by SIGTERM.
+  void wait_for_the_rest();
   void stop_harder();
   void kill(const std::string& why);
   AttemptEnd conclude();

@@ -14,7 +14,8 @@ std::string with_message(std::string line, const WorkerExit& exit) {
 
 /// Who was asked to end may do so with any code; what it has to say about it is worth a line.
 bool failed_by_itself(const WorkerExit& exit) {
-  return exit.failed() && !exit.stopped_by_launcher() && (!exit.was_asked_to_end() || !exit.message.empty());
+  return exit.failed() && !exit.stopped_by_launcher() && !exit.left_on_request() &&
+         (!exit.was_asked_to_end() || !exit.message.empty());
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ RestartDecision RestartPolicy::after_failure(int code, std::optional<std::int64_
   fruitless_ = made_progress(step) ? 0 : fruitless_ + 1;
   if (options_.most == 0) return {};
   if (std::ranges::find(options_.final_codes, code) != options_.final_codes.end())
-    return {.reason = fmt::format("another attempt would end with code {}, too", code)};
+    return {.reason = fmt::format("code {} is no end that another attempt could mend", code)};
   if (restarts_ == options_.most) return {.reason = fmt::format("all {} restarts are used up", options_.most)};
 
   const bool progress_counts = options_.min_progress_steps ? *options_.min_progress_steps > 0 : step.has_value();

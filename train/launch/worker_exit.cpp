@@ -30,10 +30,14 @@ bool WorkerExit::stopped_by_launcher() const {
   return number > 0 && number < NSIG && sent[static_cast<std::size_t>(number)];
 }
 
+bool WorkerExit::left_on_request() const { return code == kPreempted && sent[SIGUSR1]; }
+
 bool WorkerExit::blames_a_peer() const { return code == kPeerLost || code == kTimeout; }
 
 const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
-  const auto to_blame = [](const WorkerExit& exit) { return exit.failed() && !exit.stopped_by_launcher(); };
+  const auto to_blame = [](const WorkerExit& exit) {
+    return exit.failed() && !exit.stopped_by_launcher() && !exit.left_on_request();
+  };
   const auto has_own_cause = [&](const WorkerExit& exit) { return to_blame(exit) && !exit.blames_a_peer(); };
   auto it = std::ranges::find_if(exits, has_own_cause);
   if (it == exits.end()) it = std::ranges::find_if(exits, to_blame);

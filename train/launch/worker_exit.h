@@ -27,6 +27,8 @@ struct WorkerExit {
   bool was_asked_to_end() const;
   /// It ended as the launcher told it to.
   bool stopped_by_launcher() const;
+  /// SIGUSR1, passed on, has made it save and leave: 143.
+  bool left_on_request() const;
   /// It failed because a peer was lost or late: 161, 162.
   bool blames_a_peer() const;
 };

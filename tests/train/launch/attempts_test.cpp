@@ -77,6 +77,31 @@ TEST(RunAttempts, WhoeverInterruptsARunDoesNotStartItAgain) {
   }
 }
 
+WorkerEvents leaves_after(int rank, int signal, int code) {
+  WorkerEvents events = ends(rank, code);
+  events.exits.front().sent.set(static_cast<std::size_t>(signal));
+  return events;
+}
+
+TEST(RunAttempts, Sigusr1ThatMakesWorkersLeaveEndsTheRunAsPreempted) {
+  ScriptedWorkers workers({{comes(SIGUSR1), leaves_after(1, SIGUSR1, 143), leaves_after(0, SIGUSR1, 143)}});
+  const auto [code, said] = run(workers, {.most = 3});
+  EXPECT_EQ(code, 143);
+  EXPECT_EQ(workers.calls.at(1), "send 10");
+  EXPECT_EQ(std::ranges::count(workers.calls, "send 15"), 0);  // they are leaving already
+}
+
+TEST(RunAttempts, Sigusr1IsNoExcuseForAnotherFailure) {
+  ScriptedWorkers workers({{comes(SIGUSR1), leaves_after(1, SIGUSR1, 7), leaves_after(0, SIGUSR1, 143)}});
+  EXPECT_EQ(run(workers).code, 7);
+}
+
+TEST(RunAttempts, Sigusr2AndTheTerminalsStopDisturbNobody) {
+  ScriptedWorkers workers({{comes(SIGUSR2), comes(SIGTSTP), ends(0, 0), ends(1, 0)}});
+  EXPECT_EQ(run(workers).code, 0);
+  EXPECT_THAT(workers.calls, ElementsAre("start 0", "send 12", "suspend"));
+}
+
 TEST(RunAttempts, ASignalBetweenTwoAttemptsEndsTheRun) {
   RestartOptions restarts{.most = 3, .first_backoff = std::chrono::hours(1), .longest_backoff = std::chrono::hours(1)};
   restarts.min_progress_steps = 0;

@@ -77,7 +77,7 @@ TEST(RestartPolicy, ZeroAsksForNoProgress) {
 TEST(RestartPolicy, WhatWouldOnlyComeAgainIsNotRepeated) {
   RestartPolicy policy({.most = 10, .final_codes = {2, 4}});
   EXPECT_TRUE(policy.after_failure(3, {}).again);
-  EXPECT_EQ(policy.after_failure(4, {}).reason, "another attempt would end with code 4, too");
+  EXPECT_EQ(policy.after_failure(4, {}).reason, "code 4 is no end that another attempt could mend");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_F(Restarts, GoOnWhileThereIsProgress) {
 
 TEST_F(Restarts, DoNotHelpAWrongCommandLineOfOurOwn) {
   EXPECT_EQ(run({"launch", "--max-restarts=5", "train", "exit=2"}), 2);
-  EXPECT_THAT(errors(), HasSubstr("not starting again: another attempt would end with code 2, too"));
+  EXPECT_THAT(errors(), HasSubstr("not starting again: code 2 is no end that another attempt could mend"));
   EXPECT_EQ(run({"launch", "--max-restarts=1", "--backoff=0", "--", "/bin/sh", "-c", "exit 2"}), 2);
   EXPECT_THAT(errors(), HasSubstr("restart 1 of 1"));
 }

@@ -30,11 +30,11 @@ void run_python(std::span<const std::string> words, bool module, LaunchOptions& 
   options.arguments.insert(options.arguments.end(), words.begin(), words.end());
 }
 
-/// Ends of our own that another attempt would only repeat.
+/// With the ends of our own program that another attempt would only repeat, or that somebody wanted.
 void run_own(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {
   options.program = world.own_program;
   options.arguments.assign(words.begin(), words.end());
-  options.restarts.final_codes = {kUsage, kBadData, kDiverged};
+  options.restarts.final_codes = {kUsage, kBadData, kDiverged, kPreempted};
 }
 
 void read_by_first_word(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {
