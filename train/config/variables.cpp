@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "GRADRING_";
 /// From launcher to worker: no options.
-constexpr std::string_view kPlace[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE"};
+constexpr std::string_view kPlace[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
+                                       "GRADRING_TOKEN"};
 
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;

@@ -17,14 +17,14 @@ int wait_for_restart(Workers& workers, std::chrono::milliseconds wait) {
   while (!deadline.passed()) {
     const int signal = workers.wait(deadline).signal;
     if (signal == SIGTSTP) workers.suspend();
-    if (signal != 0 && signal != SIGTSTP && signal != SIGUSR1 && signal != SIGUSR2) return signal;
+    if (stops_a_run(signal)) return signal;
   }
   return 0;
 }
 
 }  // namespace
 
-int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say) {
+int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say) try {
   RestartPolicy restarts(options.restarts);
   for (;;) {
     workers.start(restarts.restarts());
@@ -32,7 +32,7 @@ int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say)
     RestartDecision next;
     if (end.may_repeat) next = restarts.after_failure(end.code, workers.furthest_step());
     if (!next.reason.empty()) say("not starting again: " + next.reason);
-    for (const std::string& line : failure_lines(end.exits, options.program, options.nproc_per_node)) say(line);
+    for (const std::string& line : failure_lines(end.exits, options.program, workers.world_size())) say(line);
     if (!next.again) return end.code;
 
     say(fmt::format("starting all workers again{}: restart {} of {}",
@@ -43,6 +43,9 @@ int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say)
       return 128 + signal;
     }
   }
+} catch (const StartInterrupted& interrupted) {
+  say(signal_name(interrupted.signal) + " while waiting for the other nodes");
+  return 128 + interrupted.signal;
 }
 
 }  // namespace gradring::train

@@ -9,6 +9,7 @@
 
 #include "kernels/runtime/error.h"
 #include "train/launch/attempts.h"
+#include "train/launch/nodes/launch_nodes.h"
 #include "train/launch/worker_group.h"
 
 namespace gradring::train {
@@ -16,6 +17,7 @@ int launch(const LaunchOptions& options) {
   check(!options.program.empty(), "launch needs a program to run");
   check(options.nproc_per_node > 0, "launch needs at least one worker");
   const Say say = [&](const std::string& line) { fmt::print(stderr, "{}: {}\n", options.title, line); };
+  if (options.nnodes.most > 1) return launch_nodes(options, say);
   WorkerGroup workers(options);
   if (workers.logs().is_surprise()) say("output goes to " + workers.logs().path().string());
   return run_attempts(options, workers, say);

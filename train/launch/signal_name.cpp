@@ -19,4 +19,6 @@ int stopping_signal(const std::string& name) {
   return 0;
 }
 
+bool stops_a_run(int number) { return number != 0 && stopping_signal(signal_name(number)) == number; }
+
 }  // namespace gradring::train

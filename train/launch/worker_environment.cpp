@@ -37,6 +37,7 @@ Variables WorkerEnvironment::to_variables() const {
   if (!error_file.empty()) variables.emplace_back("TORCHELASTIC_ERROR_FILE", error_file);
   if (!store_path.empty()) variables.emplace_back("GRADRING_STORE", store_path);
   if (!progress_file.empty()) variables.emplace_back("GRADRING_PROGRESS_FILE", progress_file);
+  if (!node_address.empty()) variables.emplace_back("GRADRING_NODE_ADDRESS", node_address);
   return variables;
 }
 

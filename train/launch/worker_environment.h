@@ -40,6 +40,7 @@ struct WorkerEnvironment {
                            ///< empty if none is lent
   std::string progress_file;  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
                               ///< (progress_file.h); empty if nobody reads it
+  std::string node_address;   ///< GRADRING_NODE_ADDRESS: this node's, numeric, for workers of others; empty on one node
   std::string launcher;       ///< who started this worker, for people: "torchrun", "mpirun"; empty if it is alone
 
   bool operator==(const WorkerEnvironment&) const = default;

@@ -2,25 +2,14 @@
 #include "train/launch/worker_exit.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstring>
 
 #include "train/launch/exit_code.h"
+#include "train/launch/host_name.h"
 #include "train/launch/signal_name.h"
 
 namespace gradring::train {
-namespace {
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "this host";
-}
-
-}  // namespace
-
 bool WorkerExit::was_asked_to_end() const {
   return sent[SIGTERM] || sent[SIGINT] || sent[SIGHUP] || sent[SIGQUIT] || sent[SIGKILL];
 }
@@ -48,7 +37,8 @@ std::string describe(const WorkerExit& exit, int world_size) {
   const std::string end = exit.signal != 0
                               ? fmt::format("was killed by signal {} ({})", exit.signal, signal_name(exit.signal))
                               : fmt::format("exited with code {}", exit.code);
-  return fmt::format("rank {} of {} (pid {} on {}) {}", exit.rank, world_size, exit.pid, host_name(), end);
+  return fmt::format("rank {} of {} (pid {} on {}) {}", exit.rank, world_size, exit.pid,
+                     exit.host.empty() ? host_name() : exit.host, end);
 }
 
 }  // namespace gradring::train

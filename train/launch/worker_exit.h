@@ -18,6 +18,7 @@ struct WorkerExit {
   int signal = 0;            ///< the signal that ended it, or 0
   int exec_error = 0;        ///< errno if its program could not be executed, or 0
   std::bitset<NSIG> sent{};  ///< the signals that the launcher had sent it
+  std::string host{};        ///< where it ran; empty: on this one
   std::string message{};     ///< from its error file
 
   bool failed() const { return code != 0 || signal != 0; }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "train/launch/error_file.h"
 #include "train/launch/progress_file.h"
@@ -34,27 +35,34 @@ WorkerGroup::WorkerGroup(const LaunchOptions& options)
     : options_(options),
       signals_(options.handled_signals),
       logs_(options.logs, options.run_id),
-      guard_(folder_.path()) {}
+      guard_(folder_.path()),
+      place_(only_node(options)),
+      address_(options.local_addr) {}
 
 WorkerGroup::~WorkerGroup() { kill_all(); }
 
 void WorkerGroup::start(int attempt) try {
-  workers_.clear();
-  if (attempt > 0) folder_.renew();
+  prepare(attempt);
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) start_worker(local_rank, attempt);
 } catch (...) {
   kill_all();
   throw;
 }
 
+void WorkerGroup::prepare(int attempt) {
+  workers_.clear();
+  if (std::exchange(prepared_for_, attempt) != attempt) folder_.renew();
+}
+
 void WorkerGroup::start_worker(int local_rank, int attempt) {
-  WorkerEnvironment place = place_of(options_, local_rank, attempt);
+  WorkerEnvironment place = place_of(options_, place_, local_rank, attempt);
   const LineOwner owner{options_.role, place.rank, local_rank, place.group_rank};
   const auto log_folder = logs_.of_worker(attempt, local_rank);
   OutputStream out(logs_.route(Stream::out, owner, log_folder), STDOUT_FILENO);
   OutputStream err(logs_.route(Stream::err, owner, log_folder), STDERR_FILENO);
   place.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
   place.store_path = folder_.store();
+  place.node_address = address_;
   place.progress_file = folder_.progress_file(local_rank);
 
   const WorkerCommand command{options_.program, arguments_of(options_, local_rank),
@@ -89,10 +97,11 @@ std::string WorkerGroup::running_names() const {
   return names;
 }
 
-WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline) {
+WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
   std::vector<pollfd> sources = {{signals_.fd(), POLLIN, 0}};
   for (const auto& worker : workers_)  // poll skips fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
+  for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
   if (::poll(sources.data(), sources.size(), poll_timeout(deadline)) <= 0) return events;
   const pollfd* source = sources.data() + 1;

@@ -9,6 +9,7 @@
 #include "train/launch/guard.h"
 #include "train/launch/launcher.h"
 #include "train/launch/logs/log_folder.h"
+#include "train/launch/node_place.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/signal_scope.h"
 #include "train/launch/worker_process.h"
@@ -29,11 +30,23 @@ class WorkerGroup final : public Workers {
   void start(int attempt) override;
   bool running() const override;
   std::string running_names() const override;
-  WorkerEvents wait(std::optional<Deadline> deadline) override;
+  int world_size() const override { return place_.world_size; }
+  WorkerEvents wait(std::optional<Deadline> deadline) override { return wait(deadline, {}); }
+  /// The same, and returns as soon as one of these descriptors is readable (-1: none).
+  WorkerEvents wait(std::optional<Deadline> deadline, const std::vector<int>& others);
   void send(int number) noexcept override;
   void suspend() override;
   std::optional<std::int64_t> furthest_step() const override;
 
+  /// Where the workers of later attempts stand. At first: this node is the only one.
+  void set_place(const NodePlace& place) { place_ = place; }
+  /// The address by which workers of other nodes reach those here; empty on one node.
+  void set_address(const std::string& address) { address_ = address; }
+  const std::string& address() const { return address_; }
+  /// Makes the folders ready for an attempt, which start() does, too, if nobody has.
+  void prepare(int attempt);
+  /// By which the workers here meet.
+  std::filesystem::path store() const { return folder_.store(); }
   /// Where the run's output is kept.
   const LogFolder& logs() const { return logs_; }
 
@@ -55,6 +68,9 @@ class WorkerGroup final : public Workers {
   RunFolder folder_;
   LogFolder logs_;
   Guard guard_;
+  NodePlace place_;
+  std::string address_;
+  int prepared_for_ = 0;
   std::vector<Worker> workers_;
 };
 

@@ -7,18 +7,25 @@
 
 namespace gradring::train {
 
-WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt) {
-  const int size = options.nproc_per_node;
-  // On one node the ranks of all worlds are the same.
-  return {.rank = local_rank,
-          .world_size = size,
-          .local_rank = options.virtual_local_rank ? 0 : local_rank,
-          .local_world_size = size,
-          .role_rank = local_rank,
-          .role_world_size = size,
-          .role_name = options.role,
+NodePlace only_node(const LaunchOptions& options) {
+  return {.world_size = options.nproc_per_node,
+          .role_world_size = options.nproc_per_node,
           .master_addr = options.master_addr,
-          .master_port = options.master_port,
+          .master_port = options.master_port};
+}
+
+WorkerEnvironment place_of(const LaunchOptions& options, const NodePlace& node, int local_rank, int attempt) {
+  return {.rank = node.first_rank + local_rank,
+          .world_size = node.world_size,
+          .local_rank = options.virtual_local_rank ? 0 : local_rank,
+          .local_world_size = options.nproc_per_node,
+          .group_rank = node.node,
+          .group_world_size = node.nodes,
+          .role_rank = node.first_role_rank + local_rank,
+          .role_world_size = node.role_world_size,
+          .role_name = options.role,
+          .master_addr = node.master_addr,
+          .master_port = node.master_port,
           .run_id = options.run_id,
           .restart_count = attempt,
           .max_restarts = options.restarts.most};

@@ -2,12 +2,16 @@
 #pragma once
 
 #include "train/launch/launcher.h"
+#include "train/launch/node_place.h"
 #include "train/launch/worker_environment.h"
 
 namespace gradring::train {
 
+/// The place of a node that is the only one.
+NodePlace only_node(const LaunchOptions& options);
+
 /// What a worker is told of its place in attempt `attempt` of the run; the paths are left empty.
-WorkerEnvironment place_of(const LaunchOptions& options, int local_rank, int attempt);
+WorkerEnvironment place_of(const LaunchOptions& options, const NodePlace& node, int local_rank, int attempt);
 
 /// The program's arguments, in which, as with torchrun, ${local_rank} is the worker's.
 std::vector<std::string> arguments_of(const LaunchOptions& options, int local_rank);

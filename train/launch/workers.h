@@ -18,15 +18,22 @@ struct WorkerEvents {
   std::vector<WorkerExit> exits{};  ///< by rank
 };
 
-/// All workers of a run on this node, as the launcher's policy sees them. WorkerGroup is the real one; tests have theirs.
+/// Thrown by a start that has to wait, when a signal ends the run meanwhile.
+struct StartInterrupted {
+  int signal = 0;
+};
+
+/// All workers of a run, as the launcher's policy sees them. WorkerGroup is the real one; tests have theirs.
 class Workers {
  public:
   virtual ~Workers() = default;
 
   /// Starts all of them, for the `attempt`-th time from 0. None runs then.
   ///
-  /// Errors    DeviceError if the system has no more processes, files or space to give.
+  /// Errors    StartInterrupted; DeviceError if the system has no more processes, files or space to give.
   virtual void start(int attempt) = 0;
+  /// How many there are; known once they have been started.
+  virtual int world_size() const = 0;
   virtual bool running() const = 0;
   /// "rank 0 (pid 123), rank 2 (pid 125)": those that run.
   virtual std::string running_names() const = 0;

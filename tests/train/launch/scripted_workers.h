@@ -27,6 +27,7 @@ class ScriptedWorkers final : public Workers {
     current_ = std::move(attempts_.front());
     attempts_.pop_front();
   }
+  int world_size() const override { return 2; }
   bool running() const override { return !current_.empty(); }
   std::string running_names() const override { return "rank 0"; }
   WorkerEvents wait(std::optional<Deadline>) override {

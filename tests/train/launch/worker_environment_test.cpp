@@ -51,6 +51,7 @@ TEST(WorkerEnvironment, ReadsWhatItWrote) {
                                 .error_file = "/tmp/e.json",
                                 .store_path = "/tmp/store",
                                 .progress_file = "/tmp/progress",
+                                .node_address = "192.0.2.7",
                                 .launcher = "gradring launch"};
   const Variables variables = place.to_variables();
   EXPECT_EQ(read(Table(variables.begin(), variables.end())), place);

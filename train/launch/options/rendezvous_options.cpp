@@ -34,7 +34,7 @@ void read_master_port(LaunchDraft& draft, const std::string& value) {
   draft.master_port = whole_number(value, 1, kHighestPort);
 }
 
-void read_rdzv_conf(LaunchDraft&, const std::string& value) {
+void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
   constexpr std::string_view kKnown[] = {"timeout",
                                          "join_timeout",
                                          "last_call_timeout",
@@ -52,13 +52,16 @@ void read_rdzv_conf(LaunchDraft&, const std::string& value) {
     if (sign == std::string::npos || key.empty()) throw InvalidArgument("must be KEY=VALUE,KEY=VALUE");
     if (std::ranges::find(kKnown, key) == std::end(kKnown))
       throw InvalidArgument(fmt::format("there is no setting '{}'.{}", key, did_you_mean(key, kKnown)));
+    if (key == "timeout" || key == "join_timeout") draft.join_timeout = duration(entry.substr(sign + 1));
   }
 }
 
 constexpr Option kOptions[] = {
     {"standalone", 0, nullptr, "a run by itself: a random run id, a free MASTER_PORT", read_standalone},
-    {"master-addr", 0, "HOST", "the workers' MASTER_ADDR (default 127.0.0.1)", read_master_addr},
-    {"master-port", 0, "PORT", "the workers' MASTER_PORT (default 29500); on one machine gradring does not open it",
+    {"master-addr", 0, "HOST", "the workers' MASTER_ADDR, an address of node 0 (default 127.0.0.1)", read_master_addr},
+    {"master-port", 0, "PORT",
+     "the workers' MASTER_PORT (default 29500), which gradring does not open; of several machines: where node 0 "
+     "listens, and the workers have a port of their own",
      read_master_port},
     {"rdzv-id", 0, "ID", "the workers' TORCHELASTIC_RUN_ID (default none)", read_rdzv_id},
     {"rdzv-backend", 0, "NAME", "static: MASTER_ADDR and MASTER_PORT as given; c10d: they are chosen (default static)",
@@ -67,7 +70,9 @@ constexpr Option kOptions[] = {
      "static: the same as --master-addr and --master-port; on one machine c10d needs "
      "none",
      read_rdzv_endpoint},
-    {"rdzv-conf", 0, "K=V,K=V", "deadlines of the rendezvous between machines; without effect on one", read_rdzv_conf},
+    {"rdzv-conf", 0, "K=V,K=V",
+     "between machines: timeout or join_timeout, until all have come (default 900); others have no effect",
+     read_rdzv_conf},
     {"local-addr", 0, "HOST", "this machine's address for the others (default: found out)", read_local_addr},
 };
 

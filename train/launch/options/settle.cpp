@@ -50,6 +50,11 @@ void settle_nodes(const LaunchDraft& draft) {
   if (options.node_rank >= options.nnodes.most)
     throw InvalidArgument(fmt::format("--node-rank={} is outside --nnodes={}: nodes go from 0 to {}", options.node_rank,
                                       options.nnodes.most, options.nnodes.most - 1));
+  if (options.nnodes.most == 1) return;
+  if (draft.standalone) throw InvalidArgument("--standalone is for one machine: leave it out, or --nnodes");
+  if (options.rendezvous == Rendezvous::dynamic)
+    throw InvalidArgument(
+        "--rdzv-backend=c10d over several machines is not built yet: say --node-rank, --master-addr and --master-port");
 }
 
 void check_ranks(const char* option, int highest, int workers) {
@@ -101,6 +106,9 @@ void settle(LaunchDraft& draft, const LaunchWorld& world) {
   settle_workers(draft, world);
   settle_nodes(draft);
   settle_logs(draft);
+  draft.options.local_addr = draft.local_addr.value_or("");
+  draft.options.join_timeout = draft.join_timeout.value_or(draft.options.join_timeout);
+  draft.options.token = world.lookup("GRADRING_TOKEN").value_or("");
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
   if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;
   draft.options.rendezvous == Rendezvous::dynamic ? settle_dynamic(draft, world) : settle_static(draft);

@@ -58,6 +58,7 @@ void VariableReader::read_common(WorkerEnvironment& it) const {
   it.error_file = text("TORCHELASTIC_ERROR_FILE", "");
   it.store_path = text("GRADRING_STORE", "");
   it.progress_file = text("GRADRING_PROGRESS_FILE", "");
+  it.node_address = text("GRADRING_NODE_ADDRESS", "");
 }
 
 }  // namespace gradring::train

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/nodes/store_mirror.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/rendezvous/file_store.h"
+#include "tests/train/launch/running_launcher.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+/// The stores of two nodes.
+struct TwoNodes {
+  TestFolder here, there;
+  comm::FileStore store_here{here.path()}, store_there{there.path()};
+  StoreMirror mirror_here{here.path()}, mirror_there{there.path()};
+
+  void share() {
+    for (const auto& [name, value] : mirror_here.changes()) mirror_there.put(name, value);
+    for (const auto& [name, value] : mirror_there.changes()) mirror_here.put(name, value);
+  }
+};
+
+TEST(StoreMirror, WhatIsSetHereIsThere) {
+  TwoNodes nodes;
+  nodes.store_here.set("a/b c", std::string("1\0x", 3));
+  nodes.store_there.set("other", "");
+  nodes.share();
+  EXPECT_EQ(nodes.store_there.get("a/b c"), std::string("1\0x", 3));
+  EXPECT_EQ(nodes.store_here.get("other"), "");
+}
+
+TEST(StoreMirror, TellsEachEntryOnceAndNoEcho) {
+  TwoNodes nodes;
+  nodes.store_here.set("k", "1");
+  nodes.share();
+  nodes.share();
+  EXPECT_THAT(nodes.mirror_here.changes(), IsEmpty());
+  EXPECT_THAT(nodes.mirror_there.changes(), IsEmpty());
+  nodes.store_there.set("k", "2");
+  EXPECT_THAT(nodes.mirror_there.changes(), ElementsAre(Pair("key-k", "2")));
+}
+
+TEST(StoreMirror, PutsNothingOutsideTheFolder) {
+  TwoNodes nodes;
+  for (const char* name : {"../x", "key-../../x", "draft-1", "", "lock"}) nodes.mirror_here.put(name, "v");
+  EXPECT_TRUE(std::filesystem::is_empty(nodes.here.path()));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "comm/transport/tcp/handshake.h"
+#include "train/launch/launcher.h"
+#include "train/launch/nodes/message.h"
+
+namespace gradring::train {
+
+/// What this agent proves to the others.
+comm::tcp::Identity identity_of(const LaunchOptions& options);
+
+/// What it brings.
+NodeOffer offer_of(const LaunchOptions& options);
+
+}  // namespace gradring::train

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/nodes/meeting.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <openssl/sha.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "comm/transport/tcp/socket_address.h"
+#include "kernels/runtime/error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace tcp = comm::tcp;
+using tcp::Handshake;
+using tcp::SocketAddress;
+
+constexpr int kBacklog = 128;
+constexpr std::size_t kMostStrangers = 64;
+constexpr auto kPatienceWithStrangers = std::chrono::seconds(3);
+constexpr auto kBetweenDials = std::chrono::milliseconds(100);
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+
+/// All addresses of a name; numeric ones, "[::1]" among them, stand for themselves.
+std::vector<SocketAddress> addresses_of(std::string host, int port) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int failure = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failure != 0)
+    throw DeviceError(fmt::format("the name '{}' leads nowhere: {}", host, ::gai_strerror(failure)));
+  const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
+    char text[NI_MAXHOST];
+    if (::getnameinfo(it->ai_addr, it->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+      addresses.emplace_back(text, static_cast<std::uint16_t>(port));
+  }
+  return addresses;
+}
+
+/// One attempt at one address. The link, or why not.
+std::optional<NodeLink> dial(const SocketAddress& address, const tcp::Identity& self, Deadline deadline,
+                             std::string& why) {
+  Handshake handshake = Handshake::dial(tcp::begin_connect(address), self, 0, deadline);
+  for (auto state = handshake.advance();; state = handshake.advance()) {
+    if (state == Handshake::State::proven) return NodeLink(handshake.release());
+    if (state == Handshake::State::refused && deadline.passed()) return why = "no answer in time", std::nullopt;
+    if (state == Handshake::State::refused)
+      throw InvalidArgument(
+          fmt::format("{} is the master of another run: --rdzv-id and GRADRING_TOKEN must be the same on "
+                      "all nodes",
+                      address.to_string()));
+    if (state == Handshake::State::closed) {
+      why = handshake.error_number() == 0 ? "it closed the connection: another run id or token there?"
+                                          : tcp::reason_of(handshake.error_number());
+      return std::nullopt;
+    }
+    pollfd ready = {handshake.fd(), handshake.interest(), 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+    ::poll(&ready, 1, static_cast<int>(std::min<decltype(left)>(left, 1000)));
+  }
+}
+
+}  // namespace
+
+tcp::RunToken run_secret(const std::string& token, const std::string& run_id) {
+  const std::string text = token.empty() ? "gradring run " + run_id : "gradring token " + token + "\n" + run_id;
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+  std::string digits;
+  for (const unsigned char byte : digest) digits += fmt::format("{:02x}", byte);
+  return tcp::RunToken::parse(digits);
+}
+
+Doorway::Doorway(const std::string& host, int port, tcp::Identity self) : self_(std::move(self)) {
+  std::string tried;
+  for (const SocketAddress& address : addresses_of(host, port)) try {
+      listeners_.push_back(tcp::listen_at(address, kBacklog));
+    } catch (const DeviceError& error) {
+      tried += fmt::format("\n  {}", error.what());
+    }
+  if (listeners_.empty())
+    throw DeviceError(
+        fmt::format("node 0 cannot listen at {}:{}; --master-addr must be an address of node 0:{}", host, port, tried));
+}
+
+std::vector<int> Doorway::fds() const {
+  std::vector<int> fds;
+  for (const UniqueFd& listener : listeners_) fds.push_back(listener.get());
+  for (const Handshake& stranger : strangers_) fds.push_back(stranger.fd());
+  return fds;
+}
+
+std::list<NodeLink> Doorway::admit() {
+  for (const UniqueFd& listener : listeners_)
+    while (UniqueFd socket = tcp::accept_one(listener)) {
+      if (strangers_.size() >= kMostStrangers) strangers_.pop_front();  // who has stood there longest is no agent
+      strangers_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kPatienceWithStrangers)));
+    }
+  std::list<NodeLink> admitted;
+  for (auto it = strangers_.begin(); it != strangers_.end();) {
+    const auto state = it->advance();
+    if (state == Handshake::State::proven) admitted.emplace_back(it->release());
+    it = state == Handshake::State::going ? std::next(it) : strangers_.erase(it);
+  }
+  return admitted;
+}
+
+NodeLink dial_leader(const std::string& host, int port, const tcp::Identity& self, Deadline deadline) {
+  for (;;) {
+    std::string tried;
+    try {
+      for (const SocketAddress& address : addresses_of(host, port)) {
+        std::string why;
+        if (auto link = dial(address, self, deadline, why)) return std::move(*link);
+        tried += fmt::format("\n  {}: {}", address.to_string(), why);
+      }
+    } catch (const DeviceError& error) {  // a name that is not known yet
+      tried += fmt::format("\n  {}", error.what());
+    }
+    if (deadline.passed())
+      throw DeviceError(
+          fmt::format("node {} cannot reach node 0 at {}:{}, tried last:{}", self.rank, host, port, tried));
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetweenDials, deadline.remaining()));
+  }
+}
+
+}  // namespace gradring::train

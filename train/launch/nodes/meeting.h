@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/transport/tcp/handshake.h"
+#include "kernels/runtime/deadline.h"
+#include "train/launch/nodes/node_link.h"
+
+namespace gradring::train {
+
+/// How agents find each other: the leader (node 0) listens, the others dial it. Both sides prove that they know the run's
+/// secret before anything else is read, kept or believed (comm/transport/tcp/handshake.h).
+
+/// The run's secret: of GRADRING_TOKEN where it is set on all nodes, else of the run id, which keeps runs apart but no
+/// stranger who knows it.
+comm::tcp::RunToken run_secret(const std::string& token, const std::string& run_id);
+
+/// The leader's door.
+class Doorway {
+ public:
+  /// Listens at every address that `host` has and that is this machine's; at all of this machine's if none is.
+  ///
+  /// Errors    DeviceError that lists each address tried and why.
+  Doorway(const std::string& host, int port, comm::tcp::Identity self);
+
+  /// What to poll for reading.
+  std::vector<int> fds() const;
+  /// Goes on with whoever stands at the door. Returns those who have proven themselves. Does not wait.
+  std::list<NodeLink> admit();
+
+ private:
+  comm::tcp::Identity self_;
+  std::vector<UniqueFd> listeners_;
+  std::list<comm::tcp::Handshake> strangers_;
+};
+
+/// Dials until the leader answers and both have proven themselves. Looks the name up anew each time: pods get addresses late.
+///
+/// Errors    DeviceError when the deadline passes: each address tried last, and why. InvalidArgument at once if the
+///           leader refuses the proof.
+NodeLink dial_leader(const std::string& host, int port, const comm::tcp::Identity& self, Deadline deadline);
+
+}  // namespace gradring::train
