@@ -17,17 +17,20 @@ namespace {
 
 bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
 
+bool spans_nodes(const WorkerEnvironment& place) { return place.world_size != place.local_world_size; }
+
 std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
 
 /// Gradients in the host's memory.
 std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
                                               const GroupSpec& spec) {
-  if (spec.comm == "tcp") {
+  if (spec.comm == "tcp" || spans_nodes(place)) {
     comm::TcpGroupOptions options;
     options.rank = place.rank;
     options.world_size = place.world_size;
     options.timeout = spec.timeout;
     options.name = name_of(place);
+    if (!place.node_address.empty()) options.address = place.node_address;
     return comm::make_tcp_group(store, options);
   }
   return comm::make_shared_memory_group(
@@ -65,14 +68,26 @@ void check_comm(const GroupSpec& spec, const Compute* compute) {
         "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
 }
 
+void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+  if (!spans_nodes(place)) return;
+  if (on_gpu(compute))
+    throw EnvironmentError(
+        fmt::format("{} ranks on several machines ({} here): on GPUs this version trains on one only", place.world_size,
+                    place.local_world_size));
+  if (spec.comm == "shm")
+    throw UsageError("--comm shm is for ranks of one machine: leave it out, and tcp joins those of several");
+  if (place.store_path.empty())
+    throw EnvironmentError(
+        fmt::format("{} ranks on several machines ({} here) find each other by `gradring launch --nnodes` "
+                    "alone: start one on each machine",
+                    place.world_size, place.local_world_size));
+}
+
 }  // namespace
 
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
   check_comm(spec, compute);
-  if (place.world_size != place.local_world_size)
-    throw EnvironmentError(
-        fmt::format("{} ranks on several machines ({} here): this version trains on one machine only", place.world_size,
-                    place.local_world_size));
+  check_nodes(place, spec, compute);
   Ranks ranks;
   if (place.world_size == 1) {
     ranks.store = std::make_unique<comm::MemoryStore>();

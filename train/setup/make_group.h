@@ -31,11 +31,12 @@ struct Ranks {
 /// MeetingPlace; a world of one finds itself. Blocks until all have come. `compute` is what this rank computes with, and
 /// must outlive the group; null stands for a CPU.
 ///
-/// Only tcp opens ports, on 127.0.0.1, and closes them when all have come. On GPUs, NCCL carries the gradients; a lone rank
+/// Only tcp opens ports, on 127.0.0.1 or, where the ranks are on several nodes, on this one's address, and closes them when all
+/// have come. On GPUs, NCCL carries the gradients; a lone rank
 /// does without, unless it is told to take it.
 ///
 /// Errors    UsageError if `comm` moves another kind of memory than `compute` has; EnvironmentError for ranks on several
-///           machines; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the missing
+///           machines that have GPUs, or no launcher over all of them; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the missing
 ///           ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
 

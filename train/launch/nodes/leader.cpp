@@ -55,7 +55,7 @@ void Leader::wait_for_nodes() {
                       "--master-addr, --master-port and --rdzv-id",
                       missing_nodes(), std::chrono::duration<double>(options_.join_timeout).count()));
     const WorkerEvents events =
-        wait(Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), std::chrono::seconds(5))));
+        wait(Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), std::chrono::seconds(1))));
     if (stops_a_run(events.signal)) throw StartInterrupted{events.signal};
     if (!std::exchange(said, true) && !missing_nodes().empty()) say_(fmt::format("waiting for {}", missing_nodes()));
   }
