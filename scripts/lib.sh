@@ -8,7 +8,7 @@ started_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libdnnl-dev
-  zlib1g-dev libssl-dev libcurl4-openssl-dev)
+  zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
 test_packages=(libgtest-dev libgmock-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }

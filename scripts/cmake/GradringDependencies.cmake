@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_CURL and GRADRING_HAVE_CUDA.
+# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_CURL, GRADRING_HAVE_PNG and
+# GRADRING_HAVE_CUDA.
 
 # A package that is a shared library and headers alike, taken as headers: target, one of its headers, the definition.
 function(gradring_header_only target header definition)
@@ -44,6 +45,18 @@ elseif(NOT GRADRING_STATIC AND NOT GRADRING_CURL STREQUAL OFF)
     set(GRADRING_HAVE_CURL ON)
   elseif(GRADRING_CURL STREQUAL ON)
     message(FATAL_ERROR "GRADRING_CURL is ON, but libcurl 7.85 or later was not found: install libcurl4-openssl-dev")
+  endif()
+endif()
+
+set(GRADRING_HAVE_PNG OFF)
+if(GRADRING_STATIC AND GRADRING_PNG STREQUAL ON)
+  message(FATAL_ERROR "GRADRING_PNG is ON, but GRADRING_STATIC allows no shared libpng")
+elseif(NOT GRADRING_STATIC AND NOT GRADRING_PNG STREQUAL OFF)
+  find_package(PNG 1.6)
+  if(PNG_FOUND)
+    set(GRADRING_HAVE_PNG ON)
+  elseif(GRADRING_PNG STREQUAL ON)
+    message(FATAL_ERROR "GRADRING_PNG is ON, but libpng 1.6 or later was not found: install libpng-dev")
   endif()
 endif()
 

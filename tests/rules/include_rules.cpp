@@ -60,6 +60,7 @@ const std::vector<Door>& doors() {
       {std::regex("^(oneapi/dnnl/|dnnl).*"), {"nn/backend/cpu"}},
       {std::regex("^nccl.*"), {"comm/transport/nccl"}},
       {std::regex("^curl/.*"), {"data/fetch"}},
+      {std::regex("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
       {std::regex("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|nvtx|cub/|thrust/|vector_types).*"),
        {"kernels/runtime/cuda", "kernels/simt/cuda", "kernels/simt/on_cuda.h"},
        true},

@@ -7,6 +7,7 @@
 #include "comm/error.h"
 #include "data/error.h"
 #include "data/fetch/error.h"
+#include "data/images/png.h"
 #include "train/checkpoint/error.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/check_replicas.h"
@@ -28,7 +29,7 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
   if (is<DivergedError>(error)) return kDiverged;
   if (is<data::DataError>(error) || is<CheckpointError>(error)) return kBadData;
-  if (is<data::FetchError>(error)) return kEnvironment;
+  if (is<data::FetchError>(error) || is<data::NoPngError>(error)) return kEnvironment;
   if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
   if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
   if (is<InvalidArgument>(error)) return kUsage;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "data/fetch/http.h"
+#include "data/images/png.h"
 #include "kernels/bench/provenance.h"
 #include "kernels/lib/native_vector.h"
 #include "kernels/runtime/error.h"
@@ -27,6 +28,12 @@ Finding libcurl() {
   return {"libcurl", "none", "gradring data fetch cannot work: install libcurl4-openssl-dev and build again"};
 }
 
+Finding libpng() {
+  const std::string version = data::png_library();
+  if (!version.empty()) return {"libpng", version};
+  return {"libpng", "none", "gradring predict cannot work: install libpng-dev and build again"};
+}
+
 Finding cuda_module() {
   const auto file = cuda_module_file();
   if (file.empty())
@@ -46,6 +53,7 @@ std::vector<Finding> built_in() {
           {"native kernels", fmt::format("vectors of {} floats", kernels::lib::kNativeLanes)},
           onednn(),
           libcurl(),
+          libpng(),
           cuda_module()};
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <png.h>
+
+#include "data/error.h"
+#include "data/images/png.h"
+
+namespace gradring::data {
+namespace {
+
+constexpr const char* kAdvice = "open it in an image program and save it as a PNG again";
+
+/// What libpng holds while it reads one file; its simplified interface neither jumps out of our code nor prints.
+class Reading {
+ public:
+  explicit Reading(const std::filesystem::path& path) : path_(path) {
+    image_.version = PNG_IMAGE_VERSION;
+    if (!png_image_begin_read_from_file(&image_, path.c_str())) refuse();
+    image_.format = PNG_FORMAT_RGBA;
+    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+  }
+  ~Reading() { png_image_free(&image_); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  std::int64_t height() const { return image_.height; }
+  std::int64_t width() const { return image_.width; }
+
+  std::vector<std::uint8_t> rgba() {
+    std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(image_));
+    if (!png_image_finish_read(&image_, nullptr, pixels.data(), 0, nullptr)) refuse();
+    return pixels;
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kAdvice);
+  }
+
+  const std::filesystem::path& path_;
+  png_image image_{};
+};
+
+std::uint8_t over_white(unsigned value, unsigned alpha) {
+  return static_cast<std::uint8_t>((value * alpha + 255 * (255 - alpha) + 127) / 255);
+}
+
+/// Red, green, blue and alpha to three channels, in place.
+void lay_on_white(std::vector<std::uint8_t>& pixels) {
+  const std::size_t count = pixels.size() / 4;
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      pixels[3 * i + channel] = over_white(pixels[4 * i + channel], pixels[4 * i + 3]);
+  pixels.resize(3 * count);
+}
+
+}  // namespace
+
+void require_png() {}
+
+Image read_png(const std::filesystem::path& path) {
+  Reading reading(path);
+  if (reading.height() > kMostPixels / reading.width())
+    throw DataError(path,
+                    "has " + std::to_string(reading.width()) + " x " + std::to_string(reading.height()) + " pixels",
+                    "make it smaller: at most " + std::to_string(kMostPixels) + " are read");
+  Image image{.height = reading.height(), .width = reading.width(), .channels = 3, .pixels = reading.rgba()};
+  lay_on_white(image.pixels);
+  return image;
+}
+
+std::string png_library() { return PNG_LIBPNG_VER_STRING; }
+
+}  // namespace gradring::data

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/images/png.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "data/error.h"
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/written_png.h"
+
+namespace gradring::data {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::Bytes;
+using tests::WrittenPng;
+
+class Png : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (png_library().empty()) GTEST_SKIP() << "built without libpng";
+  }
+
+  Image read(const Bytes& bytes) const { return read_png(folder_.write("image.png", bytes)); }
+  Image read(const WrittenPng& png) const { return read(png.bytes()); }
+  std::string refusal(const Bytes& bytes) const {
+    return tests::message_of<DataError>([&] { read(bytes); });
+  }
+
+  tests::TempFolder folder_;
+};
+
+TEST_F(Png, GreyOfEveryDepthBecomesEightBits) {
+  const std::pair<int, Bytes> two_pixels[] = {
+      {1, {0x40}}, {2, {0x30}}, {4, {0x0f}}, {8, {0, 255}}, {16, {0, 0, 255, 255}}};
+  for (const auto& [bits, rows] : two_pixels) {
+    const Image image =
+        read({.width = 2, .bits = static_cast<std::uint8_t>(bits), .colour = WrittenPng::grey, .rows = rows});
+    EXPECT_EQ(image.width, 2);
+    EXPECT_EQ(image.channels, 3);
+    EXPECT_THAT(image.pixels, ElementsAre(0, 0, 0, 255, 255, 255)) << bits << " bits";
+  }
+  EXPECT_THAT(read({.width = 3, .bits = 2, .rows = {0x18}}).pixels, ElementsAre(0, 0, 0, 85, 85, 85, 170, 170, 170));
+  EXPECT_THAT(read({.bits = 16, .rows = {128, 128}}).pixels, Each(128)) << "16 bits are no more linear than 8";
+}
+
+TEST_F(Png, ColoursAndPalettesKeepTheirValues) {
+  EXPECT_THAT(read({.height = 2, .colour = WrittenPng::rgb, .rows = {1, 2, 3, 250, 251, 252}}).pixels,
+              ElementsAre(1, 2, 3, 250, 251, 252));
+  EXPECT_THAT(
+      read({.width = 2, .bits = 1, .colour = WrittenPng::indexed, .rows = {0x40}, .palette = {9, 8, 7, 6, 5, 4}})
+          .pixels,
+      ElementsAre(9, 8, 7, 6, 5, 4));
+}
+
+TEST_F(Png, WhatIsTransparentLiesOnWhite) {
+  EXPECT_THAT(read({.width = 3, .colour = WrittenPng::grey_alpha, .rows = {0, 0, 0, 255, 0, 128}}).pixels,
+              ElementsAre(255, 255, 255, 0, 0, 0, 127, 127, 127));
+  EXPECT_THAT(read({.colour = WrittenPng::rgba, .rows = {100, 0, 200, 51}}).pixels, ElementsAre(224, 204, 244));
+  EXPECT_THAT(
+      read({.bits = 8, .colour = WrittenPng::indexed, .rows = {0}, .palette = {9, 8, 7}, .transparency = {0}}).pixels,
+      Each(255));
+}
+
+TEST_F(Png, RefusesWhatIsNoneByName) {
+  EXPECT_THAT(tests::message_of<DataError>([&] { read_png(folder_.path() / "none.png"); }),
+              AllOf(HasSubstr("none.png: cannot be read"), HasSubstr("No such file")));
+  EXPECT_THAT(refusal({}), HasSubstr("image.png: cannot be read as a PNG"));
+  EXPECT_THAT(refusal({'G', 'I', 'F', '8', '9', 'a', 0, 0, 0}), HasSubstr("save it as a PNG"));
+  EXPECT_THROW(read_png(folder_.path()), DataError) << "a folder";
+}
+
+TEST_F(Png, TakesNoMemoryForSizesThatAreOnlySaid) {
+  EXPECT_THAT(refusal(WrittenPng{.width = 100'000, .height = 100'000, .rows = {1}}.bytes()),
+              AllOf(HasSubstr("100000 x 100000"), HasSubstr("make it smaller")));
+  EXPECT_THAT(refusal(WrittenPng{.width = 4096, .height = 4097, .rows = {1}}.bytes()), HasSubstr("4096 x 4097"));
+  EXPECT_THROW(read(WrittenPng{.width = 0x7fffffff, .height = 0x7fffffff, .rows = {1}}), DataError);
+  EXPECT_THROW(read(WrittenPng{.width = 0, .rows = {}}), DataError);
+}
+
+TEST_F(Png, EveryTruncationIsRefusedOrHarmless) {
+  WrittenPng png{.width = 5, .height = 7, .colour = WrittenPng::rgba, .rows = Bytes(5 * 7 * 4)};
+  for (std::size_t i = 0; i < png.rows.size(); ++i) png.rows[i] = static_cast<std::uint8_t>(i * 37);
+  const Bytes whole = png.bytes();
+  const Image image = read(whole);
+  constexpr std::size_t kEnd = 12;  // the last chunk says nothing
+  for (std::size_t size = 0; size + kEnd < whole.size(); ++size)
+    EXPECT_THROW(read(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))), DataError) << size;
+  EXPECT_EQ(read(whole).pixels, image.pixels);
+}
+
+TEST_F(Png, FlippedBitsDoNotCrashIt) {
+  constexpr unsigned kSeed = 11;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937 random(kSeed);
+  WrittenPng png{.width = 9, .height = 9, .bits = 4, .colour = WrittenPng::indexed, .rows = Bytes(45, 0x21)};
+  png.palette = Bytes(48, 77);
+  png.transparency = Bytes(16, 99);
+  const Bytes whole = png.bytes();
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Bytes flipped = whole;
+    const std::size_t bit = random() % (8 * whole.size());
+    flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    try {
+      EXPECT_EQ(read(flipped).channels, 3);
+    } catch (const DataError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace gradring::data
