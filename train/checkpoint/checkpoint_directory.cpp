@@ -13,9 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLatest = "latest";
-constexpr const char* kBest = "best";
-
 /// Runs what a checkpoint that is safe need not wait for; adds what went wrong to `problems`.
 void try_to(std::vector<std::string>& problems, const std::function<void()>& act) {
   try {
@@ -37,9 +34,10 @@ std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint)
   try_to(problems, [&] { remove_leftovers({FolderState::partial, FolderState::removing}); });
   write_aside(checkpoint);
   move_into_place(checkpoint.step);
-  try_to(problems, [&] { point(kLatest, folder_of(checkpoint.step)); });
+  try_to(problems, [&] { point(kLatestLink, folder_of(checkpoint.step)); });
   try_to(problems, [&] {
-    if (const auto best = best_first(); retention_.keep_best > 0 && !best.empty()) point(kBest, best.front().folder);
+    if (const auto best = best_first(); retention_.keep_best > 0 && !best.empty())
+      point(kBestLink, best.front().folder);
   });
   for (std::string& problem : prune()) problems.push_back(std::move(problem));
   return problems;
@@ -85,11 +83,8 @@ void CheckpointDirectory::point(const char* link, const fs::path& folder) {
   files_.sync_folder(root_);
 }
 
-std::vector<std::string> CheckpointDirectory::prune() {
-  std::vector<std::string> problems;
-  try_to(problems, [&] { remove_leftovers({FolderState::replaced}); });
-  if (retention_.keep_last <= 0) return problems;
-
+std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
+  if (retention_.keep_last <= 0) return {};
   std::set<fs::path> kept;
   const auto keep = [&](const std::vector<CheckpointEntry>& list, int count) {
     for (const CheckpointEntry& entry : list)
@@ -99,9 +94,16 @@ std::vector<std::string> CheckpointDirectory::prune() {
   std::erase_if(all, [](const CheckpointEntry& entry) { return !entry.readable; });
   keep(all, retention_.keep_last);
   keep(best_first(), retention_.keep_best);
-  for (const char* link : {kLatest, kBest})
+  for (const char* link : {kLatestLink, kBestLink})
     if (const auto target = target_of(link)) kept.insert(root_ / *target);
   std::erase_if(all, [&](const CheckpointEntry& entry) { return kept.contains(entry.folder); });
+  return all;
+}
+
+std::vector<std::string> CheckpointDirectory::prune() {
+  std::vector<std::string> problems;
+  try_to(problems, [&] { remove_replaced(); });
+  const std::vector<CheckpointEntry> all = unwanted();
   try_to(problems, [&] { remove(all); });
   return problems;
 }
@@ -172,6 +174,12 @@ fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state) co
 void CheckpointDirectory::remove_tree(const fs::path& folder) {
   for (const std::string& name : files_.list(folder)) files_.remove_file(folder / name);
   files_.remove_folder(folder);
+}
+
+/// Where its successor is not in place, an old one may be the newest that there is.
+void CheckpointDirectory::remove_replaced() {
+  for (const StepFolder& folder : list_step_folders(files_, root_))
+    if (folder.state == FolderState::replaced && files_.exists(folder_of(folder.step))) remove_tree(folder.path);
 }
 
 void CheckpointDirectory::remove_leftovers(std::initializer_list<FolderState> states) {

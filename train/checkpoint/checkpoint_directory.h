@@ -14,6 +14,10 @@
 
 namespace gradring::train {
 
+/// The links beside the checkpoints, to the newest and to that of the highest score.
+constexpr const char* kLatestLink = "latest";
+constexpr const char* kBestLink = "best";
+
 /// Which checkpoints stay when another is saved.
 struct Retention {
   int keep_last = 0;  ///< those of the highest steps; 0: all
@@ -70,7 +74,12 @@ class CheckpointDirectory {
   /// Errors    as entries.
   NewestValid newest_valid() const;
 
-  /// Removes what `retention` does not keep; never what `latest` or `best` name, nor what is not readable.
+  /// The checkpoints that `retention` does not keep; never what `latest` or `best` name, nor what is not readable.
+  ///
+  /// Errors    as entries.
+  std::vector<CheckpointEntry> unwanted() const;
+
+  /// Removes those, and an old checkpoint whose successor of the same step is in place.
   ///
   /// Returns   as save.
   std::vector<std::string> prune();
@@ -88,6 +97,7 @@ class CheckpointDirectory {
   void remove(const std::vector<CheckpointEntry>& unwanted);
   void remove_tree(const std::filesystem::path& folder);
   void remove_leftovers(std::initializer_list<FolderState> states);
+  void remove_replaced();
 
   FileSystem& files_;
   std::filesystem::path root_;

@@ -2,11 +2,10 @@
 #include "train/checkpoint/parameter_tensors.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "kernels/runtime/half.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_differences.h"
+#include "train/checkpoint/tensor_values.h"
 
 namespace gradring::train {
 namespace {
@@ -16,29 +15,14 @@ std::span<float> slice(const nn::Arena& arena, std::size_t index) {
   return {arena.parameter(i), arena.layout.parameter(i).elements};
 }
 
-template <class Stored, class Convert>
-std::vector<float> converted(const TensorRecord& tensor, Convert convert) {
-  std::vector<float> values(tensor.bytes.size() / sizeof(Stored));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, tensor.bytes.data() + i * sizeof stored, sizeof stored);
-    values[i] = convert(stored);
-  }
-  return values;
-}
-
 std::vector<float> floats_of(const TensorRecord& tensor, const std::filesystem::path& path) {
-  switch (tensor.type) {
-    case TensorType::f32: return converted<float>(tensor, [](float value) { return value; });
-    case TensorType::f64: return converted<double>(tensor, [](double value) { return static_cast<float>(value); });
-    case TensorType::f16: return converted<kernels::Half>(tensor, [](auto value) { return kernels::to_float(value); });
-    case TensorType::bf16:
-      return converted<kernels::BFloat16>(tensor, [](auto value) { return kernels::to_float(value); });
-    default:
-      throw CheckpointError(
-          path, "has " + in_quotes(tensor.name) + " in the type " + std::string(names_of(tensor.type).safetensors),
-          "weights are F32, F16, BF16 or F64: convert them");
-  }
+  using enum TensorType;
+  if (tensor.type != f32 && tensor.type != f16 && tensor.type != bf16 && tensor.type != f64)
+    throw CheckpointError(
+        path, "has " + in_quotes(tensor.name) + " in the type " + std::string(names_of(tensor.type).safetensors),
+        "weights are F32, F16, BF16 or F64: convert them");
+  const auto values = values_of(tensor).value();
+  return {values.begin(), values.end()};
 }
 
 }  // namespace

@@ -116,4 +116,8 @@ std::function<void(std::string_view)> set_switch(const std::string& name, bool& 
   };
 }
 
+CommandOption json_switch(bool& on) {
+  return {.name = "json", .letter = 'J', .value = {}, .help = "as JSON, for programs", .read = set_switch("json", on)};
+}
+
 }  // namespace gradring::train

@@ -45,4 +45,7 @@ std::string help_of(std::span<const CommandOption> options);
 /// A switch without a value: --dry-run; =true and the like are refused.
 std::function<void(std::string_view)> set_switch(const std::string& name, bool& on);
 
+/// -J, --json: the results on stdout as JSON.
+CommandOption json_switch(bool& on);
+
 }  // namespace gradring::train

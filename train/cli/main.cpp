@@ -9,10 +9,14 @@
 
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_command.h"
+#include "train/cli/ckpt_command.h"
 #include "train/cli/data_command.h"
 #include "train/cli/doctor_command.h"
+#include "train/cli/eval_command.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/plan_command.h"
+#include "train/cli/export_command.h"
+#include "train/cli/predict_command.h"
 #include "train/cli/train_command.h"
 #include "train/launch/launch_main.h"
 
@@ -29,6 +33,10 @@ struct Command {
 constexpr Command kCommands[] = {
     {"train", "train a model, as one rank or with --nprocs N", gradring::train::train_main},
     {"plan", "what memory a training takes on each rank", gradring::train::plan_main},
+    {"eval", "judge a checkpoint on a test set", gradring::train::eval_main},
+    {"predict", "say what a checkpoint sees in image files", gradring::train::predict_main},
+    {"ckpt", "list, verify, compare, look into and prune checkpoints", gradring::train::ckpt_main},
+    {"export", "write a checkpoint's weights as a file for PyTorch or NumPy", gradring::train::export_main},
     {"bench", "measure kernels, collectives, training steps", gradring::train::bench_main},
     {"data", "fetch, verify and describe data sets", gradring::train::data_main},
     {"launch", "start, watch and stop the ranks of a run, as torchrun does", gradring::train::launch_main},

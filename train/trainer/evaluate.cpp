@@ -36,9 +36,13 @@ Evaluation evaluate(const EvaluationParts& parts) {
     sums[0] += *host_loss.as<float>();
     sums[1] += *host_correct.as<std::int32_t>();
     sums[2] += static_cast<double>(batch->count());
+    parts.batch_done(batch->count());
   }
   parts.group.all_reduce_on_host(sums);
-  return {.accuracy = sums[1] / sums[2], .loss = sums[0] / sums[2], .samples = static_cast<std::int64_t>(sums[2])};
+  return {.accuracy = sums[1] / sums[2],
+          .loss = sums[0] / sums[2],
+          .samples = static_cast<std::int64_t>(sums[2]),
+          .correct = static_cast<std::int64_t>(sums[1])};
 }
 
 }  // namespace gradring::train

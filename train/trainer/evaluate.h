@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
@@ -19,12 +20,15 @@ struct EvaluationParts {
   nn::Program& program;  ///< in evaluation mode
   nn::Weights weights;
   const data::Dataset& dataset;
+  /// Called when the logits of a batch of so many samples are in the program; nobody by default.
+  std::function<void(std::int64_t count)> batch_done = [](std::int64_t) {};
 };
 
 struct Evaluation {
   double accuracy = 0;
   double loss = 0;
   std::int64_t samples = 0;
+  std::int64_t correct = 0;
 };
 
 /// Every sample of the data set once, over all ranks together: no padding, no sample twice. The same result on every rank.

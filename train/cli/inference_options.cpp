@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/inference_options.h"
+
+#include <fmt/format.h>
+
+#include "train/checkpoint/npy.h"
+#include "train/cli/bench_options.h"
+#include "train/config/usage_error.h"
+#include "train/config/variables.h"
+#include "train/setup/processors.h"
+#include "train/setup/saved_settings.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kBatchSize = "250";  // no gradients are kept, so that it can be larger than training's
+
+/// What was given, or else what the checkpoint says; empty if nobody says anything.
+std::string settled(const ResolvedConfig& resolved, const NamedTensors& tensors, const std::string& option,
+                    const std::string& value) {
+  return resolved.sources.at(option) == "default" ? saved_setting(tensors.contents, option) : value;
+}
+
+TrainConfig settle(const OptionTexts& given, const NamedTensors& tensors) {
+  ResolvedConfig resolved = resolve(given, system_variables(), std::nullopt);
+  TrainConfig config = resolved.config;
+  config.dataset = settled(resolved, tensors, "dataset", config.dataset);
+  config.data_dir = settled(resolved, tensors, "data-dir", config.data_dir);
+  if (const std::string model = settled(resolved, tensors, "model", config.model); !model.empty()) config.model = model;
+  if (config.dataset.empty())
+    throw UsageError(
+        fmt::format("{} does not say on what it was trained: name the data set by --dataset", tensors.from.string()));
+  return config;
+}
+
+Compute compute_for(const TrainConfig& config) {
+  return make_compute({.device = config.device,
+                       .backend = config.backend,
+                       .conv = config.conv,
+                       .gemm = config.gemm,
+                       .threads = threads_of_rank(config.threads, {}, system_variable)});
+}
+
+}  // namespace
+
+CommandOption option_of_training(const std::string& name, const std::string& help, OptionTexts& given) {
+  return {.name = name, .value = find_option(name)->value, .help = help, .read = [name, &given](std::string_view text) {
+            given[name] = std::string(text);
+          }};
+}
+
+std::vector<CommandOption> inference_options(InferenceOptions& options) {
+  options.given["batch-size"] = kBatchSize;
+  const auto as_there = [&](const char* name, const char* help) {
+    return option_of_training(name, help, options.given);
+  };
+  return {text_option("checkpoint", "PATH",
+                      "a checkpoint, a run directory (its newest sound one), or a file: .safetensors, .pt",
+                      options.checkpoint),
+          as_there("model", "what was trained [what the checkpoint says, or convnet]"),
+          as_there("batch-size", "samples at once [250]"),
+          as_there("precision", "what layers compute in; auto: fp16 on a GPU, else fp32 [auto]"),
+          as_there("device", "where to compute; auto: a GPU if there is one [auto]"),
+          as_there("backend", "who computes the layers [auto]"),
+          as_there("threads", "threads that compute; 0: OMP_NUM_THREADS, or all cores [0]"),
+          text_option("logits", "F.npy", "write the logits there, a row a sample", options.logits),
+          json_switch(options.json)};
+}
+
+InferenceSetting prepare_inference(const InferenceOptions& options) {
+  if (options.checkpoint.empty()) throw UsageError("name what was trained: --checkpoint PATH");
+  PosixFileSystem files;
+  InferenceSetting setting{
+      .config = {}, .tensors = named_tensors(files, options.checkpoint, "--checkpoint"), .compute = {}};
+  for (const std::string& remark : setting.tensors.remarks) fmt::print(stderr, "{}\n", remark);
+  setting.config = settle(options.given, setting.tensors);
+  setting.compute = compute_for(setting.config);
+  return setting;
+}
+
+void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits) {
+  if (options.logits.empty()) return;
+  const auto bytes = std::as_bytes(std::span(logits));
+  TensorRecord record;
+  record.name = "logits";
+  record.shape = {samples, static_cast<std::int64_t>(logits.size()) / samples};
+  record.bytes.assign(bytes.begin(), bytes.end());
+  PosixFileSystem files;
+  write_npy(files, options.logits, record);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace gradring::train {
+
+/// Runs a command's body and returns its exit code; what it throws is said once on stderr, behind `name` ("gradring eval").
+/// A disk that refuses a call counts as this machine's fault: only a training goes on without its files.
+int run_command(std::string_view name, const std::function<int()>& body);
+
+}  // namespace gradring::train
