@@ -26,7 +26,8 @@ void add_settings(const std::string& text, Facts& facts) {
 Facts facts_of(const Checkpoint& checkpoint) {
   Facts facts = {{"step", std::to_string(checkpoint.step)}};
   if (checkpoint.score) facts["score"] = nlohmann::ordered_json(*checkpoint.score).dump();
-  for (const auto& [name, value] : checkpoint.about.flatten().items()) {
+  const nlohmann::ordered_json about = checkpoint.about.flatten();
+  for (const auto& [name, value] : about.items()) {
     if (name == "/progress/seconds" || name == "/settings_sha256") continue;
     if (name == "/settings" && value.is_string())
       add_settings(value.get<std::string>(), facts);

@@ -4,6 +4,8 @@
   torch_peer.py describe FILE             one JSON line a tensor of a .pt, as torch.load(weights_only=True) sees it
   torch_peer.py write FOLDER              .pt and .npy files of all kinds, and FOLDER/expected.json that describes them
   torch_peer.py logits PT SAFETENSORS GOLDEN   the largest difference of the ConvNet's logits from the golden ones
+  torch_peer.py compare WEIGHTS IDX LOGITS     the same, of a .pt or .safetensors on the images of an IDX file, from a .npy
+  torch_peer.py state_dicts FOLDER             FOLDER/{convnet,sequential,attributes,parallel,compiled}.pt, the same weights
 """
 import collections
 import hashlib
@@ -109,15 +111,39 @@ def read_safetensors(path):
     return tensors
 
 
+def logits_of(state_dict, pixels):
+    model = convnet()
+    model.load_state_dict(state_dict, strict=True)
+    images = (pixels.reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
+    with torch.no_grad():
+        return model.fc_layers(model.conv_layers(images).flatten(1))
+
+
+def compare(weights, idx, logits_path):
+    with open(idx, "rb") as file:
+        pixels = torch.from_numpy(numpy.frombuffer(file.read()[16:], dtype=numpy.uint8).copy())
+    state_dict = torch.load(weights, weights_only=True) if weights.endswith(".pt") else read_safetensors(weights)
+    theirs, ours = logits_of(state_dict, pixels), torch.from_numpy(numpy.load(logits_path))
+    assert theirs.shape == ours.shape, (theirs.shape, ours.shape)
+    print(json.dumps({"images": len(ours), "difference": (theirs - ours).abs().max().item()}))
+
+
+def state_dicts(folder):
+    states = {}
+    for name, make in (("convnet", convnet), ("sequential", sequential), ("attributes", attributes)):
+        torch.manual_seed(3)
+        states[name] = make().state_dict()
+    states["parallel"] = {f"module.{key}": value for key, value in states["attributes"].items()}
+    states["compiled"] = {f"_orig_mod.{key}": value for key, value in states["convnet"].items()}
+    for name, state_dict in states.items():
+        torch.save(state_dict, f"{folder}/{name}.pt")
+
+
 def logits(pt, safetensors, golden_path):
     golden = read_safetensors(golden_path)
-    images = (golden["images_u8"][:32].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
     differences = []
     for state_dict in (torch.load(pt, weights_only=True), read_safetensors(safetensors)):
-        model = convnet()
-        model.load_state_dict(state_dict, strict=True)
-        with torch.no_grad():
-            result = model.fc_layers(model.conv_layers(images).flatten(1))
+        result = logits_of(state_dict, golden["images_u8"][:32])
         differences.append((result - golden["logits"].reshape(32, 10)).abs().max().item())
     print(json.dumps(differences))
 
@@ -127,4 +153,4 @@ if __name__ == "__main__":
         for key, value in torch.load(sys.argv[2], weights_only=True).items():
             print(json.dumps(describe(key, value)))
     else:
-        {"write": write, "logits": logits}[sys.argv[1]](*sys.argv[2:])
+        {"write": write, "logits": logits, "compare": compare, "state_dicts": state_dicts}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person sees of a folder of checkpoints, and what pruning would take from it.
+#include "train/checkpoint/listing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/checkpoint/small_checkpoint.h"
+#include "tests/train/support/memory_disk.h"
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/checkpoint/file_io.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class Listing : public testing::Test {
+ protected:
+  Listing() {
+    disk_.make_folder("/run");
+    for (const auto& [step, score] : {std::pair{10, 0.9}, {20, 0.1}, {100, 0.5}})
+      EXPECT_THAT(all_.save(small_checkpoint(step, score)), IsEmpty());
+  }
+
+  CheckpointDirectory keeping(int last, int best) { return {disk_, "/run/c", {.keep_last = last, .keep_best = best}}; }
+  std::vector<std::int64_t> unwanted(int last, int best) {
+    std::vector<std::int64_t> steps;
+    for (const CheckpointEntry& entry : keeping(last, best).unwanted()) steps.push_back(entry.step);
+    return steps;
+  }
+  void damage(const std::string& folder) {
+    disk_.remove_file("/run/c/" + folder + "/" + kMetaFile);
+    write_new_file(disk_, "/run/c/" + folder + "/" + kMetaFile, "{}");
+  }
+
+  tests::MemoryDisk disk_;
+  CheckpointDirectory all_{disk_, "/run/c", {.keep_last = 0, .keep_best = 1}};
+};
+
+TEST_F(Listing, ShowsScoresMarksAndSizes) {
+  const auto listed = list_checkpoints(disk_, "/run/c");
+  ASSERT_EQ(listed.size(), 3u);
+  EXPECT_EQ(listed[0].folder.step, 100);
+  EXPECT_TRUE(listed[0].is_latest && !listed[0].is_best && listed[0].readable);
+  EXPECT_TRUE(listed[2].is_best && !listed[2].is_latest);
+  EXPECT_EQ(listed[2].score, 0.9);
+  std::uint64_t bytes = 0;
+  for (const char* file : {kModelFile, kStateFile, kMetaFile})
+    bytes += disk_.open(std::string("/run/c/step-10/") + file)->size();
+  EXPECT_EQ(listed[2].bytes, bytes);
+}
+
+TEST_F(Listing, ShowsWhatIsDamagedOrWasNeverFinished) {
+  damage("step-20");
+  disk_.make_folder("/run/c/step-120.partial");
+  const auto listed = list_checkpoints(disk_, "/run/c");
+  ASSERT_EQ(listed.size(), 4u);
+  EXPECT_EQ(listed[0].folder.state, FolderState::partial);
+  EXPECT_FALSE(listed[0].readable);
+  EXPECT_FALSE(listed[2].readable);
+  EXPECT_EQ(listed[2].score, std::nullopt);
+}
+
+TEST_F(Listing, PruningTakesWhatItAnnounced) {
+  EXPECT_THAT(unwanted(0, 1), IsEmpty()) << "0 keeps all";
+  EXPECT_THAT(unwanted(1, 0), ElementsAre(20)) << "what best names stays";
+  EXPECT_THAT(unwanted(2, 1), IsEmpty());
+  EXPECT_THAT(keeping(1, 0).prune(), IsEmpty());
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-100", "latest", "best"));
+}
+
+TEST_F(Listing, PruningLeavesWhatIsNotReadable) {
+  damage("step-20");
+  EXPECT_THAT(unwanted(1, 0), IsEmpty());
+}
+
+TEST_F(Listing, PruningLeavesAReplacedOneWithoutItsSuccessor) {
+  disk_.rename("/run/c/step-100", "/run/c/step-100.replaced");  // the power went between a save's two renames
+  EXPECT_THAT(keeping(3, 1).prune(), IsEmpty());
+  EXPECT_TRUE(disk_.exists("/run/c/step-100.replaced"));
+  EXPECT_EQ(all_.newest_valid().found->step, 100);
+  EXPECT_THAT(all_.save(small_checkpoint(100, 0.5)), IsEmpty());
+  EXPECT_FALSE(disk_.exists("/run/c/step-100.replaced"));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// gradring eval, by the program that was built.
+#include <gmock/gmock.h>
+
+#include "tests/train/cli/support/trained.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::ProgramEnd;
+
+class Eval : public tests::Trained {
+ protected:
+  json summary() const { return json::parse(tests::text_of(place_.path("run/summary.json"))); }
+};
+
+TEST_F(Eval, SaysWhatTheTrainingSaid) {
+  const json result = json_of({"eval", "--checkpoint", "run", "--device", "cpu"});
+  EXPECT_EQ(result["samples"], 2000);
+  EXPECT_EQ(result["accuracy"], summary()["accuracy"]);
+  EXPECT_NEAR(result["loss"].get<double>(), summary()["loss"].get<double>(), 1e-6);
+  EXPECT_EQ(result["dataset"], "digits") << "the checkpoint says so";
+  const ProgramEnd end = place_.run({"eval", "--checkpoint", "run/checkpoints/best", "--batch-size", "77"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr(result["correct"].dump() + "/2000 ("));
+}
+
+TEST_F(Eval, PassesOverADamagedCheckpointAndSaysSo) {
+  std::filesystem::resize_file(place_.path("run/checkpoints/step-40/model.safetensors"), 99);
+  const ProgramEnd end = place_.run({"eval", "--checkpoint", "run"});
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("passed over"), HasSubstr("step-40")));
+  EXPECT_THAT(end.out, HasSubstr("run/checkpoints/step-20 on digits's test set"));
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "run/checkpoints/step-40"}).code, 4);
+}
+
+TEST_F(Eval, OfAFileNeedsADataSet) {
+  ASSERT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.pt"}).code, 0);
+  const ProgramEnd none = place_.run({"eval", "--checkpoint", "w.pt"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("--dataset"));
+  const json result = json_of({"eval", "--checkpoint", "w.pt", "--dataset", "digits"});
+  EXPECT_EQ(result["accuracy"], summary()["accuracy"]);
+  EXPECT_FALSE(result.contains("step"));
+  const ProgramEnd mnist = place_.run({"eval", "--checkpoint", "w.pt", "--dataset", "mnist", "--data-dir", "data"});
+  EXPECT_THAT(mnist.out, HasSubstr("/32 (")) << mnist.err;
+}
+
+TEST_F(Eval, ComputesInSixteenBitsToo) {
+  const json exact = json_of({"eval", "--checkpoint", "run", "--device", "cpu"});
+  for (const char* precision : {"fp16", "bf16"}) {
+    const json rounded = json_of({"eval", "--checkpoint", "run", "--precision", precision, "--threads", "2"});
+    EXPECT_EQ(rounded["precision"], precision);
+    EXPECT_NEAR(rounded["loss"].get<double>(), exact["loss"].get<double>(), 0.01);
+  }
+}
+
+TEST_F(Eval, RefusesWhatDoesNotFit) {
+  const ProgramEnd other = place_.run({"eval", "--checkpoint", "run/config.resolved.toml", "--dataset", "digits"});
+  EXPECT_EQ(other.code, 4) << "no file of tensors";
+  EXPECT_EQ(place_.run({"eval"}).code, 2);
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "nowhere"}).code, 4);
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "run", "--dataset", "mnits"}).code, 2);
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "run", "--dataset", "mnist", "--data-dir", "none"}).code, 4);
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "run", "--logits", "none/l.npy"}).code, 3);
+  EXPECT_EQ(place_.run({"eval", "--help"}).code, 0);
+  ASSERT_EQ(place_.run({"export", "--checkpoint", "run", "--tensor", "fc_layers.2.bias", "--output", "b.npy"}).code, 0);
+  const ProgramEnd lacking = place_.run({"eval", "--checkpoint", "b.npy", "--dataset", "digits"});
+  EXPECT_EQ(lacking.code, 4);
+  EXPECT_THAT(lacking.err, HasSubstr("lacks 'conv_layers.0.weight'"));
+}
+
+}  // namespace
+}  // namespace gradring
