@@ -176,10 +176,13 @@ void CheckpointDirectory::remove_tree(const fs::path& folder) {
   files_.remove_folder(folder);
 }
 
-/// Where its successor is not in place, an old one may be the newest that there is.
+/// Only where one of its step or a higher one is in place: else it is the newest that there is.
 void CheckpointDirectory::remove_replaced() {
-  for (const StepFolder& folder : list_step_folders(files_, root_))
-    if (folder.state == FolderState::replaced && files_.exists(folder_of(folder.step))) remove_tree(folder.path);
+  bool is_superseded = false;
+  for (const StepFolder& folder : list_step_folders(files_, root_)) {
+    is_superseded = is_superseded || folder.state == FolderState::in_place;
+    if (is_superseded && folder.state == FolderState::replaced) remove_tree(folder.path);
+  }
 }
 
 void CheckpointDirectory::remove_leftovers(std::initializer_list<FolderState> states) {

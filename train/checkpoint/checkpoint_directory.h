@@ -79,7 +79,7 @@ class CheckpointDirectory {
   /// Errors    as entries.
   std::vector<CheckpointEntry> unwanted() const;
 
-  /// Removes those, and an old checkpoint whose successor of the same step is in place.
+  /// Removes those, and an old checkpoint that was replaced, if one of its step or a higher one is in place.
   ///
   /// Returns   as save.
   std::vector<std::string> prune();

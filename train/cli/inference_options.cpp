@@ -15,22 +15,19 @@ namespace {
 
 constexpr const char* kBatchSize = "250";  // no gradients are kept, so that it can be larger than training's
 
-/// What was given, or else what the checkpoint says; empty if nobody says anything.
-std::string settled(const ResolvedConfig& resolved, const NamedTensors& tensors, const std::string& option,
-                    const std::string& value) {
-  return resolved.sources.at(option) == "default" ? saved_setting(tensors.contents, option) : value;
+bool is_set(const OptionTexts& given, const std::string& option) {
+  return given.contains(option) || system_variable(variable_of(*find_option(option)));
 }
 
-TrainConfig settle(const OptionTexts& given, const NamedTensors& tensors) {
-  ResolvedConfig resolved = resolve(given, system_variables(), std::nullopt);
-  TrainConfig config = resolved.config;
-  config.dataset = settled(resolved, tensors, "dataset", config.dataset);
-  config.data_dir = settled(resolved, tensors, "data-dir", config.data_dir);
-  if (const std::string model = settled(resolved, tensors, "model", config.model); !model.empty()) config.model = model;
-  if (config.dataset.empty())
+/// Command line, then GRADRING_* variables, then what the checkpoint says, then the default.
+TrainConfig settle(OptionTexts given, const NamedTensors& tensors) {
+  for (const char* option : {"dataset", "data-dir", "model"})
+    if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty() && !is_set(given, option))
+      given[option] = saved;
+  if (!is_set(given, "dataset"))
     throw UsageError(
         fmt::format("{} does not say on what it was trained: name the data set by --dataset", tensors.from.string()));
-  return config;
+  return resolve(given, system_variables(), std::nullopt).config;
 }
 
 Compute compute_for(const TrainConfig& config) {

@@ -35,6 +35,7 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
+  options.inference.given["data-dir"] = ".";  // asked for with most data sets; of none a file is read here
   CommandLine line{.command = "gradring predict", .options = inference_options(options.inference), .takes_words = true};
   line.options.insert(
       line.options.begin() + 1,

@@ -50,6 +50,18 @@ TEST_F(Eval, OfAFileNeedsADataSet) {
   EXPECT_THAT(mnist.out, HasSubstr("/32 (")) << mnist.err;
 }
 
+TEST_F(Eval, FindsTheDataWhereTheTrainingDid) {
+  ASSERT_EQ(place_.run(tests::short_training({"--run-dir", "mnist"})).code, 0);
+  for (const tests::Words& more : {tests::Words{}, {"--dataset", "mnist"}}) {
+    tests::Words words = {"eval", "--checkpoint", "mnist"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramEnd end = place_.run(words);
+    EXPECT_THAT(end.out, HasSubstr("/32 (")) << end.err;
+  }
+  const ProgramEnd elsewhere = place_.run({"eval", "--checkpoint", "mnist"}, {{"GRADRING_DATA_DIR", "nowhere"}});
+  EXPECT_EQ(elsewhere.code, 4) << "the variable wins";
+}
+
 TEST_F(Eval, ComputesInSixteenBitsToo) {
   const json exact = json_of({"eval", "--checkpoint", "run", "--device", "cpu"});
   for (const char* precision : {"fp16", "bf16"}) {
