@@ -76,7 +76,7 @@ TEST_F(InferenceTest, CountsWhatIsRight) {
 }
 
 TEST_F(InferenceTest, RoundsInSixteenBits) {
-  for (const auto [precision, bound] : {std::pair{kernels::DType::f16, 0.005f}, {kernels::DType::bf16, 0.04f}}) {
+  for (const auto& [precision, bound] : {std::pair{kernels::DType::f16, 0.005f}, {kernels::DType::bf16, 0.04f}}) {
     Inference inference(spec(32, precision), weights(), "seed 0", compute_);
     EXPECT_THAT(inference.run(images(kSamples)).logits, Pointwise(testing::FloatNear(bound), logits(kSamples)));
   }
