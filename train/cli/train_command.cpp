@@ -13,6 +13,7 @@
 #include "train/config/variables.h"
 #include "train/launch/error_file.h"
 #include "train/launch/launcher.h"
+#include "train/setup/signal_requests.h"
 
 namespace gradring::train {
 namespace {
@@ -22,6 +23,18 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
   command.insert(command.end(), args.begin(), args.end());
   command.insert(command.end(), {"--nprocs", "1"});
   return spawn_ranks(static_cast<int>(config.nprocs), command);
+}
+
+/// Who asked this process to stop is told by its exit code that it did so in order; that is no failure of its own.
+int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
+  SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
+  try {
+    train_rank(config, place, requests, keeps);
+    return kOk;
+  } catch (const Preempted& stopped) {
+    if (place.rank == 0) fmt::print(stderr, "gradring train: {}\n", stopped.what());
+    return requests.exit_code();
+  }
 }
 
 int train(std::span<const std::string> args, RankKeeps& keeps) {
@@ -44,7 +57,7 @@ int train(std::span<const std::string> args, RankKeeps& keeps) {
   else if (config.nprocs > 1)
     return spawn(config, args);
   else
-    train_rank(config, place, keeps);
+    return train_as_rank(config, place, keeps);
   return kOk;
 }
 

@@ -128,7 +128,7 @@ Summary run_logged(Trainer& trainer, RankLog& log) {
 
 }  // namespace
 
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
+void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps) {
   keeps.compute = prepare_compute(config, place, keeps.ranks);
   const Compute& compute = keeps.compute;
   Setting setting = prepare(config, place);
@@ -148,7 +148,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankK
                            .train_set = *setting.train_set,
                            .test_set = *setting.test_set,
                            .metrics = metrics,
-                           .checkpoints = checkpoints.get()});
+                           .checkpoints = checkpoints.get(),
+                           .requests = &requests});
   begin(trainer, group, setting.start);
   if (place.rank == 0) open_run_dir(config, setting, trainer.progress());
   const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);

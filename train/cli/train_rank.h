@@ -5,6 +5,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/setup/compute.h"
 #include "train/setup/make_group.h"
+#include "train/trainer/run_requests.h"
 
 namespace gradring::train {
 
@@ -17,10 +18,10 @@ struct RankKeeps {
 
 /// Trains as one rank of the run that `place` describes, from opening the data to the last file. Rank 0 makes the run
 /// directory, once all ranks have come and agree, and talks to the person on stdout; every rank keeps a log there.
-/// `keeps` takes what must outlive an error.
+/// `keeps` takes what must outlive an error; `requests` is asked between steps.
 ///
 /// Errors    as Trainer, open_dataset, make_compute and make_group; UsageError if the run directory is there already.
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps);
+void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps);
 
 /// Opens device and data as train_rank does, says what there is, and stops: it waits for nobody and writes nothing.
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place);

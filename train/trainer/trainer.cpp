@@ -109,10 +109,7 @@ Summary Trainer::run() {
   }
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
-  if (world_.checkpoints) {
-    world_.checkpoints->finish();
-    pass_on_problems();
-  }
+  finish_saving();
   return summary_of(*result, weights);
 }
 
@@ -134,6 +131,7 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 }
 
 Evaluation Trainer::evaluate_model() {
+  tell("evaluating");
   return evaluate({.device = replica_.memory().on(MemoryClass::batches),
                    .stream = replica_.stream(),
                    .kernels = world_.kernels,
@@ -162,6 +160,7 @@ void Trainer::run_epoch() {
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
     take_results(saves || config_.check_replicas > 0);  // the weights to look at are those after this step
     if (saves) save(std::nullopt);
+    answer_requests();
   }
   take_results(true);
   if (progress_.position == sampler_->end_position()) {
@@ -175,9 +174,42 @@ void Trainer::save(std::optional<double> score) {
   pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
+  tell("saving");
   TrainingState state{
       .progress = progress_, .replica = replica_.save(Deadline::after(config_.timeout)), .order = order_of_samples()};
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
+}
+
+void Trainer::finish_saving() {
+  if (!world_.checkpoints) return;
+  world_.checkpoints->finish();
+  pass_on_problems();
+}
+
+/// Ranks that wait for every step anyway agree after each; those that run ahead of a GPU now and then.
+RunRequest Trainer::agree_on_request() {
+  constexpr std::int64_t kStepsAhead = 32;
+  if (world_.device.id().kind == kernels::DeviceKind::cuda && enqueued_ % kStepsAhead != 0) return RunRequest::none;
+  const RunRequest mine = world_.requests ? world_.requests->take() : RunRequest::none;
+  std::int64_t asked[] = {mine == RunRequest::save, mine == RunRequest::stop};
+  world_.group.all_reduce_on_host(std::span(asked));
+  return asked[1] > 0 ? RunRequest::stop : asked[0] > 0 ? RunRequest::save : RunRequest::none;
+}
+
+void Trainer::answer_requests() {
+  const RunRequest request = agree_on_request();
+  if (request == RunRequest::none) return;
+  take_results(true);
+  save(std::nullopt);
+  if (request == RunRequest::save) return;
+  finish_saving();
+  world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
+  throw Preempted(fmt::format("was asked to stop, and did behind step {}{}", progress_.steps,
+                              world_.checkpoints ? "; --resume auto goes on" : ""));
+}
+
+void Trainer::tell(const char* doing) {
+  if (world_.requests) world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_});
 }
 
 void Trainer::pass_on_problems() {
@@ -204,6 +236,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   }
   ++enqueued_;
   pending_.push_back(pending);
+  tell("training");
 }
 
 void Trainer::take_results(bool all) {

@@ -22,6 +22,7 @@
 #include "train/report/summary.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/run_requests.h"
 #include "train/trainer/step_sizes.h"
 #include "train/trainer/training_progress.h"
 
@@ -44,6 +45,7 @@ struct TrainerWorld {
   const data::Dataset& test_set;
   MetricsSink& metrics;
   CheckpointSink* checkpoints = nullptr;  ///< null: this rank saves none
+  RunRequests* requests = nullptr;        ///< null: nobody asks this rank for anything
 };
 
 /// A checkpoint that a training goes on from.
@@ -67,7 +69,7 @@ struct FirstWeights {
 /// On a GPU the host runs ahead of the steps: what came of them is reported, and acted upon, as it arrives.
 ///
 /// Threads   one.
-/// Errors    DivergedError, ReplicaError, comm::CommError, DeviceError, EnvironmentError (from the metrics).
+/// Errors    Preempted, DivergedError, ReplicaError, comm::CommError, DeviceError, EnvironmentError (from the metrics).
 class Trainer {
  public:
   /// Blocks until all ranks have come and taken over rank 0's weights.
@@ -110,6 +112,11 @@ class Trainer {
   void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
   void save(std::optional<double> score);
+  /// Does what ranks were asked, if it is time to agree on that.
+  void answer_requests();
+  RunRequest agree_on_request();
+  void finish_saving();
+  void tell(const char* doing);
   void pass_on_problems();
   double learning_rate_of(const StepResult& result) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "tests/train/cli/support/workplace.h"
@@ -59,6 +60,55 @@ TEST_F(ResumedRun, GoesOnBehindItsNewestCheckpointAfterItWasKilled) {
   EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_1.log")), HasSubstr("goes on behind step "));
   EXPECT_EQ(weights_of("run"), weights_of("whole"));
   EXPECT_EQ(metrics_of("run"), metrics_of("whole"));
+}
+
+TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
+  const auto training = [](const std::string& run) {
+    return short_training({"--run-dir", run, "--steps", "300", "--epochs", "100", "--nprocs", "2", "--resume", "auto"});
+  };
+  ASSERT_EQ(place_.run(training("whole")).code, 0);
+  std::mt19937 random(11);
+  int code = 143;
+  for (int stops = 0; code == 143 && stops < 40; ++stops) {
+    tests::RunningProgram asked(place_.gradring(training("run")));
+    const auto written = [this] {
+      std::error_code none_yet;
+      const auto bytes = std::filesystem::file_size(place_.path("run/metrics.jsonl"), none_yet);
+      return none_yet ? 0 : bytes;
+    };
+    const auto before = written();
+    const std::uintmax_t enough = before + 300 + random() % 20000;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (written() < enough && std::chrono::steady_clock::now() < patience && ::kill(asked.pid(), 0) == 0 &&
+           !std::filesystem::exists(place_.path("run/summary.json")))
+      std::this_thread::yield();
+    ::kill(asked.pid(), stops % 2 == 0 ? SIGTERM : SIGUSR1);
+    const ProgramEnd end = asked.wait();
+    code = end.code;
+    if (code != 143) break;
+    EXPECT_THAT(end.err, HasSubstr("was asked to stop, and did behind step "));
+    const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
+    const auto last = json::parse(lines.back()).value("step", 0);
+    EXPECT_EQ(std::filesystem::read_symlink(place_.path("run/checkpoints/latest")), "step-" + std::to_string(last));
+  }
+  EXPECT_EQ(place_.run(training("run")).code, 0);
+  EXPECT_EQ(weights_of("run"), weights_of("whole"));
+  EXPECT_EQ(metrics_of("run"), metrics_of("whole"));
+}
+
+TEST_F(ResumedRun, SavesAndGoesOnAndSaysWhereItIsIfItIsAskedTo) {
+  tests::RunningProgram asked(place_.gradring(short_training({"--steps", "400", "--epochs", "0"})));
+  const auto metrics = place_.path("run/metrics.jsonl");
+  while (!std::filesystem::exists(metrics) || tests::lines_of(metrics).empty()) std::this_thread::yield();
+  ::kill(asked.pid(), SIGUSR2);
+  ::kill(asked.pid(), SIGQUIT);
+  const ProgramEnd end = asked.wait();
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.err, ::testing::ContainsRegex("rank 0 of 1, process [0-9]+: [a-z]+ behind step [0-9]+, in epoch [0-9]"));
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(place_.path("run/checkpoints")))
+    names.push_back(entry.path().filename());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("best", "latest", "step-400", ::testing::StartsWith("step-")));
 }
 
 TEST_F(ResumedRun, TrainsOnIfACheckpointCannotBeSavedAndFailsIfItIsTheLast) {

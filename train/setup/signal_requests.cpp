@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/signal_requests.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace gradring::train {
+namespace {
+
+constexpr int kTaken[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
+
+sigset_t taken_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kTaken) sigaddset(&set, signal);
+  return set;
+}
+
+/// As if nobody had taken it.
+void die_of(int signal) {
+  ::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal);
+}
+
+}  // namespace
+
+SignalRequests::SignalRequests(std::string name) : name_(std::move(name)) {
+  const sigset_t taken = taken_signals();
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &taken, &before_))
+    throw std::system_error(error, std::generic_category(), "cannot block signals");
+  thread_ = std::thread([this] { wait_for_signals(); });
+}
+
+SignalRequests::~SignalRequests() {
+  ended_ = true;
+  ::pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
+  thread_.join();
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void SignalRequests::wait_for_signals() {
+  const sigset_t taken = taken_signals();
+  while (true) {
+    const int signal = ::sigwaitinfo(&taken, nullptr);
+    if (ended_) return;
+    if (signal > 0) handle(signal);
+  }
+}
+
+void SignalRequests::handle(int signal) {
+  if (signal == SIGQUIT) return print_place();
+  if (signal == SIGUSR2) return ask(RunRequest::save);
+  if (!begun_ || (signal == SIGINT && interrupted_)) return die_of(signal);
+  interrupted_ = interrupted_ || signal == SIGINT;
+  if (signal == SIGINT) stopped_by_ = SIGINT;
+  ask(RunRequest::stop);
+}
+
+/// A stop is not taken back by a save.
+void SignalRequests::ask(RunRequest request) {
+  RunRequest before = request_.load();
+  while (before < request && !request_.compare_exchange_weak(before, request)) {
+  }
+}
+
+void SignalRequests::at(const RunPlace& place) {
+  begun_ = true;
+  const std::lock_guard lock(mutex_);
+  place_ = place;
+}
+
+void SignalRequests::print_place() {
+  RunPlace place;
+  {
+    const std::lock_guard lock(mutex_);
+    place = place_;
+  }
+  const std::string text =
+      begun_ ? fmt::format("{} behind step {}, in epoch {}", place.doing, place.steps, place.epoch + 1)
+             : "not training yet";
+  fmt::print(stderr, "{}, process {}: {}\n", name_, ::getpid(), text);
+}
+
+}  // namespace gradring::train
