@@ -24,6 +24,7 @@ TrainConfig settle(OptionTexts given, const NamedTensors& tensors) {
   for (const char* option : {"dataset", "data-dir", "model"})
     if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty() && !is_set(given, option))
       given[option] = saved;
+  if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
   if (!is_set(given, "dataset"))
     throw UsageError(
         fmt::format("{} does not say on what it was trained: name the data set by --dataset", tensors.from.string()));
@@ -47,7 +48,6 @@ CommandOption option_of_training(const std::string& name, const std::string& hel
 }
 
 std::vector<CommandOption> inference_options(InferenceOptions& options) {
-  options.given["batch-size"] = kBatchSize;
   const auto as_there = [&](const char* name, const char* help) {
     return option_of_training(name, help, options.given);
   };

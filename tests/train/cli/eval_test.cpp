@@ -60,6 +60,7 @@ TEST_F(Eval, FindsTheDataWhereTheTrainingDid) {
   }
   const ProgramEnd elsewhere = place_.run({"eval", "--checkpoint", "mnist"}, {{"GRADRING_DATA_DIR", "nowhere"}});
   EXPECT_EQ(elsewhere.code, 4) << "the variable wins";
+  EXPECT_EQ(place_.run({"eval", "--checkpoint", "mnist"}, {{"GRADRING_BATCH_SIZE", "none"}}).code, 2) << "it is heard";
 }
 
 TEST_F(Eval, ComputesInSixteenBitsToo) {
