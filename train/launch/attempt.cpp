@@ -25,6 +25,7 @@ AttemptEnd Attempt::to_the_end() {
   while (workers_.running() && !given_up_) {
     WorkerEvents events = workers_.wait(deadline_);
     for (auto& exit : events.exits) note(std::move(exit));
+    if (events.regroup) regroup();
     if (events.signal != 0) handle(events.signal);
     if (deadline_ && deadline_->passed() && workers_.running()) stop_harder();
   }
@@ -49,7 +50,7 @@ void Attempt::handle(int signal) {
     case SIGTSTP: return workers_.suspend();
     default: break;
   }
-  if (undisturbed()) {
+  if (undisturbed() || (regroup_ && interrupted_by_ == 0)) {
     interrupted_by_ = signal;
     say_(fmt::format("{}: waiting up to {} s for the workers to end{}", signal_name(signal), seconds(kill_grace_),
                      signal == SIGINT ? "; once more kills them" : ""));
@@ -57,6 +58,13 @@ void Attempt::handle(int signal) {
   } else if (signal == SIGINT || signal == SIGQUIT) {
     if (phase_ == Phase::kStopping) kill("killing the workers");
   }  // SIGTERM is often sent twice, by people and by schedulers: it does not cut a last checkpoint short
+}
+
+/// Whoever can saves on SIGTERM, as when a run is preempted.
+void Attempt::regroup() {
+  if (!undisturbed()) return;
+  regroup_ = true;
+  stop(SIGTERM);
 }
 
 void Attempt::stop(int signal) {
@@ -89,6 +97,7 @@ void Attempt::kill(const std::string& why) {
 }
 
 AttemptEnd Attempt::conclude() {
+  if (regroup_ && interrupted_by_ == 0 && !given_up_) return {.regroup = true};
   const WorkerExit* cause = root_cause(exits_);
   AttemptEnd end;
   if (interrupted_by_ != 0 && (cause == nullptr || !spoils_interruption(*cause)))

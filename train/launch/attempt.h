@@ -17,6 +17,7 @@ using Say = std::function<void(const std::string& line)>;
 /// How one attempt ended.
 struct AttemptEnd {
   int code = 0;                     ///< what the launcher would return
+  bool regroup = false;             ///< ended so that all can start in a world of another size
   bool may_repeat = false;          ///< workers failed by themselves, in a way that may not come again
   std::vector<WorkerExit> exits{};  ///< in the order in which they were seen
 };
@@ -38,6 +39,7 @@ class Attempt {
   /// Nobody has been told to stop yet.
   bool undisturbed() const { return phase_ == Phase::kRunning || phase_ == Phase::kSuspecting; }
   void handle(int signal);
+  void regroup();
   void stop(int signal);
   /// They have all been asked to leave by SIGUSR1, and one has: the run ends as by SIGTERM.
   void wait_for_the_rest();
@@ -51,6 +53,7 @@ class Attempt {
   std::vector<WorkerExit> exits_;
   Phase phase_ = Phase::kRunning;
   int interrupted_by_ = 0;
+  bool regroup_ = false;
   bool given_up_ = false;
   std::optional<Deadline> deadline_;  ///< of the current phase; running has none
 };

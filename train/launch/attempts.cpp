@@ -22,13 +22,23 @@ int wait_for_restart(Workers& workers, std::chrono::milliseconds wait) {
   return 0;
 }
 
+/// Whether workers failed only because a node has gone that the rest can do without.
+bool lost_a_node(const AttemptEnd& end, Workers& workers) {
+  const WorkerExit* cause = root_cause(end.exits);
+  return end.may_repeat && cause != nullptr && cause->blames_a_peer() && workers.can_go_on_without_a_node();
+}
+
 }  // namespace
 
 int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say) try {
   RestartPolicy restarts(options.restarts);
-  for (;;) {
-    workers.start(restarts.restarts());
+  for (int attempt = 0;; ++attempt) {
+    workers.start(attempt);
     const AttemptEnd end = Attempt(workers, options.kill_grace, say).to_the_end();
+    if (end.regroup || lost_a_node(end, workers)) {
+      say("a node has come or gone: starting all workers again, which costs no restart");
+      continue;
+    }
     RestartDecision next;
     if (end.may_repeat) next = restarts.after_failure(end.code, workers.furthest_step());
     if (!next.reason.empty()) say("not starting again: " + next.reason);

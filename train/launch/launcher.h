@@ -35,7 +35,8 @@ struct LaunchOptions {
   std::string run_id = "none";
   std::string token{};       ///< what the agents of several nodes prove to know; empty: the run id alone
   std::string local_addr{};  ///< this node's address for the others; empty: found out
-  std::chrono::milliseconds join_timeout = std::chrono::seconds(900);  ///< until all nodes have come
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(900);  ///< until enough nodes have come
+  std::chrono::milliseconds last_call = std::chrono::seconds(30);      ///< for more of them, once there are enough
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   RestartOptions restarts{};

@@ -16,6 +16,7 @@ namespace gradring::train {
 struct WorkerEvents {
   int signal = 0;
   std::vector<WorkerExit> exits{};  ///< by rank
+  bool regroup = false;             ///< a node has come or gone: all have to start again in a world of another size
 };
 
 /// Thrown by a start that has to wait, when a signal ends the run meanwhile.
@@ -45,6 +46,9 @@ class Workers {
   virtual void suspend() = 0;
   /// The furthest step that any worker has reported, in any attempt.
   virtual std::optional<std::int64_t> furthest_step() const = 0;
+  /// After workers have blamed a peer: whether that is because a node has gone, and the rest can go on without it. May take
+  /// as long as a node's silence takes to be noticed.
+  virtual bool can_go_on_without_a_node() { return false; }
 };
 
 }  // namespace gradring::train

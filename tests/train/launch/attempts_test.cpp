@@ -122,6 +122,21 @@ TEST(RunAttempts, AProgramThatIsNotThereIsNotLookedForAgain) {
   EXPECT_THAT(said, ElementsAre("cannot run 'p': No such file or directory"));
 }
 
+TEST(RunAttempts, AnotherWorldStopsAllAndCostsNoRestart) {
+  WorkerEvents changed{.regroup = true};
+  ScriptedWorkers workers({{changed, ends_as_told(0, SIGTERM), ends(1, 143)}, {changed, ends(0, 1)}, kWell});
+  const auto [code, said] = run(workers, {.most = 0});
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(workers.calls, ::testing::Contains("send 15"));
+  EXPECT_EQ(workers.calls.back(), "start 2");
+  EXPECT_THAT(said.back(), HasSubstr("which costs no restart"));
+}
+
+TEST(RunAttempts, ASignalWinsOverAnotherWorld) {
+  ScriptedWorkers workers({{{.regroup = true}, comes(SIGINT), ends_as_told(0, SIGTERM), ends_as_told(1, SIGINT)}});
+  EXPECT_EQ(run(workers, {.most = 3}).code, 130);
+}
+
 TEST(RunAttempts, ListEveryFailureTheCauseFirst) {
   WorkerExit victim{.rank = 0, .code = 161, .message = "rank 1 is lost"};
   WorkerExit cause{.rank = 1, .code = 3, .message = "disk full"};

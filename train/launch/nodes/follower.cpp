@@ -45,7 +45,10 @@ void Follower::report(const WorkerEvents& events) {
     link_.send(message);
   }
   if (events.signal == SIGTSTP) return local_.suspend();
-  if (events.signal != 0) link_.send(signal_message(events.signal));
+  if (events.signal == 0) return;
+  // A run that goes on with fewer nodes is not ended by whoever wants this one back.
+  const bool leaves = events.signal == SIGTERM && options_.nnodes.least < options_.nnodes.most;
+  link_.send(leaves ? leave_message() : signal_message(events.signal));
 }
 
 void Follower::obey(const json& message) {

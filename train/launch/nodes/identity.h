@@ -7,8 +7,10 @@
 
 namespace gradring::train {
 
+enum class NodePart { leads, follows };
+
 /// What this agent proves to the others.
-comm::tcp::Identity identity_of(const LaunchOptions& options);
+comm::tcp::Identity identity_of(const LaunchOptions& options, NodePart part);
 
 /// What it brings.
 NodeOffer offer_of(const LaunchOptions& options);

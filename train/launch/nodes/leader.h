@@ -1,55 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <list>
 #include <optional>
-#include <set>
-#include <vector>
 
 #include "train/launch/attempt.h"
 #include "train/launch/launcher.h"
-#include "train/launch/nodes/meeting.h"
-#include "train/launch/nodes/message.h"
+#include "train/launch/nodes/roster.h"
 #include "train/launch/nodes/store_mirror.h"
 #include "train/launch/worker_group.h"
 
 namespace gradring::train {
 
-/// The workers of all nodes, as the policy of node 0 sees them: one group, whose events come from here and from links.
-/// So the first failure stops the workers everywhere, and one budget of restarts holds for the whole run.
+/// The workers of all nodes, as the policy of the leading node sees them: one group, whose events come from here and from
+/// links. So the first failure stops the workers everywhere, and one budget of restarts holds for the whole run.
+///
+/// A run of MIN:MAX nodes starts with as many as have come at the last call, and starts again in a world of another size
+/// when one comes, asks to go, or is lost. One of a fixed number waits for all.
 class Leader final : public Workers {
  public:
-  /// Listens for the other nodes.
-  Leader(const LaunchOptions& options, WorkerGroup& local, Say say);
+  Leader(const LaunchOptions& options, Doorway doorway, WorkerGroup& local, Say say);
 
-  /// Waits until all nodes are here, then starts their workers and ours.
+  /// Waits until enough nodes are here, then starts their workers and ours.
   ///
   /// Errors    StartInterrupted; DeviceError that names the nodes that have not come within the join timeout.
   void start(int attempt) override;
   bool running() const override;
+  int world_size() const override { return world_size_; }
   std::string running_names() const override;
   WorkerEvents wait(std::optional<Deadline> deadline) override;
   void send(int number) noexcept override;
   void suspend() override;
-  int world_size() const override { return world_size_; }
   std::optional<std::int64_t> furthest_step() const override { return furthest_step_; }
+  bool can_go_on_without_a_node() override;
 
   /// Tells all nodes that the run is over.
   void finish(int code);
 
  private:
-  struct Seat {
-    NodeOffer offer{};
-    std::optional<NodeLink> link{};
-    std::set<int> running{};  ///< ranks
-  };
-
+  bool elastic() const { return options_.nnodes.least < options_.nnodes.most; }
+  bool enough(const Deadline& last_call) const;
   void wait_for_nodes();
-  std::string missing_nodes() const;
-  std::vector<int> fds() const;
-  void tell_all(const nlohmann::json& message);
-  void admit();
-  void seat(NodeLink link, const NodeOffer& offer);
+  void let_go();
+  void place_workers(int attempt);
   void hear(Seat& seat, WorkerEvents& events);
   void act(Seat& seat, const nlohmann::json& message, WorkerEvents& events);
   void lose(Seat& seat, WorkerEvents& events);
@@ -58,12 +50,11 @@ class Leader final : public Workers {
   const LaunchOptions& options_;
   WorkerGroup& local_;
   const Say say_;
-  Doorway doorway_;
-  std::list<NodeLink> newcomers_;  ///< proven, but have not said yet which node they are
-  std::vector<Seat> seats_;        ///< by node; that of node 0 has no link
+  Roster roster_;
   std::optional<StoreMirror> mirror_;
   std::optional<std::int64_t> furthest_step_;
   int world_size_ = 0;
+  bool node_lost_ = false;  ///< since the last start
 };
 
 }  // namespace gradring::train

@@ -89,7 +89,7 @@ Doorway::Doorway(const std::string& host, int port, tcp::Identity self) : self_(
     }
   if (listeners_.empty())
     throw DeviceError(
-        fmt::format("node 0 cannot listen at {}:{}; --master-addr must be an address of node 0:{}", host, port, tried));
+        fmt::format("cannot listen at {}:{}, which must be an address of the leading node:{}", host, port, tried));
 }
 
 std::vector<int> Doorway::fds() const {
@@ -127,8 +127,7 @@ NodeLink dial_leader(const std::string& host, int port, const tcp::Identity& sel
       tried += fmt::format("\n  {}", error.what());
     }
     if (deadline.passed())
-      throw DeviceError(
-          fmt::format("node {} cannot reach node 0 at {}:{}, tried last:{}", self.rank, host, port, tried));
+      throw DeviceError(fmt::format("cannot reach the leading node at {}:{}, tried last:{}", host, port, tried));
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetweenDials, deadline.remaining()));
   }
 }

@@ -9,8 +9,13 @@ namespace gradring::train {
 using nlohmann::json;
 
 json join_message(const NodeOffer& offer) {
-  return {{"say", "join"},      {"node", offer.node}, {"nodes", offer.nodes}, {"workers", offer.workers},
-          {"role", offer.role}, {"host", offer.host}};
+  return {{"say", "join"},
+          {"node", offer.node},
+          {"least", offer.nodes.least},
+          {"most", offer.nodes.most},
+          {"workers", offer.workers},
+          {"role", offer.role},
+          {"host", offer.host}};
 }
 
 json start_message(int attempt, const NodePlace& place) {
@@ -35,6 +40,8 @@ json exit_message(const WorkerExit& exit) {
           {"sent", sent},      {"host", exit.host},     {"message", exit.message}};
 }
 
+json leave_message() { return {{"say", "leave"}}; }
+
 json signal_message(int number) { return {{"say", "signal"}, {"number", number}}; }
 
 json key_message(const std::string& name, const std::string& value) {
@@ -47,7 +54,7 @@ json refuse_message(const std::string& why) { return {{"say", "refuse"}, {"why",
 
 NodeOffer offer_in(const json& message) {
   return {.node = message.at("node"),
-          .nodes = message.at("nodes"),
+          .nodes = {message.at("least"), message.at("most")},
           .workers = message.at("workers"),
           .role = message.at("role"),
           .host = message.at("host")};

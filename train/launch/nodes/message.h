@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "train/launch/launcher.h"
 #include "train/launch/node_place.h"
 #include "train/launch/worker_exit.h"
 
@@ -16,6 +17,7 @@ namespace gradring::train {
 ///   refuse   leader -> follower   why it cannot join
 ///   start    leader -> follower   an attempt, and its place in it
 ///   signal   both ways            a number: for the workers; or that somebody sent to this agent
+///   leave    follower -> leader   it wants to go, and the run may go on without it
 ///   exit     follower -> leader   how a worker ended
 ///   key      both ways            an entry of the workers' store
 ///   finish   leader -> follower   the run's exit code
@@ -23,8 +25,8 @@ constexpr std::size_t kLongestMessage = 512 * 1024;
 
 /// What a node brings.
 struct NodeOffer {
-  int node = 0;
-  int nodes = 1;
+  int node = 0;  ///< -1: any
+  NodeRange nodes{};
   int workers = 1;
   std::string role{};
   std::string host{};
@@ -33,6 +35,7 @@ struct NodeOffer {
 nlohmann::json join_message(const NodeOffer& offer);
 nlohmann::json start_message(int attempt, const NodePlace& place);
 nlohmann::json exit_message(const WorkerExit& exit);
+nlohmann::json leave_message();
 nlohmann::json signal_message(int number);
 nlohmann::json key_message(const std::string& name, const std::string& value);
 nlohmann::json finish_message(int code);

@@ -25,7 +25,7 @@ struct LaunchDraft {
   bool standalone = false;
   std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{};
   std::optional<int> master_port{};
-  std::optional<std::chrono::milliseconds> join_timeout{};
+  std::optional<std::chrono::milliseconds> join_timeout{}, last_call{};
   bool is_module = false, is_no_python = false, is_run_path = false;
 };
 

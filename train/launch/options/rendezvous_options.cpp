@@ -53,6 +53,7 @@ void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
     if (std::ranges::find(kKnown, key) == std::end(kKnown))
       throw InvalidArgument(fmt::format("there is no setting '{}'.{}", key, did_you_mean(key, kKnown)));
     if (key == "timeout" || key == "join_timeout") draft.join_timeout = duration(entry.substr(sign + 1));
+    if (key == "last_call_timeout") draft.last_call = duration(entry.substr(sign + 1));
   }
 }
 
@@ -64,14 +65,17 @@ constexpr Option kOptions[] = {
      "listens, and the workers have a port of their own",
      read_master_port},
     {"rdzv-id", 0, "ID", "the workers' TORCHELASTIC_RUN_ID (default none)", read_rdzv_id},
-    {"rdzv-backend", 0, "NAME", "static: MASTER_ADDR and MASTER_PORT as given; c10d: they are chosen (default static)",
+    {"rdzv-backend", 0, "NAME",
+     "static: node 0 is where --master-addr and --master-port say; c10d: whoever can listen at "
+     "--rdzv-endpoint leads, and nodes are numbered as they come (default static)",
      read_rdzv_backend},
-    {"rdzv-endpoint", 0, "HOST:PORT",
-     "static: the same as --master-addr and --master-port; on one machine c10d needs "
-     "none",
+    {"rdzv-endpoint", 0, "HOST[:PORT]",
+     "c10d: where the leader listens, port 29400 by default; static: the same as "
+     "--master-addr and --master-port. One machine needs none",
      read_rdzv_endpoint},
     {"rdzv-conf", 0, "K=V,K=V",
-     "between machines: timeout or join_timeout, until all have come (default 900); others have no effect",
+     "between machines: timeout or join_timeout, until enough have come (default 900); "
+     "last_call_timeout, for more of them (default 30); others have no effect",
      read_rdzv_conf},
     {"local-addr", 0, "HOST", "this machine's address for the others (default: found out)", read_local_addr},
 };

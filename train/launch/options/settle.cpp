@@ -12,6 +12,7 @@ namespace gradring::train {
 namespace {
 
 constexpr int kMostWorkers = 4096;
+constexpr const char* kDefaultPort = ":29400";  // c10d's
 
 int counted_gpus(const LaunchDraft& draft, const LaunchWorld& world) {
   return draft.options.devices.empty() ? world.gpus : static_cast<int>(draft.options.devices.size());
@@ -52,9 +53,6 @@ void settle_nodes(const LaunchDraft& draft) {
                                       options.nnodes.most, options.nnodes.most - 1));
   if (options.nnodes.most == 1) return;
   if (draft.standalone) throw InvalidArgument("--standalone is for one machine: leave it out, or --nnodes");
-  if (options.rendezvous == Rendezvous::dynamic)
-    throw InvalidArgument(
-        "--rdzv-backend=c10d over several machines is not built yet: say --node-rank, --master-addr and --master-port");
 }
 
 void check_ranks(const char* option, int highest, int workers) {
@@ -94,10 +92,19 @@ void settle_static(LaunchDraft& draft) {
   options.master_port = draft.master_port.value_or(options.master_port);
 }
 
-/// On one node the workers are each other's masters.
+/// Over several nodes the endpoint is where they meet. On one, the workers are each other's masters.
 void settle_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
-  draft.options.master_addr = draft.master_addr.value_or(draft.local_addr.value_or("localhost"));
-  draft.options.master_port = draft.master_port ? *draft.master_port : world.free_tcp_port();
+  LaunchOptions& options = draft.options;
+  if (options.nnodes.most > 1) {
+    const std::string endpoint = draft.rdzv_endpoint.value_or("");
+    if (endpoint.empty())
+      throw InvalidArgument("--rdzv-backend=c10d over several machines needs --rdzv-endpoint=HOST:PORT");
+    const bool has_port = endpoint.rfind(':') != std::string::npos && !endpoint.ends_with(']');
+    read_endpoint(has_port ? endpoint : endpoint + kDefaultPort, options.master_addr, options.master_port);
+    return;
+  }
+  options.master_addr = draft.master_addr.value_or(draft.local_addr.value_or("localhost"));
+  options.master_port = draft.master_port ? *draft.master_port : world.free_tcp_port();
 }
 
 }  // namespace
@@ -107,6 +114,7 @@ void settle(LaunchDraft& draft, const LaunchWorld& world) {
   settle_nodes(draft);
   settle_logs(draft);
   draft.options.local_addr = draft.local_addr.value_or("");
+  draft.options.last_call = draft.last_call.value_or(draft.options.last_call);
   draft.options.join_timeout = draft.join_timeout.value_or(draft.options.join_timeout);
   draft.options.token = world.lookup("GRADRING_TOKEN").value_or("");
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");

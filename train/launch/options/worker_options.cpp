@@ -16,8 +16,6 @@ void read_nnodes(LaunchDraft& draft, const std::string& value) {
   nodes.least = whole_number(value.substr(0, colon), 1, kMostNodes);
   nodes.most = colon == std::string::npos ? nodes.least : whole_number(value.substr(colon + 1), 1, kMostNodes);
   if (nodes.least > nodes.most) throw InvalidArgument("is MIN:MAX with a MIN above its MAX");
-  if (nodes.least < nodes.most)
-    throw InvalidArgument("a number of machines that changes is not built yet: say one number");
 }
 
 void read_node_rank(LaunchDraft& draft, const std::string& value) {
@@ -56,7 +54,8 @@ constexpr Option kOptions[] = {
      read_nproc},
     {"devices", 0, "LIST", "the GPUs to use, as CUDA_VISIBLE_DEVICES takes them (default: all)", read_devices},
     {"virtual-local-rank", 0, nullptr, "every worker sees LOCAL_RANK 0 and one GPU", read_virtual_local_rank},
-    {"nnodes", 0, "N|MIN:MAX", "machines of the run (default 1)", read_nnodes},
+    {"nnodes", 0, "N|MIN:MAX",
+     "machines of the run; MIN:MAX: as many as come, and the run goes on with fewer or more (default 1)", read_nnodes},
     {"node-rank", 0, "N", "this machine's number among them (default 0)", read_node_rank},
     {"role", 0, "NAME", "the workers' ROLE_NAME (default default)", read_role},
     {"no-python", 0, nullptr, "what follows is a program", read_no_python},

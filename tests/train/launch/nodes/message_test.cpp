@@ -13,9 +13,10 @@ namespace {
 nlohmann::json sent(const nlohmann::json& message) { return nlohmann::json::parse(message.dump()); }
 
 TEST(NodeMessage, CarriesAnOffer) {
-  const auto offer = offer_in(sent(join_message({.node = 2, .nodes = 3, .workers = 4, .role = "r", .host = "h"})));
+  const auto offer = offer_in(sent(join_message({.node = 2, .nodes = {2, 3}, .workers = 4, .role = "r", .host = "h"})));
   EXPECT_EQ(offer.node, 2);
-  EXPECT_EQ(offer.nodes, 3);
+  EXPECT_EQ(offer.nodes.least, 2);
+  EXPECT_EQ(offer.nodes.most, 3);
   EXPECT_EQ(offer.workers, 4);
   EXPECT_EQ(offer.role, "r");
   EXPECT_EQ(offer.host, "h");
