@@ -97,7 +97,7 @@ TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
 }
 
 TEST_F(ResumedRun, SavesAndGoesOnAndSaysWhereItIsIfItIsAskedTo) {
-  tests::RunningProgram asked(place_.gradring(short_training({"--steps", "400", "--epochs", "0"})));
+  tests::RunningProgram asked(place_.gradring(short_training({"--dataset", "digits", "--steps", "400"})));
   const auto metrics = place_.path("run/metrics.jsonl");
   while (!std::filesystem::exists(metrics) || tests::lines_of(metrics).empty()) std::this_thread::yield();
   ::kill(asked.pid(), SIGUSR2);

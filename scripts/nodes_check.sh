@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Three network namespaces as hosts, with 2, 1 and 1 ranks: trains over them; then cuts one host off (its link is set down) and
+# sees the rest go on; then lets a host join later.
+#
+# Usage: scripts/nodes_check.sh GRADRING
+#
+# GRADRING is the program that was built. Needs root and `ip` (iproute2): namespaces and veth pairs are made and removed. Prints
+# what each case came to, and how long the loss of a host took to be noticed; ends with an error at the first that went wrong.
+
+set -euo pipefail
+
+if (($# != 1)) || [[ ! -x $1 ]]; then sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 2; fi
+gradring=$(realpath "$1")
+if ((EUID != 0)) || ! command -v ip >/dev/null; then echo "skipped: needs root and ip (iproute2)"; exit 0; fi
+
+tag=gr$$
+folder=$(mktemp -d)
+agents=()
+
+clean_up() {
+  for agent in "${agents[@]}"; do kill -9 "$agent" 2>/dev/null || true; done
+  for host in 0 1 2 hub; do ip netns del "$tag-$host" 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+
+die() {
+  echo "FAILED: $*"
+  tail -n 5 "$folder"/*.err
+  exit 1
+}
+
+# Host n has 10.99.0.(n+1); the hub is a switch.
+make_hosts() {
+  ip netns add "$tag-hub"
+  ip -n "$tag-hub" link add name switch type bridge
+  ip -n "$tag-hub" link set switch up
+  for host in 0 1 2; do
+    ip netns add "$tag-$host"
+    ip -n "$tag-hub" link add "port$host" type veth peer name eth0 netns "$tag-$host"
+    ip -n "$tag-hub" link set "port$host" master switch
+    ip -n "$tag-hub" link set "port$host" up
+    ip -n "$tag-$host" addr add "10.99.0.$((host + 1))/24" dev eth0
+    ip -n "$tag-$host" link set eth0 up
+    ip -n "$tag-$host" link set lo up
+  done
+}
+
+# start HOST NAME WORDS...: an agent on a host; its pid is in $started.
+start() {
+  local host=$1 name=$2
+  shift 2
+  mkdir -p "$folder/$name"
+  (cd "$folder/$name" && TMPDIR=/tmp exec ip netns exec "$tag-$host" "$gradring" launch --rdzv-id nodes-check "$@") \
+    >"$folder/$name.out" 2>"$folder/$name.err" &
+  started=$!
+  agents+=("$started")
+}
+
+# expect CODE PID WHAT: waits for an agent's end.
+expect() {
+  local code=0
+  wait "$2" || code=$?
+  [[ $code == "$1" ]] || die "$3 returned $code, not $1"
+}
+
+wait_for_file() {
+  for ((i = 0; i < 600; ++i)); do
+    if [[ -e $1 ]]; then return; fi
+    sleep 0.1
+  done
+  die "$1 never came"
+}
+
+trains() {
+  local ranks=(2 1 1) pids=() training=(train --steps 20 --batch-size 16 --threads 1 --progress none --device cpu --run-dir run)
+  for host in 0 1 2; do
+    start "$host" "train$host" --nnodes 3 --node-rank "$host" --nproc-per-node "${ranks[host]}" --master-addr 10.99.0.1 "${training[@]}"
+    pids+=("$started")
+  done
+  for pid in "${pids[@]}"; do expect 0 "$pid" "training over three hosts"; done
+  (cd "$folder" && "$gradring" launch --nproc-per-node 4 "${training[@]}") || die "training on one host"
+  local here there
+  here=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/run/summary.json")
+  there=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/train0/run/summary.json")
+  [[ $here == "$there" ]] || die "three hosts came to other weights than one"
+  echo "trained over 3 hosts with 2, 1 and 1 ranks: the same weights as on one"
+}
+
+# Workers of attempt 0 wait for ever; those of later ones say how large their world is.
+elastic_worker='touch up.$RANK; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then sleep 1000; fi; echo world $WORLD_SIZE'
+elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf last_call_timeout=1,join_timeout=60 --kill-grace 2)
+
+loses_a_host() {
+  local ranks=(2 1 1) pids=()
+  for host in 0 1 2; do
+    start "$host" "cut$host" --nnodes 1:3 --nproc-per-node "${ranks[host]}" "${elastic_options[@]}" -- sh -c "$elastic_worker"
+    pids+=("$started")
+    if ((host < 2)); then sleep 0.3; fi  # so that seats are in order
+  done
+  wait_for_file "$folder/cut2/up.3"
+  local begin end
+  begin=$(date +%s.%N)
+  ip -n "$tag-2" link set eth0 down
+  expect 0 "${pids[0]}" "the leader after the loss of a host"
+  expect 0 "${pids[1]}" "the second host after the loss of the third"
+  end=$(date +%s.%N)
+  [[ $(grep -c "world 3" "$folder/cut0.out") == 2 ]] || die "the world was not 3 after the loss"
+  expect 161 "${pids[2]}" "the lost host"
+  ip -n "$tag-2" link set eth0 up
+  awk -v a="$begin" -v b="$end" 'BEGIN {printf "one host cut off: the rest went on and ended %.1f s later\n", b - a}'
+}
+
+takes_a_host_in() {
+  start 0 late0 --nnodes 1:2 --nproc-per-node 2 "${elastic_options[@]}" -- sh -c "$elastic_worker"
+  local leader=$started
+  wait_for_file "$folder/late0/up.1"
+  start 1 late1 --nnodes 1:2 --nproc-per-node 1 "${elastic_options[@]}" -- sh -c "$elastic_worker"
+  expect 0 "$started" "the late host"
+  expect 0 "$leader" "the leader with a late host"
+  grep -q "world 3" "$folder/late1.out" || die "the late host was not taken in"
+  echo "a host that came later was taken in"
+}
+
+make_hosts
+trains
+loses_a_host
+takes_a_host_in
