@@ -18,6 +18,11 @@ bool failed_by_itself(const WorkerExit& exit) {
          (!exit.was_asked_to_end() || !exit.message.empty());
 }
 
+/// The same mistake, made by every rank: once is enough.
+bool says_the_same(const WorkerExit& exit, const WorkerExit& cause) {
+  return !exit.message.empty() && exit.message == cause.message;
+}
+
 }  // namespace
 
 std::vector<std::string> failure_lines(std::span<const WorkerExit> exits, const std::string& program, int world_size) {
@@ -28,7 +33,7 @@ std::vector<std::string> failure_lines(std::span<const WorkerExit> exits, const 
   std::vector<std::string> lines = {
       with_message(describe(*cause, world_size) + (world_size > 1 ? ", the first to fail" : ""), *cause)};
   for (const WorkerExit& exit : exits)
-    if (&exit != cause && failed_by_itself(exit))
+    if (&exit != cause && failed_by_itself(exit) && !says_the_same(exit, *cause))
       lines.push_back(with_message("then " + describe(exit, world_size), exit));
   return lines;
 }

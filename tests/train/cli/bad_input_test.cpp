@@ -156,7 +156,7 @@ class BadInputTest : public ::testing::TestWithParam<BadInput> {
     const ProgramEnd end = place_.run(words, input.variables);
     EXPECT_EQ(end.code, input.code);
     EXPECT_THAT(end.err, StartsWith(title));
-    EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+    EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
     for (const std::string& text : input.said) EXPECT_THAT(end.err, HasSubstr(text));
     EXPECT_THAT(end.err, Not(HasSubstr(".cpp"))) << "where it was thrown is nothing to a person";
     EXPECT_THAT(end.out, IsEmpty());
@@ -188,7 +188,7 @@ TEST(Spawn, SaysOnceWhatItsRanksCannotDo) {
   const ProgramEnd end = place.run(short_training({"--nprocs", "2", "--data-dir", "nowhere"}));
   EXPECT_EQ(end.code, 4);
   EXPECT_THAT(end.err, AllOf(StartsWith("gradring: rank "), HasSubstr("nowhere: ")));
-  EXPECT_EQ(std::ranges::count(end.err, '\n'), 1) << end.err;
+  EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
   EXPECT_THAT(place.left(), IsEmpty());
 }
 

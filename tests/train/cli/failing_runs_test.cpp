@@ -57,7 +57,7 @@ TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
   const ProgramEnd end =
       place.run(short_training({"--optimizer", "sgd", "--lr", "1e12", "--steps", "20", "--nprocs", "2"}));
   EXPECT_EQ(end.code, 5);
-  EXPECT_EQ(lines_in(end.err), 1) << end.err;
+  EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
   EXPECT_THAT(end.err, HasSubstr("the loss of step "));
   expect_honest_files(place);
 }

@@ -144,7 +144,8 @@ TEST(RunAttempts, ListEveryFailureTheCauseFirst) {
   stopped.sent.set(SIGTERM);
   WorkerExit complaining{.rank = 3, .code = 1, .message = "cannot save"};
   complaining.sent.set(SIGTERM);
-  ScriptedWorkers workers({{{.exits = {victim, cause}}, {.exits = {stopped, complaining}}}});
+  WorkerExit alike{.rank = 4, .code = 3, .message = "disk full"};
+  ScriptedWorkers workers({{{.exits = {victim, cause, alike}}, {.exits = {stopped, complaining}}}});
   const auto [code, said] = run(workers);
   EXPECT_EQ(code, 3);
   EXPECT_THAT(said, ElementsAre(HasSubstr("did not end"), HasSubstr("code 3, the first to fail: disk full"),

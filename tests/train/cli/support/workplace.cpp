@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/cli/support/workplace.h"
 
+#include <sstream>
+
 #include <algorithm>
 
 #include "tests/data/support/written_idx.h"
@@ -44,6 +46,13 @@ std::vector<std::string> Workplace::left() const {
     if (entry.path().filename() != "data") names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
+}
+
+std::ptrdiff_t reasons_in(const std::string& err) {
+  std::ptrdiff_t reasons = 0;
+  std::istringstream lines(err);
+  for (std::string line; std::getline(lines, line);) reasons += !line.starts_with("gradring launch: then rank ");
+  return reasons;
 }
 
 Words short_training(const Words& more) {

@@ -39,6 +39,9 @@ class Workplace {
 /// "train", options for two small steps on the workplace's data into the run directory `run`, and `more`.
 Words short_training(const Words& more = {});
 
+/// How many reasons a program gave on stderr: lines, but for the launcher's list of who failed after the first.
+std::ptrdiff_t reasons_in(const std::string& err);
+
 /// MNIST's four file names.
 extern const char* const kTrainImages;
 extern const char* const kTrainLabels;
