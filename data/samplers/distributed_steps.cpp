@@ -24,7 +24,11 @@ class DistributedSteps final : public StepSampler {
   std::int64_t most_of_rank() const override { return windows_.batch_size; }
   StepShare step(std::int64_t index) const override {
     const std::int64_t begin = windows_.begin(index), end = windows_.end(index);
-    return {.begin = begin, .end = end, .samples = (end - begin) * world_size_, .position = begin * world_size_};
+    return {.begin = begin,
+            .end = end,
+            .most = end - begin,
+            .samples = (end - begin) * world_size_,
+            .position = begin * world_size_};
   }
 
  private:

@@ -40,6 +40,7 @@ class ShardedSteps final : public StepSampler {
         index * range_of_rank(spec_.rank, 0, windows_.batch_size).count();  // all before are whole
     return {.begin = begin,
             .end = begin + range_of(index).count(),
+            .most = range_of_rank(0, windows_.begin(index), windows_.end(index)).count(),
             .samples = windows_.end(index) - windows_.begin(index),
             .position = windows_.begin(index)};
   }

@@ -13,6 +13,7 @@ namespace gradring::data {
 struct StepShare {
   std::int64_t begin = 0;     ///< of this rank's samples, in its order
   std::int64_t end = 0;       ///< behind the last one; begin, if it has none
+  std::int64_t most = 0;      ///< samples of the rank that has the most
   std::int64_t samples = 0;   ///< of all ranks together
   std::int64_t position = 0;  ///< of the first one, in the epoch's order of all ranks together
 };

@@ -9,12 +9,24 @@
 
 namespace gradring::kernels::sum_of_squares {
 
+void check_args(const BlocksArgs& args) {
+  lib::check_floating("sum_of_squares", "dtype", args.dtype);
+  if (args.elements) lib::check_pointer("sum_of_squares", "x", args.x);
+  if (args.elements) lib::check_pointer("sum_of_squares", "blocks", args.blocks);
+}
+
+void check_args(const TotalArgs& args) {
+  if (args.count) lib::check_pointer("sum_of_squares", "blocks", args.blocks);
+  lib::check_pointer("sum_of_squares", "sum", args.sum);
+  lib::check_pointer("sum_of_squares", "non_finite", args.non_finite);
+}
+
 void check_args(const Args& args) {
   lib::check_floating("sum_of_squares", "dtype", args.dtype);
   if (args.elements) lib::check_pointer("sum_of_squares", "x", args.x);
+  if (args.elements) lib::check_pointer("sum_of_squares", "workspace", args.workspace);
   lib::check_pointer("sum_of_squares", "sum", args.sum);
   lib::check_pointer("sum_of_squares", "non_finite", args.non_finite);
-  lib::check_pointer("sum_of_squares", "workspace", args.workspace);
 }
 
 namespace reference {

@@ -8,12 +8,18 @@
 namespace gradring::nn {
 namespace {
 
-/// Where some parameters lie in Weights, or their gradients in an Arena.
+/// Where some parameters lie in Weights, or their gradients in Gradients.
 template <class Tensors>
 auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
   std::vector<decltype(tensors.parameter(0))> all;
   for (int index : parameters) all.push_back(tensors.parameter(index));
   return all;
+}
+
+/// Before a backward pass that uses some parameters.
+void announce(StepObserver& observer, const std::vector<int>& parameters) {
+  observer.weights_needed(parameters);
+  observer.gradients_begin(parameters);
 }
 
 /// A layer's last parameter is ready first.
@@ -65,7 +71,10 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   batch_ = batch;
   input_ = x;
   observer.before_forward();
-  for (std::size_t i = 0; i < plans_.stages.size(); ++i) enqueue_stage(stream, weights, i);
+  for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
+    observer.weights_needed(plans_.stages[i].parameters);
+    enqueue_stage(stream, weights, i);
+  }
 }
 
 void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage) {
@@ -95,26 +104,51 @@ LossPass Program::pass_of(const LossTarget& target) const {
           .workspace = workspace_.data()};
 }
 
-void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                                const LossTarget& target, StepObserver& observer) {
   check(mode_ == ProgramMode::training && batch_ > 0, "backward needs a training program and a forward pass before it");
   check_type_of(weights);
+  walk_backward(observer,
+                {.head = [&] { enqueue_head(stream, weights, gradients, target); },
+                 .again = [&](std::size_t stage) { enqueue_stage(stream, weights, stage); },
+                 .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage); }});
+}
+
+void Program::enqueue_nothing(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) {
+  const auto clear = [&](const std::vector<int>& parameters) {
+    for (const int index : parameters)
+      stream.enqueue_zero(gradients.parameter(index), gradients.layout.parameter(index).elements * sizeof(float));
+  };
+  stream.enqueue_zero(gradients.riders, gradients.layout.riders().elements * sizeof(float));
+  observer.before_forward();
+  for (const PlannedStage& stage : plans_.stages) observer.weights_needed(stage.parameters);
+  walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
+                           .again = [](std::size_t) {},
+                           .stage = [&](std::size_t stage) { clear(plans_.stages[stage].parameters); }});
+}
+
+/// From the loss to the first stage, segments that are computed twice included; tells the observer of all.
+void Program::walk_backward(StepObserver& observer, const BackwardWork& work) const {
   observer.before_backward();
-  enqueue_head(stream, weights, gradients, target);
+  announce(observer, plans_.head.parameters);
+  work.head();
   tell(observer, plans_.head.parameters);
   const std::vector<std::size_t>& ends = segments_.ends;
   for (std::size_t segment = ends.size(); segment-- > 0;) {
     const std::size_t first = segment == 0 ? 0 : ends[segment - 1] + 1;
-    if (segment + 1 < ends.size())  // what forward left of the last segment is still there
-      for (std::size_t i = first; i < ends[segment]; ++i) enqueue_stage(stream, weights, i);
+    for (std::size_t i = first; i < ends[segment] && segment + 1 < ends.size(); ++i) {  // the last one is still there
+      observer.weights_needed(plans_.stages[i].parameters);
+      work.again(i);
+    }
     for (std::size_t i = ends[segment] + 1; i-- > first;) {
-      enqueue_stage_backward(stream, weights, gradients, i);
+      announce(observer, plans_.stages[i].parameters);
+      work.stage(i);
       tell(observer, plans_.stages[i].parameters);
     }
   }
 }
 
-void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                                      std::size_t stage) {
   const auto parameters = pointers(weights, plans_.stages[stage].parameters);
   const auto dparameters = pointers(gradients, plans_.stages[stage].parameters);
@@ -130,7 +164,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                                                        .workspace = workspace_.data()});
 }
 
-void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                            const LossTarget& target) {
   const auto parameters = pointers(weights, plans_.head.parameters);
   const auto dparameters = pointers(gradients, plans_.head.parameters);
@@ -155,6 +189,13 @@ ProgramMemory Program::memory() const {
   return {.activations = activations_.size() + logits_.size(),
           .activation_gradients = gradients_[0].size() + gradients_[1].size(),
           .workspace = workspace_.size()};
+}
+
+std::vector<std::vector<int>> Program::parameters_of_plans() const {
+  std::vector<std::vector<int>> all;
+  for (const PlannedStage& stage : plans_.stages) all.push_back(stage.parameters);
+  all.push_back(plans_.head.parameters);
+  return all;
 }
 
 std::vector<int> Program::ready_order(const Model& model) {

@@ -3,12 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
+#include "nn/parameter/gradients.h"
 #include "nn/parameter/weights.h"
 #include "nn/program/activation_layout.h"
 #include "nn/program/checkpointing.h"
@@ -79,8 +80,12 @@ class Program {
 
   /// The cross-entropy of the last forward, in training mode, and of its mean the gradients of every parameter, f32 and
   /// overwritten; `observer` hears of each as its last work is enqueued, in ready order.
-  void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+  void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                         const LossTarget& target, StepObserver& observer);
+
+  /// A forward and backward pass over no samples: gradients and riders become 0, and `observer` hears what it hears of any
+  /// other pass.
+  void enqueue_nothing(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer);
 
   /// Logits: [batch, classes] on the device, of the program's type. They are there after a forward pass in evaluation mode,
   /// after forward and backward in training mode.
@@ -91,6 +96,9 @@ class Program {
   /// How backward's stages are cut: one segment where nothing is computed twice.
   const Segmentation& segments() const { return segments_; }
 
+  /// The parameters that are used at once, plan by plan, first layer first; some have none.
+  std::vector<std::vector<int>> parameters_of_plans() const;
+
   /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
   static std::vector<int> ready_order(const Model& model);
 
@@ -99,10 +107,18 @@ class Program {
   std::byte* saved_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].saved; }
   const void* input_of(std::size_t stage) const { return stage == 0 ? input_ : output_of(stage - 1); }
   LossPass pass_of(const LossTarget& target) const;
+  /// What a backward pass does, between what it tells.
+  struct BackwardWork {
+    std::function<void()> head;
+    std::function<void(std::size_t stage)> again;  ///< forward once more
+    std::function<void(std::size_t stage)> stage;
+  };
+  void walk_backward(StepObserver& observer, const BackwardWork& work) const;
   void enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage);
-  void enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Arena& gradients,
+  void enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                               std::size_t stage);
-  void enqueue_head(kernels::Stream& stream, const Weights& weights, const Arena& gradients, const LossTarget& target);
+  void enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                    const LossTarget& target);
   void check_type_of(const Weights& weights) const;
 
   std::int64_t max_batch_ = 0;

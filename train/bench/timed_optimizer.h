@@ -11,11 +11,12 @@ class TimedOptimizer final : public Optimizer {
  public:
   TimedOptimizer(std::unique_ptr<Optimizer> inner, StepTimes& times) : inner_(std::move(inner)), times_(times) {}
 
-  void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override {
+  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                    const kernels::step_state::StepState* state) override {
     const TimedPart timed(times_, "optimizer");
-    inner_->enqueue_step(stream, weights, gradients, state, copy);
+    inner_->enqueue_step(stream, slices, state);
   }
+  std::size_t bytes() const override { return inner_->bytes(); }
   std::vector<OptimizerState> states() override { return inner_->states(); }
 
  private:

@@ -215,6 +215,10 @@ const std::vector<Option>& train_options() {
       integer("threads", "threads that compute, per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
               {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       flag("pin", "bind every rank to --threads cores of its own", &TrainConfig::pin),
+      integer("zero",
+              "what ranks share out instead of each keeping it: 1 optimizer state, 2 gradients too, 3 weights too; "
+              "0: nothing",
+              {.least = 0, .most = 3}, &TrainConfig::zero),
       word("comm", "what carries gradients between ranks; auto: nccl on GPUs, else shm, memory that ranks share", kComm,
            &TrainConfig::comm),
       word("allreduce", "how they are summed; auto: direct where ranks share memory, else the ring", kAllReduce,

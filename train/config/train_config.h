@@ -50,6 +50,7 @@ struct TrainConfig {
   std::string resident = "auto";    ///< auto, on, off: whether the training set lies on the device
   std::int64_t threads = 0;         ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
   bool pin = false;                 ///< every rank keeps to cores of its own
+  std::int64_t zero = 0;            ///< what ranks share out instead of each keeping it: see ReplicaSpec
   bool overlap = true;              ///< gradients are summed while backward goes on
   std::string comm = "auto";        ///< auto, nccl, shm, tcp
   std::string allreduce = "auto";   ///< auto, ring, direct, nccl

@@ -23,6 +23,8 @@ void validate(const TrainConfig& config) {
           "--sampler distributed deals samples by the number of ranks, which --reproducible forbids: leave it out");
   require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
           "--allreduce direct is for ranks that reach each other's memory: leave out --comm " + config.comm);
+  require(config.zero == 0 || config.allreduce == "auto" || config.allreduce == "ring",
+          "--zero sums gradients by the ring, to each rank its share: leave out --allreduce " + config.allreduce);
   require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),

@@ -28,10 +28,12 @@ Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weight
       model_(nn::make_model(spec.model, spec.sample, spec.classes)),
       parameters_(nn::parameters_of(model_)),
       layout_(one_bucket(parameters_)),
-      memory_(compute.device->allocate(layout_.elements() * sizeof(float))),
-      master_{layout_, memory_.as<float>()},
-      weights_(master_, spec.precision, *compute.device,
-               kernels::pick_variant(compute.kernels.cast, *compute.device, spec.precision)),
+      shards_(layout_, 1, 0),
+      weights_({.device = *compute.device,
+                .group = *self_.group,
+                .shards = shards_,
+                .cast = kernels::pick_variant(compute.kernels.cast, *compute.device, spec.precision)},
+               spec.precision),
       program_(model_, spec.batch_size, nn::ProgramMode::evaluation, *compute.backend, *compute.device, spec.precision),
       host_logits_(compute.device->allocate(
           static_cast<std::size_t>(spec.batch_size * spec.classes) * kernels::size_of(spec.precision),
@@ -42,10 +44,11 @@ Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weight
 
 void Inference::load(std::vector<TensorRecord> weights, const std::filesystem::path& from) {
   ParameterNames(model_).rename(weights, from);
-  const kernels::Buffer host = compute_.device->allocate(memory_.size(), kernels::MemoryKind::pinned);
+  const kernels::Buffer host =
+      compute_.device->allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
   std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
   load_parameters(weights, from, parameters_, {layout_, host.as<float>()});
-  stream_->enqueue_copy(memory_.data(), host.data(), host.size());
+  stream_->enqueue_copy(weights_.master().front(), host.data(), host.size());
   weights_.enqueue_refresh(*stream_);
   stream_->synchronize(Deadline::after(self_.group->timeout()));
 }

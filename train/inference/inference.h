@@ -14,7 +14,7 @@
 #include "nn/parameter/arena.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/tensor_record.h"
-#include "train/precision/compute_weights.h"
+#include "train/precision/gathered_weights.h"
 #include "train/setup/compute.h"
 #include "train/setup/make_group.h"
 #include "train/trainer/evaluate.h"
@@ -63,9 +63,8 @@ class Inference {
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
-  kernels::Buffer memory_;
-  nn::Arena master_;
-  ComputeWeights weights_;
+  Shards shards_;  // one: the whole
+  GatheredWeights weights_;
   nn::Program program_;
   kernels::Buffer host_logits_;
   std::unique_ptr<kernels::Stream> stream_;

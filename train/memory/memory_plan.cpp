@@ -32,6 +32,30 @@ void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, kern
     const LoaderFeed training(feed);
 }
 
+/// Of weights: whole, or shards of them (ZeRO).
+MemoryTable plan_weights(const ReplicaSpec& replica, const Shards& shards, int places) {
+  MemoryTable table;
+  const bool rounded = replica.precision != kernels::DType::f32;
+  if (rounded || replica.zero >= 3) table[MemoryClass::master] = shards.elements() * sizeof(float);
+  const BucketMemorySpec read{.dtype = replica.precision, .places = replica.zero >= 3 ? places : 0};
+  const bool beside = rounded || replica.zero >= 3;
+  table[beside ? MemoryClass::parameters : MemoryClass::master] += BucketMemory::bytes_of(read, shards.layout());
+  return table;
+}
+
+/// Of gradients: where backward writes them, where they are collected, and what travels.
+void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places, MemoryTable& table) {
+  const nn::ArenaLayout& layout = shards.layout();
+  const int taking_turns = replica.zero >= 2 ? places : 0;
+  std::size_t& gradients = table[MemoryClass::gradients];
+  gradients = BucketMemory::bytes_of({.places = taking_turns}, layout);
+  if (replica.zero >= 2) gradients += (shards.elements() + layout.riders().elements) * sizeof(float);
+  if (replica.zero < 2 && replica.accumulates) gradients += layout.elements() * sizeof(float);
+  if (replica.wire.dtype != kernels::DType::f32)
+    table[MemoryClass::buckets] = BucketMemory::bytes_of({.dtype = replica.wire.dtype, .places = taking_turns}, layout);
+  table[MemoryClass::step] = (kernels::sum_of_squares::block_count(layout.riders().offset) + 1) * sizeof(float);
+}
+
 }  // namespace
 
 ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace& place) {
@@ -42,7 +66,8 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace&
                              replica.precision, replica.checkpointing);
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, place.backend, nowhere,
                                replica.precision);
-  return {training.memory(), evaluation.memory()};
+  const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
+  return {training.memory(), evaluation.memory(), places_for(layout, training)};
 }
 
 MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, const ProgramMemories& programs) {
@@ -51,18 +76,15 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place
   const ReplicaSpec& replica = spec.replica;
   const nn::Model model = model_of(spec, place);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
-  const std::size_t arena_bytes = layout.elements() * sizeof(float);
-
-  const kernels::Buffer master = ledger.on(MemoryClass::master).allocate(arena_bytes);
-  const ComputeWeights weights({layout, master.as<float>()}, replica.precision, ledger.on(MemoryClass::parameters),
-                               kernels::pick_variant(place.kernels.cast, nowhere, replica.precision));
-  const auto sums = ledger.hold(MemoryClass::gradients, arena_bytes * (replica.accumulates ? 2 : 1));
-  const auto buckets = ledger.hold(MemoryClass::buckets, GradientWire::memory_bytes(replica.wire, layout));
-  const auto optimizer = make_optimizer(replica.optimizer, place.kernels, ledger.on(MemoryClass::optimizer), layout);
+  const Shards shards(layout, replica.zero > 0 ? spec.world_size : 1, 0);
+  MemoryTable table = plan_weights(replica, shards, programs.places);
+  plan_gradients(replica, shards, programs.places, table);
+  const auto optimizer =
+      make_optimizer(replica.optimizer, place.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
   plan_batches(spec, place, ledger.on(MemoryClass::batches));
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.learning_rates.size()));
-
-  MemoryTable table = ledger.peaks();
+  const MemoryTable counted = ledger.peaks();
+  for (const MemoryClass memory_class : all_memory_classes()) table[memory_class] += counted[memory_class];
   for (const nn::ProgramMemory& program : {programs.training, programs.evaluation}) {
     table[MemoryClass::activations] += program.activations + program.activation_gradients;
     table[MemoryClass::workspace] += program.workspace;

@@ -26,10 +26,11 @@ struct MemoryPlanPlace {
   const data::Dataset& train_set;
 };
 
-/// What a rank's two programs hold.
+/// What a rank's two programs hold, and for how many buckets the training one needs places at once.
 struct ProgramMemories {
   nn::ProgramMemory training;
   nn::ProgramMemory evaluation;
+  int places = 0;
 };
 
 /// Plans the layers, and allocates nothing.

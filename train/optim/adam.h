@@ -12,10 +12,11 @@ namespace gradring::train {
 class Adam final : public Optimizer {
  public:
   Adam(const kernels::adam::Hyper& hyper, const kernels::adam::Variant& kernel, kernels::Device& device,
-       const nn::ArenaLayout& layout);
-  void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override;
+       std::size_t elements);
+  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                    const kernels::step_state::StepState* state) override;
   std::vector<OptimizerState> states() override;
+  std::size_t bytes() const override { return m_.size() + v_.size(); }
 
  private:
   kernels::adam::Hyper hyper_;

@@ -7,18 +7,18 @@
 namespace gradring::train {
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
-                                          kernels::Device& device, const nn::ArenaLayout& layout) {
+                                          kernels::Device& device, std::size_t elements) {
   const auto pick = [&device](const auto& table) { return kernels::pick_variant(table, device, kernels::DType::f32); };
   if (spec.name == "adam" || spec.name == "adamw") {
     const kernels::adam::Hyper hyper{.weight_decay = spec.weight_decay, .decoupled = spec.name == "adamw"};
-    return std::make_unique<Adam>(hyper, pick(kernels.adam), device, layout);
+    return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
   }
   if (spec.name == "sgd") {
     const kernels::sgd::Hyper hyper{.momentum = spec.momentum,
                                     .dampening = spec.dampening,
                                     .weight_decay = spec.weight_decay,
                                     .nesterov = spec.nesterov};
-    return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, layout);
+    return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, elements);
   }
   throw InvalidArgument("there is no optimizer '" + spec.name + "': there are adam, adamw and sgd");
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,24 +12,32 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/step_state/step_state.h"
-#include "nn/parameter/arena.h"
 
 namespace gradring::train {
 
-/// A second place for the new weights, rounded to f16 or bf16: what mixed precision computes with. It lies as the arena
-/// does. data null: none.
+/// A second place for the new weights, rounded to f16 or bf16: what mixed precision computes with. data null: none.
 struct RoundedCopy {
   kernels::DType dtype = kernels::DType::f32;
   void* data = nullptr;
 };
 
-/// What an optimizer remembers from step to step: one float for every weight, laid out as the weights are.
+/// What an optimizer remembers from step to step: one float for every weight that it updates.
 struct OptimizerState {
   std::string name;  ///< PyTorch's: exp_avg, momentum_buffer, ...
   float* data = nullptr;
 };
 
-/// Turns gradients into new weights: one kernel over the whole arena. Owns its state (moments, momentum), an arena each.
+/// A run of weights that an optimizer updates, in device memory.
+struct UpdateSlice {
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  RoundedCopy copy;
+  std::size_t state_offset = 0;  ///< where their state begins, in elements
+  std::size_t elements = 0;
+};
+
+/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out. Owns its state
+/// (moments, momentum).
 ///
 /// Order     enqueued on the stream; returns at once.
 /// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.
@@ -36,10 +46,12 @@ class Optimizer {
   virtual ~Optimizer() = default;
   /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
   /// device memory; its count of applied steps is advanced by the caller afterwards.
-  virtual void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                            const kernels::step_state::StepState* state, const RoundedCopy& copy) = 0;
+  virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                            const kernels::step_state::StepState* state) = 0;
   /// All that it remembers, in device memory: to be saved, or overwritten, between steps.
   virtual std::vector<OptimizerState> states() = 0;
+  /// What that takes.
+  virtual std::size_t bytes() const = 0;
 };
 
 /// What a user may say about the optimizer. Numbers that an optimizer has no use for are refused where options are read.
@@ -51,8 +63,10 @@ struct OptimizerSpec {
   double weight_decay = 0;
 };
 
+/// An optimizer of `elements` weights.
+///
 /// Errors    InvalidArgument for an unknown name; DeviceError if there is no memory for the state.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
-                                          kernels::Device& device, const nn::ArenaLayout& layout);
+                                          kernels::Device& device, std::size_t elements);
 
 }  // namespace gradring::train

@@ -6,21 +6,22 @@
 namespace gradring::train {
 
 Sgd::Sgd(const kernels::sgd::Hyper& hyper, const kernels::sgd::Variant& kernel, kernels::Device& device,
-         const nn::ArenaLayout& layout)
+         std::size_t elements)
     : hyper_(hyper), kernel_(kernel) {
-  if (hyper.momentum != 0) momentum_ = make_state_arena(device, layout);
+  if (hyper.momentum != 0) momentum_ = make_state_arena(device, elements);
 }
 
-void Sgd::enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                       const kernels::step_state::StepState* state, const RoundedCopy& copy) {
-  kernel_.run(stream, {.elements = weights.layout.elements(),
-                       .weights = weights.data,
-                       .gradients = gradients.data,
-                       .momentum_buffer = momentum_.as<float>(),
-                       .state = state,
-                       .hyper = hyper_,
-                       .copy_dtype = copy.dtype,
-                       .copy = copy.data});
+void Sgd::enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                       const kernels::step_state::StepState* state) {
+  for (const UpdateSlice& slice : slices)
+    kernel_.run(stream, {.elements = slice.elements,
+                         .weights = slice.weights,
+                         .gradients = slice.gradients,
+                         .momentum_buffer = momentum_.size() > 0 ? momentum_.as<float>() + slice.state_offset : nullptr,
+                         .state = state,
+                         .hyper = hyper_,
+                         .copy_dtype = slice.copy.dtype,
+                         .copy = slice.copy.data});
 }
 
 std::vector<OptimizerState> Sgd::states() {

@@ -10,10 +10,11 @@ namespace gradring::train {
 class Sgd final : public Optimizer {
  public:
   Sgd(const kernels::sgd::Hyper& hyper, const kernels::sgd::Variant& kernel, kernels::Device& device,
-      const nn::ArenaLayout& layout);
-  void enqueue_step(kernels::Stream& stream, const nn::Arena& weights, const nn::Arena& gradients,
-                    const kernels::step_state::StepState* state, const RoundedCopy& copy) override;
+      std::size_t elements);
+  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                    const kernels::step_state::StepState* state) override;
   std::vector<OptimizerState> states() override;
+  std::size_t bytes() const override { return momentum_.size(); }
 
  private:
   kernels::sgd::Hyper hyper_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parallel/buckets.h"
 
+#include <algorithm>
+
 namespace gradring::train {
 
 std::vector<std::vector<int>> make_buckets(std::span<const nn::Parameter> parameters, std::span<const int> ready_order,
@@ -18,6 +20,17 @@ std::vector<std::vector<int>> make_buckets(std::span<const nn::Parameter> parame
     open = bytes < (buckets.size() == 1 ? limits.first_bytes : limits.rest_bytes);
   }
   return buckets;
+}
+
+int buckets_at_once(const nn::ArenaLayout& layout, std::span<const std::vector<int>> groups) {
+  int most = 1;
+  for (const std::vector<int>& group : groups) {
+    if (group.empty()) continue;
+    const auto [least, largest] =
+        std::ranges::minmax(group, {}, [&layout](int parameter) { return layout.bucket_of(parameter); });
+    most = std::max(most, layout.bucket_of(largest) - layout.bucket_of(least) + 1);
+  }
+  return most;
 }
 
 }  // namespace gradring::train

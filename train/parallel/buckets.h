@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "nn/parameter/arena_layout.h"
 #include "nn/parameter/parameter.h"
 
 namespace gradring::train {
@@ -21,5 +22,8 @@ struct BucketLimits {
 /// Source    torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size.
 std::vector<std::vector<int>> make_buckets(std::span<const nn::Parameter> parameters, std::span<const int> ready_order,
                                            const BucketLimits& limits);
+
+/// Over how many neighbouring buckets the parameters lie that are used at once, at most. `groups` lists those of each plan.
+int buckets_at_once(const nn::ArenaLayout& layout, std::span<const std::vector<int>> groups);
 
 }  // namespace gradring::train

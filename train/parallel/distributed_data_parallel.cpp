@@ -6,13 +6,12 @@
 #include "kernels/runtime/error.h"
 
 namespace gradring::train {
-DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients,
-                                                 GradientWire& wire, const nn::ArenaLayout& layout,
-                                                 kernels::Device& device, kernels::Stream& compute,
-                                                 kernels::StreamMode communication)
+
+DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, BucketSum& sum,
+                                                 const nn::ArenaLayout& layout, kernels::Device& device,
+                                                 kernels::Stream& compute, kernels::StreamMode communication)
     : group_(group),
-      segment_(gradients),
-      wire_(wire),
+      sum_(sum),
       layout_(layout),
       compute_(compute),
       done_(device.make_event()),
@@ -25,15 +24,6 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, comm
     ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
 }
 
-void DistributedDataParallel::broadcast(const nn::Arena& arena) {
-  const std::size_t bytes = layout_.elements() * sizeof(float);
-  compute_.enqueue_copy(segment_.data(), arena.data, bytes);
-  group_.broadcast({.segment = &segment_, .slice = {0, layout_.elements()}, .dtype = kernels::DType::f32}, 0, compute_);
-  compute_.enqueue_copy(arena.data, segment_.data(), bytes);
-  compute_.enqueue_zero(segment_.data(), bytes);
-  compute_.synchronize(Deadline::after(group_.timeout()));
-}
-
 void DistributedDataParallel::before_backward() {
   missing_ = tensors_;
   next_bucket_ = 0;
@@ -42,24 +32,42 @@ void DistributedDataParallel::before_backward() {
 void DistributedDataParallel::gradient_ready(int parameter) {
   --missing_[static_cast<std::size_t>(layout_.bucket_of(parameter))];
   while (next_bucket_ < layout_.buckets() && missing_[static_cast<std::size_t>(next_bucket_)] == 0)
-    enqueue_all_reduce(next_bucket_++);
+    enqueue_sum(next_bucket_++);
 }
 
-void DistributedDataParallel::enqueue_all_reduce(int bucket) {
-  kernels::Event& ready = *ready_[static_cast<std::size_t>(bucket)];
-  compute_.record(ready);
-  comm_->enqueue_wait(ready);
+void DistributedDataParallel::enqueue_sum(int bucket) {
+  enqueue_behind(*ready_[static_cast<std::size_t>(bucket)],
+                 [this, bucket](kernels::Stream& communication) { sum_.enqueue_sum(bucket, communication); });
+}
+
+void DistributedDataParallel::enqueue_behind(kernels::Event& here,
+                                             const std::function<void(kernels::Stream&)>& communication) {
+  compute_.record(here);
+  comm_->enqueue_wait(here);
   if (in_place_) begin_wait();
-  wire_.enqueue_all_reduce(bucket, *comm_);
+  communication(*comm_);
   if (in_place_) end_wait();
 }
 
 void DistributedDataParallel::enqueue_join() {
   check(next_bucket_ == layout_.buckets(), "backward ended before every gradient was ready");
   comm_->record(*done_);
+  enqueue_wait(*done_);
+}
+
+void DistributedDataParallel::enqueue_wait(const kernels::Event& event) {
   begin_wait();
-  compute_.enqueue_wait(*done_);
+  compute_.enqueue_wait(event);
   end_wait();
+}
+
+void DistributedDataParallel::enqueue_in_line(const std::function<void(kernels::Stream&)>& collective) {
+  begin_wait();
+  collective(compute_);
+  end_wait();
+}
+
+void DistributedDataParallel::enqueue_end_of_step() {
   if (timed_) compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}); });
 }
 

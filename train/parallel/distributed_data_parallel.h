@@ -9,60 +9,65 @@
 
 #include "comm/process_group.h"
 #include "kernels/runtime/device.h"
-#include "nn/parameter/arena.h"
-#include "nn/program/step_observer.h"
-#include "train/parallel/gradient_wire.h"
+#include "nn/parameter/arena_layout.h"
+#include "train/parallel/bucket_sum.h"
 
 namespace gradring::train {
 
-/// Keeps the replicas equal: every rank starts from rank 0's weights, and each bucket of gradients is summed over the ranks
-/// as soon as backward has finished its last tensor. The loss is already divided by the samples of all ranks, so the sum is
-/// the mean.
+/// Keeps the replicas equal: each bucket of gradients is summed over the ranks as soon as backward has finished its last
+/// tensor. The loss is already divided by the samples of all ranks, so the sum is the mean.
 ///
 ///   compute stream   ... dgrad fc1 | wgrad fc1 |  conv2 ...        | conv1 ... |   wait   | optimizer
 ///                                              \ event                        \ event   /
-///   comm stream                                 all_reduce bucket 0            bucket 1 /
+///   comm stream                                 sum of bucket 0                bucket 1 /
 ///
-/// The communication stream has a thread of its own on a CPU; in place, a bucket's all-reduce runs before backward goes on:
+/// The communication stream has a thread of its own on a CPU; in place, a bucket's sum is taken before backward goes on:
 /// the same sums, for comparison.
 ///
-/// Threads   that of the trainer. The group, segment, wire and stream must outlive it.
+/// Threads   that of the trainer. The group, sum and stream must outlive it.
 /// Errors    comm::CommError from the collectives.
-class DistributedDataParallel final : public nn::StepObserver {
+class DistributedDataParallel {
  public:
-  /// `wire` sums `gradients`, which hold layout.elements() floats, over the ranks of `group`.
-  DistributedDataParallel(comm::ProcessGroup& group, comm::Segment& gradients, GradientWire& wire,
-                          const nn::ArenaLayout& layout, kernels::Device& device, kernels::Stream& compute,
+  /// `sum` sums the buckets of `layout` over the ranks of `group`.
+  DistributedDataParallel(comm::ProcessGroup& group, BucketSum& sum, const nn::ArenaLayout& layout,
+                          kernels::Device& device, kernels::Stream& compute,
                           kernels::StreamMode communication = kernels::StreamMode::asynchronous);
 
-  /// Gives every rank rank 0's values of an arena: its weights, say. Overwrites the gradients. Blocks.
-  void broadcast(const nn::Arena& arena);
+  /// Of each backward pass whose gradients are to be summed.
+  void before_backward();
+  void gradient_ready(int parameter);
+  /// How many buckets of this pass are on their way, or there.
+  int begun() const { return next_bucket_; }
 
-  void before_forward() override {}
-  void before_backward() override;
-  void gradient_ready(int parameter) override;
-
+  /// Has `communication` enqueue on the communication stream what comes behind all that the compute stream was given so far;
+  /// `here` marks that point.
+  void enqueue_behind(kernels::Event& here, const std::function<void(kernels::Stream&)>& communication);
   /// Work enqueued on the compute stream from now on sees the summed gradients.
   void enqueue_join();
-  /// Runs `launch`, which enqueues a recording on the compute stream: a pass with its all-reduces, if it has some.
+  /// Work enqueued on the compute stream from now on starts when `event` is reached, which is set on the communication stream.
+  void enqueue_wait(const kernels::Event& event);
+  /// Has `collective` enqueue communication on the compute stream itself, after a join: nothing hides it.
+  void enqueue_in_line(const std::function<void(kernels::Stream&)>& collective);
+  /// All communication of a step is enqueued.
+  void enqueue_end_of_step();
+  /// Runs `launch`, which enqueues a recording on the compute stream: a pass with its collectives, if it has some.
   void replay(const std::function<void()>& launch) { group_.replay(compute_, launch); }
   /// Throws what broke the group: for who has waited until a GPU's stream was done (ProcessGroup::refuse_if_broken).
   void refuse_if_broken() const { group_.refuse_if_broken(); }
 
-  /// How long the compute stream waited for sums in the last step whose join it has passed: communication that nothing hid.
+  /// How long the compute stream waited for other ranks in the last step whose end it has passed: communication that nothing hid.
   /// In place that is all of it. On a GPU it is not measured, and 0: a host's clock would hold the stream up, and no graph
   /// could hold the clock.
   std::chrono::nanoseconds exposed() const { return exposed_.load(); }
 
  private:
-  void enqueue_all_reduce(int bucket);
+  void enqueue_sum(int bucket);
   /// Around what holds the compute stream up.
   void begin_wait();
   void end_wait();
 
   comm::ProcessGroup& group_;
-  comm::Segment& segment_;
-  GradientWire& wire_;
+  BucketSum& sum_;
   const nn::ArenaLayout& layout_;
   kernels::Stream& compute_;
   std::vector<std::unique_ptr<kernels::Event>> ready_;  // one a bucket, set on the compute stream

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <optional>
 
 #include "comm/process_group.h"
 #include "kernels/cast/cast.h"
-#include "nn/parameter/arena_layout.h"
+#include "train/parallel/bucket_memory.h"
+#include "train/parallel/bucket_sum.h"
+#include "train/parallel/riders.h"
+#include "train/parallel/shards.h"
 
 namespace gradring::train {
 
@@ -15,39 +18,42 @@ struct WireSpec {
   comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
 };
 
-/// Sums buckets of f32 gradients over the ranks. In 16 bits half as much travels: each rank rounds its bucket, the
-/// collective adds in f32 and rounds at every hop, and the sum is widened. Riders always travel as they are.
+/// Sums buckets of f32 gradients over the ranks: all of it for every rank, or, where ranks keep shards, to each its own (a
+/// reduce-scatter, always by the ring; the rest of the bucket is no longer of use). In 16 bits half as much travels: each
+/// rank rounds its bucket, the collective adds in f32 and rounds at every hop, and the sum is widened. Riders always travel
+/// as they are, and to all.
 ///
 /// Order     enqueued on the stream of each call; one stream at a time.
-/// Memory    in 16 bits, half an arena more, which the transport allocated.
-/// Numerics  the same bits on every rank. In 16 bits off by world_size roundings of the partial sums at most; a sum that f16
-///           cannot hold becomes infinite, so f16 is for gradients under a dynamic loss scale.
-/// Threads   that of the trainer. Group, segment and layout must outlive it.
-class GradientWire {
+/// Memory    in 16 bits, half as much again as the gradients' places, which the transport allocated.
+/// Numerics  the same bits on every rank, and in a shard those that the whole sum has there. In 16 bits off by world_size
+///           roundings of the partial sums at most; a sum that f16 cannot hold becomes infinite, so f16 is for gradients
+///           under a dynamic loss scale.
+/// Threads   that of the trainer. All that is given must outlive it.
+class GradientWire final : public BucketSum {
  public:
-  /// `gradients` holds layout.elements() floats and was allocated by `group`. Blocks until all ranks have come.
-  GradientWire(const WireSpec& spec, comm::ProcessGroup& group, comm::Segment& gradients, const nn::ArenaLayout& layout,
-               const kernels::cast::Variant& cast);
+  struct Parts {
+    comm::ProcessGroup& group;
+    const BucketMemory& gradients;
+    const Shards& shards;
+    kernels::cast::Variant cast;
+    bool buckets_stay = true;  ///< a bucket keeps its place, so that riders may ride in it
+  };
+  /// Blocks until all ranks have come.
+  GradientWire(const WireSpec& spec, const Parts& parts);
 
-  /// What it has the transport allocate.
-  static std::size_t memory_bytes(const WireSpec& spec, const nn::ArenaLayout& layout) {
-    return spec.dtype == kernels::DType::f32 ? 0 : layout.elements() * kernels::size_of(spec.dtype);
-  }
-
-  void enqueue_all_reduce(int bucket, kernels::Stream& stream);
+  void enqueue_sum(int bucket, kernels::Stream& stream) override;
+  /// Where a pass leaves its riders, and finds their sums behind the last bucket.
+  float* riders() const { return riders_.data(); }
+  std::size_t bytes() const { return rounded_ ? rounded_->bytes() : 0; }
 
  private:
-  using Slice = nn::ArenaLayout::Slice;
-
-  void enqueue_sum(comm::Segment& segment, const Slice& slice, kernels::DType dtype, kernels::Stream& stream);
-  void enqueue_rounded_sum(const Slice& slice, kernels::Stream& stream);
+  void enqueue_rounded_sum(int bucket, kernels::Stream& stream);
+  void enqueue_collective(const comm::SegmentRange& range, kernels::Stream& stream);
 
   WireSpec spec_;
-  comm::ProcessGroup& group_;
-  comm::Segment& gradients_;
-  const nn::ArenaLayout& layout_;
-  kernels::cast::Variant cast_;
-  std::unique_ptr<comm::Segment> rounded_;  // null in f32
+  Parts parts_;
+  Riders riders_;
+  std::optional<BucketMemory> rounded_;  // none in f32
 };
 
 }  // namespace gradring::train

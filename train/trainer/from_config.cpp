@@ -77,6 +77,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
+          .zero = static_cast<int>(config.zero),
           .accumulates = sampler.most_of_rank() > sizes.pass,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,

@@ -10,14 +10,39 @@
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/parameter_tensors.h"
 #include "train/checkpoint/tensor_differences.h"
+#include "train/parallel/update_slices.h"
+#include "train/precision/gathered_weights.h"
+#include "train/precision/prefetched_weights.h"
 
 namespace gradring::train {
 namespace {
 
-/// Shards of 64 bytes for every rank.
-constexpr std::size_t kShardElements = 16;
+/// What a rank's shard of a bucket is a multiple of: so it is a whole number of the blocks that are searched by themselves.
+constexpr std::size_t kShardElements = kernels::sum_of_squares::kBlock;
 
-std::size_t bytes_of(const nn::ArenaLayout& layout) { return layout.elements() * sizeof(float); }
+Shards shards_for(int zero, const nn::ArenaLayout& layout, const comm::ProcessGroup& group) {
+  return zero > 0 ? Shards(layout, group.world_size(), group.rank()) : Shards(layout, 1, 0);
+}
+
+ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayout& layout, const nn::Program& program) {
+  return {.sharded = spec.zero >= 2,
+          .places = places_for(layout, program),
+          .wire = spec.wire,
+          .accumulates = spec.accumulates,
+          .overlap = spec.overlap};
+}
+
+std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaPlace& place,
+                                             kernels::Device& device, const Shards& shards, const nn::Program& program,
+                                             DistributedDataParallel& ddp) {
+  const auto cast = kernels::pick_variant(place.kernels.cast, place.device, spec.precision);
+  if (spec.zero < 3)
+    return std::make_unique<GatheredWeights>(
+        GatheredWeights::Parts{.device = device, .group = place.group, .shards = shards, .cast = cast}, spec.precision);
+  return std::make_unique<PrefetchedWeights>(
+      PrefetchedWeights::Parts{.device = device, .group = place.group, .ddp = ddp, .shards = shards, .cast = cast},
+      spec.precision, places_for(shards.layout(), program));
+}
 
 template <class Part>
 std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>& decorate,
@@ -46,6 +71,10 @@ nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                          kShardElements * static_cast<std::size_t>(world_size), TrainStep::kRiders);
 }
 
+int places_for(const nn::ArenaLayout& layout, const nn::Program& program) {
+  return buckets_at_once(layout, program.parameters_of_plans()) + 1;
+}
+
 Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
     : device_(place.device),
       group_(place.group),
@@ -53,75 +82,113 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
       model_(nn::make_model(spec.model, place.sample, place.classes)),
       parameters_(nn::parameters_of(model_)),
       layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
-      weight_memory_(memory_.on(MemoryClass::master).allocate(bytes_of(layout_))),
-      gradient_memory_(place.group.allocate(bytes_of(layout_))),
-      gradient_bytes_(memory_.hold(MemoryClass::gradients, gradient_memory_->size())),
-      master_{layout_, weight_memory_.as<float>()},
-      gradients_{layout_, gradient_memory_->as<float>()},
-      weights_(master_, spec.precision, memory_.on(MemoryClass::parameters),
-               kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
+      shards_(shards_for(spec.zero, layout_, place.group)),
       program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend, memory_.for_program(), spec.precision,
                spec.checkpointing),
-      optimizer_(decorated(decorators.optimizer,
-                           make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), layout_))),
+      optimizer_(decorated(
+          decorators.optimizer,
+          make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
       stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
-      wire_(spec.wire, place.group, *gradient_memory_, layout_,
-            kernels::pick_variant(place.kernels.cast, place.device, spec.wire.dtype)),
-      wire_bytes_(memory_.hold(MemoryClass::buckets, GradientWire::memory_bytes(spec.wire, layout_))),
-      ddp_(place.group, *gradient_memory_, wire_, layout_, place.device, *stream_,
-           spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
-      accumulation_({.device = memory_.on(MemoryClass::gradients),
-                     .stream = *stream_,
-                     .sums = gradients_,
-                     .next = ddp_,
-                     .accumulate = kernels::pick_variant(place.kernels.accumulate, place.device, kernels::DType::f32)},
-                    spec.accumulates),
+      gradients_(gradients_for(spec, layout_, program_), {.device = memory_.on(MemoryClass::gradients),
+                                                          .kernels = place.kernels,
+                                                          .group = place.group,
+                                                          .stream = *stream_,
+                                                          .shards = shards_}),
+      weights_(make_weights(spec, place, memory_.on(MemoryClass::master), shards_, program_, gradients_.ddp())),
+      transfer_({.device = place.device,
+                 .group = place.group,
+                 .stream = *stream_,
+                 .staging = gradients_.memory(),
+                 .shards = shards_}),
+      search_({.device = memory_.on(MemoryClass::step),
+               .group = place.group,
+               .ddp = gradients_.ddp(),
+               .shards = shards_,
+               .kernel = kernels::pick_variant(place.kernels.sum_of_squares, place.device, kernels::DType::f32)},
+              gradients_.sums()),
       step_({.device = memory_.on(MemoryClass::step),
              .stream = *stream_,
              .kernels = place.kernels,
              .program = program_,
-             .master = master_,
-             .weights = weights_,
-             .gradients = gradients_,
-             .ddp = ddp_,
-             .accumulation = accumulation_,
+             .weights = *weights_,
+             .ddp = gradients_.ddp(),
+             .path = gradients_.path(),
+             .loss_sum = gradients_.riders(),
+             .search = search_,
              .optimizer = *optimizer_,
+             .slices = update_slices(shards_, *weights_, gradients_.sums()),
              .loss_scaling = spec.loss_scaling,
              .learning_rates = spec.learning_rates,
              .clip_norm = spec.clip_norm,
              .recorded = spec.recorded}) {
+  hold_transport_memory(spec.precision);
   draw_weights(spec.seed, Deadline::after(place.group.timeout()));
-  ddp_.broadcast(master_);
-  weights_.enqueue_refresh(*stream_);
+}
+
+/// The transport allocates what ranks reach of each other.
+void Replica::hold_transport_memory(kernels::DType precision) {
+  const auto hold = [this](MemoryClass memory_class, std::size_t bytes) {
+    held_.push_back(memory_.hold(memory_class, bytes));
+  };
+  const WeightBytes weights = weights_->bytes();
+  hold(precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights.whole);
+  hold(MemoryClass::parameters, weights.places);
+  hold(MemoryClass::gradients, gradients_.memory().bytes());
+  hold(MemoryClass::buckets, gradients_.wire_bytes());
+  hold(MemoryClass::step, search_.bytes());
+}
+
+/// A zeroed arena in pinned memory.
+kernels::Buffer Replica::host_arena() {
+  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
+  std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
+  return host;
 }
 
 void Replica::draw_weights(std::uint64_t seed, Deadline deadline) {
-  const kernels::Buffer host = device_.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
-  std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
+  const kernels::Buffer host = host_arena();
   const nn::Arena arena{layout_, host.as<float>()};
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
-  stream_->enqueue_copy(master_.data, host.data(), host.size());
-  stream_->synchronize(deadline);
+  transfer_.scatter(host.as<float>(), weights_->master(), deadline);
+  weights_->enqueue_refresh(*stream_);
 }
 
-kernels::Buffer Replica::on_host(const float* arena, Deadline deadline) {
-  kernels::Buffer host = device_.allocate(bytes_of(layout_), kernels::MemoryKind::pinned);
-  stream_->enqueue_copy(host.data(), arena, host.size());
+kernels::Buffer Replica::weights_on_host(Deadline deadline) {
+  const float* const whole = weights_->whole_master();
+  if (!whole) return transfer_.gather(weights_->master(), deadline);
+  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
+  stream_->enqueue_copy(host.data(), whole, host.size());
   stream_->synchronize(deadline);
   return host;
 }
 
+WholeWeights Replica::whole_weights() {
+  WholeWeights whole{.memory = weights_->gather_whole(*stream_), .view = weights_->view()};
+  if (whole.memory) whole.view.buckets = weights_within(*whole.memory).buckets;
+  return whole;
+}
+
+ReplicaBytes Replica::bytes() const {
+  return {.weights = weights_->bytes(),
+          .gradients = gradients_.sum_bytes(),
+          .gradient_places = gradients_.place_bytes(),
+          .wire = gradients_.wire_bytes(),
+          .optimizer = optimizer_->bytes()};
+}
+
+std::vector<TensorRecord> Replica::records_of(const kernels::Buffer& host, std::string_view prefix) const {
+  if (group_.rank() != 0) return {};
+  return save_parameters(parameters_, {layout_, host.as<float>()}, prefix);
+}
+
 ReplicaState Replica::save(Deadline deadline) {
   ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
-  const auto records_of = [&](const float* arena, std::string_view prefix) {
-    const kernels::Buffer host = on_host(arena, deadline);
-    return save_parameters(parameters_, {layout_, host.as<float>()}, prefix);
-  };
-  saved.model = records_of(master_.data, "");
+  saved.model = records_of(weights_on_host(deadline), "");
   for (const OptimizerState& state : optimizer_->states())
-    std::ranges::move(records_of(state.data, prefix_of(state)), std::back_inserter(saved.state));
+    std::ranges::move(records_of(transfer_.gather(shards_of(state), deadline), prefix_of(state)),
+                      std::back_inserter(saved.state));
   return saved;
 }
 
@@ -130,26 +197,23 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
   const bool reads = group_.rank() == 0;
   if (reads) check_optimizer(parameters_, optimizer, state.state, from);
   load_weights(state.model, from, deadline);
-  for (const OptimizerState& each : optimizer) load_arena(each.data, state.state, from, prefix_of(each), deadline);
+  for (const OptimizerState& each : optimizer)
+    load_shards(shards_of(each), state.state, from, prefix_of(each), deadline);
   step_.set_state(state.step, deadline);
 }
 
 void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
                            Deadline deadline) {
-  load_arena(master_.data, of_rank_0, from, "", deadline);
-  weights_.enqueue_refresh(*stream_);
+  load_shards(weights_->master(), of_rank_0, from, "", deadline);
+  weights_->enqueue_refresh(*stream_);
 }
 
-/// Fills an arena on every rank from the tensors that rank 0 has.
-void Replica::load_arena(float* arena, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
-                         std::string_view prefix, Deadline deadline) {
-  if (group_.rank() == 0) {
-    const kernels::Buffer host = on_host(arena, deadline);  // what lies between parameters stays
-    load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
-    stream_->enqueue_copy(arena, host.data(), host.size());
-    stream_->synchronize(deadline);
-  }
-  ddp_.broadcast({layout_, arena});
+/// Fills shards on every rank from the tensors that rank 0 has.
+void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors,
+                          const std::filesystem::path& from, std::string_view prefix, Deadline deadline) {
+  const kernels::Buffer host = host_arena();
+  if (group_.rank() == 0) load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
+  transfer_.scatter(host.as<float>(), to, deadline);
 }
 
 }  // namespace gradring::train

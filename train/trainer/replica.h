@@ -15,9 +15,12 @@
 #include "train/memory/memory_ledger.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/buckets.h"
-#include "train/parallel/distributed_data_parallel.h"
+#include "train/parallel/gradient_search.h"
+#include "train/parallel/shard_transfer.h"
+#include "train/parallel/shards.h"
 #include "train/precision/compute_weights.h"
 #include "train/precision/loss_scaling.h"
+#include "train/trainer/replica_gradients.h"
 #include "train/trainer/replica_state.h"
 #include "train/trainer/train_step.h"
 
@@ -35,6 +38,7 @@ struct ReplicaSpec {
   double clip_norm = 0;                         ///< of all gradients together; 0: they are not clipped
   BucketLimits buckets;
   WireSpec wire;
+  int zero = 0;              ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
   bool accumulates = false;  ///< a step may be made of several batches
   bool overlap = true;       ///< gradients are summed while backward goes on
   bool recorded = false;     ///< steps are recorded and launched as one (TrainStep)
@@ -55,14 +59,33 @@ struct ReplicaPlace {
   std::int64_t classes = 0;
 };
 
+/// Places for buckets that take turns: for those that a plan uses at once, and one that is on its way meanwhile.
+int places_for(const nn::ArenaLayout& layout, const nn::Program& program);
+
 /// What a bench puts around parts of a replica to look into it.
 struct ReplicaDecorators {
   std::function<std::unique_ptr<kernels::Stream>(std::unique_ptr<kernels::Stream>)> stream;
   std::function<std::unique_ptr<Optimizer>(std::unique_ptr<Optimizer>)> optimizer;
 };
 
-/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the all-reduce that
-/// keeps it equal to the other ranks' copies, and the step that uses them.
+/// What a replica takes of its device's memory, besides its program, by kind.
+struct ReplicaBytes {
+  WeightBytes weights;
+  std::size_t gradients = 0;        ///< their sums
+  std::size_t gradient_places = 0;  ///< through which buckets go on their way to the sums
+  std::size_t wire = 0;             ///< gradients as they travel in 16 bits
+  std::size_t optimizer = 0;        ///< its state
+};
+
+/// Weights, and what memory they have of their own.
+struct WholeWeights {
+  std::unique_ptr<BucketMemory> memory;
+  nn::Weights view;
+};
+
+/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the collectives that
+/// keep it equal to the other ranks' copies, and the step that uses them. With ZeRO, ranks share out what each would else
+/// keep whole; the bits that come out are the same.
 ///
 /// Threads   one.
 class Replica {
@@ -77,12 +100,9 @@ class Replica {
   const nn::Model& model() const { return model_; }
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   const nn::ArenaLayout& layout() const { return layout_; }
-  /// The weights that are trained, in f32.
-  const nn::Arena& master() const { return master_; }
-  /// The sums of the last step, times its loss scale.
-  const nn::Arena& gradients() const { return gradients_; }
-  /// The weights that layers read.
-  nn::Weights weights() const { return weights_.view(); }
+  /// The weights that layers read, all at once: a copy that goes with the result, where a rank does not keep them all; then it
+  /// blocks until all ranks have come. They are there for work on stream().
+  WholeWeights whole_weights();
   const nn::Program& program() const { return program_; }
   kernels::Stream& stream() { return *stream_; }
   /// What it has allocated on the device, by what it is for. Who trains it allocates from there, too.
@@ -90,11 +110,14 @@ class Replica {
   const MemoryLedger& memory() const { return memory_; }
   TrainStep& step() { return step_; }
   /// How long the last step waited for gradients of other ranks.
-  std::chrono::duration<double> exposed_communication() const { return ddp_.exposed(); }
+  std::chrono::duration<double> exposed_communication() const { return gradients_.ddp().exposed(); }
 
-  /// Copies the weights to the host; blocks. The result holds layout().elements() floats.
-  kernels::Buffer weights_on_host(Deadline deadline) { return on_host(master_.data, deadline); }
-  /// What it carries to the next step; blocks. All results of steps must have been taken.
+  /// Copies of the weights that are trained, in f32, and of the sums of the last step, times its loss scale. They hold
+  /// layout().elements() floats. Block, with ZeRO until all ranks have come.
+  kernels::Buffer weights_on_host(Deadline deadline);
+  kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(gradients_.sums(), deadline); }
+  /// What it carries to the next step; the tensors are there on rank 0 alone. Blocks, with ZeRO until all ranks have come. All
+  /// results of steps must have been taken.
   ReplicaState save(Deadline deadline);
   /// Takes over weights of rank 0's choice. Blocks until all ranks have come.
   ///
@@ -104,12 +127,17 @@ class Replica {
   ///
   /// Errors    CheckpointError with `from`, on rank 0, if the tensors are those of another model or optimizer: which.
   void load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline);
+  ReplicaBytes bytes() const;
 
  private:
+  void hold_transport_memory(kernels::DType precision);
+  kernels::Buffer host_arena();
   void draw_weights(std::uint64_t seed, Deadline deadline);
-  kernels::Buffer on_host(const float* arena, Deadline deadline);
-  void load_arena(float* arena, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
-                  std::string_view prefix, Deadline deadline);
+  /// An optimizer state's shards of this rank.
+  ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
+  std::vector<TensorRecord> records_of(const kernels::Buffer& host, std::string_view prefix) const;
+  void load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
+                   std::string_view prefix, Deadline deadline);
 
   kernels::Device& device_;
   comm::ProcessGroup& group_;
@@ -117,19 +145,15 @@ class Replica {
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
-  kernels::Buffer weight_memory_;
-  std::unique_ptr<comm::Segment> gradient_memory_;
-  kernels::CountedBytes gradient_bytes_;
-  nn::Arena master_;
-  nn::Arena gradients_;
-  ComputeWeights weights_;
+  Shards shards_;
+  std::vector<kernels::CountedBytes> held_;
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<kernels::Stream> stream_;  // behind the memory that its work touches
-  GradientWire wire_;
-  kernels::CountedBytes wire_bytes_;
-  DistributedDataParallel ddp_;
-  GradientAccumulation accumulation_;
+  std::unique_ptr<kernels::Stream> stream_;
+  ReplicaGradients gradients_;
+  std::unique_ptr<ComputeWeights> weights_;
+  ShardTransfer transfer_;
+  GradientSearch search_;
   TrainStep step_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
+#include "nn/program/observer_pair.h"
 
 namespace gradring::train {
 namespace {
@@ -26,10 +27,7 @@ std::size_t bytes_of(const std::vector<float>& values) {
 TrainStep::TrainStep(const StepParts& parts)
     : parts_(parts),
       counter_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
-      search_(kernels::pick_variant(parts.kernels.sum_of_squares, parts.device, DType::f32)),
       correct_(parts.device.allocate(sizeof(std::int32_t))),
-      sum_of_squares_(parts.device.allocate(sizeof(float))),
-      search_workspace_(parts.device.allocate(kernels::sum_of_squares::workspace_bytes())),
       state_(parts.device.allocate(sizeof(StepState))),
       report_(parts.device.allocate(sizeof(Report))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
@@ -45,19 +43,7 @@ TrainStep::TrainStep(const StepParts& parts)
 }
 
 std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {
-  return sizeof(std::int32_t) + sizeof(float) + kernels::sum_of_squares::workspace_bytes() + sizeof(StepState) +
-         sizeof(Report) + learning_rates * sizeof(float);
-}
-
-void TrainStep::enqueue_search() {
-  if (!parts_.loss_scaling.dynamic && !clips()) return;
-  // Riders come last in the arena, and the loss may be infinite where no gradient is.
-  search_.run(parts_.stream, {.dtype = DType::f32,
-                              .x = parts_.gradients.data,
-                              .elements = parts_.gradients.layout.riders().offset,
-                              .sum = sum_of_squares_.as<float>(),
-                              .non_finite = &device_state()->non_finite,
-                              .workspace = search_workspace_.data()});
+  return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Report) + learning_rates * sizeof(float);
 }
 
 void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
@@ -67,41 +53,41 @@ void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
 
 /// A rank without samples adds nothing, and takes part in all that ranks do together.
 void TrainStep::enqueue_nothing(const Shape& shape) {
-  const nn::Arena& gradients = parts_.accumulation.begin(shape.pass);
-  parts_.accumulation.before_forward();
-  parts_.stream.enqueue_zero(gradients.data, gradients.layout.elements() * sizeof(float));
-  parts_.accumulation.before_backward();
-  for (int parameter = 0; parameter < gradients.layout.parameters(); ++parameter)
-    parts_.accumulation.gradient_ready(parameter);
+  nn::ObserverPair observer(parts_.weights.observer(), parts_.path);
+  parts_.program.enqueue_nothing(parts_.stream, parts_.path.begin(shape.pass), observer);
+  parts_.path.enqueue_end();
 }
 
 void TrainStep::enqueue_pass(BatchSource& source, const Shape& shape) {
   kernels::Stream& stream = parts_.stream;
-  const nn::Arena& gradients = parts_.accumulation.begin(shape.pass);
+  const nn::Gradients& gradients = parts_.path.begin(shape.pass);
+  nn::ObserverPair observer(parts_.weights.observer(), parts_.path);
   source.enqueue_preparation(stream, shape.count);
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), shape.count, parts_.accumulation);
+  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), shape.count, observer);
   parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
                                   {.labels = source.labels(),
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
-                                   .loss_sum = gradients.riders().data(),
+                                   .loss_sum = gradients.riders,
                                    .correct = correct_.as<std::int32_t>()},
-                                  parts_.accumulation);
+                                  observer);
+  parts_.path.enqueue_end();
 }
 
 void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
-  parts_.ddp.enqueue_join();
-  enqueue_search();
+  if (searches()) parts_.search.enqueue(stream, &device_state()->non_finite);
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
                             .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
-                            .sum_of_squares = clips() ? sum_of_squares_.as<float>() : nullptr,
+                            .sum_of_squares = clips() ? parts_.search.sum_of_squares() : nullptr,
                             .most_norm = static_cast<float>(parts_.clip_norm)});
-  parts_.optimizer.enqueue_step(stream, parts_.master, parts_.gradients, device_state(), parts_.weights.copy());
+  parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
+  parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
+  parts_.ddp.enqueue_end_of_step();
   auto* report = report_.as<Report>();
   stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before it moves on to the next step
-  stream.enqueue_copy(&report->loss_sum, parts_.gradients.riders().data(), sizeof(float));
+  stream.enqueue_copy(&report->loss_sum, parts_.loss_sum, sizeof(float));
   counter_.advance(
       stream, {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }

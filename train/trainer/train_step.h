@@ -16,7 +16,8 @@
 #include "train/feed/batch_source.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/distributed_data_parallel.h"
-#include "train/parallel/gradient_accumulation.h"
+#include "train/parallel/gradient_path.h"
+#include "train/parallel/gradient_search.h"
 #include "train/precision/compute_weights.h"
 #include "train/precision/loss_scaling.h"
 
@@ -28,12 +29,13 @@ struct StepParts {
   kernels::Stream& stream;
   const kernels::KernelSet& kernels;
   nn::Program& program;
-  const nn::Arena& master;     ///< the weights in f32
-  ComputeWeights& weights;     ///< the same as the program reads them
-  const nn::Arena& gradients;  ///< with one rider: the loss
+  ComputeWeights& weights;
   DistributedDataParallel& ddp;
-  GradientAccumulation& accumulation;  ///< in front of ddp
+  GradientPath& path;     ///< of the gradients, through ddp
+  const float* loss_sum;  ///< the one rider, where the path leaves its sum
+  GradientSearch& search;
   Optimizer& optimizer;
+  std::vector<UpdateSlice> slices;  ///< that it updates
   LossScaling loss_scaling;
   std::vector<float> learning_rates;  ///< of applied steps; the last one goes on
   double clip_norm = 0;               ///< of all gradients together; 0: they are not clipped
@@ -66,7 +68,7 @@ class TrainStep {
     std::int64_t count = 0;           ///< samples of its next batch; 0: this rank has none in this step
     std::int64_t global_samples = 0;  ///< in all batches of this step, of all ranks
     std::int64_t divisor = 0;         ///< of this rank's sum of gradients; 0: global_samples
-    GradientAccumulation::Pass pass = {};
+    GradientPath::Pass pass = {};
   };
   /// Enqueues a step, or a batch of its window, and returns.
   ///
@@ -115,10 +117,11 @@ class TrainStep {
   struct Shape {
     std::int64_t count = 0;
     std::int64_t divisor = 0;
-    GradientAccumulation::Pass pass;
+    GradientPath::Pass pass;
     auto operator<=>(const Shape&) const = default;
   };
 
+  bool searches() const { return parts_.loss_scaling.dynamic || clips(); }
   bool clips() const { return parts_.clip_norm > 0; }
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(BatchSource& source, const Shape& shape);
@@ -127,15 +130,11 @@ class TrainStep {
   void enqueue_update();
   void enqueue_recorded(BatchSource& source, const Shape& shape);
   void enqueue_report(std::int64_t global_samples);
-  void enqueue_search();
   StepResult take_oldest();
 
   StepParts parts_;
   kernels::step_state::Variant counter_;
-  kernels::sum_of_squares::Variant search_;
   kernels::Buffer correct_;
-  kernels::Buffer sum_of_squares_;
-  kernels::Buffer search_workspace_;
   kernels::Buffer state_;       // StepState
   kernels::Buffer report_;      // Report, of the newest step
   kernels::Buffer host_state_;  // pinned: on its way to the device or back

@@ -17,6 +17,11 @@
 #include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
@@ -52,7 +57,7 @@ MemoryTable Trainer::planned_memory() const {
   return plan_memory(
       memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
       {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), eval_program_.memory()});
+      {replica_.program().memory(), eval_program_.memory(), places_for(replica_.layout(), replica_.program())});
 }
 
 void Trainer::resume(ResumePoint point) {
@@ -132,12 +137,13 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 
 Evaluation Trainer::evaluate_model() {
   tell("evaluating");
+  const WholeWeights weights = replica_.whole_weights();
   return evaluate({.device = replica_.memory().on(MemoryClass::batches),
                    .stream = replica_.stream(),
                    .kernels = world_.kernels,
                    .group = world_.group,
                    .program = eval_program_,
-                   .weights = replica_.weights(),
+                   .weights = weights.view,
                    .dataset = world_.test_set});
 }
 
@@ -170,13 +176,14 @@ void Trainer::run_epoch() {
 }
 
 void Trainer::save(std::optional<double> score) {
-  if (!world_.checkpoints) return;
-  pass_on_problems();
+  if (!world_.checkpoints && config_.zero == 0) return;  // what ranks share out, they save together
+  if (world_.checkpoints) pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
   tell("saving");
   TrainingState state{
       .progress = progress_, .replica = replica_.save(Deadline::after(config_.timeout)), .order = order_of_samples()};
+  if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
@@ -222,17 +229,21 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};
   const std::int64_t divisor =
       config_.gradient_mean == "ranks" ? (share.end - share.begin) * world_.group.world_size() : share.samples;
-  const auto enqueue = [&](std::int64_t count, GradientAccumulation::Pass pass) {
+  const auto enqueue = [&](std::int64_t count, GradientPath::Pass pass) {
     replica_.step().enqueue(
         {.source = *feed_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
   };
-  if (share.begin == share.end) enqueue(0, {});
-  for (std::int64_t position = share.begin; position < share.end;) {
-    const auto batch = feed_->next(Deadline::after(config_.timeout));
-    check(batch && batch->position == position, "the batches of an epoch ended before its steps");
+  // Ranks that share out gradients do each pass together: who has fewer takes part in the others'.
+  const std::int64_t most = config_.zero >= 2 ? share.most : share.end - share.begin;
+  const std::int64_t passes = std::max<std::int64_t>(1, ceil_div(most, sizes_.pass));
+  std::int64_t position = share.begin;
+  for (std::int64_t pass = 0; pass < passes; ++pass) {
+    const bool has_samples = position < share.end;
+    const auto batch = has_samples ? feed_->next(Deadline::after(config_.timeout)) : std::optional(BatchFeed::Next());
+    check(batch && (!has_samples || batch->position == position), "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;
     position += batch->count;
-    enqueue(batch->count, {.first = batch->position == share.begin, .last = position == share.end});
+    enqueue(batch->count, {.first = pass == 0, .last = pass + 1 == passes});
   }
   ++enqueued_;
   pending_.push_back(pending);

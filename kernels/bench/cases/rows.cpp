@@ -118,7 +118,7 @@ Cases sum_of_squares_cases(CaseMaker& make) {
   BenchArray& x = make.input(c, make.dtype(), n);
   BenchArray& sum = make.output(c, DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
   BenchArray& non_finite = make.output(c, DType::i32, 1, exact());
-  BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes());
+  BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes(static_cast<std::size_t>(n)));
   const auto args = [&x, &sum, &non_finite, &scratch, dtype = make.dtype()](Side side) {
     return sum_of_squares::Args{.dtype = dtype,
                                 .x = x.at(side),

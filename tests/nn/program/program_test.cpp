@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
+#include <span>
 
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
@@ -30,8 +33,17 @@ class Listener final : public nn::StepObserver {
  public:
   void before_forward() override { heard.push_back(-1); }
   void before_backward() override { heard.push_back(-2); }
-  void gradient_ready(int parameter) override { heard.push_back(parameter); }
+  void weights_needed(std::span<const int> parameters) override {
+    needed.emplace_back(parameters.begin(), parameters.end());
+  }
+  void gradients_begin(std::span<const int> parameters) override { begun.insert(parameters.begin(), parameters.end()); }
+  void gradient_ready(int parameter) override {
+    EXPECT_EQ(begun.erase(parameter), 1u) << "the gradient of " << parameter << " was written before it was announced";
+    heard.push_back(parameter);
+  }
   std::vector<int> heard;
+  std::vector<std::vector<int>> needed;  // at once
+  std::set<int> begun;
 };
 
 class ProgramOf : public testing::TestWithParam<std::string> {};
@@ -44,6 +56,30 @@ TEST_P(ProgramOf, TellsItsObserverOfGradientsInReadyOrder) {
   rig.run(samples.images, samples.labels, &listener);
   EXPECT_THAT(listener.heard, ElementsAre(-1, -2, 7, 6, 5, 4, 3, 2, 1, 0));
   EXPECT_THAT(nn::Program::ready_order(nn::convnet({28, 28, 1}, 10)), ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+}
+
+TEST_P(ProgramOf, TellsItsObserverOfWeightsBeforeTheyAreRead) {
+  for (const bool checkpoints : {false, true}) {
+    ProgramRig rig(nn::convnet({28, 28, 1}, 10), 2, GetParam(), nn::ProgramMode::training, kernels::DType::f32,
+                   {.kind = checkpoints ? nn::Checkpointing::Kind::automatic : nn::Checkpointing::Kind::none});
+    rig.draw_weights(1);
+    const Samples samples(2, 5);
+    Listener listener;
+    rig.run(samples.images, samples.labels, &listener);
+    EXPECT_TRUE(listener.begun.empty());
+    std::vector<std::vector<int>> once = rig.program().parameters_of_plans();
+    const std::size_t plans = once.size();
+    std::vector<int> all;
+    for (const auto& parameters : once) all.insert(all.end(), parameters.begin(), parameters.end());
+    EXPECT_THAT(all, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+    once.pop_back();  // the head has no forward pass of its own
+    const auto& needed = listener.needed;
+    const std::vector<std::size_t>& ends = rig.program().segments().ends;
+    const std::size_t computed_twice = ends.size() == 1 ? 0 : ends[ends.size() - 2] + 1 - (ends.size() - 1);
+    ASSERT_EQ(needed.size(), plans - 1 + computed_twice + plans);
+    EXPECT_TRUE(std::equal(once.begin(), once.end(), needed.begin())) << "forward, first layer first";
+    EXPECT_EQ(needed.back(), once.front()) << "backward ends with the first layer";
+  }
 }
 
 TEST_P(ProgramOf, AShortBatchGivesWhatAProgramOfThatSizeGives) {

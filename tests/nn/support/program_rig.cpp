@@ -62,8 +62,8 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
                                    nn::StepObserver* observer) {
   const auto weight_bytes = rounded(weights_, program_.dtype());
   const auto image_bytes = rounded(images, program_.dtype());
-  const nn::Weights weights{layout_, program_.dtype(), weight_bytes.data()};
-  const nn::Arena gradients{layout_, gradients_.data()};
+  const nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weight_bytes.data());
+  const nn::Gradients gradients = nn::gradients_in({layout_, gradients_.data()});
   nn::NoObserver nobody;
   const auto batch = static_cast<std::int64_t>(labels.size());
   Result result;

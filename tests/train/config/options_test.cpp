@@ -55,6 +55,7 @@ OptionTexts everything_else() {
           {"reproducible", "true"},
           {"threads", "3"},
           {"pin", "true"},
+          {"zero", "3"},
           {"comm", "tcp"},
           {"overlap", "off"},
           {"bucket-mb", "0.3"},

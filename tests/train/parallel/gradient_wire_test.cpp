@@ -28,19 +28,21 @@ std::vector<float> summed(DType dtype, int world, const std::function<float(int,
     kernels::HostDevice device;
     const auto parameters = nn::parameters_of(nn::convnet({12, 12, 1}, 3));
     const std::vector<std::vector<int>> buckets = {{7, 6, 5, 4}, {3, 2, 1, 0}};
-    const nn::ArenaLayout layout(parameters, buckets, 16, 1);
-    const auto segment = group.allocate(layout.elements() * sizeof(float));
-    const nn::Arena arena{layout, segment->as<float>()};
+    const nn::ArenaLayout layout(parameters, buckets, 16 * static_cast<std::size_t>(world), 1);
+    const train::BucketMemory memory({}, group, layout);
+    const train::Shards whole(layout, 1, 0);
+    const nn::Arena arena{layout, reinterpret_cast<float*>(memory.data(0))};
     for (int parameter = 0; parameter < layout.parameters(); ++parameter)
       for (std::size_t i = 0; i < layout.parameter(parameter).elements; ++i)
         arena.parameter(parameter)[i] = gradient(group.rank(), i);
-    arena.riders()[0] = kRider;
-
-    train::GradientWire wire({.dtype = dtype}, group, *segment, layout, kernels::cast::variants().front());
+    train::GradientWire wire(
+        {.dtype = dtype},
+        {.group = group, .gradients = memory, .shards = whole, .cast = kernels::cast::variants().front()});
+    *wire.riders() = kRider;
     const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
-    for (int bucket = 0; bucket < layout.buckets(); ++bucket) wire.enqueue_all_reduce(bucket, *stream);
+    for (int bucket = 0; bucket < layout.buckets(); ++bucket) wire.enqueue_sum(bucket, *stream);
     stream->synchronize(Deadline::after(std::chrono::minutes(1)));
-    EXPECT_EQ(arena.riders()[0], kRider * static_cast<float>(world)) << "riders travel as they are";
+    EXPECT_EQ(*wire.riders(), kRider * static_cast<float>(world)) << "riders travel as they are";
 
     const std::span<const float> mine(arena.data, layout.elements());
     const auto all = group.all_gather_on_host(std::as_bytes(mine));
@@ -48,6 +50,7 @@ std::vector<float> summed(DType dtype, int world, const std::function<float(int,
       EXPECT_EQ(
           std::memcmp(all.data(), all.data() + static_cast<std::size_t>(rank) * mine.size_bytes(), mine.size_bytes()),
           0);
+    arena.riders()[0] = 0;  // where they ride in the bucket, and where not
     if (group.rank() == 0) result.assign(mine.begin(), mine.end());
   });
   return result;

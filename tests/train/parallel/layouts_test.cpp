@@ -56,9 +56,10 @@ Trace train(const Layout& layout, int steps, const data::Dataset& dataset) {
       for (int r = 1; r < world; ++r)
         ASSERT_EQ(std::memcmp(all.data(), all.data() + static_cast<std::size_t>(r) * bytes, bytes), 0)
             << "rank " << r << " after step " << step;
+      const auto gradients = rig.gradients();
       if (group.rank() != 0) continue;
       trace.losses.push_back(loss);
-      if (step == 0) trace.first_gradients = rig.gradients();
+      if (step == 0) trace.first_gradients = gradients;
     }
   });
   return trace;
@@ -138,15 +139,18 @@ double share_exposed(kernels::StreamMode communication) {
     const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
     const std::vector<std::vector<int>> one_bucket = {nn::Program::ready_order(model)};
     const nn::ArenaLayout layout(parameters, one_bucket, 2);
-    const auto gradients = group.allocate(layout.elements() * sizeof(float));
-    train::GradientWire wire({}, group, *gradients, layout, kernels::cast::variants().front());
-    train::DistributedDataParallel ddp(group, *gradients, wire, layout, device, *stream, communication);
+    const train::BucketMemory gradients({}, group, layout);
+    const train::Shards unshared(layout, 1, 0);
+    train::GradientWire wire(
+        {}, {.group = group, .gradients = gradients, .shards = unshared, .cast = kernels::cast::variants().front()});
+    train::DistributedDataParallel ddp(group, wire, layout, device, *stream, communication);
     group.barrier_on_host();
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     const auto begin = Clock::now();
     ddp.before_backward();
     for (const int parameter : nn::Program::ready_order(model)) ddp.gradient_ready(parameter);
     ddp.enqueue_join();
+    ddp.enqueue_end_of_step();
     stream->synchronize(Deadline::after(std::chrono::minutes(1)));
     const auto whole = Clock::now() - begin;
     if (group.rank() == 0) share = std::chrono::duration<double>(ddp.exposed()) / whole;

@@ -37,9 +37,10 @@ std::vector<std::int64_t> samples_of_step(std::size_t step, std::int64_t batch) 
 }
 
 /// Whether the weights that layers read are the master weights, rounded.
-void expect_rounded_copy(const train::Replica& replica) {
-  const nn::Arena& master = replica.master();
-  const nn::Weights weights = replica.weights();
+void expect_rounded_copy(train::Replica& replica) {
+  const kernels::Buffer host = replica.weights_on_host(Deadline::after(std::chrono::minutes(1)));
+  const nn::Arena master{replica.layout(), host.as<float>()};
+  const nn::Weights weights = replica.whole_weights().view;
   const nn::ArenaLayout& layout = replica.layout();
   for (int i = 0; i < layout.parameters(); ++i) {
     const std::size_t elements = layout.parameter(i).elements;

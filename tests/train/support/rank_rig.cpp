@@ -8,6 +8,11 @@
 #include "train/feed/loaded_batch.h"
 
 namespace gradring::tests {
+namespace {
+
+Deadline soon() { return Deadline::after(std::chrono::minutes(2)); }
+
+}  // namespace
 
 struct RankRig::Parts {
   const data::Dataset& dataset;
@@ -31,7 +36,9 @@ struct RankRig::Parts {
                  .clip_norm = options.clip_norm,
                  .buckets = options.buckets,
                  .wire = options.wire,
+                 .zero = options.zero,
                  .accumulates = options.accumulates,
+                 .overlap = options.overlap,
                  .recorded = options.recorded,
                  .seed = options.seed},
                 {.device = device,
@@ -42,7 +49,8 @@ struct RankRig::Parts {
                  .classes = set.classes()}),
         loaded(device, kernels, set.shape(), options.max_batch, options.precision) {}
 
-  std::vector<std::vector<float>> in_torch_order(const nn::Arena& arena) const {
+  std::vector<std::vector<float>> in_torch_order(const kernels::Buffer& host) const {
+    const nn::Arena arena{replica.layout(), host.as<float>()};
     const auto& parameters = replica.parameters();
     std::vector<std::vector<float>> all;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -61,7 +69,7 @@ RankRig::~RankRig() = default;
 train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::int64_t global_samples) {
   data::Loader loader(parts_->dataset, parts_->device,
                       {.indices = indices, .batch_size = parts_->replica.program().max_batch()});
-  const Deadline deadline = Deadline::after(std::chrono::minutes(2));
+  const Deadline deadline = soon();
   train::TrainStep& step = parts_->replica.step();
   const std::int64_t batches = loader.geometry().steps();
   for (std::int64_t i = 0; i < batches; ++i) {
@@ -75,11 +83,13 @@ train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::i
   return step.wait(deadline);
 }
 
-std::vector<std::vector<float>> RankRig::weights() const { return parts_->in_torch_order(parts_->replica.master()); }
-std::vector<std::vector<float>> RankRig::gradients() const {
-  return parts_->in_torch_order(parts_->replica.gradients());
+std::vector<std::vector<float>> RankRig::weights() const {
+  return parts_->in_torch_order(parts_->replica.weights_on_host(soon()));
 }
-const train::Replica& RankRig::replica() const { return parts_->replica; }
+std::vector<std::vector<float>> RankRig::gradients() const {
+  return parts_->in_torch_order(parts_->replica.gradients_on_host(soon()));
+}
+train::Replica& RankRig::replica() { return parts_->replica; }
 const std::vector<nn::Parameter>& RankRig::parameters() const { return parts_->replica.parameters(); }
 
 void run_ranks(int world, const std::function<void(comm::ProcessGroup&)>& rank) {

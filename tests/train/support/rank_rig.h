@@ -30,6 +30,8 @@ class RankRig {
     std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count
     train::BucketLimits buckets;
     train::WireSpec wire;
+    int zero = 0;
+    bool overlap = true;
     nn::Checkpointing checkpointing;
     bool recorded = false;
     kernels::DType precision = kernels::DType::f32;
@@ -44,11 +46,12 @@ class RankRig {
   /// mean loss stands in the result.
   train::StepResult step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
 
-  /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout.
+  /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout. With ZeRO, of all ranks
+  /// at once.
   std::vector<std::vector<float>> weights() const;
   std::vector<std::vector<float>> gradients() const;
   const std::vector<nn::Parameter>& parameters() const;
-  const train::Replica& replica() const;
+  train::Replica& replica();
 
  private:
   struct Parts;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/parallel/shards.h"
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::train {
+
+Shards::Shards(const nn::ArenaLayout& layout, int count, int index)
+    : layout_(layout), count_(static_cast<std::size_t>(count)), index_(static_cast<std::size_t>(index)) {
+  check(count > 0 && index >= 0 && index < count,
+        "shard " + std::to_string(index) + " of " + std::to_string(count) + " is none");
+  for (int bucket = 0; bucket < layout.buckets(); ++bucket)
+    check(layout.bucket(bucket).elements % count_ == 0,
+          "bucket " + std::to_string(bucket) + " is not padded to " + std::to_string(count) + " equal shards");
+}
+
+Shards::Slice Shards::in_bucket(int bucket) const {
+  const std::size_t each = layout_.bucket(bucket).elements / count_;
+  return {index_ * each, each};
+}
+
+Shards::Slice Shards::in_arena(int bucket) const {
+  const Slice slice = in_bucket(bucket);
+  return {layout_.bucket(bucket).offset + slice.offset, slice.elements};
+}
+
+Shards::Slice Shards::packed(int bucket) const {
+  return {layout_.bucket(bucket).offset / count_, layout_.bucket(bucket).elements / count_};
+}
+
+int Shards::owner(int bucket, std::size_t element) const {
+  return static_cast<int>(element / (layout_.bucket(bucket).elements / count_));
+}
+
+ShardPointers packed_shards(const Shards& shards, float* data) {
+  ShardPointers pointers;
+  for (int bucket = 0; bucket < shards.layout().buckets(); ++bucket)
+    pointers.push_back(data + shards.packed(bucket).offset);
+  return pointers;
+}
+
+}  // namespace gradring::train

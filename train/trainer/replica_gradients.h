@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "kernels/kernel_set.h"
+#include "train/parallel/bucket_memory.h"
+#include "train/parallel/distributed_data_parallel.h"
+#include "train/parallel/gradient_path.h"
+#include "train/parallel/gradient_wire.h"
+#include "train/parallel/sharded_sums.h"
+#include "train/parallel/shards.h"
+
+namespace gradring::train {
+
+struct ReplicaGradientsSpec {
+  bool sharded = false;  ///< a rank keeps the sums of its own shards alone
+  int places = 0;        ///< of buckets that are written at once, if sharded
+  WireSpec wire;
+  bool accumulates = false;  ///< a step may be made of several passes
+  bool overlap = true;       ///< gradients are summed while backward goes on
+};
+
+/// All that becomes of a replica's gradients, put together: where backward leaves them, how they are summed over the ranks and
+/// the passes of a step, and where the sums are.
+///
+/// Threads   that of the trainer. What is given must outlive it.
+class ReplicaGradients {
+ public:
+  struct Parts {
+    kernels::Device& device;
+    const kernels::KernelSet& kernels;
+    comm::ProcessGroup& group;
+    kernels::Stream& stream;
+    const Shards& shards;
+  };
+  /// Blocks until all ranks have come.
+  ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts& parts);
+
+  GradientPath& path() { return *path_; }
+  DistributedDataParallel& ddp() { return *ddp_; }
+  const DistributedDataParallel& ddp() const { return *ddp_; }
+  /// The sums of this rank's shards, once a step was joined.
+  const ShardPointers& sums() const { return sums_; }
+  const float* riders() const { return riders_; }
+  /// Where backward writes.
+  const BucketMemory& memory() const { return memory_; }
+
+  /// Of sums that last from pass to pass; of places that buckets go through; of what travels in 16 bits.
+  std::size_t sum_bytes() const { return collected_ ? collected_->bytes() : memory_.bytes(); }
+  std::size_t place_bytes() const { return collected_ ? memory_.bytes() : 0; }
+  std::size_t wire_bytes() const { return wire_.bytes(); }
+
+ private:
+  void keep_all(const ReplicaGradientsSpec& spec, const Parts& parts);
+  void keep_shards(const ReplicaGradientsSpec& spec, const Parts& parts);
+
+  BucketMemory memory_;
+  GradientWire wire_;
+  std::optional<ShardedSums> collected_;
+  std::unique_ptr<DistributedDataParallel> ddp_;
+  std::unique_ptr<GradientPath> path_;
+  ShardPointers sums_;
+  const float* riders_ = nullptr;
+};
+
+}  // namespace gradring::train
