@@ -58,7 +58,7 @@ TEST(ParseTrain, TakesWhatIsNoOptionOfARun) {
 TEST(ParseTrain, NamesTheNearestOption) {
   EXPECT_EQ(refusal({"--batch-sise", "3"}), "there is no option --batch-sise. Did you mean 'batch-size'?");
   EXPECT_EQ(refusal({"--dryrun"}), "there is no option --dryrun. Did you mean 'dry-run'?");
-  EXPECT_EQ(refusal({"--zero=3"}), "there is no option --zero.");
+  EXPECT_EQ(refusal({"--quux=3"}), "there is no option --quux.");
 }
 
 TEST(ParseTrain, RefusesWhatIsNoOption) {
