@@ -3,15 +3,18 @@
 # Three network namespaces as hosts, with 2, 1 and 1 ranks: trains over them; then cuts one host off (its link is set down) and
 # sees the rest go on; then lets a host join later.
 #
-# Usage: scripts/nodes_check.sh GRADRING
+# Usage: scripts/nodes_check.sh [GRADRING]
 #
-# GRADRING is the program that was built. Needs root and `ip` (iproute2): namespaces and veth pairs are made and removed. Prints
-# what each case came to, and how long the loss of a host took to be noticed; ends with an error at the first that went wrong.
+# GRADRING is the program that was built (default: build/release/gradring). Needs root and `ip` (iproute2): namespaces and veth
+# pairs are made and removed. Prints what each case came to, and how long the loss of a host took to be noticed; ends with an
+# error at the first that went wrong.
 
-set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-if (($# != 1)) || [[ ! -x $1 ]]; then sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 2; fi
-gradring=$(realpath "$1")
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then usage; exit; fi
+gradring=$(from_here "${1:-build/release/gradring}")
+[[ -x $gradring ]] || die "$gradring is not there: build it, or name it"
 if ((EUID != 0)) || ! command -v ip >/dev/null; then echo "skipped: needs root and ip (iproute2)"; exit 0; fi
 
 tag=gr$$
@@ -25,10 +28,10 @@ clean_up() {
 }
 trap clean_up EXIT
 
-die() {
-  echo "FAILED: $*"
-  tail -n 5 "$folder"/*.err
-  exit 1
+# fail WHAT: says so, with the agents' last words.
+fail() {
+  tail -n 5 "$folder"/*.err >&2
+  die "$*"
 }
 
 # Host n has 10.99.0.(n+1); the hub is a switch.
@@ -62,7 +65,7 @@ start() {
 expect() {
   local code=0
   wait "$2" || code=$?
-  [[ $code == "$1" ]] || die "$3 returned $code, not $1"
+  [[ $code == "$1" ]] || fail "$3 returned $code, not $1"
 }
 
 wait_for_file() {
@@ -70,7 +73,7 @@ wait_for_file() {
     if [[ -e $1 ]]; then return; fi
     sleep 0.1
   done
-  die "$1 never came"
+  fail "$1 never came"
 }
 
 trains() {
@@ -80,11 +83,11 @@ trains() {
     pids+=("$started")
   done
   for pid in "${pids[@]}"; do expect 0 "$pid" "training over three hosts"; done
-  (cd "$folder" && "$gradring" launch --nproc-per-node 4 "${training[@]}") || die "training on one host"
+  (cd "$folder" && "$gradring" launch --nproc-per-node 4 "${training[@]}") || fail "training on one host"
   local here there
   here=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/run/summary.json")
   there=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/train0/run/summary.json")
-  [[ $here == "$there" ]] || die "three hosts came to other weights than one"
+  [[ $here == "$there" ]] || fail "three hosts came to other weights than one"
   echo "trained over 3 hosts with 2, 1 and 1 ranks: the same weights as on one"
 }
 
@@ -106,7 +109,7 @@ loses_a_host() {
   expect 0 "${pids[0]}" "the leader after the loss of a host"
   expect 0 "${pids[1]}" "the second host after the loss of the third"
   end=$(date +%s.%N)
-  [[ $(grep -c "world 3" "$folder/cut0.out") == 2 ]] || die "the world was not 3 after the loss"
+  [[ $(grep -c "world 3" "$folder/cut0.out") == 2 ]] || fail "the world was not 3 after the loss"
   expect 161 "${pids[2]}" "the lost host"
   ip -n "$tag-2" link set eth0 up
   awk -v a="$begin" -v b="$end" 'BEGIN {printf "one host cut off: the rest went on and ended %.1f s later\n", b - a}'
@@ -119,7 +122,7 @@ takes_a_host_in() {
   start 1 late1 --nnodes 1:2 --nproc-per-node 1 "${elastic_options[@]}" -- sh -c "$elastic_worker"
   expect 0 "$started" "the late host"
   expect 0 "$leader" "the leader with a late host"
-  grep -q "world 3" "$folder/late1.out" || die "the late host was not taken in"
+  grep -q "world 3" "$folder/late1.out" || fail "the late host was not taken in"
   echo "a host that came later was taken in"
 }
 

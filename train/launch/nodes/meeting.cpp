@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 
 #include "comm/transport/tcp/socket_address.h"
@@ -82,12 +83,15 @@ tcp::RunToken run_secret(const std::string& token, const std::string& run_id) {
 
 Doorway::Doorway(const std::string& host, int port, tcp::Identity self) : self_(std::move(self)) {
   std::string tried;
+  bool taken = false;
   for (const SocketAddress& address : addresses_of(host, port)) try {
       listeners_.push_back(tcp::listen_at(address, kBacklog));
     } catch (const DeviceError& error) {
       tried += fmt::format("\n  {}", error.what());
+      taken |= tried.find(tcp::reason_of(EADDRINUSE)) != std::string::npos;
     }
-  if (listeners_.empty())
+  // Of a name with several addresses somebody else may have one: two doors would lead to two runs.
+  if (listeners_.empty() || taken)
     throw DeviceError(
         fmt::format("cannot listen at {}:{}, which must be an address of the leading node:{}", host, port, tried));
 }
@@ -114,20 +118,20 @@ std::list<NodeLink> Doorway::admit() {
   return admitted;
 }
 
-NodeLink dial_leader(const std::string& host, int port, const tcp::Identity& self, Deadline deadline) {
-  for (;;) {
-    std::string tried;
+std::optional<NodeLink> dial_leader(const std::string& host, int port, const tcp::Identity& self, Deadline deadline,
+                                    std::string& tried) {
+  while (true) {
+    tried.clear();
     try {
       for (const SocketAddress& address : addresses_of(host, port)) {
         std::string why;
-        if (auto link = dial(address, self, deadline, why)) return std::move(*link);
+        if (auto link = dial(address, self, deadline, why)) return link;
         tried += fmt::format("\n  {}: {}", address.to_string(), why);
       }
     } catch (const DeviceError& error) {  // a name that is not known yet
       tried += fmt::format("\n  {}", error.what());
     }
-    if (deadline.passed())
-      throw DeviceError(fmt::format("cannot reach the leading node at {}:{}, tried last:{}", host, port, tried));
+    if (deadline.passed()) return std::nullopt;
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetweenDials, deadline.remaining()));
   }
 }

@@ -23,9 +23,9 @@ comm::tcp::RunToken run_secret(const std::string& token, const std::string& run_
 /// The leader's door.
 class Doorway {
  public:
-  /// Listens at every address that `host` has and that is this machine's; at all of this machine's if none is.
+  /// Listens at every address that `host` has and that is this machine's.
   ///
-  /// Errors    DeviceError that lists each address tried and why.
+  /// Errors    DeviceError that lists each address tried and why, if none is, or if somebody else listens at one of them.
   Doorway(const std::string& host, int port, comm::tcp::Identity self);
 
   /// What to poll for reading.
@@ -39,10 +39,11 @@ class Doorway {
   std::list<comm::tcp::Handshake> strangers_;
 };
 
-/// Dials until the leader answers and both have proven themselves. Looks the name up anew each time: pods get addresses late.
+/// Dials, again and again, until the leader answers and both have proven themselves, or the deadline passes: then nothing,
+/// and `tried` lists each address tried last, and why. Looks the name up anew each time: pods get addresses late.
 ///
-/// Errors    DeviceError when the deadline passes: each address tried last, and why. InvalidArgument at once if the
-///           leader refuses the proof.
-NodeLink dial_leader(const std::string& host, int port, const comm::tcp::Identity& self, Deadline deadline);
+/// Errors    InvalidArgument at once if whoever listens there belongs to another run.
+std::optional<NodeLink> dial_leader(const std::string& host, int port, const comm::tcp::Identity& self,
+                                    Deadline deadline, std::string& tried);
 
 }  // namespace gradring::train

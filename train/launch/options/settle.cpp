@@ -52,6 +52,9 @@ void settle_nodes(const LaunchDraft& draft) {
     throw InvalidArgument(fmt::format("--node-rank={} is outside --nnodes={}: nodes go from 0 to {}", options.node_rank,
                                       options.nnodes.most, options.nnodes.most - 1));
   if (options.nnodes.most == 1) return;
+  if (options.rendezvous == Rendezvous::by_address && !draft.standalone && !draft.master_addr &&
+      draft.rdzv_endpoint.value_or("").empty())
+    throw InvalidArgument("--nnodes above 1 needs --master-addr=HOST, an address of node 0 that the others reach");
   if (draft.standalone) throw InvalidArgument("--standalone is for one machine: leave it out, or --nnodes");
 }
 

@@ -40,7 +40,7 @@ class Elastic : public ::testing::Test {
                    "--nnodes=" + nodes,
                    fmt::format("--nproc-per-node={}", workers),
                    "--rdzv-backend=c10d",
-                   fmt::format("--rdzv-endpoint=127.0.0.1:{}", port_),
+                   fmt::format("--rdzv-endpoint={}:{}", host_, port_),
                    "--rdzv-id=elastic",
                    "--rdzv-conf=last_call_timeout=0.3,join_timeout=30",
                    "--max-restarts=0",
@@ -60,6 +60,7 @@ class Elastic : public ::testing::Test {
     return eventually([&] { return std::filesystem::exists(agent.folder.path() / mark); });
   }
 
+  std::string host_ = "127.0.0.1";
   int port_ = free_tcp_port();
   std::list<Agent> agents_;
 };
@@ -112,6 +113,18 @@ TEST_F(Elastic, WorkersThatBlameTheLostNodeCostNoRestart) {
   other.launcher->send(SIGKILL);
   EXPECT_EQ(leader.launcher->wait(), 0) << leader.errors();
   EXPECT_EQ(other.launcher->wait(), -SIGKILL);
+}
+
+TEST_F(Elastic, MeetsByIpv6AndByName) {
+  for (const std::string& host : {std::string("[::1]"), std::string("localhost")}) {
+    agents_.clear();
+    host_ = host;
+    Agent& leader = start_leader("2", 1, {"dump=env"});
+    Agent& other = start("2", 1, {"dump=env"});
+    EXPECT_EQ(leader.launcher->wait(), 0) << leader.errors();
+    EXPECT_EQ(other.launcher->wait(), 0) << other.errors();
+    EXPECT_THAT(other.folder.text("env.1"), HasSubstr("MASTER_ADDR=" + host + "\n"));
+  }
 }
 
 TEST_F(Elastic, AFailureIsAFailureStill) {

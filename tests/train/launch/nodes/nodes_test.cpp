@@ -46,6 +46,7 @@ class Nodes : public ::testing::Test {
                    fmt::format("--node-rank={}", node),
                    fmt::format("--nproc-per-node={}", workers),
                    fmt::format("--master-port={}", port_),
+                   "--master-addr=127.0.0.1",
                    "--rdzv-conf=timeout=30"};
     words.insert(words.end(), options.begin(), options.end());
     words.push_back("train");

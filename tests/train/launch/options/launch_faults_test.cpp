@@ -15,6 +15,7 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{"--nproc-per-node=xpu", "train"}, "xpu are not known here"},
       {{"--nnodes=2", "--standalone", "train"}, "--standalone is for one machine"},
       {{"--nnodes=2", "--rdzv-backend=c10d", "train"}, "c10d over several machines needs --rdzv-endpoint=HOST:PORT"},
+      {{"--nnodes=2", "train"}, "--nnodes above 1 needs --master-addr=HOST"},
       {{"--nnodes=2", "--node-rank=2", "train"}, "--node-rank=2 is outside --nnodes=2: nodes go from 0 to 1"},
       {{"--node-rank=1", "train"}, "--node-rank=1 is outside --nnodes=1: nodes go from 0 to 0"},
       {{"--nnodes", "4:2", "train"}, "--nnodes=4:2: is MIN:MAX with a MIN above its MAX"},

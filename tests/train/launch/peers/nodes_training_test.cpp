@@ -34,7 +34,7 @@ std::string weights_in(const Workplace& place) {
 Words agent(int node, int workers, int port, const Words& training) {
   return joined(
       {"launch", "--nnodes=3", fmt::format("--node-rank={}", node), fmt::format("--nproc-per-node={}", workers),
-       fmt::format("--master-port={}", port), "--rdzv-conf=timeout=60"},
+       fmt::format("--master-port={}", port), "--master-addr=127.0.0.1", "--rdzv-conf=timeout=60"},
       training);
 }
 
