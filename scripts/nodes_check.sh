@@ -92,8 +92,10 @@ trains() {
 }
 
 # Workers of attempt 0 wait for ever; those of later ones say how large their world is.
+# shellcheck disable=SC2016  # the workers' shell expands them
 elastic_worker='touch up.$RANK; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then sleep 1000; fi; echo world $WORLD_SIZE'
-elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf last_call_timeout=1,join_timeout=60 --kill-grace 2)
+elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf 'last_call_timeout=1,join_timeout=60'
+  --kill-grace 2)
 
 loses_a_host() {
   local ranks=(2 1 1) pids=()

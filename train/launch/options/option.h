@@ -22,7 +22,7 @@ enum class CommandKind {
 struct LaunchDraft {
   LaunchOptions options{};
   std::optional<std::string> nproc{};
-  bool standalone = false;
+  bool standalone = false, has_nnodes = false;
   std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{};
   std::optional<int> master_port{};
   std::optional<std::chrono::milliseconds> join_timeout{}, last_call{};

@@ -7,6 +7,7 @@
 
 #include "kernels/runtime/error.h"
 #include "train/launch/options/value.h"
+#include "train/launch/places/places.h"
 
 namespace gradring::train {
 namespace {
@@ -44,6 +45,17 @@ void settle_workers(LaunchDraft& draft, const LaunchWorld& world) {
     for (int i = static_cast<int>(options.devices.size()); i < options.nproc_per_node; ++i)
       options.devices.push_back(std::to_string(i));
   }
+}
+
+/// A PyTorchJob of an old operator tells a pod no more than its number and how many there are.
+void take_pod(LaunchDraft& draft, const LaunchWorld& world) {
+  if (draft.has_nnodes || draft.standalone || draft.options.rendezvous == Rendezvous::dynamic) return;
+  const auto pod = place_by_pytorch_job(VariableReader(world.lookup));
+  if (!pod || pod->world_size == 1) return;
+  draft.options.nnodes = {pod->world_size, pod->world_size};
+  draft.options.node_rank = pod->rank;
+  draft.master_addr = draft.master_addr.value_or(pod->master_addr);
+  draft.master_port = draft.master_port.value_or(pod->master_port);
 }
 
 void settle_nodes(const LaunchDraft& draft) {
@@ -114,6 +126,7 @@ void settle_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
 
 void settle(LaunchDraft& draft, const LaunchWorld& world) {
   settle_workers(draft, world);
+  take_pod(draft, world);
   settle_nodes(draft);
   settle_logs(draft);
   draft.options.local_addr = draft.local_addr.value_or("");

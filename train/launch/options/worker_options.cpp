@@ -13,6 +13,7 @@ void read_nproc(LaunchDraft& draft, const std::string& value) { draft.nproc = va
 void read_nnodes(LaunchDraft& draft, const std::string& value) {
   const auto colon = value.find(':');
   NodeRange& nodes = draft.options.nnodes;
+  draft.has_nnodes = true;
   nodes.least = whole_number(value.substr(0, colon), 1, kMostNodes);
   nodes.most = colon == std::string::npos ? nodes.least : whole_number(value.substr(colon + 1), 1, kMostNodes);
   if (nodes.least > nodes.most) throw InvalidArgument("is MIN:MAX with a MIN above its MAX");

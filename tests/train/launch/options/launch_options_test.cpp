@@ -167,6 +167,36 @@ TEST(ParseLaunch, C10dChoosesAPortOfItsOwn) {
   EXPECT_EQ(parse({"--rdzv-backend=c10d", "--local-addr=10.0.0.1", "train"}).master_addr, "10.0.0.1");
 }
 
+TEST(ParseLaunch, APodIsANode) {
+  const VariableTable pod = {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"},
+                             {"RANK", "2"},
+                             {"WORLD_SIZE", "3"},
+                             {"MASTER_ADDR", "job-master-0"},
+                             {"MASTER_PORT", "23456"}};
+  const auto options = parse({"--nproc-per-node=4", "train"}, pod);
+  EXPECT_EQ(options.nnodes.most, 3);
+  EXPECT_EQ(options.node_rank, 2);
+  EXPECT_EQ(options.nproc_per_node, 4);
+  EXPECT_EQ(options.master_addr, "job-master-0");
+  EXPECT_EQ(options.master_port, 23456);
+  EXPECT_EQ(parse({"--nnodes=1", "train"}, pod).nnodes.most, 1);
+  EXPECT_EQ(parse({"--standalone", "train"}, pod).nnodes.most, 1);
+}
+
+TEST(ParseLaunch, SeveralNodesHaveAnEndpointAndDeadlines) {
+  const auto options = parse({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=host",
+                              "--rdzv-conf=join_timeout=5,last_call_timeout=2", "--local-addr=10.0.0.7", "train"},
+                             {{"GRADRING_TOKEN", "t"}});
+  EXPECT_EQ(options.nnodes.least, 2);
+  EXPECT_EQ(options.nnodes.most, 4);
+  EXPECT_EQ(options.master_addr, "host");
+  EXPECT_EQ(options.master_port, 29400);
+  EXPECT_EQ(options.join_timeout, std::chrono::seconds(5));
+  EXPECT_EQ(options.last_call, std::chrono::seconds(2));
+  EXPECT_EQ(options.local_addr, "10.0.0.7");
+  EXPECT_EQ(options.token, "t");
+}
+
 TEST(ParseLaunch, AcceptsEveryFlagOfTorchrun) {
   EXPECT_EQ(fault_of({"--nnodes=1:1",
                       "--nproc_per_node=1",
