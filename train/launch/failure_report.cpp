@@ -8,19 +8,24 @@
 namespace gradring::train {
 namespace {
 
-std::string with_message(std::string line, const WorkerExit& exit) {
-  return exit.message.empty() ? line : fmt::format("{}: {}", line, exit.message);
-}
-
 /// Who was asked to end may do so with any code; what it has to say about it is worth a line.
 bool failed_by_itself(const WorkerExit& exit) {
   return exit.failed() && !exit.stopped_by_launcher() && !exit.left_on_request() &&
          (!exit.was_asked_to_end() || !exit.message.empty());
 }
 
-/// The same mistake, made by every rank: once is enough.
-bool says_the_same(const WorkerExit& exit, const WorkerExit& cause) {
-  return !exit.message.empty() && exit.message == cause.message;
+bool alike(const WorkerExit& one, const WorkerExit& other) {
+  return one.code == other.code && one.signal == other.signal && one.message == other.message;
+}
+
+/// " (ranks 1, 3 alike)"; nothing if there are none.
+std::string in_brackets(const std::vector<int>& ranks, const char* how) {
+  if (ranks.empty()) return "";
+  return fmt::format(" (rank{} {} {})", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), how);
+}
+
+std::string line_of(const WorkerExit& exit, int world_size, const std::string& what) {
+  return fmt::format("{}{}{}{}", describe(exit, world_size), what, exit.message.empty() ? "" : ": ", exit.message);
 }
 
 }  // namespace
@@ -30,11 +35,18 @@ std::vector<std::string> failure_lines(std::span<const WorkerExit> exits, const 
   if (cause == nullptr) return {};
   // All fail alike if there is nothing to run.
   if (cause->exec_error != 0) return {fmt::format("cannot run '{}': {}", program, std::strerror(cause->exec_error))};
-  std::vector<std::string> lines = {
-      with_message(describe(*cause, world_size) + (world_size > 1 ? ", the first to fail" : ""), *cause)};
-  for (const WorkerExit& exit : exits)
-    if (&exit != cause && failed_by_itself(exit) && !says_the_same(exit, *cause))
-      lines.push_back(with_message("then " + describe(exit, world_size), exit));
+  std::vector<int> same, missed_it;
+  std::vector<std::string> lines = {line_of(*cause, world_size, world_size > 1 ? ", the first to fail" : "")};
+  for (const WorkerExit& exit : exits) {
+    if (&exit == cause || !failed_by_itself(exit)) continue;
+    if (alike(exit, *cause))
+      same.push_back(exit.rank);
+    else if (exit.blames_a_peer())
+      missed_it.push_back(exit.rank);
+    else
+      lines.push_back("then " + line_of(exit, world_size, ""));
+  }
+  lines.front() += in_brackets(same, "alike") + in_brackets(missed_it, "missed a peer");
   return lines;
 }
 
