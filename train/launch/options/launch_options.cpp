@@ -68,7 +68,8 @@ std::string launch_help() {
       "Ctrl-C asks the workers to end, a second one kills them; SIGTERM asks them, too.\n"
       "Exit codes: 0 if all workers returned 0; else the first failing worker's, 128 + n if signal n killed it;\n"
       "2 usage; 3 the machine cannot start workers; 126 the program cannot be executed, 127 is not there;\n"
-      "130 Ctrl-C; 143 SIGTERM.\n";
+      "130 Ctrl-C; 143 SIGTERM; 161 a node, or the one that leads, is lost. GRADRING_TOKEN is what agents of several\n"
+      "machines prove to know; without it, the run id.\n";
   return text;
 }
 
