@@ -12,8 +12,11 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::save(Checkpoint checkpoint) {
   collect();
   failure_ = nullptr;
-  writing_ = std::async(std::launch::async,
-                        [this, checkpoint = std::move(checkpoint)] { return directory_.save(checkpoint); });
+  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
+    Problems problems = directory_.save(checkpoint);
+    if (saved_) saved_(checkpoint.step);
+    return problems;
+  });
 }
 
 /// Waits for what is being written, and keeps what came of it.

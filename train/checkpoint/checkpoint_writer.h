@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <future>
 
 #include "train/checkpoint/checkpoint_directory.h"
@@ -14,7 +16,9 @@ namespace gradring::train {
 /// Memory    one checkpoint.
 class CheckpointWriter final : public CheckpointSink {
  public:
-  explicit CheckpointWriter(CheckpointDirectory directory) : directory_(std::move(directory)) {}
+  /// `saved`, if given, hears of each checkpoint's step when it is safe; on the writing thread.
+  explicit CheckpointWriter(CheckpointDirectory directory, std::function<void(std::int64_t step)> saved = {})
+      : directory_(std::move(directory)), saved_(std::move(saved)) {}
   /// Waits for what is being written.
   ~CheckpointWriter() override;
 
@@ -27,6 +31,7 @@ class CheckpointWriter final : public CheckpointSink {
   void collect();
 
   CheckpointDirectory directory_;
+  std::function<void(std::int64_t)> saved_;
   std::future<Problems> writing_;  // invalid: nothing is
   Problems problems_;
   std::exception_ptr failure_;  // of the newest checkpoint

@@ -10,6 +10,7 @@
 #include "data/datasets/open_dataset.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/config/usage_error.h"
+#include "train/launch/progress_file.h"
 #include "train/report/json_lines.h"
 #include "train/report/line_file.h"
 #include "train/report/progress.h"
@@ -99,12 +100,14 @@ void open_run_dir(const TrainConfig& config, const Setting& setting, const Train
     make_run_dir(setting.run_dir, config);
 }
 
-std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, const fs::path& run_dir, int rank) {
-  if (rank != 0) return nullptr;
+std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, const fs::path& run_dir,
+                                                 const WorkerEnvironment& place) {
+  if (place.rank != 0) return nullptr;
   const Retention retention{.keep_last = static_cast<int>(config.keep_last),
                             .keep_best = static_cast<int>(config.keep_best)};
   return std::make_unique<CheckpointWriter>(
-      CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention));
+      CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention),
+      [file = place.progress_file](std::int64_t step) { write_progress(file, step); });
 }
 constexpr double kMebibyte = 1024 * 1024;
 
@@ -140,7 +143,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_same_settings(group, config);
   MetricsFan metrics;
-  const auto checkpoints = make_checkpoints(config, setting.run_dir, place.rank);
+  const auto checkpoints = make_checkpoints(config, setting.run_dir, place);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
                            .backend = *compute.backend,

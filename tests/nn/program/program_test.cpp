@@ -67,6 +67,12 @@ TEST_P(ProgramOf, TellsItsObserverOfWeightsBeforeTheyAreRead) {
     Listener listener;
     rig.run(samples.images, samples.labels, &listener);
     EXPECT_TRUE(listener.begun.empty());
+    Listener told;
+    rig.run_nothing(told);
+    EXPECT_EQ(told.heard, listener.heard) << "a pass without samples";
+    EXPECT_EQ(told.needed, listener.needed);
+    for (std::size_t i = 0; i < rig.parameters().size(); ++i)
+      EXPECT_TRUE(std::ranges::all_of(rig.gradient(i), [](float value) { return value == 0; })) << i;
     std::vector<std::vector<int>> once = rig.program().parameters_of_plans();
     const std::size_t plans = once.size();
     std::vector<int> all;

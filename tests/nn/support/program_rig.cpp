@@ -83,6 +83,11 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   return result;
 }
 
+void ProgramRig::run_nothing(nn::StepObserver& observer) {
+  program_.enqueue_nothing(*stream_, nn::gradients_in({layout_, gradients_.data()}), observer);
+  stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
+}
+
 std::vector<float> ProgramRig::gradient(std::size_t parameter) const {
   const auto& slice = layout_.parameter(static_cast<int>(parameter));
   std::vector<float> torch(slice.elements);

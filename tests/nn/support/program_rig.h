@@ -37,6 +37,9 @@ class ProgramRig {
   Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
              nn::StepObserver* observer = nullptr);
 
+  /// A pass over no samples, in training mode.
+  void run_nothing(nn::StepObserver& observer);
+
   /// The gradient of one parameter, in PyTorch's order.
   std::vector<float> gradient(std::size_t parameter) const;
 

@@ -67,10 +67,11 @@ RankRig::RankRig(comm::ProcessGroup& group, const data::Dataset& dataset, const 
 RankRig::~RankRig() = default;
 
 train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::int64_t global_samples) {
+  train::TrainStep& step = parts_->replica.step();
+  if (indices.empty()) return step.run({.source = parts_->loaded, .global_samples = global_samples}, soon());
   data::Loader loader(parts_->dataset, parts_->device,
                       {.indices = indices, .batch_size = parts_->replica.program().max_batch()});
   const Deadline deadline = soon();
-  train::TrainStep& step = parts_->replica.step();
   const std::int64_t batches = loader.geometry().steps();
   for (std::int64_t i = 0; i < batches; ++i) {
     const auto batch = loader.next(deadline);

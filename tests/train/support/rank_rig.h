@@ -42,8 +42,8 @@ class RankRig {
   RankRig(comm::ProcessGroup& group, const data::Dataset& dataset, const Options& options);
   ~RankRig();
 
-  /// One step on the samples `indices`, of which all ranks together have `global_samples`, in batches of max_batch. The global
-  /// mean loss stands in the result.
+  /// One step on the samples `indices`, of which all ranks together have `global_samples`, in batches of max_batch, or one
+  /// without samples. The global mean loss stands in the result.
   train::StepResult step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
 
   /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout. With ZeRO, of all ranks
