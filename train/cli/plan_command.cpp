@@ -69,8 +69,8 @@ void plan(std::span<const std::string> args) {
   const int world_size = words.world_size > 0 ? words.world_size : static_cast<int>(config.nprocs);
 
   const WorkerEnvironment place;
-  const Compute compute =
-      make_compute(compute_spec(config, threads_of_rank(config.threads, place, system_variable), place.local_rank));
+  const Compute compute = make_compute(
+      compute_spec(config, threads_of_rank(threads_option(config), place, system_variable), place.local_rank));
   const auto train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir);
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *train_set, world_size);
   const MemoryPlanPlace where{

@@ -53,7 +53,7 @@ std::string choice_of_rank_0(comm::ProcessGroup& group, const nn::Chooser& choos
 }
 
 Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
-  const unsigned threads = threads_of_rank(config.threads, place, system_variable);
+  const unsigned threads = threads_of_rank(threads_option(config), place, system_variable);
   if (config.pin) pin_to_own_cores(threads, place);
   ComputeSpec spec = compute_spec(config, threads, place.local_rank);
   spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };

@@ -206,7 +206,7 @@ const std::vector<Option>& train_options() {
       text("gemm", "auto|NAME", "who multiplies: a variant of ours, onednn, cublas", &TrainConfig::gemm),
       flag("autotune", "measure what cuDNN offers for each convolution, and remember the fastest (cuda)",
            &TrainConfig::autotune),
-      flag("reproducible", "only what gives the same bits in every run (the CPU always does)",
+      flag("reproducible", "the same bits in every run, and by any number of ranks that share one --global-batch",
            &TrainConfig::reproducible),
       on_or_off("cuda-graph", "launch a forward and backward pass on a GPU as one, with its all-reduces and its update",
                 &TrainConfig::cuda_graph),

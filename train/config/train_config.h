@@ -72,6 +72,12 @@ struct TrainConfig {
   std::int64_t nprocs = 1;  ///< ranks to spawn from this one process
 };
 
+/// What --threads means: sums within a layer may depend on how many threads share them out, so reproducible runs do not take
+/// what the machine happens to have.
+inline std::int64_t threads_option(const TrainConfig& config) {
+  return config.reproducible && config.threads == 0 ? 1 : config.threads;
+}
+
 /// What one option alone cannot see: counts that fit each other, options that the chosen optimizer does not have.
 ///
 /// Errors    UsageError; says which options and what to do.

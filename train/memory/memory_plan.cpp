@@ -50,9 +50,11 @@ void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places
   std::size_t& gradients = table[MemoryClass::gradients];
   gradients = BucketMemory::bytes_of({.places = taking_turns}, layout);
   if (replica.zero >= 2) gradients += (shards.elements() + layout.riders().elements) * sizeof(float);
-  if (replica.zero < 2 && replica.accumulates) gradients += layout.elements() * sizeof(float);
+  if (replica.zero < 2 && replica.accumulates && replica.exact_terms == 0)
+    gradients += layout.elements() * sizeof(float);
   if (replica.wire.dtype != kernels::DType::f32)
     table[MemoryClass::buckets] = BucketMemory::bytes_of({.dtype = replica.wire.dtype, .places = taking_turns}, layout);
+  if (replica.exact_terms > 0) table[MemoryClass::buckets] += ExactUnits::bytes_of(layout);
   table[MemoryClass::step] = (kernels::sum_of_squares::block_count(layout.riders().offset) + 1) * sizeof(float);
 }
 

@@ -22,6 +22,8 @@ class GradientPath : public nn::StepObserver {
   };
   /// Begins a pass, and returns where it writes to, riders and all.
   virtual const nn::Gradients& begin(Pass pass) = 0;
+  /// What gradients are multiplied by, in device memory: for who must take it away. Before the first pass.
+  virtual void scaled_by(const float* /*loss_scale*/) {}
   /// Everything of the pass is enqueued.
   virtual void enqueue_end() = 0;
 };

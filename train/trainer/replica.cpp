@@ -29,6 +29,7 @@ ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayou
           .places = places_for(layout, program),
           .wire = spec.wire,
           .accumulates = spec.accumulates,
+          .exact_terms = spec.exact_terms,
           .overlap = spec.overlap};
 }
 

@@ -40,9 +40,11 @@ struct ReplicaSpec {
   WireSpec wire;
   int zero = 0;              ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
   bool accumulates = false;  ///< a step may be made of several batches
-  bool overlap = true;       ///< gradients are summed while backward goes on
-  bool recorded = false;     ///< steps are recorded and launched as one (TrainStep)
-  std::uint64_t seed = 0;    ///< of the first weights
+  std::int64_t exact_terms =
+      0;                   ///< sums have the same bits in any order of so many passes of all ranks; 0: they may differ
+  bool overlap = true;     ///< gradients are summed while backward goes on
+  bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
+  std::uint64_t seed = 0;  ///< of the first weights
 };
 
 /// How the arenas of such a replica are laid out, on every rank.

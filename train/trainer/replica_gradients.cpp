@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/replica_gradients.h"
 
+#include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 #include "train/parallel/gradient_accumulation.h"
 #include "train/parallel/rotating_gradients.h"
@@ -26,7 +27,10 @@ ReplicaGradients::ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts
                         .shards = parts.shards,
                         .cast = kernels::pick_variant(parts.kernels.cast, parts.device, spec.wire.dtype),
                         .buckets_stay = !spec.sharded}) {
-  spec.sharded ? keep_shards(spec, parts) : keep_all(spec, parts);
+  if (spec.exact_terms > 0)
+    keep_exact(spec, parts);
+  else
+    spec.sharded ? keep_shards(spec, parts) : keep_all(spec, parts);
 }
 
 void ReplicaGradients::keep_all(const ReplicaGradientsSpec& spec, const Parts& parts) {
@@ -39,6 +43,23 @@ void ReplicaGradients::keep_all(const ReplicaGradientsSpec& spec, const Parts& p
           .next = *ddp_,
           .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)},
       spec.accumulates);
+  sums_ = shards_within(parts.shards, memory_);
+  riders_ = wire_.riders();
+}
+
+void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts) {
+  if (!parts.group.sums(DType::i64))
+    throw InvalidArgument(
+        "--reproducible adds whole numbers over the ranks, which is not built for NCCL yet: take one rank, or a CPU");
+  units_.emplace(parts.group, parts.shards.layout(), spec.wire.algorithm);
+  ddp_ = make_ddp(spec, parts, *units_);
+  path_ = std::make_unique<ExactGradients>(
+      ExactGradients::Parts{.stream = parts.stream,
+                            .sums = gradients_within(memory_, wire_.riders()),
+                            .units = *units_,
+                            .next = *ddp_,
+                            .kernel = kernels::pick_variant(parts.kernels.exact_sum, parts.device, DType::f32),
+                            .terms = spec.exact_terms});
   sums_ = shards_within(parts.shards, memory_);
   riders_ = wire_.riders();
 }

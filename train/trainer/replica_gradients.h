@@ -7,6 +7,7 @@
 #include "kernels/kernel_set.h"
 #include "train/parallel/bucket_memory.h"
 #include "train/parallel/distributed_data_parallel.h"
+#include "train/parallel/exact_gradients.h"
 #include "train/parallel/gradient_path.h"
 #include "train/parallel/gradient_wire.h"
 #include "train/parallel/sharded_sums.h"
@@ -18,8 +19,9 @@ struct ReplicaGradientsSpec {
   bool sharded = false;  ///< a rank keeps the sums of its own shards alone
   int places = 0;        ///< of buckets that are written at once, if sharded
   WireSpec wire;
-  bool accumulates = false;  ///< a step may be made of several passes
-  bool overlap = true;       ///< gradients are summed while backward goes on
+  bool accumulates = false;      ///< a step may be made of several passes
+  std::int64_t exact_terms = 0;  ///< sums do not depend on the order of so many passes of all ranks; 0: they may
+  bool overlap = true;           ///< gradients are summed while backward goes on
 };
 
 /// All that becomes of a replica's gradients, put together: where backward leaves them, how they are summed over the ranks and
@@ -50,15 +52,17 @@ class ReplicaGradients {
   /// Of sums that last from pass to pass; of places that buckets go through; of what travels in 16 bits.
   std::size_t sum_bytes() const { return collected_ ? collected_->bytes() : memory_.bytes(); }
   std::size_t place_bytes() const { return collected_ ? memory_.bytes() : 0; }
-  std::size_t wire_bytes() const { return wire_.bytes(); }
+  std::size_t wire_bytes() const { return wire_.bytes() + (units_ ? units_->bytes() : 0); }
 
  private:
   void keep_all(const ReplicaGradientsSpec& spec, const Parts& parts);
+  void keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts);
   void keep_shards(const ReplicaGradientsSpec& spec, const Parts& parts);
 
   BucketMemory memory_;
   GradientWire wire_;
   std::optional<ShardedSums> collected_;
+  std::optional<ExactUnits> units_;
   std::unique_ptr<DistributedDataParallel> ddp_;
   std::unique_ptr<GradientPath> path_;
   ShardPointers sums_;

@@ -40,6 +40,7 @@ TrainStep::TrainStep(const StepParts& parts)
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
   std::ranges::copy(parts.learning_rates, host_rates_.as<float>());
   parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
+  parts_.path.scaled_by(&device_state()->loss_scale);
 }
 
 std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {

@@ -146,8 +146,7 @@ TEST(RunAttempts, ListEveryFailureTheCauseFirst) {
   stopped.sent.set(SIGTERM);
   WorkerExit complaining{.rank = 3, .code = 1, .message = "cannot save"};
   complaining.sent.set(SIGTERM);
-  WorkerExit alike{.rank = 4, .code = 3, .message = "disk full"};
-  ScriptedWorkers workers({{{.exits = {victim, cause, alike}}, {.exits = {stopped, complaining}}}});
+  ScriptedWorkers workers({{{.exits = {victim, cause}}, {.exits = {stopped, complaining}}}});
   const auto [code, said] = run(workers);
   EXPECT_EQ(code, 3);
   EXPECT_THAT(said, ElementsAre(HasSubstr("did not end"),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// One and the same training, bit for bit, however its samples are dealt to ranks.
+#include <gtest/gtest.h>
+
+#include "data/datasets/open_dataset.h"
+#include "tests/support/sanitizer.h"
+#include "tests/train/support/training_run.h"
+
+namespace gradring::tests {
+namespace {
+
+struct Precision {
+  const char* name;
+  const char* optimizer;
+};
+
+class Reproducible : public ::testing::TestWithParam<Precision> {
+ protected:
+  static train::TrainConfig config() {
+    train::TrainConfig config = config_for(kThreadSanitizer ? 1 : 2, 64);
+    config.reproducible = true;
+    config.global_batch = 24;
+    config.shard_size = 4;
+    config.precision = GetParam().name;
+    config.loss_scale = 0x1p29;  // the first steps overflow, by one layout as by another
+    config.optimizer = {.name = GetParam().optimizer};
+    if (config.optimizer.name == "sgd") config.optimizer.momentum = 0.9;
+    return config;
+  }
+  TrainingRun run(int world, const train::TrainConfig& config) const {
+    return train(world, config, train_set_, test_set_);
+  }
+  static void expect_same(const TrainingRun& actual, const TrainingRun& expected, const std::string& layout) {
+    EXPECT_EQ(actual.summaries.front().parameters_sha256, expected.summaries.front().parameters_sha256) << layout;
+    ASSERT_LE(actual.rank0.steps.size(), expected.rank0.steps.size());
+    const std::size_t before = expected.rank0.steps.size() - actual.rank0.steps.size();
+    for (std::size_t i = 0; i < actual.rank0.steps.size(); ++i) {
+      EXPECT_EQ(actual.rank0.steps[i].loss, expected.rank0.steps[before + i].loss) << layout << ", step " << i;
+      EXPECT_EQ(actual.rank0.steps[i].skipped, expected.rank0.steps[before + i].skipped) << layout;
+    }
+  }
+
+  std::unique_ptr<data::Dataset> digits_ = data::open_dataset("digits", data::Split::train, "");
+  data::InMemoryDataset train_set_ = head_of(*digits_, 133);  // a short step, and a short shard in it
+  data::InMemoryDataset test_set_ = head_of(*digits_, 5);
+};
+
+TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
+  const TrainingRun one = run(1, config());
+  ASSERT_GT(one.rank0.steps.size(), 5u);
+  if (std::string(GetParam().name) == "fp16") {
+    EXPECT_TRUE(one.rank0.steps.front().skipped);
+  }
+  EXPECT_FALSE(one.rank0.steps.back().skipped);
+  EXPECT_LT(one.rank0.steps.back().loss, one.rank0.steps.front().loss);
+  for (const int world : {2, 3, 4, 5, 7}) expect_same(run(world, config()), one, std::to_string(world) + " ranks");
+
+  train::TrainConfig other = config();
+  other.buckets = {.first_bytes = 1, .rest_bytes = 1};
+  expect_same(run(3, other), one, "a bucket a tensor");
+  other.allreduce = "ring";
+  expect_same(run(4, other), one, "by the ring");
+  other.overlap = false;
+  other.checkpointing = {.kind = nn::Checkpointing::Kind::segments, .segments = 2};
+  expect_same(run(2, other), one, "in place, activations computed twice");
+}
+
+TEST_P(Reproducible, IsNotWhatFloatsGive) {
+  train::TrainConfig floats = config();
+  floats.reproducible = false;
+  floats.sampler = "sharded";
+  EXPECT_NE(run(2, floats).summaries.front().parameters_sha256, run(3, floats).summaries.front().parameters_sha256)
+      << "else this file's other tests show nothing";
+}
+
+TEST_P(Reproducible, OverAResumeByOtherRanks) {
+  train::TrainConfig saving = config();
+  saving.save_every_steps = 1;
+  const TrainingRun whole = run(4, saving);
+  for (const std::int64_t step : {1, 4, 7})
+    for (const int world : {1, 3}) {
+      const TrainingRun rest = train(world, saving, train_set_, test_set_, [&](train::Trainer& trainer, int rank) {
+        trainer.resume(
+            {.checkpoint = rank == 0 ? whole.checkpoints.of_step(step) : train::Checkpoint(), .from = "step"});
+      });
+      expect_same(rest, whole, std::to_string(world) + " ranks from step " + std::to_string(step));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainings, Reproducible,
+                         ::testing::Values(Precision{"fp32", "adam"}, Precision{"fp32", "sgd"},
+                                           Precision{"fp16", "adam"}),
+                         [](const auto& test) { return std::string(test.param.name) + "_" + test.param.optimizer; });
+
+}  // namespace
+}  // namespace gradring::tests
