@@ -23,8 +23,6 @@ void validate(const TrainConfig& config) {
           "--sampler distributed deals samples by the number of ranks, which --reproducible forbids: leave it out");
   require(!config.reproducible || config.zero == 0,
           "--reproducible and --zero are not built together yet: leave one out");
-  require(!config.reproducible || config.clip_norm == 0,
-          "--reproducible and --clip-norm are not built together yet: leave one out");
   require(!config.reproducible || config.wire_dtype == "fp32",
           "--reproducible sums gradients as whole numbers: leave out --wire-dtype");
   require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),

@@ -55,7 +55,7 @@ void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places
   if (replica.wire.dtype != kernels::DType::f32)
     table[MemoryClass::buckets] = BucketMemory::bytes_of({.dtype = replica.wire.dtype, .places = taking_turns}, layout);
   if (replica.exact_terms > 0) table[MemoryClass::buckets] += ExactUnits::bytes_of(layout);
-  table[MemoryClass::step] = (kernels::sum_of_squares::block_count(layout.riders().offset) + 1) * sizeof(float);
+  table[MemoryClass::step] = GradientSearch::bytes_of(layout) + sizeof(float);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace gradring::train {
 /// Whether all gradients of a step are finite, and their squared length. Each rank looks at what it has: all, or its shards,
 /// whose partial sums then go to all. Riders are not looked at: the loss may be infinite where no gradient is.
 ///
-/// Numerics  the same bits on every rank, however many shards there are: partial sums of fixed blocks, added up in the order of
-///           the arena.
+/// Numerics  the same bits on every rank, however many ranks and shards there are: partial sums of fixed blocks of each bucket,
+///           added up in the order of the buckets.
 /// Threads   that of the trainer. What is given must outlive it.
 class GradientSearch {
  public:
@@ -36,13 +36,14 @@ class GradientSearch {
   void enqueue(kernels::Stream& stream, std::int32_t* non_finite);
   /// What the transport allocated for it.
   std::size_t bytes() const { return blocks_->size(); }
+  static std::size_t bytes_of(const nn::ArenaLayout& layout);
   const float* sum_of_squares() const { return sum_.as<float>(); }
 
  private:
-  /// Neighbours in memory and in the arena.
+  /// Neighbours in memory, whose blocks are neighbours too.
   struct Run {
     const float* data = nullptr;
-    std::size_t offset = 0;  // in the arena
+    std::size_t block = 0;  // its first, among those of all buckets
     std::size_t elements = 0;
   };
   void add(const Run& run);

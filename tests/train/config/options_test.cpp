@@ -52,7 +52,7 @@ OptionTexts everything_else() {
           {"conv", "direct"},
           {"gemm", "strips"},
           {"autotune", "true"},
-          {"reproducible", "true"},
+          {"reproducible", "false"},
           {"threads", "3"},
           {"pin", "true"},
           {"zero", "3"},

@@ -56,6 +56,11 @@ TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
   for (const int world : {2, 3, 4, 5, 7}) expect_same(run(world, config()), one, std::to_string(world) + " ranks");
 
   train::TrainConfig other = config();
+  other.clip_norm = 0.05;  // every step is clipped
+  const TrainingRun clipped = run(1, other);
+  EXPECT_NE(clipped.summaries.front().parameters_sha256, one.summaries.front().parameters_sha256);
+  for (const int world : {2, 3, 7}) expect_same(run(world, other), clipped, std::to_string(world) + " ranks, clipped");
+  other.clip_norm = 0;
   other.buckets = {.first_bytes = 1, .rest_bytes = 1};
   expect_same(run(3, other), one, "a bucket a tensor");
   other.allreduce = "ring";
