@@ -13,18 +13,20 @@
 #include "comm/collectives/pipeline.h"
 #include "comm/collectives/ring.h"
 #include "comm/host_channel.h"
+#include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm {
 namespace {
 
-void check_range(const SegmentRange& range, const Schedule& schedule, const Transport& transport) {
+void check_range(const SegmentRange& range, const Schedule& schedule) {
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
         fmt::format("{} of {} {} from element {} on, but the segment holds {}", schedule.operation,
                     range.slice.elements, name_of(range.dtype), range.slice.offset, room));
-  check(!schedule.sums || transport.sums(range.dtype),
-        fmt::format("{} of {}, which has no sum here: use f32, f16 or bf16", schedule.operation, name_of(range.dtype)));
+  check(!schedule.sums || has_sum(range.dtype),
+        fmt::format("{} of {}, which has no sum: use f32, f16, bf16, i32 or i64", schedule.operation,
+                    name_of(range.dtype)));
 }
 
 /// Two streams that carry collectives of one group at once would mix up their messages.
@@ -61,7 +63,7 @@ std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
 }
 
 void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream) {
-  check_range(range, schedule, *data_);
+  check_range(range, schedule);
   check(root >= 0 && root < world_size(),
         fmt::format("{} from rank {} in a world of {}", schedule.operation, root, world_size()));
   const CollectiveSpec spec{.schedule = &schedule,
@@ -88,7 +90,7 @@ void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream
 }
 
 void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream) {
-  check_range(range, kRingAllReduce, *data_);
+  check_range(range, kRingAllReduce);
   VendorAllReduce* const vendor = data_->vendor_all_reduce();
   check(vendor != nullptr, "an all_reduce by NCCL between ranks that NCCL does not connect: use the ring");
   const Carrying carrying(carrying_);

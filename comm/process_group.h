@@ -54,9 +54,6 @@ class ProcessGroup {
   int world_size() const { return data_->world_size(); }
   Duration timeout() const { return timeout_; }
 
-  /// Whether all_reduce and reduce_scatter can sum elements of this type: f32, f16 and bf16 always, i32 and i64 on the CPU.
-  bool sums(kernels::DType dtype) const { return data_->sums(dtype); }
-
   /// Memory that collectives can work on: `bytes` on every rank, zeroed. Blocks until all ranks have called it.
   std::unique_ptr<Segment> allocate(std::size_t bytes);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/check_step.h"
 
+#include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm {
@@ -18,7 +19,7 @@ void check_step(const Step& step, const Transport& transport) {
     check(transport.reaches_peers_memory() || !lends(move),
           "ranks that do not reach each other's memory only send and receive");
     const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::sum_lent;
-    check(!sums || transport.sums(range.dtype), "these elements have no sum here: use f32, f16 or bf16");
+    check(!sums || has_sum(range.dtype), "these elements have no sum: use f32, f16, bf16, i32 or i64");
   }
 }
 

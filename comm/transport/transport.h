@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "comm/transport/segment.h"
-#include "comm/transport/sum.h"
 #include "comm/transport/vendor_all_reduce.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/stream.h"
@@ -75,8 +74,6 @@ class Transport {
   virtual int world_size() const = 0;
   /// Whether a rank can read and write its peers' memory, so that schedules may lend slices.
   virtual bool reaches_peers_memory() const { return false; }
-  /// Whether receive_add can add elements of this type.
-  virtual bool sums(kernels::DType dtype) const { return has_sum(dtype); }
   /// Most bytes that one move should carry; longer slices travel in chunks. Where a core moves them, a chunk and its
   /// neighbour's fit into the core's second-level cache together, and are long against the cost of a step.
   virtual std::size_t chunk_bytes() const { return 256 * 1024; }

@@ -13,11 +13,11 @@ namespace gradring::kernels::accumulate {
 
 /// Adds one array to another: y[i] += x[i].
 ///
-/// Types     f32, f16 or bf16, equal for x and y; the sum is taken in f32 and rounded once.
+/// Types     f32, f16 or bf16, whose sum is taken in f32 and rounded once; i32 or i64, which wrap around; equal for x and y.
 /// Aliasing  x may be y (which doubles it); a partial overlap is not allowed.
 /// Order     enqueued on the stream; returns at once. Zero elements: nothing happens.
-/// Errors    InvalidArgument if a pointer is null or the type is none of the three.
-/// Numerics  deterministic; one rounding per element.
+/// Errors    InvalidArgument if a pointer is null or the type is none of these.
+/// Numerics  deterministic; at most one rounding per element.
 /// Cost      reads 2 and writes 1 times elements * size_of(dtype) bytes.
 /// Example   tests/kernels/accumulate/accumulate_test.cpp
 struct Args {
@@ -26,6 +26,9 @@ struct Args {
   void* y = nullptr;
   std::size_t elements = 0;
 };
+
+/// Whether arrays of this type can be added.
+bool can_add(DType dtype);
 
 /// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
 void check_args(const Args& args);

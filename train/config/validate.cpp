@@ -21,8 +21,6 @@ void validate(const TrainConfig& config) {
   require(sharded || config.shard_size == 0, "--shard-size belongs to --sampler sharded");
   require(sharded || !config.reproducible,
           "--sampler distributed deals samples by the number of ranks, which --reproducible forbids: leave it out");
-  require(!config.reproducible || config.zero == 0,
-          "--reproducible and --zero are not built together yet: leave one out");
   require(!config.reproducible || config.wire_dtype == "fp32",
           "--reproducible sums gradients as whole numbers: leave out --wire-dtype");
   require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),

@@ -49,12 +49,17 @@ void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places
   const int taking_turns = replica.zero >= 2 ? places : 0;
   std::size_t& gradients = table[MemoryClass::gradients];
   gradients = BucketMemory::bytes_of({.places = taking_turns}, layout);
-  if (replica.zero >= 2) gradients += (shards.elements() + layout.riders().elements) * sizeof(float);
-  if (replica.zero < 2 && replica.accumulates && replica.exact_terms == 0)
-    gradients += layout.elements() * sizeof(float);
+  const bool exact = replica.exact_terms > 0;
+  if (replica.zero >= 2) gradients += shards.elements() * sizeof(float);
+  if (replica.zero >= 2)
+    gradients += exact ? shards.elements() * sizeof(std::int64_t) : layout.riders().elements * sizeof(float);
+  if (replica.zero < 2 && replica.accumulates && !exact) gradients += layout.elements() * sizeof(float);
   if (replica.wire.dtype != kernels::DType::f32)
     table[MemoryClass::buckets] = BucketMemory::bytes_of({.dtype = replica.wire.dtype, .places = taking_turns}, layout);
-  if (replica.exact_terms > 0) table[MemoryClass::buckets] += ExactUnits::bytes_of(layout);
+  if (exact)
+    table[MemoryClass::buckets] +=
+        BucketMemory::bytes_of({.dtype = kernels::DType::i64, .places = taking_turns}, layout) +
+        ExactRounding::bytes_needed();
   table[MemoryClass::step] = GradientSearch::bytes_of(layout) + sizeof(float);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "train/parallel/bucket_memory.h"
+#include "train/parallel/collected_sums.h"
 #include "train/parallel/distributed_data_parallel.h"
 #include "train/parallel/gradient_path.h"
-#include "train/parallel/sharded_sums.h"
 
 namespace gradring::train {
 
@@ -16,7 +17,7 @@ class RotatingGradients final : public GradientPath {
   struct Parts {
     kernels::Stream& stream;
     const BucketMemory& gradients;
-    ShardedSums& sums;
+    CollectedSums& sums;
     float* riders;  ///< of a pass
     DistributedDataParallel& next;
   };

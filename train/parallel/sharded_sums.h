@@ -6,6 +6,7 @@
 
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/runtime/device.h"
+#include "train/parallel/collected_sums.h"
 #include "train/parallel/gradient_wire.h"
 
 namespace gradring::train {
@@ -15,7 +16,7 @@ namespace gradring::train {
 ///
 /// Numerics  sums over the ranks first, then over the passes.
 /// Threads   that of the trainer. What is given must outlive it.
-class ShardedSums final : public BucketSum {
+class ShardedSums final : public CollectedSums {
  public:
   struct Parts {
     kernels::Device& device;
@@ -26,11 +27,9 @@ class ShardedSums final : public BucketSum {
   };
   explicit ShardedSums(const Parts& parts);
 
-  /// The passes of a window come one after the other.
-  void begin(bool first_pass) { first_pass_ = first_pass; }
+  void begin(bool first_pass) override { first_pass_ = first_pass; }
   void enqueue_sum(int bucket, kernels::Stream& stream) override;
-  /// Reached when the bucket's sum of the newest pass was collected.
-  const kernels::Event& collected(int bucket) const { return *collected_[static_cast<std::size_t>(bucket)]; }
+  const kernels::Event& collected(int bucket) const override { return *collected_[static_cast<std::size_t>(bucket)]; }
 
   ShardPointers pointers() const { return packed_shards(parts_.shards, memory_.as<float>()); }
   const float* riders() const { return riders_.as<float>(); }

@@ -3,6 +3,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
+#include "train/parallel/exact_gradients.h"
 #include "train/parallel/gradient_accumulation.h"
 #include "train/parallel/rotating_gradients.h"
 
@@ -21,7 +22,8 @@ std::unique_ptr<DistributedDataParallel> make_ddp(const ReplicaGradientsSpec& sp
 }  // namespace
 
 ReplicaGradients::ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts& parts)
-    : memory_({.places = spec.sharded ? spec.places : 0}, parts.group, parts.shards.layout()),
+    : sharded_(spec.sharded),
+      memory_({.places = spec.sharded ? spec.places : 0}, parts.group, parts.shards.layout()),
       wire_(spec.wire, {.group = parts.group,
                         .gradients = memory_,
                         .shards = parts.shards,
@@ -35,31 +37,7 @@ ReplicaGradients::ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts
 
 void ReplicaGradients::keep_all(const ReplicaGradientsSpec& spec, const Parts& parts) {
   ddp_ = make_ddp(spec, parts, wire_);
-  path_ = std::make_unique<GradientAccumulation>(
-      GradientAccumulation::Parts{
-          .device = parts.device,
-          .stream = parts.stream,
-          .sums = gradients_within(memory_, wire_.riders()),
-          .next = *ddp_,
-          .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)},
-      spec.accumulates);
-  sums_ = shards_within(parts.shards, memory_);
-  riders_ = wire_.riders();
-}
-
-void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts) {
-  if (!parts.group.sums(DType::i64))
-    throw InvalidArgument(
-        "--reproducible adds whole numbers over the ranks, which is not built for NCCL yet: take one rank, or a CPU");
-  units_.emplace(parts.group, parts.shards.layout(), spec.wire.algorithm);
-  ddp_ = make_ddp(spec, parts, *units_);
-  path_ = std::make_unique<ExactGradients>(
-      ExactGradients::Parts{.stream = parts.stream,
-                            .sums = gradients_within(memory_, wire_.riders()),
-                            .units = *units_,
-                            .next = *ddp_,
-                            .kernel = kernels::pick_variant(parts.kernels.exact_sum, parts.device, DType::f32),
-                            .terms = spec.exact_terms});
+  path_ = make_accumulation(parts, spec.accumulates);
   sums_ = shards_within(parts.shards, memory_);
   riders_ = wire_.riders();
 }
@@ -72,10 +50,60 @@ void ReplicaGradients::keep_shards(const ReplicaGradientsSpec& spec, const Parts
                          .wire = wire_,
                          .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)});
   ddp_ = make_ddp(spec, parts, *collected_);
-  path_ = std::make_unique<RotatingGradients>(RotatingGradients::Parts{
-      .stream = parts.stream, .gradients = memory_, .sums = *collected_, .riders = wire_.riders(), .next = *ddp_});
+  path_ = make_rotation(parts, *collected_);
   sums_ = collected_->pointers();
   riders_ = collected_->riders();
+}
+
+void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts) {
+  rounding_.emplace(
+      ExactRounding::Parts{.group = parts.group,
+                           .stream = parts.stream,
+                           .kernel = kernels::pick_variant(parts.kernels.exact_sum, parts.device, DType::f32),
+                           .terms = spec.exact_terms});
+  units_.emplace(
+      ExactUnits::Spec{.places = sharded_ ? spec.places : 0, .algorithm = spec.wire.algorithm},
+      ExactUnits::Parts{.group = parts.group,
+                        .device = parts.device,
+                        .stream = parts.stream,
+                        .shards = parts.shards,
+                        .rounding = *rounding_,
+                        .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::i64)});
+  ddp_ = make_ddp(spec, parts, *units_);
+  inner_ = sharded_ ? make_rotation(parts, *units_) : make_accumulation(parts, false);
+  exact_sums_ = parts.device.allocate(sharded_ ? parts.shards.elements() * sizeof(float) : 0);
+  sums_ = sharded_ ? packed_shards(parts.shards, exact_sums_.as<float>()) : shards_within(parts.shards, memory_);
+  riders_ = wire_.riders();
+  path_ = std::make_unique<ExactGradients>(ExactGradients::Parts{.places = gradients_within(memory_, wire_.riders()),
+                                                                 .sums = sums_,
+                                                                 .rounding = *rounding_,
+                                                                 .units = *units_,
+                                                                 .inner = *inner_});
+}
+
+std::unique_ptr<GradientPath> ReplicaGradients::make_accumulation(const Parts& parts, bool accumulates) {
+  return std::make_unique<GradientAccumulation>(
+      GradientAccumulation::Parts{
+          .device = parts.device,
+          .stream = parts.stream,
+          .sums = gradients_within(memory_, wire_.riders()),
+          .next = *ddp_,
+          .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)},
+      accumulates);
+}
+
+std::unique_ptr<GradientPath> ReplicaGradients::make_rotation(const Parts& parts, CollectedSums& sums) {
+  return std::make_unique<RotatingGradients>(RotatingGradients::Parts{
+      .stream = parts.stream, .gradients = memory_, .sums = sums, .riders = wire_.riders(), .next = *ddp_});
+}
+
+std::size_t ReplicaGradients::sum_bytes() const {
+  if (!sharded_) return memory_.bytes();
+  return collected_ ? collected_->bytes() : exact_sums_.size() + units_->collected_bytes();
+}
+
+std::size_t ReplicaGradients::wire_bytes() const {
+  return wire_.bytes() + (units_ ? units_->place_bytes() + rounding_->bytes() : 0);
 }
 
 }  // namespace gradring::train

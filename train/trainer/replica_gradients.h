@@ -7,7 +7,8 @@
 #include "kernels/kernel_set.h"
 #include "train/parallel/bucket_memory.h"
 #include "train/parallel/distributed_data_parallel.h"
-#include "train/parallel/exact_gradients.h"
+#include "train/parallel/exact_rounding.h"
+#include "train/parallel/exact_units.h"
 #include "train/parallel/gradient_path.h"
 #include "train/parallel/gradient_wire.h"
 #include "train/parallel/sharded_sums.h"
@@ -50,20 +51,27 @@ class ReplicaGradients {
   const BucketMemory& memory() const { return memory_; }
 
   /// Of sums that last from pass to pass; of places that buckets go through; of what travels in 16 bits.
-  std::size_t sum_bytes() const { return collected_ ? collected_->bytes() : memory_.bytes(); }
-  std::size_t place_bytes() const { return collected_ ? memory_.bytes() : 0; }
-  std::size_t wire_bytes() const { return wire_.bytes() + (units_ ? units_->bytes() : 0); }
+  std::size_t sum_bytes() const;
+  std::size_t place_bytes() const { return sharded_ ? memory_.bytes() : 0; }
+  std::size_t wire_bytes() const;
 
  private:
   void keep_all(const ReplicaGradientsSpec& spec, const Parts& parts);
+  /// Puts what rounds gradients to whole numbers before `path_`.
   void keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts);
   void keep_shards(const ReplicaGradientsSpec& spec, const Parts& parts);
+  std::unique_ptr<GradientPath> make_accumulation(const Parts& parts, bool accumulates);
+  std::unique_ptr<GradientPath> make_rotation(const Parts& parts, CollectedSums& sums);
 
+  bool sharded_;
   BucketMemory memory_;
   GradientWire wire_;
   std::optional<ShardedSums> collected_;
+  std::optional<ExactRounding> rounding_;
   std::optional<ExactUnits> units_;
+  kernels::Buffer exact_sums_;  // of shards that were collected as units
   std::unique_ptr<DistributedDataParallel> ddp_;
+  std::unique_ptr<GradientPath> inner_;  // of path_, where gradients are rounded to units first
   std::unique_ptr<GradientPath> path_;
   ShardPointers sums_;
   const float* riders_ = nullptr;

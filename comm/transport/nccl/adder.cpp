@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/nccl/adder.h"
 
-#include <algorithm>
-
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 
@@ -23,10 +21,6 @@ Adder::Adder(kernels::Device& device, std::span<const kernels::accumulate::Varia
       stream_(device.make_stream(kernels::StreamMode::asynchronous)) {
   for (std::size_t i = 0; i < kSlots; ++i)
     slots_.push_back({.scratch = scratch_.data() + i * slot_bytes, .added = device.make_event()});
-}
-
-bool Adder::adds(kernels::DType dtype) const {
-  return std::ranges::any_of(kernels_, [&](const auto& variant) { return variant.supports(device_, dtype); });
 }
 
 std::byte* Adder::reserve(std::byte* target, std::size_t elements, kernels::DType dtype, kernels::Stream& stream) {

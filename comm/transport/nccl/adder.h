@@ -20,8 +20,6 @@ class Adder {
  public:
   Adder(kernels::Device& device, std::span<const kernels::accumulate::Variant> kernels, std::size_t slot_bytes);
 
-  /// Whether there is a kernel for elements of this type.
-  bool adds(kernels::DType dtype) const;
   /// Where to receive what is to be added to `target`, next: what `stream` enqueues from now on may write it.
   std::byte* reserve(std::byte* target, std::size_t elements, kernels::DType dtype, kernels::Stream& stream);
   /// Adds all that was reserved, as soon as `stream` has received it.

@@ -32,7 +32,6 @@ class NcclTransport final : public Transport, public VendorAllReduce {
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
-  bool sums(kernels::DType dtype) const override { return adder_.adds(dtype); }
   std::size_t chunk_bytes() const override { return cut_.chunk_bytes; }
   VendorAllReduce* vendor_all_reduce() override { return this; }
   std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline deadline) override;

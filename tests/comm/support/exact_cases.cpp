@@ -26,14 +26,6 @@ constexpr float kUntouched = 77;
 constexpr comm::AllReduceAlgorithm kAlgorithms[] = {comm::AllReduceAlgorithm::ring,
                                                     comm::AllReduceAlgorithm::automatic};
 
-/// Those that the group sums: integers are not summed everywhere.
-std::vector<DType> summed_by(const comm::ProcessGroup& group) {
-  std::vector<DType> dtypes;
-  for (const DType dtype : kSummed)
-    if (group.sums(dtype)) dtypes.push_back(dtype);
-  return dtypes;
-}
-
 /// One range of a segment with whole numbers in it, untouched elements around, and a stream to work on.
 class Bench {
  public:
@@ -81,7 +73,7 @@ void check_all_reduce(comm::ProcessGroup& group) {
   Bench bench(group);
   const auto sum = [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); };
   for (const comm::AllReduceAlgorithm algorithm : kAlgorithms)
-    for (const DType dtype : summed_by(group))
+    for (const DType dtype : kSummed)
       for (const std::size_t elements : kSizes)
         for (const std::size_t offset : kOffsets) {
           group.all_reduce(bench.fill(dtype, offset, elements), bench.stream(), algorithm);
@@ -91,7 +83,7 @@ void check_all_reduce(comm::ProcessGroup& group) {
 
 void check_reduce_scatter_and_all_gather(comm::ProcessGroup& group) {
   Bench bench(group);
-  for (const DType dtype : summed_by(group))
+  for (const DType dtype : kSummed)
     for (const std::size_t elements : kSizes) {
       const comm::SegmentRange range = bench.fill(dtype, 5, elements);
       const auto sum = [&](std::size_t i) { return sum_of_whole_numbers(group.world_size(), i); };

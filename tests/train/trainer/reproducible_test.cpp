@@ -70,6 +70,44 @@ TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
   expect_same(run(2, other), one, "in place, activations computed twice");
 }
 
+TEST_P(Reproducible, WhateverRanksShareOut) {
+  const TrainingRun one = run(1, config());
+  train::TrainConfig clipped = config();
+  clipped.clip_norm = 0.05;
+  const TrainingRun one_clipped = run(1, clipped);
+  for (const int zero : {1, 2, 3})
+    for (const int world : {2, 3, 7}) {  // of 7 some have no samples in a step
+      const std::string layout = "ZeRO " + std::to_string(zero) + " by " + std::to_string(world) + " ranks";
+      train::TrainConfig shared = config();
+      shared.zero = zero;
+      expect_same(run(world, shared), one, layout);
+      shared.buckets = {.first_bytes = 1, .rest_bytes = 40'000};
+      shared.checkpointing = {.kind = nn::Checkpointing::Kind::segments, .segments = 2};
+      expect_same(run(world, shared), one, layout + ", small buckets, activations computed twice");
+      shared = clipped;
+      shared.zero = zero;
+      expect_same(run(world, shared), one_clipped, layout + ", clipped");
+    }
+}
+
+TEST_P(Reproducible, FromACheckpointOfRanksThatShareOutToOthers) {
+  train::TrainConfig saving = config();
+  saving.save_every_steps = 1;
+  saving.zero = 2;
+  const TrainingRun whole = run(4, saving);
+  for (const std::int64_t step : {2, 5})
+    for (const int world : {1, 3})
+      for (const int zero : {0, 3}) {
+        train::TrainConfig going_on = saving;
+        going_on.zero = zero;
+        const TrainingRun rest = train(world, going_on, train_set_, test_set_, [&](train::Trainer& trainer, int rank) {
+          trainer.resume(
+              {.checkpoint = rank == 0 ? whole.checkpoints.of_step(step) : train::Checkpoint(), .from = "step"});
+        });
+        expect_same(rest, whole, std::to_string(world) + " ranks, ZeRO " + std::to_string(zero));
+      }
+}
+
 TEST_P(Reproducible, IsNotWhatFloatsGive) {
   train::TrainConfig floats = config();
   floats.reproducible = false;

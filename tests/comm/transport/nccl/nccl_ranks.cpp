@@ -18,7 +18,6 @@ class OnItsOwnStream final : public comm::Transport, public comm::VendorAllReduc
 
   int rank() const override { return inner_->rank(); }
   int world_size() const override { return inner_->world_size(); }
-  bool sums(kernels::DType dtype) const override { return inner_->sums(dtype); }
   std::size_t chunk_bytes() const override { return inner_->chunk_bytes(); }
   comm::VendorAllReduce* vendor_all_reduce() override { return this; }
   std::unique_ptr<comm::Segment> allocate(std::size_t bytes, Deadline deadline) override {
