@@ -9,6 +9,7 @@
 #include "train/cli/bench_compare.h"
 #include "train/cli/bench_kernels.h"
 #include "train/cli/bench_launch.h"
+#include "train/cli/bench_layouts.h"
 #include "train/cli/bench_loader.h"
 #include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
@@ -26,6 +27,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"compare", "the same training by PyTorch beside us, in turns", bench_compare},
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
     {"launch", "what the launcher costs, beside torchrun", bench_launch},
+    {"layouts", "one training by every layout of its steps: the same, or not", bench_layouts},
     {"loader", "how many samples a second become normalised batches", bench_loader},
 };
 

@@ -88,6 +88,8 @@ class Trainer {
   /// The same with nothing but weights, say of another program: the training begins with them.
   void begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
+  /// What is trained, for who looks on between steps.
+  Replica& replica() { return replica_; }
 
   /// Trains and evaluates to the end. The same summary on every rank. Checkpoints are saved at the end of each epoch and of
   /// the run, and as often as the options say.

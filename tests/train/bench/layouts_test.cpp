@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// That a table of layouts finds what differs.
+#include "train/bench/layouts.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "data/datasets/open_dataset.h"
+
+namespace gradring::train::bench {
+namespace {
+
+constexpr Agreement kExact{.exact = true};
+constexpr Agreement kFloats{};
+
+LayoutTraining training() { return {.losses = {2, 1.5}, .gradients = {{3, 4}, {0, 0}}, .parameters_sha256 = "abc"}; }
+
+bool agrees(const LayoutTraining& other, const Agreement& agreement) {
+  return compare({.ranks = 2}, other, training(), training().parameters_sha256, agreement).agrees;
+}
+
+TEST(Layouts, AreAllCombinationsThePlainOneFirst) {
+  const auto layouts = all_layouts(4, {1, 2});
+  EXPECT_EQ(layouts.size(), 64u);
+  EXPECT_EQ(std::set<Layout>(layouts.begin(), layouts.end()).size(), 64u);
+  EXPECT_EQ(layouts.front(), (Layout{.ranks = 1, .passes = 1}));
+}
+
+TEST(Layouts, OfTheSameTrainingAgree) {
+  EXPECT_TRUE(agrees(training(), kExact));
+  EXPECT_TRUE(agrees(training(), kFloats));
+}
+
+TEST(Layouts, MayRoundFloatsOtherwiseAndNoMore) {
+  LayoutTraining other = training();
+  other.losses[1] += 0.9e-4;
+  other.gradients[0][1] += 4e-5f;  // of a tensor that is 5 long
+  EXPECT_TRUE(agrees(other, kFloats));
+  EXPECT_FALSE(agrees(other, kExact));
+  other.losses[1] += 0.2e-4;
+  EXPECT_FALSE(agrees(other, kFloats)) << "a loss";
+  other = training();
+  other.gradients[0][1] += 6e-5f;
+  EXPECT_FALSE(agrees(other, kFloats)) << "a gradient";
+  other = training();
+  other.gradients[1][0] = 1e-20f;
+  EXPECT_FALSE(agrees(other, kFloats)) << "a gradient that was zero";
+}
+
+TEST(Layouts, DifferByWhatIsNotThere) {
+  LayoutTraining other = training();
+  other.losses.pop_back();
+  EXPECT_FALSE(agrees(other, kFloats));
+  other = training();
+  other.gradients.pop_back();
+  EXPECT_FALSE(agrees(other, kFloats));
+  other = training();
+  other.losses[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(agrees(other, kFloats));
+}
+
+TEST(Layouts, NeedThePlainLayoutsBitsOfAllStages) {
+  LayoutTraining other = training();
+  other.parameters_sha256 = "abd";
+  EXPECT_FALSE(agrees(other, kFloats));
+  EXPECT_TRUE(compare({.ranks = 2}, other, training(), "abd", kFloats).agrees) << "ranks may round otherwise";
+}
+
+TEST(Layouts, AddInTheSameOrderUnlessEachPassIsSummedOverTheRanksAtOnce) {
+  EXPECT_EQ(plainest({.ranks = 3, .passes = 2, .zero = 1, .recomputes = true}), (Layout{.ranks = 3, .passes = 2}));
+  EXPECT_EQ(plainest({.ranks = 3, .passes = 1, .zero = 3}), (Layout{.ranks = 3, .passes = 1}));
+  EXPECT_EQ(plainest({.ranks = 1, .passes = 2, .zero = 3}), (Layout{.ranks = 1, .passes = 2}));
+  EXPECT_EQ(plainest({.ranks = 3, .passes = 2, .zero = 3}), (Layout{.ranks = 3, .passes = 2, .zero = 2}));
+}
+
+TEST(Layouts, TrainAndGoOnFromEachOthersCheckpoints) {
+  const auto digits = data::open_dataset("digits", data::Split::test, "");
+  TrainConfig config;
+  config.epochs = 1;
+  config.steps = 3;
+  config.global_batch = 6;
+  config.reproducible = true;
+  config.shard_size = 3;
+  const std::vector<Layout> layouts = {{.ranks = 1, .passes = 0}, {.ranks = 2, .passes = 0, .zero = 3}};
+  int heard = 0;
+  const auto rows =
+      compare_layouts(layouts, {.config = config, .train_set = *digits, .test_set = *digits, .save_at = 2}, kExact,
+                      [&](const LayoutRow&) { ++heard; });
+  EXPECT_EQ(heard, 2);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_FALSE(rows[0].resumed_equal);
+  EXPECT_EQ(rows[1].resumed_equal, true);
+  EXPECT_TRUE(rows[1].agrees);
+  EXPECT_EQ(rows[1].parameters_sha256.size(), 64u);
+}
+
+}  // namespace
+}  // namespace gradring::train::bench
