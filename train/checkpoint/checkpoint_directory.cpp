@@ -2,7 +2,9 @@
 #include "train/checkpoint/checkpoint_directory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "train/checkpoint/error.h"
@@ -49,7 +51,20 @@ void CheckpointDirectory::make_root() {
   files_.sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
 }
 
+/// What is sure to fill the disk is not begun: others write there, too, the metrics say.
+void CheckpointDirectory::check_room(const Checkpoint& checkpoint) {
+  constexpr std::uint64_t kHeaders = 64 * 1024;
+  const auto add = [](std::uint64_t sum, const TensorRecord& tensor) { return sum + tensor.bytes.size(); };
+  std::uint64_t needed = std::accumulate(checkpoint.model.begin(), checkpoint.model.end(), kHeaders, add);
+  needed = std::accumulate(checkpoint.state.begin(), checkpoint.state.end(), needed, add);
+  const std::uint64_t free = files_.room_in(root_);
+  if (free < needed)
+    throw FileError("write " + std::to_string(needed) + " bytes where " + std::to_string(free) + " are free, to", root_,
+                    ENOSPC);
+}
+
 void CheckpointDirectory::write_aside(const Checkpoint& checkpoint) {
+  check_room(checkpoint);
   const fs::path aside = folder_of(checkpoint.step, FolderState::partial);
   files_.make_folder(aside);
   try {

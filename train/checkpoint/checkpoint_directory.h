@@ -89,6 +89,7 @@ class CheckpointDirectory {
   CheckpointEntry entry_of(const StepFolder& folder) const;
 
   void make_root();
+  void check_room(const Checkpoint& checkpoint);
   void write_aside(const Checkpoint& checkpoint);
   void move_into_place(std::int64_t step);
   void point(const char* link, const std::filesystem::path& folder);

@@ -63,6 +63,8 @@ class FileSystem {
   virtual std::vector<std::string> list(const std::filesystem::path& path) = 0;
   /// Whether something of this name is there: a file, a folder, a link that may lead nowhere.
   virtual bool exists(const std::filesystem::path& path) = 0;
+  /// How many bytes this user may still write into a folder.
+  virtual std::uint64_t room_in(const std::filesystem::path& path) = 0;
 };
 
 /// The machine's own.
@@ -79,6 +81,7 @@ class PosixFileSystem final : public FileSystem {
   void remove_folder(const std::filesystem::path& path) override;
   std::vector<std::string> list(const std::filesystem::path& path) override;
   bool exists(const std::filesystem::path& path) override;
+  std::uint64_t room_in(const std::filesystem::path& path) override;
 };
 
 }  // namespace gradring::train

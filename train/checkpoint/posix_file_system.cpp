@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -135,6 +136,12 @@ bool PosixFileSystem::exists(const fs::path& path) {
   if (::lstat(path.c_str(), &found) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw FileError("look at", path, errno);
+}
+
+std::uint64_t PosixFileSystem::room_in(const fs::path& path) {
+  struct statvfs found {};
+  if (::statvfs(path.c_str(), &found) != 0) throw FileError("look for room in", path, errno);
+  return static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
 }
 
 }  // namespace gradring::train

@@ -151,5 +151,17 @@ TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
   }
 }
 
+TEST(FailingRun, GoesOnWhereNoCheckpointHasRoom) {
+  const Workplace place;
+  if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
+  const ProgramEnd end = tests::run_program(on_small_disk(
+      place, 600, 100, short_training({"--run-dir", "disk/run", "--steps", "20", "--save-every-steps", "3"})));
+  EXPECT_EQ(end.code, 1) << "the last one is missing";
+  EXPECT_THAT(end.err, AllOf(HasSubstr("are free"), HasSubstr("No space left on device")));
+  const std::string metrics = end.out.substr(end.out.find('{'));
+  EXPECT_THAT(metrics, HasSubstr("\"step\":20,"));
+  EXPECT_THAT(end.out, Not(HasSubstr(".partial")));
+}
+
 }  // namespace
 }  // namespace gradring

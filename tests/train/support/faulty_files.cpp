@@ -121,4 +121,9 @@ bool FaultyFiles::exists(const fs::path& path) {
   return inner_.exists(path);
 }
 
+std::uint64_t FaultyFiles::room_in(const fs::path& path) {
+  count("look for room in", path);
+  return inner_.room_in(path);
+}
+
 }  // namespace gradring::tests

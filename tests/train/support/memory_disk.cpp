@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/support/memory_disk.h"
+#include <limits>
 
 #include <cerrno>
+#include <limits>
 
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/memory_file.h"
@@ -174,5 +176,7 @@ std::vector<std::string> MemoryDisk::list(const fs::path& path) {
 }
 
 bool MemoryDisk::exists(const fs::path& path) { return find(path) != nullptr; }
+
+std::uint64_t MemoryDisk::room_in(const fs::path& /*path*/) { return std::numeric_limits<std::uint64_t>::max(); }
 
 }  // namespace gradring::tests

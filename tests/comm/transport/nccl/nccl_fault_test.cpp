@@ -155,10 +155,16 @@ TEST(NcclFaults, WhatNcclReportsLaterBreaksTheGroup) {
 TEST(NcclFaults, AnAbortThatHangsEndsTheProcess) {
   NcclRanks ranks(2, kShort, {.aborts_hang = true});
   ranks.abort_patience = std::chrono::milliseconds(200);
-  const auto errors = ranks.errors([](ProcessGroup& group) {
+  std::atomic<bool> waits{true};
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
     Workplace work(group);
-    if (group.rank() == 0) group.all_reduce(work.range(), *work.stream);
-    if (group.rank() == 1) std::this_thread::sleep_for(4 * kShort);
+    try {
+      if (group.rank() == 0) group.all_reduce(work.range(), *work.stream);
+    } catch (...) {
+      waits = false;
+      throw;
+    }
+    while (group.rank() == 1 && waits) std::this_thread::sleep_for(kShort / 10);
   });
   expect_error<Timeout>(errors[0], 1, "all_reduce 1");
   ASSERT_THAT(ranks.last_words(), Not(IsEmpty()));
