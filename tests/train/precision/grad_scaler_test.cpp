@@ -35,9 +35,10 @@ std::string of_pytorch(const std::string& python, float initial, const LossScale
       run_program({.command = {python, GRADRING_GRAD_SCALER_PEER, fmt::format("{:a}", initial),
                                fmt::format("{:a}", policy.growth_factor), fmt::format("{:a}", policy.backoff_factor),
                                std::to_string(policy.growth_interval), flags},
+                   .folder = std::filesystem::temp_directory_path(),
                    .variables = {{"OMP_NUM_THREADS", "1"}}});
   code = end.code;
-  EXPECT_TRUE(code == 0 || code == kNoScaler) << end.err;
+  EXPECT_TRUE(code == 0 || code == kNoScaler) << end.out << end.err;
   return end.out;
 }
 
