@@ -35,6 +35,12 @@ std::string shown_default(const Option& option) {
   return value.empty() || option.is_flag() ? "" : " [" + value + "]";
 }
 
+/// `text` behind, or in the place of, what was typed before.
+void take(const Option& option, std::string_view text, std::string& typed) {
+  const bool joins = option.separator != 0 && !typed.empty();
+  typed = joins ? typed + option.separator + std::string(text) : std::string(text);
+}
+
 /// What `gradring train` understands, filling `parsed`.
 CommandLine train_command_line(ParsedTrain& parsed) {
   CommandLine line{.command = "gradring train", .options = config_options(parsed)};
@@ -56,7 +62,7 @@ std::vector<CommandOption> config_options(ParsedTrain& parsed) {
         {.name = option.name,
          .value = option.value,
          .help = option.help + shown_default(option),
-         .read = [&parsed, &option](std::string_view text) { parsed.options[option.name] = std::string(text); }});
+         .read = [&parsed, &option](std::string_view text) { take(option, text, parsed.options[option.name]); }});
   options.push_back({.name = "config",
                      .value = "F.toml",
                      .help = "read options from this file",

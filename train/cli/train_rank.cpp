@@ -10,6 +10,7 @@
 #include "data/datasets/open_dataset.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/config/usage_error.h"
+#include "train/faults/injected_faults.h"
 #include "train/launch/progress_file.h"
 #include "train/report/json_lines.h"
 #include "train/report/line_file.h"
@@ -21,6 +22,7 @@
 #include "train/setup/processors.h"
 #include "train/setup/same_settings.h"
 #include "train/setup/start.h"
+#include "train/setup/step_change.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -85,7 +87,11 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, int ra
 }
 
 /// Lets the trainer begin where rank 0 says.
-void begin(Trainer& trainer, comm::ProcessGroup& group, Start& start) {
+void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& group, Start& start) {
+  if (start.resume) {
+    const std::string change = step_change(start.resume->checkpoint, config, group.world_size());
+    if (!change.empty()) start.remarks.push_back(change);
+  }
   const std::string choice = start.resume ? "resume" : start.weights ? "weights" : "draw";
   const std::string agreed = group.broadcast_on_host(choice, 0);
   if (agreed == "resume") trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
@@ -120,6 +126,12 @@ void print_result(const Summary& summary, const fs::path& run_dir) {
       static_cast<double>(summary.planned_memory.total()) / kMebibyte, run_dir.string());
 }
 
+FaultedWorld faulted_world(const TrainConfig& config, const WorkerEnvironment& place, const kernels::Device& device) {
+  return {.world_size = place.world_size,
+          .attempt = place.restart_count,
+          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda};
+}
+
 Summary run_logged(Trainer& trainer, RankLog& log) {
   try {
     return trainer.run();
@@ -144,16 +156,18 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   check_same_settings(group, config);
   MetricsFan metrics;
   const auto checkpoints = make_checkpoints(config, setting.run_dir, place);
+  InjectedFaults faults(config.faults, faulted_world(config, place, *compute.device), place.rank, requests,
+                        *compute.backend);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
-                           .backend = *compute.backend,
+                           .backend = faults.backend(),
                            .group = group,
                            .train_set = *setting.train_set,
                            .test_set = *setting.test_set,
                            .metrics = metrics,
                            .checkpoints = checkpoints.get(),
-                           .requests = &requests});
-  begin(trainer, group, setting.start);
+                           .requests = &faults.requests()});
+  begin(trainer, config, group, setting.start);
   if (place.rank == 0) open_run_dir(config, setting, trainer.progress());
   const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);
   RankLog& log = open_reports(config, run_dir, place.rank, metrics);
@@ -162,6 +176,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                       compute.backend->name()));
   for (const std::string& remark : compute.remarks) log.say(remark);
   for (const std::string& remark : setting.start.remarks) metrics.remark(remark);
+  for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
 
   const Summary summary = run_logged(trainer, log);

@@ -13,6 +13,7 @@
 #include "nn/models/model.h"
 #include "train/config/checkpointing_options.h"
 #include "train/config/parse_value.h"
+#include "train/faults/inject_option.h"
 
 namespace gradring::train {
 namespace {
@@ -248,6 +249,7 @@ const std::vector<Option>& train_options() {
       text("run-dir", "R", "new folder for the results; default runs/<dataset>-<model>-<time>", &TrainConfig::run_dir),
       word("progress", "how to show progress; auto: a bar on a terminal, else lines", kProgress,
            &TrainConfig::progress),
+      inject_option(),
       integer("nprocs", "ranks to spawn from this one process", {.least = 1, .most = kMostRanks}, &TrainConfig::nprocs),
   };
   return options;

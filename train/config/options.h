@@ -24,6 +24,9 @@ struct Option {
   /// The value as a TOML literal, which `read` takes back (strings without their quotes).
   std::function<std::string(const TrainConfig&)> show;
 
+  /// What joins the texts of an option that is given several times; 0: the last one wins.
+  char separator = 0;
+
   bool is_flag() const { return value.empty(); }
 };
 

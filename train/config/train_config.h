@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels/runtime/device.h"
 #include "nn/program/checkpointing.h"
+#include "train/faults/fault.h"
 #include "train/optim/optimizer.h"
 #include "train/parallel/buckets.h"
 #include "train/schedule/schedule.h"
@@ -69,6 +71,7 @@ struct TrainConfig {
 
   std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
   std::string progress = "auto";
+  std::vector<Fault> faults;  ///< that are to happen
   std::int64_t nprocs = 1;  ///< ranks to spawn from this one process
 };
 

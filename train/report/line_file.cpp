@@ -47,9 +47,14 @@ void LineFile::append(std::string_view line) {
   size_ += static_cast<long long>(text.size());
 }
 
+std::filesystem::path draft_of(const std::filesystem::path& path) {
+  std::filesystem::path draft = path;
+  draft += ".tmp";
+  return draft;
+}
+
 void write_file_whole(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path aside = path;
-  aside += ".tmp";
+  const std::filesystem::path aside = draft_of(path);
   const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) fail(path, errno);
   int error = write_all(fd, text);

@@ -26,6 +26,9 @@ class LineFile {
   long long size_ = 0;  // of the whole lines
 };
 
+/// Where write_file_whole writes before that; a process that is killed may leave it.
+std::filesystem::path draft_of(const std::filesystem::path& path);
+
 /// Writes a file that is either there whole or not at all: aside, fsynced, renamed.
 ///
 /// Errors    EnvironmentError with path and reason; nothing is left behind.

@@ -56,6 +56,16 @@ void check_is_run_dir(const fs::path& path) {
     throw UsageError("--run-dir " + path.string() + " is no run directory (it has no " + kSettings + "): choose another");
 }
 
+void remove_half_made_run_dir(const fs::path& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename();
+    const bool empty_logs = name == kLogs && fs::is_empty(entry.path(), error);
+    if (!empty_logs && entry.path() != draft_of(path / kSettings)) return;
+  }
+  if (!error) fs::remove_all(path, error);
+}
+
 void continue_run_dir(const fs::path& path, const TrainConfig& config, std::int64_t steps, std::int64_t epoch) {
   write_file_whole(path / kSettings, to_toml(config));
   std::error_code ignored;  // it may not be there

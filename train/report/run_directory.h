@@ -25,6 +25,9 @@ void check_new_run_dir(const std::filesystem::path& path);
 /// Errors    UsageError.
 void check_is_run_dir(const std::filesystem::path& path);
 
+/// Takes away what make_run_dir left where its process was killed: a folder in which nothing is yet. Leaves all others alone.
+void remove_half_made_run_dir(const std::filesystem::path& path);
+
 /// Makes the run directory with config.resolved.toml and an empty logs/ in it. Nothing is left behind if that fails.
 ///
 /// Errors    UsageError if it is there already; EnvironmentError if it cannot be made or written.

@@ -20,6 +20,7 @@ bool holds(const fs::path& folder, const fs::path& inner) {
 Start find(const TrainConfig& config, const fs::path& run_dir, FileSystem& files) {
   Start start;
   if (config.resume == "auto") {
+    remove_half_made_run_dir(run_dir);
     start.in_place = files.exists(run_dir);
     if (start.in_place) {
       check_is_run_dir(run_dir);

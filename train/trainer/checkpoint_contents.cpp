@@ -21,6 +21,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
           .about = {{"made_by", "gradring " GRADRING_VERSION},
                     {kProgress, to_json(state.progress)},
                     {kStepState, to_json(state.replica.step)},
+                    {kSamplesOfStep, state.samples_of_step},
                     {kOrder, std::move(state.order)},
                     {"settings", settings},
                     {"settings_sha256", sum_of(std::as_bytes(std::span(settings)))}},

@@ -14,8 +14,12 @@ namespace gradring::train {
 struct TrainingState {
   TrainingProgress progress;
   ReplicaState replica;
-  nlohmann::ordered_json order;  ///< in what order samples come: an epoch that was begun goes on only in the same
+  std::int64_t samples_of_step = 0;  ///< of all ranks
+  nlohmann::ordered_json order;      ///< in what order samples come: an epoch that was begun goes on only in the same
 };
+
+/// What Checkpoint::about calls samples_of_step.
+inline constexpr const char* kSamplesOfStep = "samples_of_step";
 
 /// `settings` are the run's options as TOML, for people; `score` says which checkpoints are the best.
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score);

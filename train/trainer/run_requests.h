@@ -15,11 +15,15 @@ enum class RunRequest : std::uint8_t {
   stop,  ///< a checkpoint, and leave
 };
 
+/// What a rank is doing that is about to begin a step.
+inline constexpr const char* kTraining = "training";
+
 /// Where a rank is.
 struct RunPlace {
-  const char* doing = "";  ///< "training", "evaluating", "saving"
+  const char* doing = "";  ///< kTraining, "evaluating", "saving"
   std::int64_t steps = 0;  ///< behind it
   std::int64_t epoch = 0;
+  std::int64_t begun = 0;  ///< steps; on a GPU ahead of those that are behind it
 };
 
 /// Who asks. The ranks agree on what to do at the next boundary between steps.

@@ -181,8 +181,10 @@ void Trainer::save(std::optional<double> score) {
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
   tell("saving");
-  TrainingState state{
-      .progress = progress_, .replica = replica_.save(Deadline::after(config_.timeout)), .order = order_of_samples()};
+  TrainingState state{.progress = progress_,
+                      .replica = replica_.save(Deadline::after(config_.timeout)),
+                      .samples_of_step = sizes_.of_all,
+                      .order = order_of_samples()};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
@@ -216,7 +218,8 @@ void Trainer::answer_requests() {
 }
 
 void Trainer::tell(const char* doing) {
-  if (world_.requests) world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_});
+  if (world_.requests)
+    world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_, .begun = enqueued_});
 }
 
 void Trainer::pass_on_problems() {
@@ -225,6 +228,7 @@ void Trainer::pass_on_problems() {
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
+  tell(kTraining);
   const data::StepShare share = sampler_->step(step);
   Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};
   const std::int64_t divisor =
@@ -247,7 +251,6 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   }
   ++enqueued_;
   pending_.push_back(pending);
-  tell("training");
 }
 
 void Trainer::take_results(bool all) {

@@ -39,6 +39,10 @@ TEST(ParseTrain, TakesBothSpellingsAndTheLastOfAName) {
   EXPECT_THAT(parse({"--batch_size", "8", "--batch-size", "9"}).options, UnorderedElementsAre(Pair("batch-size", "9")));
 }
 
+TEST(ParseTrain, TakesSeveralFaults) {
+  EXPECT_THAT(parse({"--inject", "a", "--inject=b"}).options, UnorderedElementsAre(Pair("inject", "a;b")));
+}
+
 TEST(ParseTrain, TakesFlagsWithAndWithoutAValue) {
   EXPECT_THAT(parse({"--nesterov", "--lr", "1"}).options,
               UnorderedElementsAre(Pair("nesterov", "true"), Pair("lr", "1")));

@@ -69,6 +69,7 @@ OptionTexts everything_else() {
           {"weights", "w.pt"},
           {"run-dir", "elsewhere"},
           {"progress", "none"},
+          {"inject", "kill:rank=1,step=2;delay:rank=any,step=3..4,ms=5"},
           {"nprocs", "2"}};
 }
 

@@ -57,6 +57,18 @@ TEST_F(StartTest, NoneWantsANewRunDirectory) {
   EXPECT_THAT(message_of<UsageError>([&] { start("none", run_); }), HasSubstr("--resume auto"));
 }
 
+TEST_F(StartTest, AutoBeginsARunAnewThatWasKilledWhileItsDirectoryWasMade) {
+  fs::create_directories(run_ / "logs");
+  std::ofstream(run_ / "config.resolved.toml.tmp") << "half a li";
+  EXPECT_FALSE(start("auto", run_).in_place);
+  EXPECT_FALSE(fs::exists(run_)) << "or it could not be made";
+
+  fs::create_directories(run_ / "logs");
+  std::ofstream(run_ / "logs" / "rank_0.log") << "somebody's";
+  EXPECT_THROW(start("auto", run_), UsageError);
+  EXPECT_TRUE(fs::exists(run_ / "logs" / "rank_0.log"));
+}
+
 TEST_F(StartTest, AutoBeginsARunThatIsNotThereAndGoesOnWithOneThatIs) {
   const Start fresh = start("auto", run_);
   EXPECT_FALSE(fresh.in_place || fresh.resume);
@@ -87,7 +99,9 @@ TEST_F(StartTest, AutoPassesOverWhatIsDamagedAndSaysSo) {
 
 TEST_F(StartTest, AutoStaysOutOfFoldersThatAreNoRuns) {
   fs::create_directory(run_);
+  std::ofstream(run_ / "thesis.tex") << "ours";
   EXPECT_THAT(message_of<UsageError>([&] { start("auto", run_); }), HasSubstr("is no run directory"));
+  EXPECT_TRUE(fs::exists(run_ / "thesis.tex"));
 }
 
 TEST_F(StartTest, ARunIsNamedByItsFolderItsCheckpointsOrOneOfThem) {

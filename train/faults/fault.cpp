@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/faults/fault.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "kernels/runtime/nearest_name.h"
+#include "train/config/parse_value.h"
+#include "train/config/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::string_view kOption = "inject";
+constexpr std::string_view kKinds[] = {"kill", "stop", "delay", "exit", "nan"};
+constexpr std::string_view kRange = "..";
+constexpr std::int64_t kHighestCode = 255;
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+[[noreturn]] void refuse(std::string_view fault, const std::string& why) {
+  throw UsageError(fmt::format("--{} {}: {}", kOption, fault, why));
+}
+
+/// The values of one fault by their keys, each of which is taken once.
+class Keys {
+ public:
+  Keys(std::string_view fault, std::string_view text) : fault_(fault) {
+    for (const std::string_view part : split(text, ',')) {
+      const std::size_t sign = part.find('=');
+      if (sign == std::string_view::npos) refuse(fault_, fmt::format("'{}' must be KEY=VALUE", part));
+      const auto [it, fresh] = values_.emplace(part.substr(0, sign), part.substr(sign + 1));
+      if (!fresh) refuse(fault_, fmt::format("'{}' stands there twice", it->first));
+    }
+  }
+
+  std::optional<std::string_view> take(std::string_view key) {
+    known_.push_back(key);
+    const auto found = values_.find(key);
+    if (found == values_.end()) return std::nullopt;
+    const std::string_view value = found->second;
+    values_.erase(found);
+    return value;
+  }
+
+  std::string_view need(std::string_view key, const char* what) {
+    const auto value = take(key);
+    if (!value) refuse(fault_, fmt::format("needs {}={}", key, what));
+    return *value;
+  }
+
+  void refuse_others() const {
+    if (values_.empty()) return;
+    const std::string_view other = values_.begin()->first;
+    refuse(fault_, fmt::format("there is no '{}' for it.{}", other, did_you_mean(other, known_)));
+  }
+
+ private:
+  std::string_view fault_;
+  std::map<std::string_view, std::string_view> values_;
+  std::vector<std::string_view> known_;
+};
+
+std::int64_t number(std::string_view key, std::string_view text, IntegerRange range) {
+  return parse_integer(fmt::format("{} {}", kOption, key), text, range);
+}
+
+void read_steps(std::string_view text, Fault& fault) {
+  const std::size_t dots = text.find(kRange);
+  fault.first_step = number("step", text.substr(0, dots), {.least = 1});
+  fault.last_step = dots == std::string_view::npos
+                        ? fault.first_step
+                        : number("step", text.substr(dots + kRange.size()), {.least = fault.first_step});
+}
+
+Fault parse_fault(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string kind = parse_word(kOption, text.substr(0, colon), kKinds);
+  if (colon == text.size()) refuse(text, fmt::format("needs {}:rank=R,step=N", kind));
+  Keys keys(text, text.substr(colon + 1));
+  Fault fault{.kind = static_cast<FaultKind>(std::ranges::find(kKinds, kind) - std::begin(kKinds))};
+  if (const auto rank = keys.need("rank", "R, a number or any"); rank != "any")
+    fault.rank = static_cast<int>(number("rank", rank, {.least = 0}));
+  read_steps(keys.need("step", "N, or FIRST..LAST, of which one is drawn"), fault);
+  if (const auto seed = keys.take("seed")) fault.seed = parse_seed("inject seed", *seed);
+  if (const auto attempt = keys.take("attempt")) {
+    fault.attempt.reset();
+    if (*attempt != "every") fault.attempt = static_cast<int>(number("attempt", *attempt, {.least = 0}));
+  }
+  if (fault.kind == FaultKind::delay)
+    fault.delay = std::chrono::milliseconds(number("ms", keys.need("ms", "M, milliseconds"), {.least = 1}));
+  if (fault.kind == FaultKind::exit)
+    fault.code = static_cast<int>(number("code", keys.take("code").value_or("1"), {.least = 0, .most = kHighestCode}));
+  keys.refuse_others();
+  return fault;
+}
+
+std::string show(const Fault& fault) {
+  std::string text = fmt::format("{}:rank={},step={}", name_of(fault.kind),
+                                 fault.rank ? std::to_string(*fault.rank) : "any", fault.first_step);
+  if (fault.last_step != fault.first_step) text += fmt::format("{}{}", kRange, fault.last_step);
+  if (fault.seed != 0) text += fmt::format(",seed={}", fault.seed);
+  if (fault.attempt != 0) text += ",attempt=" + (fault.attempt ? std::to_string(*fault.attempt) : "every");
+  if (fault.kind == FaultKind::delay) text += fmt::format(",ms={}", fault.delay.count());
+  if (fault.kind == FaultKind::exit) text += fmt::format(",code={}", fault.code);
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(FaultKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+std::vector<Fault> parse_faults(std::string_view text) {
+  std::vector<Fault> faults;
+  if (text.empty()) return faults;
+  for (const std::string_view part : split(text, kBetweenFaults)) faults.push_back(parse_fault(part));
+  return faults;
+}
+
+std::string show_faults(std::span<const Fault> faults) {
+  std::string text;
+  for (const Fault& fault : faults) text += (text.empty() ? "" : std::string(1, kBetweenFaults)) + show(fault);
+  return text;
+}
+
+}  // namespace gradring::train
