@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Three network namespaces as hosts, with 2, 1 and 1 ranks: trains over them; then cuts one host off (its link is set down) and
-# sees the rest go on; then lets a host join later.
+# sees the rest go on from the last checkpoint; then lets a host join later. All come to the weights of one host.
 #
 # Usage: scripts/nodes_check.sh [GRADRING]
 #
 # GRADRING is the program that was built (default: build/release/gradring). Needs root and `ip` (iproute2): namespaces and veth
-# pairs are made and removed. Prints what each case came to, and how long the loss of a host took to be noticed; ends with an
-# error at the first that went wrong.
+# pairs are made and removed. Prints what each case came to, and how long the rest took to go on after the loss of a host; ends
+# with an error at the first that went wrong.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -76,6 +76,9 @@ wait_for_file() {
   fail "$1 never came"
 }
 
+# weights NAME: of the training in that folder, which has ended.
+weights() { sed -n 's/.*"parameters_sha256": *"\([0-9a-f]*\)".*/\1/p' "$folder/$1/run/summary.json"; }
+
 trains() {
   local ranks=(2 1 1) pids=() training=(train --steps 20 --batch-size 16 --threads 1 --progress none --device cpu --run-dir run)
   for host in 0 1 2; do
@@ -83,52 +86,63 @@ trains() {
     pids+=("$started")
   done
   for pid in "${pids[@]}"; do expect 0 "$pid" "training over three hosts"; done
-  (cd "$folder" && "$gradring" launch --nproc-per-node 4 "${training[@]}") || fail "training on one host"
-  local here there
-  here=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/run/summary.json")
-  there=$(grep -o '"parameters_sha256": *"[0-9a-f]*"' "$folder/train0/run/summary.json")
-  [[ $here == "$there" ]] || fail "three hosts came to other weights than one"
+  mkdir "$folder/one"
+  (cd "$folder/one" && "$gradring" launch --nproc-per-node 4 "${training[@]}") || fail "training on one host"
+  [[ $(weights train0) == "$(weights one)" ]] || fail "three hosts came to other weights than one"
   echo "trained over 3 hosts with 2, 1 and 1 ranks: the same weights as on one"
 }
 
-# Workers of attempt 0 wait for ever; those of later ones say how large their world is.
-# shellcheck disable=SC2016  # the workers' shell expands them
-elastic_worker='touch up.$RANK; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then sleep 1000; fi; echo world $WORLD_SIZE'
-elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf 'last_call_timeout=1,join_timeout=60'
-  --kill-grace 2)
+# The first attempt pauses in its middle, so that what happens to hosts happens then.
+elastic_training=(train --reproducible --global-batch 32 --batch-size 8 --steps 60 --save-every-steps 5 --resume auto --timeout 8s
+  --threads 1 --progress none --device cpu --run-dir run --inject "delay:rank=0,step=21,ms=4000")
+elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf 'last_call_timeout=2,join_timeout=60'
+  --kill-grace 15)
+
+trains_undisturbed() {
+  mkdir "$folder/whole"
+  (cd "$folder/whole" && "$gradring" launch --nproc-per-node 4 "${elastic_training[@]}" 2>/dev/null) || fail "training undisturbed"
+}
+
+# expect_training NAME RANKS: it came to the undisturbed one's weights, in the end by so many ranks.
+expect_training() {
+  grep -q "\"world_size\": *$2\b" "$folder/$1/run/summary.json" || fail "the training did not end with $2 ranks"
+  [[ $(weights "$1") == "$(weights whole)" ]] || fail "the training came to other weights than the undisturbed one"
+}
 
 loses_a_host() {
   local ranks=(2 1 1) pids=()
   for host in 0 1 2; do
-    start "$host" "cut$host" --nnodes 1:3 --nproc-per-node "${ranks[host]}" "${elastic_options[@]}" -- sh -c "$elastic_worker"
+    start "$host" "cut$host" --nnodes 1:3 --nproc-per-node "${ranks[host]}" "${elastic_options[@]}" "${elastic_training[@]}"
     pids+=("$started")
-    if ((host < 2)); then sleep 0.3; fi  # so that seats are in order
+    if ((host < 2)); then sleep 0.3; fi # so that seats are in order
   done
-  wait_for_file "$folder/cut2/up.3"
+  wait_for_file "$folder/cut0/run/checkpoints/step-20"
   local begin end
   begin=$(date +%s.%N)
   ip -n "$tag-2" link set eth0 down
+  until grep -q "goes on behind step" "$folder/cut0/run/logs/rank_0.log"; do sleep 0.05; done
+  end=$(date +%s.%N)
   expect 0 "${pids[0]}" "the leader after the loss of a host"
   expect 0 "${pids[1]}" "the second host after the loss of the third"
-  end=$(date +%s.%N)
-  [[ $(grep -c "world 3" "$folder/cut0.out") == 2 ]] || fail "the world was not 3 after the loss"
+  expect_training cut0 3
   expect 161 "${pids[2]}" "the lost host"
   ip -n "$tag-2" link set eth0 up
-  awk -v a="$begin" -v b="$end" 'BEGIN {printf "one host cut off: the rest went on and ended %.1f s later\n", b - a}'
+  awk -v a="$begin" -v b="$end" 'BEGIN {printf "one of 3 hosts cut off: the rest went on from the last checkpoint %.1f s later, to the same weights\n", b - a}'
 }
 
 takes_a_host_in() {
-  start 0 late0 --nnodes 1:2 --nproc-per-node 2 "${elastic_options[@]}" -- sh -c "$elastic_worker"
+  start 0 late0 --nnodes 1:2 --nproc-per-node 2 "${elastic_options[@]}" "${elastic_training[@]}"
   local leader=$started
-  wait_for_file "$folder/late0/up.1"
-  start 1 late1 --nnodes 1:2 --nproc-per-node 1 "${elastic_options[@]}" -- sh -c "$elastic_worker"
+  wait_for_file "$folder/late0/run/checkpoints/step-20"
+  start 1 late1 --nnodes 1:2 --nproc-per-node 1 "${elastic_options[@]}" "${elastic_training[@]}"
   expect 0 "$started" "the late host"
   expect 0 "$leader" "the leader with a late host"
-  grep -q "world 3" "$folder/late1.out" || fail "the late host was not taken in"
-  echo "a host that came later was taken in"
+  expect_training late0 3
+  echo "a host that came later was taken in; to the same weights"
 }
 
 make_hosts
 trains
+trains_undisturbed
 loses_a_host
 takes_a_host_in

@@ -36,15 +36,20 @@ class Silence {
 
 }  // namespace
 
-std::chrono::duration<double> time_command(const std::vector<std::string>& words) {
+pid_t start_silently(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const Silence silence;
-  const auto begin = std::chrono::steady_clock::now();
   pid_t pid = -1;
   if (const int error = ::posix_spawnp(&pid, argv[0], silence.get(), nullptr, argv.data(), ::environ); error != 0)
     throw DeviceError(fmt::format("cannot start {}: {}", words.front(), std::strerror(error)));
+  return pid;
+}
+
+std::chrono::duration<double> time_command(const std::vector<std::string>& words) {
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t pid = start_silently(words);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

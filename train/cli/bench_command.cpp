@@ -11,6 +11,7 @@
 #include "train/cli/bench_launch.h"
 #include "train/cli/bench_layouts.h"
 #include "train/cli/bench_loader.h"
+#include "train/cli/bench_restart.h"
 #include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/subcommands.h"
@@ -28,6 +29,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"allreduce", "time and check an all-reduce between processes; beside PyTorch's gloo", bench_allreduce},
     {"launch", "what the launcher costs, beside torchrun", bench_launch},
     {"layouts", "one training by every layout of its steps: the same, or not", bench_layouts},
+    {"restart", "from the crash of a rank to the first step after the restart", bench_restart},
     {"loader", "how many samples a second become normalised batches", bench_loader},
 };
 
