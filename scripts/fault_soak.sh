@@ -10,7 +10,7 @@
 #   --terms N       SIGTERMs to the launcher; the run is started again [100]
 #   --seed S        of the moments and the victims [drawn]
 #   --patience S    seconds until nothing may be left of what has ended [1]
-#   --steps N       steps of each training [150]
+#   --steps N       steps of each training [300]
 #
 # GRADRING is the program that was built (default: build/release/gradring). Each run is a small training by --reproducible,
 # begun anew or gone on with by --resume auto after each fault, and must end with 0 and the weights of the undisturbed run. After
@@ -28,7 +28,7 @@ source scripts/fault_soak/checks.sh
 source scripts/fault_soak/faults.sh
 
 gradring=build/release/gradring
-workers=200 agents=50 launchers=50 terms=100 patience=1 steps=150
+workers=200 agents=50 launchers=50 terms=100 patience=1 steps=300
 seed=$SRANDOM
 while (($#)); do
   case $1 in

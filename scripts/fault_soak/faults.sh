@@ -3,9 +3,10 @@
 # For fault_soak.sh: the four kinds of faults. Each goes through as many runs as it takes, several faults a run.
 
 most_in_a_run=20
+most_runs_without=10 # a fault: then this script is what is wrong
 
 begin_kind() {
-  runs=0 faults=0 messages=0
+  runs=0 faults=0 messages=0 in_run=0 without=0
   began=$SECONDS
 }
 
@@ -17,6 +18,8 @@ end_kind() {
 # begin_run KIND: how many faults are still to come, at most, is up to the caller.
 begin_run() {
   runs=$((runs + 1))
+  if ((in_run)); then without=0; else without=$((without + 1)); fi
+  ((without <= most_runs_without)) || fail "$without runs went by without a fault"
   in_run=0
   make_run "$1-$runs"
 }
@@ -32,7 +35,7 @@ variable() { { tr '\0' '\n' <"/proc/$1/environ" | sed -n "s/^$2=//p"; } 2>/dev/n
 # One of the workers that run now, at most one an attempt. $killed gets a line "ATTEMPT RANK PID".
 kill_a_worker() {
   local them victim attempt rank
-  mapfile -t them < <(pgrep -P "$pid" -x gradring)
+  mapfile -t them < <(ps -o pid=,comm= --ppid "$pid" | awk '$2 != "gradring-guard" {print $1}')
   ((${#them[@]})) || return 0
   draw ${#them[@]}
   victim=${them[drawn]}
