@@ -33,7 +33,7 @@ InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedWorld
 
 std::vector<std::string> InjectedFaults::remarks() const {
   std::vector<std::string> remarks;
-  for (const PlannedFault& fault : plan_) remarks.push_back("--inject: this run will have a " + to_string(fault));
+  for (const PlannedFault& fault : plan_) remarks.push_back("--inject: planned: " + to_string(fault));
   return remarks;
 }
 

@@ -53,7 +53,7 @@ TEST(InjectedRun, EndsAsTheFaultSays) {
     const Workplace place;
     const ProgramEnd end = train(place, {"--inject", fault});
     EXPECT_EQ(end.code, code) << end.err;
-    EXPECT_THAT(end.err, AllOf(HasSubstr("gradring train: --inject: this run will have a "), HasSubstr(said)));
+    EXPECT_THAT(end.err, AllOf(HasSubstr("gradring train: --inject: planned: "), HasSubstr(said)));
     EXPECT_THAT(place.left(), testing::ElementsAre("run"));
   }
 }
