@@ -81,6 +81,38 @@ TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
   }
 }
 
+TEST_P(ProcessFaults, WhoLeftBecauseAnotherWasKilledIsNotBlamed) {
+  constexpr int kWorld = 3, kVictim = 2;
+  // Rank 1 misses the victim in a call on the host, and leaves; rank 0 comes to a sum only then.
+  Processes processes(kWorld, [](int rank, Store& store) {
+    auto group = join(store, {.rank = rank, .world_size = kWorld, .timeout = kLong});
+    kernels::HostDevice device;
+    const auto stream = device.make_stream(kernels::StreamMode::in_place);
+    auto segment = group->allocate(kElements * sizeof(float));
+    store.set("going/" + std::to_string(rank), "");
+    if (rank == kVictim) ::pause();
+    if (rank == 0) {
+      store.wait("left", Deadline::after(kLong));
+      group->all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
+    }
+    try {
+      group->barrier_on_host();
+    } catch (const PeerLost&) {
+      segment.reset();
+      group.reset();
+      store.set("left", "");
+      throw;
+    }
+  });
+  wait_until_all_are_going(processes, kWorld);
+  ::kill(processes.pid(kVictim), SIGKILL);
+  for (const int rank : {0, 1}) {
+    const Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.kind, "PeerLost") << outcome.message;
+    EXPECT_EQ(outcome.peer, kVictim) << outcome.message;
+  }
+}
+
 TEST_P(ProcessFaults, AStoppedProcessIsNamedAtTheDeadline) {
   constexpr int kWorld = 4;
   for (const int victim : {0, 2}) {

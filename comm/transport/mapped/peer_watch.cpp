@@ -56,8 +56,17 @@ void PeerWatch::look_after(const std::function<bool()>& ready, const std::functi
     const std::vector<int> needed = awaited();
     if (dead) failure_.lose(peer, "died", errand);
     if (membership != Membership::left) failure_.follow(peer, membership, status(peer).culprit.load(), errand);
-    if (std::ranges::find(needed, peer) != needed.end()) failure_.miss(peer, errand);
+    if (std::ranges::find(needed, peer) == needed.end()) continue;
+    blame_the_dead(errand);
+    failure_.miss(peer, errand);
   }
+}
+
+/// Who left may have done so because it missed a rank that died, in the other of a process group's two transports.
+void PeerWatch::blame_the_dead(const Errand& errand) {
+  for (int peer = 0; peer < memory_.world_size(); ++peer)
+    if (peer != rank_ && status(peer).membership.load() == Membership::member && memory_.gone(peer))
+      failure_.lose(peer, "died", errand);
 }
 
 void PeerWatch::time_out(const std::vector<int>& awaited, const Errand& errand) {

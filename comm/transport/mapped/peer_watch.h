@@ -42,6 +42,7 @@ class PeerWatch {
  private:
   void look_after(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                   const Errand& errand);
+  void blame_the_dead(const Errand& errand);
   [[noreturn]] void time_out(const std::vector<int>& awaited, const Errand& errand);
   int last_in_line(int peer) const;
   ControlBlock::Status& status(int rank) const { return blocks_[static_cast<std::size_t>(rank)].status(); }

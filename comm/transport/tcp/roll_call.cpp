@@ -46,10 +46,13 @@ void RollCall::judge(const std::vector<int>& awaited, const Errand& errand) {
   }
   for (int peer = 0; peer < world_size(); ++peer) {
     const Standing& theirs = standing(peer);
-    const bool left = theirs.membership == Membership::left;
-    if (theirs.lost && !left) failure_.lose(peer, "is gone (" + theirs.why_lost + ")", errand);
-    if (left && std::ranges::find(awaited, peer) != awaited.end()) failure_.miss(peer, errand);
+    if (theirs.lost && theirs.membership != Membership::left)
+      failure_.lose(peer, "is gone (" + theirs.why_lost + ")", errand);
   }
+  // Who left may have missed the one that is gone, in the other of a process group's two transports.
+  for (int peer = 0; peer < world_size(); ++peer)
+    if (standing(peer).membership == Membership::left && std::ranges::find(awaited, peer) != awaited.end())
+      failure_.miss(peer, errand);
 }
 
 void RollCall::time_out(const std::vector<int>& awaited, const Errand& errand) {
