@@ -3,8 +3,9 @@
 //   in a fixed order. Nothing depends on who comes first, so the same input gives the same bits, and so do parts of it that
 //   were summed elsewhere.
 // Mapping: a thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the additions
-//   do not wait for each other. A bad number makes its partial sum NaN, so one array carries both answers.
-// Traffic and bound: reads each element once; bound by memory, for few elements by the two launches.
+//   do not wait for each other. A bad number makes its partial sum NaN; which one it was is looked for in that block alone.
+// Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements by
+//   the two launches.
 // Still slow because: a warp's loads lie 256 bytes apart, so each touches as many lines as it has lanes; the second launch
 //   costs as much as the first for a small model, and its one block reads all partial sums.
 // Limits: float sums: the more elements, the more rounding (see the contract).
@@ -25,51 +26,88 @@ constexpr int kSums = lib::kPack < 8 ? lib::kPack : 8;
 constexpr int kTotalThreads = 256;
 constexpr int kTotalSums = 4;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr long long kNone = std::numeric_limits<long long>::max();
 static_assert(kBlock % lib::kPack == 0 && lib::kPack % kSums == 0, "a block is whole packs, a pack whole rows of sums");
 
 /// Of one block: element i goes to sum i % kSums.
 struct BlockSums {
+  float least;  // what is smaller is tiny
   float sums[kSums] = {};
   int flags[kSums] = {};
+  int tiny[kSums] = {};
 
   __device__ void take(int j, float value) {
     sums[j] += value * value;
     flags[j] |= isfinite(value) ? 0 : 1;
+    tiny[j] += fabsf(value) < least ? 1 : 0;
   }
-  __device__ float total() const {
+  /// Leaves what is to be said of the block's `count` elements, which are those from `x` on.
+  template <class T>
+  __device__ void write(const T* x, int count, float& block, float& note) const {
     float sum = 0;
-    int flag = 0;
+    int flag = 0, few = 0;
     for (int j = 0; j < kSums; ++j) {
       sum += sums[j];
       flag |= flags[j];
+      few += tiny[j];
     }
-    if (flag) return kNaN;
-    return sum;
+    block = flag ? kNaN : sum;
+    note = flag ? static_cast<float>(-1 - first_bad(x, count)) : static_cast<float>(few);
+  }
+  template <class T>
+  __device__ static int first_bad(const T* x, int count) {
+    for (int i = 0; i < count; ++i)
+      if (!isfinite(lib::to_f32(x[i]))) return i;
+    return count;
   }
 };
 
 template <bool kWide, class T>
-__global__ void sum_of_squares_blocks_kernel(const T* __restrict__ x, std::size_t elements,
-                                             float* __restrict__ blocks) {
+__global__ void sum_of_squares_blocks_kernel(const T* __restrict__ x, std::size_t elements, float least,
+                                             float* __restrict__ blocks, float* __restrict__ notes) {
   for (std::size_t block : simt::grid_range(elements / kBlock)) {
-    BlockSums sums;
+    BlockSums sums{.least = least};
     for (std::size_t at = block * kBlock; at < (block + 1) * kBlock; at += lib::kPack) {
       const lib::Pack<T> pack = lib::load_pack<kWide>(x + at);
       for (int row = 0; row < lib::kPack; row += kSums)
         for (int j = 0; j < kSums; ++j) sums.take(j, lib::to_f32(pack[row + j]));
     }
-    blocks[block] = sums.total();
+    sums.write(x + block * kBlock, kBlock, blocks[block], notes[block]);
   }
   const std::size_t rest = elements / kBlock * kBlock;
   if (blockIdx.x * blockDim.x + threadIdx.x > 0 || rest == elements) return;
-  BlockSums sums;
+  BlockSums sums{.least = least};
   for (std::size_t i = rest; i < elements; ++i) sums.take(static_cast<int>((i - rest) % kSums), lib::to_f32(x[i]));
-  blocks[rest / kBlock] = sums.total();
+  sums.write(x + rest, static_cast<int>(elements - rest), blocks[rest / kBlock], notes[rest / kBlock]);
 }
 
-/// One block: adds up the partial sums, of which none is NaN unless it was made so.
-__global__ void sum_of_squares_total_kernel(const float* __restrict__ blocks, std::size_t count, float* sum,
-                                            std::int32_t* non_finite) {
+/// What some notes say together. Shared memory takes no initial values.
+struct Notes {
+  long long first;
+  long long tiny;
+
+  __device__ void take(std::size_t block, float note) {
+    if (note >= 0)
+      tiny += static_cast<long long>(note);
+    else
+      see(static_cast<long long>(block * kBlock) - 1 - static_cast<long long>(note));
+  }
+  __device__ void take(const Notes& other) {
+    tiny += other.tiny;
+    see(other.first);
+  }
+  __device__ void see(long long place) { first = place < first ? place : first; }
+};
+
+/// One block: adds up the partial sums, of which none is NaN unless it was made so, and reads the notes.
+__global__ void sum_of_squares_total_kernel(TotalArgs args) {
+  using Table = Notes[kTotalThreads];
+  SIMT_SHARED(Table, table);
+  Notes noted{kNone, 0};
+  for (unsigned block : simt::block_range(0, static_cast<unsigned>(args.count))) noted.take(block, args.notes[block]);
+  table[threadIdx.x] = noted;  // read behind block_sum's barrier
+  const float* const blocks = args.blocks;
+  const std::size_t count = args.count;
   float sums[kTotalSums] = {};
   const auto rows = static_cast<unsigned>(count / kTotalSums);
   for (unsigned row : simt::block_range(0, rows))
@@ -77,9 +115,13 @@ __global__ void sum_of_squares_total_kernel(const float* __restrict__ blocks, st
   if (threadIdx.x == 0)
     for (std::size_t i = std::size_t{rows} * kTotalSums; i < count; ++i) sums[0] += blocks[i];
   const float mine[1] = {(sums[0] + sums[1]) + (sums[2] + sums[3])};
-  lib::block_sum<kTotalThreads>(mine, [=](int, float total) {
-    *sum = total;
-    *non_finite = isnan(total) ? 1 : 0;
+  lib::block_sum<kTotalThreads>(mine, [&](int, float total) {
+    Notes notes{kNone, 0};
+    for (int i = 0; i < kTotalThreads; ++i) notes.take(table[i]);
+    *args.sum = total;
+    *args.non_finite = isnan(total) ? 1 : 0;
+    *args.first_non_finite = notes.first == kNone ? -1 : notes.first;
+    *args.tiny_count = notes.tiny;
   });
 }
 
@@ -90,24 +132,37 @@ void run_blocks(Stream& stream, const BlocksArgs& args) {
     using T = typename decltype(element)::type;
     const T* const x = static_cast<const T*>(args.x);
     const simt::Config config = lib::grid_for_packs(stream, args.elements);
-    lib::is_pack_aligned(x)
-        ? simt::launch_flat<sum_of_squares_blocks_kernel<true, T>>(stream, config, x, args.elements, args.blocks)
-        : simt::launch_flat<sum_of_squares_blocks_kernel<false, T>>(stream, config, x, args.elements, args.blocks);
+    lib::is_pack_aligned(x) ? simt::launch_flat<sum_of_squares_blocks_kernel<true, T>>(
+                                  stream, config, x, args.elements, args.tiny, args.blocks, args.notes)
+                            : simt::launch_flat<sum_of_squares_blocks_kernel<false, T>>(
+                                  stream, config, x, args.elements, args.tiny, args.blocks, args.notes);
   });
 }
 
 void run_total(Stream& stream, const TotalArgs& args) {
   check_args(args);
   const simt::Config config{.grid = dim3(1), .block = dim3(kTotalThreads)};
-  simt::launch<sum_of_squares_total_kernel>(stream, config, args.blocks, args.count, args.sum, args.non_finite);
+  simt::launch<sum_of_squares_total_kernel>(stream, config, args);
 }
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
+  const std::size_t count = block_count(args.elements);
   auto* const blocks = static_cast<float*>(args.workspace);
-  run_blocks(stream, {.dtype = args.dtype, .x = args.x, .elements = args.elements, .blocks = blocks});
-  run_total(stream,
-            {.blocks = blocks, .count = block_count(args.elements), .sum = args.sum, .non_finite = args.non_finite});
+  float* const notes = blocks ? blocks + count : nullptr;
+  run_blocks(stream, {.dtype = args.dtype,
+                      .x = args.x,
+                      .elements = args.elements,
+                      .tiny = args.tiny,
+                      .blocks = blocks,
+                      .notes = notes});
+  run_total(stream, {.blocks = blocks,
+                     .notes = notes,
+                     .count = count,
+                     .sum = args.sum,
+                     .non_finite = args.non_finite,
+                     .first_non_finite = args.first_non_finite,
+                     .tiny_count = args.tiny_count});
 }
 
 }  // namespace

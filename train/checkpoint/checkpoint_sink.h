@@ -18,6 +18,8 @@ class CheckpointSink {
   virtual void save(Checkpoint checkpoint) = 0;
   /// What went wrong since the last call, one line each; training goes on.
   virtual std::vector<std::string> take_problems() = 0;
+  /// Returns when nothing is being written any more; what went wrong shows in take_problems().
+  virtual void settle() = 0;
   /// Returns when the last checkpoint is safe.
   ///
   /// Errors    FileError if it is not.

@@ -24,6 +24,7 @@ class CheckpointWriter final : public CheckpointSink {
 
   void save(Checkpoint checkpoint) override;
   std::vector<std::string> take_problems() override;
+  void settle() override { collect(); }
   void finish() override;
 
  private:

@@ -19,6 +19,7 @@
 #include "train/report/run_directory.h"
 #include "train/setup/compute.h"
 #include "train/setup/make_group.h"
+#include "train/setup/named_checkpoint.h"
 #include "train/setup/processors.h"
 #include "train/setup/same_settings.h"
 #include "train/setup/start.h"
@@ -115,6 +116,16 @@ std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, cons
       CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention),
       [file = place.progress_file](std::int64_t step) { write_progress(file, step); });
 }
+
+/// Rank 0 reads what it has saved.
+std::function<std::optional<ResumePoint>(std::vector<std::string>&)> reader_of_checkpoints(const fs::path& run_dir,
+                                                                                           int rank) {
+  if (rank != 0) return nullptr;
+  return [folder = checkpoints_of(run_dir)](std::vector<std::string>& remarks) {
+    return newest_checkpoint(files_of_this_machine(), folder, remarks);
+  };
+}
+
 constexpr double kMebibyte = 1024 * 1024;
 
 void print_result(const Summary& summary, const fs::path& run_dir) {
@@ -166,7 +177,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                            .test_set = *setting.test_set,
                            .metrics = metrics,
                            .checkpoints = checkpoints.get(),
-                           .requests = &faults.requests()});
+                           .requests = &faults.requests(),
+                           .newest_checkpoint = reader_of_checkpoints(setting.run_dir, place.rank)});
   begin(trainer, config, group, setting.start);
   if (place.rank == 0) open_run_dir(config, setting, trainer.progress());
   const fs::path run_dir = group.broadcast_on_host(setting.run_dir.string(), 0);

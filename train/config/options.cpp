@@ -24,6 +24,7 @@ constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
 constexpr std::string_view kMeans[] = {"samples", "ranks"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
+constexpr std::string_view kOnNan[] = {"auto", "skip", "halt", "rollback"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
 constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
@@ -191,6 +192,11 @@ const std::vector<Option>& train_options() {
              in(&TrainConfig::schedule, &ScheduleSpec::gamma)),
       number("min-lr", "where it ends (cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
       number("clip-norm", "scale gradients down to this norm of all together; 0: never", &TrainConfig::clip_norm),
+      word("on-nan",
+           "where gradients are not finite: skip the step; halt, and say where it arose; rollback to the newest "
+           "checkpoint, if a smaller loss scale does not help; auto: skip in fp16, and look only there or with "
+           "--clip-norm",
+           kOnNan, &TrainConfig::on_nan),
       checkpoint_activations_option(),
       activation_budget_option(),
       word("precision",

@@ -34,7 +34,8 @@ struct TrainConfig {
   OptimizerSpec optimizer;
   double learning_rate = 1e-3;  ///< at its peak
   ScheduleSpec schedule;
-  double clip_norm = 0;  ///< of all gradients together; 0: they are not clipped
+  double clip_norm = 0;         ///< of all gradients together; 0: they are not clipped
+  std::string on_nan = "auto";  ///< what becomes of gradients that are not finite: auto, skip, halt, rollback
 
   nn::Checkpointing checkpointing;  ///< which activations are computed twice instead of kept
 

@@ -10,6 +10,10 @@ namespace {
 
 namespace sum_of_squares = kernels::sum_of_squares;
 
+/// The least number that f16 holds.
+constexpr float kTiny = 0x1p-24f;
+constexpr std::size_t kNumbersOfBlock = 2;
+
 /// From a bucket's start to the end of its last tensor: behind that come riders, and zeros as the number of ranks wants them.
 std::size_t content_of(const nn::ArenaLayout& layout, int bucket) {
   std::size_t end = layout.bucket(bucket).offset;
@@ -28,12 +32,14 @@ std::size_t block_count_of(const nn::ArenaLayout& layout) {
 
 }  // namespace
 
-std::size_t GradientSearch::bytes_of(const nn::ArenaLayout& layout) { return block_count_of(layout) * sizeof(float); }
+std::size_t GradientSearch::bytes_of(const nn::ArenaLayout& layout) {
+  return kNumbersOfBlock * block_count_of(layout) * sizeof(float);
+}
 
 GradientSearch::GradientSearch(const Parts& parts, const ShardPointers& gradients)
     : parts_(parts),
       block_count_(block_count_of(parts.shards.layout())),
-      blocks_(parts.group.allocate(block_count_ * sizeof(float))),
+      blocks_(parts.group.allocate(bytes_of(parts.shards.layout()))),
       sum_(parts.device.allocate(sizeof(float))) {
   const nn::ArenaLayout& layout = parts.shards.layout();
   std::size_t first_block = 0;
@@ -45,8 +51,29 @@ GradientSearch::GradientSearch(const Parts& parts, const ShardPointers& gradient
       add({.data = gradients[static_cast<std::size_t>(bucket)],
            .block = first_block + shard.offset / sum_of_squares::kBlock,
            .elements = std::min(shard.elements, content - shard.offset)});
+    first_of_bucket_.push_back(static_cast<std::int64_t>(first_block * sum_of_squares::kBlock));
+    between_ += static_cast<std::int64_t>(content);
     first_block += sum_of_squares::block_count(content);
   }
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+    gradients_ += static_cast<std::int64_t>(layout.parameter(parameter).elements);
+  between_ -= gradients_;
+}
+
+int GradientSearch::parameter_at(std::int64_t first_non_finite) const {
+  const nn::ArenaLayout& layout = parts_.shards.layout();
+  for (int parameter = 0; parameter < layout.parameters() && !parts_.all_at_once; ++parameter) {
+    const int bucket = layout.bucket_of(parameter);
+    const auto in_bucket = static_cast<std::int64_t>(layout.parameter(parameter).offset - layout.bucket(bucket).offset);
+    const std::int64_t begin = first_of_bucket_[static_cast<std::size_t>(bucket)] + in_bucket;
+    const std::int64_t end = begin + static_cast<std::int64_t>(layout.parameter(parameter).elements);
+    if (first_non_finite >= begin && first_non_finite < end) return parameter;
+  }
+  return -1;
+}
+
+double GradientSearch::share_of(std::int64_t tiny_gradients) const {
+  return static_cast<double>(tiny_gradients - between_) / static_cast<double>(gradients_);
 }
 
 /// Neighbours are searched as one.
@@ -59,21 +86,30 @@ void GradientSearch::add(const Run& run) {
     runs_.push_back(run);
 }
 
-void GradientSearch::enqueue(kernels::Stream& stream, std::int32_t* non_finite) {
+void GradientSearch::enqueue(kernels::Stream& stream, kernels::step_state::StepState* found) {
   auto* const blocks = blocks_->as<float>();
   if (!parts_.shards.whole()) stream.enqueue_zero(blocks, blocks_->size());  // those of others
   for (const Run& run : runs_)
-    parts_.kernel.blocks(
-        stream, {.dtype = kernels::DType::f32, .x = run.data, .elements = run.elements, .blocks = blocks + run.block});
+    parts_.kernel.blocks(stream, {.dtype = kernels::DType::f32,
+                                  .x = run.data,
+                                  .elements = run.elements,
+                                  .tiny = kTiny,
+                                  .blocks = blocks + run.block,
+                                  .notes = notes() + run.block});
   if (!parts_.shards.whole()) enqueue_exchange();
-  parts_.kernel.total(stream,
-                      {.blocks = blocks, .count = block_count_, .sum = sum_.as<float>(), .non_finite = non_finite});
+  parts_.kernel.total(stream, {.blocks = blocks,
+                               .notes = notes(),
+                               .count = block_count_,
+                               .sum = sum_.as<float>(),
+                               .non_finite = &found->non_finite,
+                               .first_non_finite = &found->first_non_finite,
+                               .tiny_count = &found->tiny_gradients});
 }
 
-/// Each block is a number on one rank, and 0 on all others.
+/// Each number of a block stands on one rank, and is 0 on all others.
 void GradientSearch::enqueue_exchange() {
   parts_.ddp.enqueue_in_line([this](kernels::Stream& stream) {
-    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, block_count_}}, stream);
+    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersOfBlock * block_count_}}, stream);
   });
 }
 

@@ -12,7 +12,12 @@ void EpochSoFar::add(const StepRecord& record) {
   time_ += record.duration;
   samples_ += record.samples;
   ++steps_;
-  mean_loss_ += (record.loss - mean_loss_) / static_cast<double>(steps_);
+  if (std::isfinite(record.loss)) mean_loss_ += (record.loss - mean_loss_) / static_cast<double>(++losses_);
+}
+
+std::string skip_text(const StepRecord& record) {
+  const std::string whose = record.non_finite.empty() ? "a gradient" : "the gradient of " + record.non_finite;
+  return fmt::format("Step {} is skipped: {} is not finite (loss scale {})", record.step, whose, record.loss_scale);
 }
 
 std::string eval_text(const EvalRecord& record) {

@@ -27,9 +27,13 @@ class EpochSoFar {
 
   Seconds time_{0};
   double mean_loss_ = 0;
+  std::int64_t losses_ = 0;  // that are numbers
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
 };
+
+/// "Step 12 is skipped: the gradient of fc_layers.0.weight is not finite (loss scale 65536)"
+std::string skip_text(const StepRecord& record);
 
 /// "Epoch 1: test accuracy 97.12 % (9712 of 10000), loss 0.0912"
 std::string eval_text(const EvalRecord& record);

@@ -25,16 +25,24 @@ void JsonLinesSink::step(const StepRecord& record) {
             {"loss_scale", record.loss_scale},
             {"skipped", record.skipped}};
   if (record.gradient_norm) line["gradient_norm"] = *record.gradient_norm;
-  file_.append(line.dump());
+  if (record.underflow) line["underflow"] = *record.underflow;
+  if (!record.non_finite.empty()) line["non_finite"] = record.non_finite;
+  file_->append(line.dump());
 }
 
 void JsonLinesSink::eval(const EvalRecord& record) {
-  file_.append(Json{{"event", "eval"},
-                    {"epoch", record.epoch},
-                    {"accuracy", record.accuracy},
-                    {"loss", record.loss},
-                    {"samples", record.samples}}
-                   .dump());
+  file_->append(Json{{"event", "eval"},
+                     {"epoch", record.epoch},
+                     {"accuracy", record.accuracy},
+                     {"loss", record.loss},
+                     {"samples", record.samples}}
+                    .dump());
+}
+
+void JsonLinesSink::went_back(std::int64_t steps, std::int64_t epoch) {
+  file_.reset();
+  keep_metrics_until(path_, steps, epoch);
+  file_.emplace(path_);
 }
 
 namespace {
@@ -52,7 +60,8 @@ void keep_metrics_until(const std::filesystem::path& path, std::int64_t steps, s
   std::ifstream file(path);
   if (!file) return;
   std::uintmax_t kept = 0;
-  for (std::string line; std::getline(file, line) && !file.eof() && belongs(line, steps, epoch);) kept += line.size() + 1;
+  for (std::string line; std::getline(file, line) && !file.eof() && belongs(line, steps, epoch);)
+    kept += line.size() + 1;
   std::error_code error;
   std::filesystem::resize_file(path, kept, error);
   if (error) throw EnvironmentError("cannot shorten " + path.string() + ": " + error.message());

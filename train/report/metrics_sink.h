@@ -26,6 +26,8 @@ struct StepRecord {
   std::optional<double> gradient_norm;  ///< before clipping; none where nothing is clipped
   double loss_scale = 1;                ///< by which the loss was multiplied for the backward pass
   bool skipped = false;                 ///< a gradient was not finite, so no weight was changed
+  std::string non_finite;               ///< the parameter whose gradient was the first of these, if that is known
+  std::optional<double> underflow;      ///< share of gradients that f16 would lose; none where the loss is not scaled
 };
 
 /// One pass over the test set.
@@ -46,6 +48,8 @@ class MetricsSink {
   virtual void eval(const EvalRecord& record) = 0;
   /// What a person should know of, and what does not stop training.
   virtual void remark(const std::string& text) = 0;
+  /// What was reported of steps behind the `steps`th, and of evaluations of `epoch` and later ones, is undone: they come anew.
+  virtual void went_back(std::int64_t /*steps*/, std::int64_t /*epoch*/) {}
 };
 
 /// Passes everything on to the sinks that were added, in their order.
@@ -60,6 +64,9 @@ class MetricsFan final : public MetricsSink {
   }
   void remark(const std::string& text) override {
     for (const auto& sink : sinks_) sink->remark(text);
+  }
+  void went_back(std::int64_t steps, std::int64_t epoch) override {
+    for (const auto& sink : sinks_) sink->went_back(steps, epoch);
   }
 
  private:

@@ -9,7 +9,8 @@
 
 namespace gradring::train {
 
-/// A line for the first step of an epoch and then five more an epoch, and one for each evaluation; for logs.
+/// A line for the first step of an epoch and then five more an epoch, one for each step that is skipped, and one for each
+/// evaluation; for logs.
 ///
 ///   Train: 1 [ 400/938 ( 43%)]  Loss: 0.2130 (0.2310)  33.1it/s, 2118/s  LR: 1.0e-03  Data: 0.0002
 ///

@@ -74,6 +74,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .optimizer = config.optimizer,
           .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
           .clip_norm = config.clip_norm,
+          .searches_gradients = config.on_nan != "auto",
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},

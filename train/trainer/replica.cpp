@@ -105,7 +105,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                .group = place.group,
                .ddp = gradients_.ddp(),
                .shards = shards_,
-               .kernel = kernels::pick_variant(place.kernels.sum_of_squares, place.device, kernels::DType::f32)},
+               .kernel = kernels::pick_variant(place.kernels.sum_of_squares, place.device, kernels::DType::f32),
+               .all_at_once = spec.exact_terms > 0},
               gradients_.sums()),
       step_({.device = memory_.on(MemoryClass::step),
              .stream = *stream_,
@@ -121,6 +122,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
              .loss_scaling = spec.loss_scaling,
              .learning_rates = spec.learning_rates,
              .clip_norm = spec.clip_norm,
+             .searches = spec.searches_gradients,
              .recorded = spec.recorded}) {
   hold_transport_memory(spec.precision);
   draw_weights(spec.seed, Deadline::after(place.group.timeout()));

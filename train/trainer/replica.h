@@ -36,6 +36,7 @@ struct ReplicaSpec {
   OptimizerSpec optimizer;
   std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one goes on
   double clip_norm = 0;                         ///< of all gradients together; 0: they are not clipped
+  bool searches_gradients = false;  ///< for what is not finite, even if neither scaling nor clipping needs that
   BucketLimits buckets;
   WireSpec wire;
   int zero = 0;              ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too

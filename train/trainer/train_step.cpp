@@ -15,7 +15,7 @@ using kernels::DType;
 using kernels::MemoryKind;
 
 /// Results that may wait to be taken: enough that the device never waits for a host that looks now and then.
-constexpr std::size_t kSlots = 32;
+constexpr std::size_t kSlots = TrainStep::kMostAhead + 1;
 
 std::size_t bytes_of(const std::vector<float>& values) {
   check(!values.empty(), "a step needs a learning rate");
@@ -77,7 +77,7 @@ void TrainStep::enqueue_pass(BatchSource& source, const Shape& shape) {
 
 void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
-  if (searches()) parts_.search.enqueue(stream, &device_state()->non_finite);
+  if (searches()) parts_.search.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
                             .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
@@ -129,7 +129,9 @@ StepResult TrainStep::take_oldest() {
           .gradient_norm = made.gradient_norm,
           .learning_rate = made.learning_rate,
           .applied_steps = made.applied_steps,
-          .skipped = made.non_finite != 0};
+          .skipped = made.non_finite != 0,
+          .non_finite = parts_.search.parameter_at(made.first_non_finite),
+          .underflow = searches() ? parts_.search.share_of(made.tiny_gradients) : 0};
 }
 
 std::optional<StepResult> TrainStep::poll() {

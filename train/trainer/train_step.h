@@ -39,7 +39,8 @@ struct StepParts {
   LossScaling loss_scaling;
   std::vector<float> learning_rates;  ///< of applied steps; the last one goes on
   double clip_norm = 0;               ///< of all gradients together; 0: they are not clipped
-  bool recorded = false;              ///< passes of one shape are recorded once and then launched as one (a CUDA graph)
+  bool searches = false;  ///< gradients that are not finite are searched for, even if nothing else needs that
+  bool recorded = false;  ///< passes of one shape are recorded once and then launched as one (a CUDA graph)
 };
 
 /// What came of a step.
@@ -50,6 +51,8 @@ struct StepResult {
   float learning_rate = 0;         ///< that the device read from the table
   std::int64_t applied_steps = 0;  ///< before it, without those that were skipped
   bool skipped = false;            ///< a gradient was not finite, so no weight was changed
+  int non_finite = -1;             ///< the parameter whose gradient was the first, as backward goes; -1: not known
+  double underflow = 0;            ///< share of gradients that are too small for f16 (GradientSearch); 0: not searched
 };
 
 /// One optimizer step: bring the batch to the device, forward, loss, backward with all-reduce, update. The rest of the
@@ -57,8 +60,9 @@ struct StepResult {
 /// gradients are accumulated: the last one does what follows backward.
 ///
 /// The host need not wait for a step before it enqueues the next: results are kept until somebody asks, as many as there is
-/// room for. With loss scaling or clipping, the sums of the gradients are searched for what is not finite before the update: the device
-/// itself decides whether to skip it, and every rank decides alike, for the sums have the same bits everywhere.
+/// room for. With loss scaling or clipping, or if that is asked for, the sums of the gradients are searched for what is not
+/// finite before the update: the device itself decides whether to skip it, and every rank decides alike, for the sums have the
+/// same bits everywhere.
 class TrainStep {
  public:
   explicit TrainStep(const StepParts& parts);
@@ -98,6 +102,9 @@ class TrainStep {
   /// What it allocates on the device, for so many learning rates.
   static std::size_t memory_bytes(std::size_t learning_rates);
 
+  /// How many steps may be enqueued behind the oldest one whose result is not taken.
+  static constexpr std::int64_t kMostAhead = 31;
+
   /// Riders that the gradient arena must have: the sum of the losses.
   static constexpr std::size_t kRiders = 1;
 
@@ -121,7 +128,7 @@ class TrainStep {
     auto operator<=>(const Shape&) const = default;
   };
 
-  bool searches() const { return parts_.loss_scaling.dynamic || clips(); }
+  bool searches() const { return parts_.searches || parts_.loss_scaling.dynamic || clips(); }
   bool clips() const { return parts_.clip_norm > 0; }
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(BatchSource& source, const Shape& shape);

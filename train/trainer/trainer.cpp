@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "train/checkpoint/parameter_names.h"
 #include "train/config/resolve.h"
@@ -42,7 +43,11 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                        .kernels = world.kernels,
                        .batch_size = sizes_.pass,
                        .window = sampler_->most_of_rank()},
-                      replica_)) {}
+                      replica_)),
+      judge_({.on_nan = on_nan_named(config.on_nan),
+              .scales_loss = replica_.step().scales_loss(),
+              .learning_rate = config.learning_rate,
+              .parameters = replica_.parameters()}) {}
 
 Trainer::~Trainer() {
   try {
@@ -102,10 +107,10 @@ Summary Trainer::run() {
   std::optional<Evaluation> result;
   const auto is_over = [this] { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); };
   while (!is_over()) {
-    run_epoch();
+    if (!run_epoch()) continue;
     result = evaluate_model();
     report(*result);
-    check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps));
+    check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps), config_.learning_rate);
     save(result->accuracy);
   }
   if (!result) {  // it was over before it was resumed
@@ -151,7 +156,7 @@ void Trainer::report(const Evaluation& result) {
   world_.metrics.eval({.epoch = epoch_, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
 }
 
-void Trainer::run_epoch() {
+bool Trainer::run_epoch() {
   epoch_ = progress_.epoch;
   const std::int64_t first = sampler_->step_at(progress_.position).value();
   if (first == 0) {
@@ -164,15 +169,59 @@ void Trainer::run_epoch() {
     enqueue_step(epoch_, step);
     const bool ends = step + 1 == sampler_->steps() || enough_steps();
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
-    take_results(saves || config_.check_replicas > 0);  // the weights to look at are those after this step
+    const bool all = saves || config_.check_replicas > 0;  // the weights to look at are those after this step
+    take_results(all);
+    if (must_go_back(all)) return !go_back_if_undone();
     if (saves) save(std::nullopt);
-    answer_requests();
+    if (answer_requests()) return false;
   }
   take_results(true);
+  if (go_back_if_undone()) return false;
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;
   }
+  return true;
+}
+
+/// All ranks find that at the same step: where they took all results, or where even the rank that looked last has seen the one.
+bool Trainer::must_go_back(bool all_taken) {
+  if (!undone_) return false;
+  const std::int64_t ahead = world_.device.id().kind == kernels::DeviceKind::cuda ? TrainStep::kMostAhead : 0;
+  if (!all_taken && enqueued_ < undone_->step + ahead) return false;
+  take_results(true);
+  return true;
+}
+
+/// What rank 0 reads; the others get an empty one.
+ResumePoint Trainer::newest_checkpoint(const std::string& trouble) {
+  std::optional<ResumePoint> newest;
+  if (world_.newest_checkpoint) {
+    std::vector<std::string> remarks;
+    newest = world_.newest_checkpoint(remarks);
+    for (const std::string& remark : remarks) world_.metrics.remark(remark);
+  }
+  const std::string from = world_.group.broadcast_on_host(newest ? newest->from.string() : "", 0);
+  if (from.empty())
+    throw DivergedError(trouble +
+                        ", and there is no checkpoint to go back to yet: lower --lr, or save earlier by "
+                        "--save-every-steps");
+  return newest ? std::move(*newest) : ResumePoint{.checkpoint = {}, .from = from};
+}
+
+bool Trainer::go_back_if_undone() {
+  if (!undone_) return false;
+  const Undone undone = *std::exchange(undone_, std::nullopt);
+  rollbacks_.count(undone.step, undone.trouble);
+  if (world_.checkpoints) {
+    world_.checkpoints->settle();
+    pass_on_problems();
+  }
+  resume(newest_checkpoint(undone.trouble));
+  world_.metrics.went_back(progress_.steps, progress_.epoch);
+  world_.metrics.remark(fmt::format("{}: went back to step {} (time {} of {})", undone.trouble, progress_.steps,
+                                    rollbacks_.made(), Rollbacks::kMost));
+  return true;
 }
 
 void Trainer::save(std::optional<double> score) {
@@ -180,6 +229,7 @@ void Trainer::save(std::optional<double> score) {
   if (world_.checkpoints) pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
+  rollbacks_.saved(saved_);
   tell("saving");
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
@@ -205,12 +255,13 @@ RunRequest Trainer::agree_on_request() {
   return asked[1] > 0 ? RunRequest::stop : asked[0] > 0 ? RunRequest::save : RunRequest::none;
 }
 
-void Trainer::answer_requests() {
+bool Trainer::answer_requests() {
   const RunRequest request = agree_on_request();
-  if (request == RunRequest::none) return;
+  if (request == RunRequest::none) return false;
   take_results(true);
+  const bool back = go_back_if_undone();
   save(std::nullopt);
-  if (request == RunRequest::save) return;
+  if (request == RunRequest::save) return back;
   finish_saving();
   world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
   throw Preempted(fmt::format("was asked to stop, and did behind step {}{}", progress_.steps,
@@ -266,10 +317,15 @@ void Trainer::take_results(bool all) {
 void Trainer::report(const StepResult& result) {
   const Pending step = pending_.front();
   pending_.pop_front();
+  if (undone_) return;  // the weights of this step are undone with those of the one before
   ++progress_.steps;
   progress_.position += step.samples;
   progress_.samples += step.samples;
-  check_step(result);
+  if (judge_.judge(progress_.steps, result) == StepJudge::Verdict::go_back) {
+    undone_ = {.step = progress_.steps, .trouble = judge_.trouble_of(progress_.steps, result)};
+    return;
+  }
+  check_weights();
   if (std::isfinite(result.loss)) {
     progress_.epoch_samples += step.samples;
     progress_.epoch_loss_sum += result.loss * static_cast<double>(step.samples);
@@ -277,19 +333,22 @@ void Trainer::report(const StepResult& result) {
   const auto now = Clock::now();
   const std::chrono::duration<double> duration = now - last_report_;
   progress_.seconds += duration.count();
-  world_.metrics.step({.step = progress_.steps,
-                       .epoch = step.epoch,
-                       .step_of_epoch = step.step_of_epoch,
-                       .steps_in_epoch = sampler_->steps(),
-                       .loss = result.loss,
-                       .learning_rate = learning_rate_of(result),
-                       .samples = step.samples,
-                       .duration = duration,
-                       .data_wait = step.data_wait,
-                       .exposed_communication = replica_.exposed_communication(),
-                       .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
-                       .loss_scale = result.loss_scale,
-                       .skipped = result.skipped});
+  world_.metrics.step(
+      {.step = progress_.steps,
+       .epoch = step.epoch,
+       .step_of_epoch = step.step_of_epoch,
+       .steps_in_epoch = sampler_->steps(),
+       .loss = result.loss,
+       .learning_rate = learning_rate_of(result),
+       .samples = step.samples,
+       .duration = duration,
+       .data_wait = step.data_wait,
+       .exposed_communication = replica_.exposed_communication(),
+       .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
+       .loss_scale = result.loss_scale,
+       .skipped = result.skipped,
+       .non_finite = judge_.parameter_of(result),
+       .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt});
   last_report_ = now;
 }
 
@@ -297,24 +356,9 @@ double Trainer::learning_rate_of(const StepResult& result) const {
   return learning_rate_at(config_.schedule, config_.learning_rate, all_steps(config_, *sampler_), result.applied_steps);
 }
 
-void Trainer::check_step(const StepResult& result) {
-  if (!result.skipped)
-    check_finite(result.loss, "loss of step " + std::to_string(progress_.steps));
-  else if (!replica_.step().scales_loss())
-    throw DivergedError(fmt::format("the gradients of step {} are not finite: lower --lr (it is {})", progress_.steps,
-                                    config_.learning_rate));
-  else if (result.loss_scale <= kLeastLossScale)
-    throw DivergedError(
-        fmt::format("the gradients of step {} are not finite even at a loss scale of {}: lower --lr (it is {})",
-                    progress_.steps, result.loss_scale, config_.learning_rate));
+void Trainer::check_weights() {
   if (config_.check_replicas > 0 && progress_.steps % config_.check_replicas == 0)
     check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(progress_.steps));
-}
-
-void Trainer::check_finite(double loss, const std::string& what) const {
-  if (!std::isfinite(loss))
-    throw DivergedError(fmt::format("the {} is {}: lower --lr (it is {})", what,
-                                    std::isnan(loss) ? "no number" : "infinite", config_.learning_rate));
 }
 
 Sha256 Trainer::hash_of_weights() {

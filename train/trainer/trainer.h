@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
@@ -21,6 +23,7 @@
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
 #include "train/trainer/evaluate.h"
+#include "train/trainer/on_nan.h"
 #include "train/trainer/replica.h"
 #include "train/trainer/run_requests.h"
 #include "train/trainer/step_sizes.h"
@@ -28,11 +31,10 @@
 
 namespace gradring::train {
 
-/// A loss, of a step or of the test set, is no longer a finite number, or the gradients are none at the least loss scale.
-/// Exit code 5.
-class DivergedError : public Error {
- public:
-  using Error::Error;
+/// A checkpoint that a training goes on from.
+struct ResumePoint {
+  Checkpoint checkpoint;       ///< empty on ranks other than 0
+  std::filesystem::path from;  ///< where it was read, for messages
 };
 
 /// The world that a trainer works in: made in one place (setup.h, or a test), passed by reference.
@@ -46,12 +48,9 @@ struct TrainerWorld {
   MetricsSink& metrics;
   CheckpointSink* checkpoints = nullptr;  ///< null: this rank saves none
   RunRequests* requests = nullptr;        ///< null: nobody asks this rank for anything
-};
-
-/// A checkpoint that a training goes on from.
-struct ResumePoint {
-  Checkpoint checkpoint;       ///< empty on ranks other than 0
-  std::filesystem::path from;  ///< where it was read, for messages
+  /// Reads the newest sound checkpoint of this run, if there is one (--on-nan rollback); what it passed over, and why, becomes
+  /// remarks. Of rank 0 alone.
+  std::function<std::optional<ResumePoint>(std::vector<std::string>& remarks)> newest_checkpoint = {};
 };
 
 /// Weights that were made elsewhere, in any spelling of their names (ParameterNames).
@@ -107,15 +106,22 @@ class Trainer {
     std::chrono::nanoseconds data_wait{0};
   };
 
-  void run_epoch();
+  /// A step whose gradients were not finite, so that training is to go back.
+  struct Undone {
+    std::int64_t step = 0;
+    std::string trouble;
+  };
+
+  /// Returns   whether it came to the epoch's end, or that of the run; if not, the training went back.
+  bool run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
   Evaluation evaluate_model();
   nlohmann::ordered_json order_of_samples() const;
   void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
   void save(std::optional<double> score);
-  /// Does what ranks were asked, if it is time to agree on that.
-  void answer_requests();
+  /// Does what ranks were asked, if it is time to agree on that. Returns whether the training went back before.
+  bool answer_requests();
   RunRequest agree_on_request();
   void finish_saving();
   void tell(const char* doing);
@@ -126,8 +132,10 @@ class Trainer {
   void take_results(bool all);
   void report(const StepResult& result);
   void report(const Evaluation& result);
-  void check_step(const StepResult& result);
-  void check_finite(double loss, const std::string& what) const;
+  void check_weights();
+  bool must_go_back(bool all_taken);
+  bool go_back_if_undone();
+  ResumePoint newest_checkpoint(const std::string& trouble);
   Sha256 hash_of_weights();
   MemoryTable planned_memory() const;
 
@@ -138,12 +146,15 @@ class Trainer {
   Replica replica_;
   nn::Program eval_program_;
   std::unique_ptr<BatchFeed> feed_;
+  StepJudge judge_;
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // of these, the oldest first
   TrainingProgress progress_;    // as reported
   std::int64_t epoch_ = 0;       // that is running, or ran last
   std::int64_t saved_ = -1;      // the step of the newest checkpoint
+  std::optional<Undone> undone_;
+  Rollbacks rollbacks_;
   Clock::time_point last_report_;
 };
 

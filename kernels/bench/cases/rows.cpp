@@ -118,13 +118,18 @@ Cases sum_of_squares_cases(CaseMaker& make) {
   BenchArray& x = make.input(c, make.dtype(), n);
   BenchArray& sum = make.output(c, DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
   BenchArray& non_finite = make.output(c, DType::i32, 1, exact());
+  BenchArray& first = make.output(c, DType::i64, 1, exact());
+  BenchArray& tiny = make.output(c, DType::i64, 1, exact());
   BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes(static_cast<std::size_t>(n)));
-  const auto args = [&x, &sum, &non_finite, &scratch, dtype = make.dtype()](Side side) {
+  const auto args = [&x, &sum, &non_finite, &first, &tiny, &scratch, dtype = make.dtype()](Side side) {
     return sum_of_squares::Args{.dtype = dtype,
                                 .x = x.at(side),
                                 .elements = x.elements(),
+                                .tiny = 0x1p-8f,
                                 .sum = sum.as<float>(side),
                                 .non_finite = non_finite.as<std::int32_t>(side),
+                                .first_non_finite = first.as<std::int64_t>(side),
+                                .tiny_count = tiny.as<std::int64_t>(side),
                                 .workspace = scratch.at(side)};
   };
   c.bytes = static_cast<double>(x.bytes());

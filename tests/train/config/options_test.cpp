@@ -37,6 +37,7 @@ OptionTexts everything_else() {
           {"schedule-gamma", "0.2"},
           {"min-lr", "0"},
           {"clip-norm", "0.7"},
+          {"on-nan", "rollback"},
           {"checkpoint-activations", "auto"},
           {"activation-budget-mb", "1.5"},
           {"precision", "bf16"},

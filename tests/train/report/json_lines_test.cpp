@@ -20,16 +20,16 @@ namespace {
 using nlohmann::json;
 using tests::lines_of;
 
-constexpr StepRecord kStep{.step = 3,
-                           .epoch = 1,
-                           .step_of_epoch = 0,
-                           .steps_in_epoch = 2,
-                           .loss = 2.25,
-                           .learning_rate = 1e-3,
-                           .samples = 64,
-                           .duration = std::chrono::milliseconds(500),
-                           .data_wait = std::chrono::milliseconds(250),
-                           .exposed_communication = std::chrono::milliseconds(125)};
+const StepRecord kStep{.step = 3,
+                       .epoch = 1,
+                       .step_of_epoch = 0,
+                       .steps_in_epoch = 2,
+                       .loss = 2.25,
+                       .learning_rate = 1e-3,
+                       .samples = 64,
+                       .duration = std::chrono::milliseconds(500),
+                       .data_wait = std::chrono::milliseconds(250),
+                       .exposed_communication = std::chrono::milliseconds(125)};
 
 class JsonLines : public ::testing::Test {
  protected:
@@ -43,6 +43,37 @@ TEST_F(JsonLines, AStepIsOneObject) {
   EXPECT_EQ(json::parse(lines_of(path_)[0]), json::parse(R"({"event": "step", "step": 3, "epoch": 1, "loss": 2.25,
       "lr": 0.001, "samples": 64, "samples_per_second": 128.0, "seconds": 0.5, "data_wait": 0.25,
       "exposed_communication": 0.125, "loss_scale": 1.0, "skipped": false})"));
+}
+
+TEST_F(JsonLines, SaysWhereASkippedStepAroseAndHowManyGradientsVanish) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  record.underflow = 0.25;
+  sink.step(record);
+  record.underflow = std::nullopt;
+  record.skipped = true;
+  record.non_finite = "fc_layers.0.weight";
+  sink.step(record);
+  const json first = json::parse(lines_of(path_).at(0)), second = json::parse(lines_of(path_).at(1));
+  EXPECT_EQ(first.at("underflow"), 0.25);
+  EXPECT_FALSE(first.contains("non_finite"));
+  EXPECT_EQ(second.at("non_finite"), "fc_layers.0.weight");
+  EXPECT_FALSE(second.contains("underflow"));
+}
+
+TEST_F(JsonLines, StepsThatAreUndoneAreTakenBackAndComeAnew) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  for (record.step = 1; record.step <= 5; ++record.step) sink.step(record);
+  sink.eval({.epoch = 1});
+  sink.went_back(3, 1);
+  record.step = 4;
+  record.loss = 7;
+  sink.step(record);
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(json::parse(lines[i]).at("step"), i + 1);
+  EXPECT_EQ(json::parse(lines[3]).at("loss"), 7);
 }
 
 TEST_F(JsonLines, AnEvaluationIsOneObject) {

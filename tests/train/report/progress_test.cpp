@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/rank_log.h"
@@ -45,6 +47,24 @@ class Progress : public ::testing::Test {
   std::filesystem::path path_ = folder_.path() / "out";
   std::FILE* out_ = std::fopen(path_.c_str(), "w");
 };
+
+TEST_F(Progress, SaysWhichStepIsSkippedAndWhere) {
+  for (const char* style : {"plain", "bar"}) {
+    const auto progress = make_progress(style, out_);
+    train_an_epoch(*progress, 3);
+    StepRecord record{.step = 103, .epoch = 1, .step_of_epoch = 3, .steps_in_epoch = 9, .loss = std::nan("")};
+    record.skipped = true;
+    record.loss_scale = 65536;
+    progress->step(record);
+    record.non_finite = "fc_layers.0.weight";
+    progress->step(record);
+    progress->step({.step = 104, .epoch = 1, .step_of_epoch = 8, .steps_in_epoch = 9, .loss = 6});
+  }
+  EXPECT_THAT(text_of(path_), HasSubstr("Step 103 is skipped: a gradient is not finite (loss scale 65536)\n"));
+  EXPECT_THAT(text_of(path_),
+              HasSubstr("Step 103 is skipped: the gradient of fc_layers.0.weight is not finite (loss scale 65536)\n"));
+  EXPECT_THAT(text_of(path_), HasSubstr("Loss: 6.0000 (3.0000)")) << "a loss that is none is left out of the mean";
+}
 
 TEST_F(Progress, PlainWritesAFewLinesAnEpoch) {
   const auto progress = make_progress("plain", out_);

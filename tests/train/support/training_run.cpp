@@ -9,6 +9,11 @@
 #include "tests/train/support/rank_rig.h"
 
 namespace gradring::tests {
+namespace {
+
+using ReadNewest = decltype(train::TrainerWorld::newest_checkpoint);
+
+}  // namespace
 
 train::TrainConfig config_for(std::int64_t epochs, std::int64_t batch_size) {
   train::TrainConfig config;
@@ -38,12 +43,26 @@ data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples) 
 }
 
 TrainingRun train(int world, const train::TrainConfig& config, const data::Dataset& train_set,
-                  const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin) {
+                  const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin,
+                  const DecorateBackend& decorate) {
   TrainingRun run;
+  train(run, world, config, train_set, test_set, begin, decorate);
+  return run;
+}
+
+void train(TrainingRun& run, int world, const train::TrainConfig& config, const data::Dataset& train_set,
+           const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin,
+           const DecorateBackend& decorate) {
   std::mutex mutex;
   run_ranks(world, [&](comm::ProcessGroup& group) {
     kernels::HostDevice device;
-    const auto backend = make_backend("cpu", device);
+    auto backend = make_backend("cpu", device);
+    if (decorate) backend = decorate(std::move(backend), group.rank());
+    const auto newest = [&run](std::vector<std::string>&) -> std::optional<train::ResumePoint> {
+      if (run.checkpoints.all.empty()) return std::nullopt;
+      const train::Checkpoint& last = run.checkpoints.all.back();
+      return train::ResumePoint{.checkpoint = last, .from = "step-" + std::to_string(last.step)};
+    };
     const auto kernels = kernels::kernel_set();
     Recorder others;
     train::Trainer trainer(config, {.device = device,
@@ -53,13 +72,13 @@ TrainingRun train(int world, const train::TrainConfig& config, const data::Datas
                                     .train_set = train_set,
                                     .test_set = test_set,
                                     .metrics = group.rank() == 0 ? run.rank0 : others,
-                                    .checkpoints = group.rank() == 0 ? &run.checkpoints : nullptr});
+                                    .checkpoints = group.rank() == 0 ? &run.checkpoints : nullptr,
+                                    .newest_checkpoint = group.rank() == 0 ? ReadNewest(newest) : nullptr});
     if (begin) begin(trainer, group.rank());
     const train::Summary summary = trainer.run();
     const std::lock_guard lock(mutex);
     run.summaries.push_back(summary);
   });
-  return run;
 }
 
 }  // namespace gradring::tests

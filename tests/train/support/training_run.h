@@ -21,9 +21,15 @@ class Recorder final : public train::MetricsSink {
   void step(const train::StepRecord& record) override { steps.push_back(record); }
   void eval(const train::EvalRecord& record) override { evals.push_back(record); }
   void remark(const std::string& text) override { remarks.push_back(text); }
+  void went_back(std::int64_t step, std::int64_t epoch) override {
+    std::erase_if(steps, [step](const train::StepRecord& record) { return record.step > step; });
+    std::erase_if(evals, [epoch](const train::EvalRecord& record) { return record.epoch >= epoch; });
+    back_to.push_back(step);
+  }
   std::vector<train::StepRecord> steps;
   std::vector<train::EvalRecord> evals;
   std::vector<std::string> remarks;
+  std::vector<std::int64_t> back_to;  ///< steps, one for each time that training went back
 };
 
 /// Keeps checkpoints in memory.
@@ -31,6 +37,7 @@ class KeptCheckpoints final : public train::CheckpointSink {
  public:
   void save(train::Checkpoint checkpoint) override { all.push_back(std::move(checkpoint)); }
   std::vector<std::string> take_problems() override { return {}; }
+  void settle() override {}
   void finish() override {}
   /// That of a step, which must be there.
   const train::Checkpoint& of_step(std::int64_t step) const;
@@ -46,8 +53,16 @@ struct TrainingRun {
   KeptCheckpoints checkpoints;
 };
 
+/// What a test puts around a rank's backend.
+using DecorateBackend = std::function<std::unique_ptr<nn::Backend>(std::unique_ptr<nn::Backend>, int rank)>;
+
 /// Trains by `world` ranks of this process on the CPU. `begin`, if given, is called on each rank before it runs.
 TrainingRun train(int world, const train::TrainConfig& config, const data::Dataset& train_set,
-                  const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin = {});
+                  const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin = {},
+                  const DecorateBackend& decorate = {});
+/// The same for a run that a test has made, and keeps if it ends with an error.
+void train(TrainingRun& run, int world, const train::TrainConfig& config, const data::Dataset& train_set,
+           const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin = {},
+           const DecorateBackend& decorate = {});
 
 }  // namespace gradring::tests
