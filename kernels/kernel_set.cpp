@@ -12,6 +12,7 @@ KernelSet kernel_set() {
       .cast = cast::variants(),
       .conv2d = conv2d::variants(),
       .conv_relu_pool = conv_relu_pool::variants(),
+      .ema = ema::variants(),
       .exact_sum = exact_sum::variants(),
       .fill = fill::variants(),
       .gather_batch = gather_batch::variants(),

@@ -9,6 +9,7 @@
 #include "kernels/cast/cast.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/ema/ema.h"
 #include "kernels/exact_sum/exact_sum.h"
 #include "kernels/fill/fill.h"
 #include "kernels/gather_batch/gather_batch.h"
@@ -34,6 +35,7 @@ struct KernelSet {
   std::span<const cast::Variant> cast;
   std::span<const conv2d::Variant> conv2d;
   std::span<const conv_relu_pool::Variant> conv_relu_pool;
+  std::span<const ema::Variant> ema;
   std::span<const exact_sum::Variant> exact_sum;
   std::span<const fill::Variant> fill;
   std::span<const gather_batch::Variant> gather_batch;

@@ -20,6 +20,7 @@ std::span<const CaseFamily> case_families() {
                                              {"step_state", step_state_cases},
                                              {"adam", adam_cases},
                                              {"sgd", sgd_cases},
+                                             {"ema", ema_cases},
                                              {"gather_batch", gather_batch_cases},
                                              {"peak", peak_cases}};
   return kFamilies;

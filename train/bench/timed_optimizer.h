@@ -11,6 +11,9 @@ class TimedOptimizer final : public Optimizer {
  public:
   TimedOptimizer(std::unique_ptr<Optimizer> inner, StepTimes& times) : inner_(std::move(inner)), times_(times) {}
 
+  void enqueue_begin(kernels::Stream& stream, std::span<const UpdateSlice> slices) override {
+    inner_->enqueue_begin(stream, slices);
+  }
   void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
                     const kernels::step_state::StepState* state) override {
     const TimedPart timed(times_, "optimizer");

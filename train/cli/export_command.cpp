@@ -14,9 +14,11 @@
 #include "train/checkpoint/pt.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/cli/bench_options.h"
+#include "train/cli/inference_options.h"
 #include "train/cli/run_command.h"
 #include "train/config/usage_error.h"
 #include "train/launch/exit_code.h"
+#include "train/setup/averaged_tensors.h"
 #include "train/setup/named_checkpoint.h"
 #include "train/setup/saved_settings.h"
 
@@ -36,6 +38,7 @@ struct Options {
   std::string checkpoint;
   std::string output;
   std::string tensor;
+  bool ema = false;
 };
 
 CommandLine command_line(Options& options) {
@@ -45,7 +48,8 @@ CommandLine command_line(Options& options) {
                                   options.checkpoint),
                       text_option("output", "F", "a new file; its name says the format: .pt, .pth, .safetensors, .npy",
                                   options.output),
-                      text_option("tensor", "NAME", "this tensor alone; of the optimizer's, too", options.tensor)},
+                      text_option("tensor", "NAME", "this tensor alone; of the optimizer's, too", options.tensor),
+                      ema_switch(options.ema)},
           .takes_words = false};
 }
 
@@ -129,6 +133,7 @@ int run(std::span<const std::string> args) {
     throw UsageError(fmt::format("--output: {} is there already: name another, or remove it", options.output));
   NamedTensors named = named_tensors(files, options.checkpoint, "--checkpoint");
   for (const std::string& remark : named.remarks) fmt::print(stderr, "{}\n", remark);
+  if (options.ema) take_averaged(named);
   sort_as_model(named.contents);
   const Tensors tensors = chosen(std::move(named.contents), options.tensor);
   write_whole(files, options.output, tensors, write);

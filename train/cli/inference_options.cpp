@@ -7,6 +7,7 @@
 #include "train/cli/bench_options.h"
 #include "train/config/usage_error.h"
 #include "train/config/variables.h"
+#include "train/setup/averaged_tensors.h"
 #include "train/setup/processors.h"
 #include "train/setup/saved_settings.h"
 
@@ -47,6 +48,14 @@ CommandOption option_of_training(const std::string& name, const std::string& hel
           }};
 }
 
+CommandOption ema_switch(bool& on) {
+  return {.name = "ema",
+          .letter = 0,
+          .value = {},
+          .help = "the averaged weights of a training with --ema",
+          .read = set_switch("ema", on)};
+}
+
 std::vector<CommandOption> inference_options(InferenceOptions& options) {
   const auto as_there = [&](const char* name, const char* help) {
     return option_of_training(name, help, options.given);
@@ -60,6 +69,7 @@ std::vector<CommandOption> inference_options(InferenceOptions& options) {
           as_there("device", "where to compute; auto: a GPU if there is one [auto]"),
           as_there("backend", "who computes the layers [auto]"),
           as_there("threads", "threads that compute; 0: OMP_NUM_THREADS, or all cores [0]"),
+          ema_switch(options.ema),
           text_option("logits", "F.npy", "write the logits there, a row a sample", options.logits),
           json_switch(options.json)};
 }
@@ -70,6 +80,7 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
   InferenceSetting setting{
       .config = {}, .tensors = named_tensors(files, options.checkpoint, "--checkpoint"), .compute = {}};
   for (const std::string& remark : setting.tensors.remarks) fmt::print(stderr, "{}\n", remark);
+  if (options.ema) take_averaged(setting.tensors);
   setting.config = settle(options.given, setting.tensors);
   setting.compute = compute_for(setting.config);
   return setting;

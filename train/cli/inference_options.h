@@ -16,11 +16,15 @@ struct InferenceOptions {
   std::string checkpoint;
   OptionTexts given;   ///< options that training has too
   std::string logits;  ///< a .npy file to write; empty: none
+  bool ema = false;    ///< the averaged weights, instead of those that were trained
   bool json = false;
 };
 
 /// Those options, read into `options`.
 std::vector<CommandOption> inference_options(InferenceOptions& options);
+
+/// Asks for averaged weights.
+CommandOption ema_switch(bool& on);
 
 /// An option that training has, too, explained anew; its text goes to `given`.
 CommandOption option_of_training(const std::string& name, const std::string& help, OptionTexts& given);

@@ -31,6 +31,9 @@ void validate(const TrainConfig& config) {
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
+  require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
+          "--no-bias-decay says what --weight-decay leaves alone: name that, too");
+  require(optimizer.ema < 1, "--ema is the share that stays in each step: it must be below 1, as 0.999 is");
   require(config.resume != "auto" || !config.run_dir.empty(),
           "--resume auto looks for checkpoints in --run-dir: name it");
   require(!config.resume.empty(), "--resume is auto, none, or the path of a checkpoint");

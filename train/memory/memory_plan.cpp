@@ -40,6 +40,8 @@ MemoryTable plan_weights(const ReplicaSpec& replica, const Shards& shards, int p
   const BucketMemorySpec read{.dtype = replica.precision, .places = replica.zero >= 3 ? places : 0};
   const bool beside = rounded || replica.zero >= 3;
   table[beside ? MemoryClass::parameters : MemoryClass::master] += BucketMemory::bytes_of(read, shards.layout());
+  if (replica.optimizer.ema > 0 && !averages_are_read_in_place(shards, replica.precision))
+    table[MemoryClass::parameters] += BucketMemory::bytes_of({.dtype = replica.precision}, shards.layout());
   return table;
 }
 

@@ -18,9 +18,15 @@ void Adam::enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> sl
                          .m = m_.as<float>() + slice.state_offset,
                          .v = v_.as<float>() + slice.state_offset,
                          .state = state,
-                         .hyper = hyper_,
+                         .hyper = hyper_of(slice),
                          .copy_dtype = slice.copy.dtype,
                          .copy = slice.copy.data});
+}
+
+kernels::adam::Hyper Adam::hyper_of(const UpdateSlice& slice) const {
+  kernels::adam::Hyper hyper = hyper_;
+  if (!slice.decays) hyper.weight_decay = 0;
+  return hyper;
 }
 
 std::vector<OptimizerState> Adam::states() { return {{"exp_avg", m_.as<float>()}, {"exp_avg_sq", v_.as<float>()}}; }

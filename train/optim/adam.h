@@ -19,6 +19,8 @@ class Adam final : public Optimizer {
   std::size_t bytes() const override { return m_.size() + v_.size(); }
 
  private:
+  kernels::adam::Hyper hyper_of(const UpdateSlice& slice) const;
+
   kernels::adam::Hyper hyper_;
   kernels::adam::Variant kernel_;
   kernels::Buffer m_;

@@ -34,9 +34,13 @@ struct UpdateSlice {
   RoundedCopy copy;
   std::size_t state_offset = 0;  ///< where their state begins, in elements
   std::size_t elements = 0;
+  bool decays = true;  ///< weight decay is for them, too
 };
 
-/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out. Owns its state
+/// The state that averages weights (--ema).
+inline constexpr std::string_view kEmaState = "ema";
+
+/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out or left out. Owns its state
 /// (moments, momentum).
 ///
 /// Order     enqueued on the stream; returns at once.
@@ -44,6 +48,8 @@ struct UpdateSlice {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  /// Weights were drawn or loaded: for who remembers them.
+  virtual void enqueue_begin(kernels::Stream& /*stream*/, std::span<const UpdateSlice> /*slices*/) {}
   /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
   /// device memory; its count of applied steps is advanced by the caller afterwards.
   virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
@@ -61,6 +67,8 @@ struct OptimizerSpec {
   double dampening = 0;
   bool nesterov = false;
   double weight_decay = 0;
+  bool no_bias_decay = false;  ///< it leaves biases alone
+  double ema = 0;              ///< decay of an average of the weights; 0: there is none
 };
 
 /// An optimizer of `elements` weights.

@@ -19,9 +19,15 @@ void Sgd::enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> sli
                          .gradients = slice.gradients,
                          .momentum_buffer = momentum_.size() > 0 ? momentum_.as<float>() + slice.state_offset : nullptr,
                          .state = state,
-                         .hyper = hyper_,
+                         .hyper = hyper_of(slice),
                          .copy_dtype = slice.copy.dtype,
                          .copy = slice.copy.data});
+}
+
+kernels::sgd::Hyper Sgd::hyper_of(const UpdateSlice& slice) const {
+  kernels::sgd::Hyper hyper = hyper_;
+  if (!slice.decays) hyper.weight_decay = 0;
+  return hyper;
 }
 
 std::vector<OptimizerState> Sgd::states() {

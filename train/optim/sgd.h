@@ -17,6 +17,8 @@ class Sgd final : public Optimizer {
   std::size_t bytes() const override { return momentum_.size(); }
 
  private:
+  kernels::sgd::Hyper hyper_of(const UpdateSlice& slice) const;
+
   kernels::sgd::Hyper hyper_;
   kernels::sgd::Variant kernel_;
   kernels::Buffer momentum_;  // empty without momentum

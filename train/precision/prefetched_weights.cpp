@@ -53,7 +53,7 @@ void PrefetchedWeights::fetch(int bucket) {
   place.bucket = bucket;
   place.awaited = false;
   parts_.ddp.enqueue_behind(*place.free, [&](kernels::Stream& communication) {
-    enqueue_bucket(bucket, places_, communication);
+    train::enqueue_gather(gather(), bucket, master_[static_cast<std::size_t>(bucket)], places_, communication);
     communication.record(*place.arrived);
   });
 }
@@ -63,22 +63,8 @@ void PrefetchedWeights::await(int bucket) {
   if (!std::exchange(place.awaited, true)) parts_.ddp.enqueue_wait(*place.arrived);
 }
 
-void PrefetchedWeights::enqueue_bucket(int bucket, const BucketMemory& to, kernels::Stream& stream) {
-  const Shards::Slice shard = parts_.shards.in_bucket(bucket);
-  const float* const mine = master_[static_cast<std::size_t>(bucket)];
-  std::byte* const there = to.data(bucket) + shard.offset * kernels::size_of(to.dtype());
-  if (to.dtype() == DType::f32)
-    stream.enqueue_copy(there, mine, shard.elements * sizeof(float));
-  else
-    parts_.cast.run(stream, {.from = DType::f32, .to = to.dtype(), .x = mine, .y = there, .elements = shard.elements});
-  if (!parts_.shards.whole()) parts_.group.all_gather(to.range(bucket), stream);
-}
-
 std::unique_ptr<BucketMemory> PrefetchedWeights::gather_whole(kernels::Stream& stream) {
-  auto whole =
-      std::make_unique<BucketMemory>(BucketMemorySpec{.dtype = places_.dtype()}, parts_.group, parts_.shards.layout());
-  for (int bucket = 0; bucket < parts_.shards.layout().buckets(); ++bucket) enqueue_bucket(bucket, *whole, stream);
-  return whole;
+  return train::gather_whole(gather(), master_, places_.dtype(), stream);
 }
 
 }  // namespace gradring::train

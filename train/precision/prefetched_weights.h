@@ -6,6 +6,7 @@
 
 #include "train/parallel/distributed_data_parallel.h"
 #include "train/precision/compute_weights.h"
+#include "train/precision/gather_bucket.h"
 
 namespace gradring::train {
 
@@ -61,7 +62,7 @@ class PrefetchedWeights final : public ComputeWeights, private nn::StepObserver 
   void fetch(int bucket);
   void await(int bucket);
   void fetch_next(const Need& now);
-  void enqueue_bucket(int bucket, const BucketMemory& to, kernels::Stream& stream);
+  GatherParts gather() const { return {.group = parts_.group, .shards = parts_.shards, .cast = parts_.cast}; }
 
   Parts parts_;
   kernels::Buffer packed_;  // this rank's shards

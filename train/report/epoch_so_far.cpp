@@ -22,8 +22,10 @@ std::string skip_text(const StepRecord& record) {
 
 std::string eval_text(const EvalRecord& record) {
   const std::int64_t correct = std::llround(record.accuracy * static_cast<double>(record.samples));
-  return fmt::format("Epoch {}: test accuracy {:.2f} % ({} of {}), loss {:.4f}", record.epoch + 1,
-                     100 * record.accuracy, correct, record.samples, record.loss);
+  const std::string averaged =
+      record.ema_accuracy ? fmt::format("; averaged weights {:.2f} %", 100 * *record.ema_accuracy) : "";
+  return fmt::format("Epoch {}: test accuracy {:.2f} % ({} of {}), loss {:.4f}{}", record.epoch + 1,
+                     100 * record.accuracy, correct, record.samples, record.loss, averaged);
 }
 
 }  // namespace gradring::train

@@ -31,12 +31,14 @@ void JsonLinesSink::step(const StepRecord& record) {
 }
 
 void JsonLinesSink::eval(const EvalRecord& record) {
-  file_->append(Json{{"event", "eval"},
-                     {"epoch", record.epoch},
-                     {"accuracy", record.accuracy},
-                     {"loss", record.loss},
-                     {"samples", record.samples}}
-                    .dump());
+  Json line{{"event", "eval"},
+            {"epoch", record.epoch},
+            {"accuracy", record.accuracy},
+            {"loss", record.loss},
+            {"samples", record.samples}};
+  if (record.ema_accuracy) line["ema_accuracy"] = *record.ema_accuracy;
+  if (record.ema_loss) line["ema_loss"] = *record.ema_loss;
+  file_->append(line.dump());
 }
 
 void JsonLinesSink::went_back(std::int64_t steps, std::int64_t epoch) {

@@ -36,6 +36,8 @@ struct EvalRecord {
   double accuracy = 0;  ///< 0..1
   double loss = 0;      ///< mean over the samples
   std::int64_t samples = 0;
+  std::optional<double> ema_accuracy;  ///< of the averaged weights, where there are any
+  std::optional<double> ema_loss;
 };
 
 /// Hears what happens in a run: files, progress bars, tests.

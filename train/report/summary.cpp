@@ -19,20 +19,20 @@ nlohmann::ordered_json side_by_side(const MemoryTable& planned, const MemoryTabl
 }  // namespace
 
 std::string Summary::to_json() const {
-  return nlohmann::ordered_json{{"accuracy", accuracy},
-                                {"loss", loss},
-                                {"train_loss", train_loss},
-                                {"steps", steps},
-                                {"seconds", seconds},
-                                {"samples_per_second", samples_per_second},
-                                {"world_size", world_size},
-                                {"device", device},
-                                {"backend", backend},
-                                {"precision", precision},
-                                {"parameters_sha256", parameters_sha256},
-                                {"memory", side_by_side(planned_memory, peak_memory)}}
-             .dump(2) +
-         "\n";
+  nlohmann::ordered_json json{{"accuracy", accuracy},
+                              {"loss", loss},
+                              {"train_loss", train_loss},
+                              {"steps", steps},
+                              {"seconds", seconds},
+                              {"samples_per_second", samples_per_second},
+                              {"world_size", world_size},
+                              {"device", device},
+                              {"backend", backend},
+                              {"precision", precision},
+                              {"parameters_sha256", parameters_sha256},
+                              {"memory", side_by_side(planned_memory, peak_memory)}};
+  if (ema_accuracy) json["ema_accuracy"] = *ema_accuracy;
+  return json.dump(2) + "\n";
 }
 
 }  // namespace gradring::train

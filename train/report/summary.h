@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "train/memory/memory_table.h"
@@ -10,9 +11,10 @@ namespace gradring::train {
 
 /// The result of a run: summary.json.
 struct Summary {
-  double accuracy = 0;    ///< on the test set, 0..1, over all ranks
-  double loss = 0;        ///< on the test set, mean
-  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update
+  double accuracy = 0;                 ///< on the test set, 0..1, over all ranks
+  double loss = 0;                     ///< on the test set, mean
+  std::optional<double> ema_accuracy;  ///< the same of the averaged weights, where there are any
+  double train_loss = 0;               ///< mean over the samples of the last epoch, each before its step's update
   std::int64_t steps = 0;
   double seconds = 0;             ///< training only, without evaluation and start-up
   double samples_per_second = 0;  ///< of all ranks together

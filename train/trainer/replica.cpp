@@ -11,6 +11,7 @@
 #include "train/checkpoint/parameter_tensors.h"
 #include "train/checkpoint/tensor_differences.h"
 #include "train/parallel/update_slices.h"
+#include "train/precision/gather_bucket.h"
 #include "train/precision/gathered_weights.h"
 #include "train/precision/prefetched_weights.h"
 
@@ -35,8 +36,7 @@ ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayou
 
 std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaPlace& place,
                                              kernels::Device& device, const Shards& shards, const nn::Program& program,
-                                             DistributedDataParallel& ddp) {
-  const auto cast = kernels::pick_variant(place.kernels.cast, place.device, spec.precision);
+                                             DistributedDataParallel& ddp, const kernels::cast::Variant& cast) {
   if (spec.zero < 3)
     return std::make_unique<GatheredWeights>(
         GatheredWeights::Parts{.device = device, .group = place.group, .shards = shards, .cast = cast}, spec.precision);
@@ -61,7 +61,8 @@ void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const 
     std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
   const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
   if (!differences.none())
-    throw CheckpointError(from, differences.to_string(), "it is of another --optimizer: name that one");
+    throw CheckpointError(from, differences.to_string(),
+                          "it is of another --optimizer, or one has --ema and the other not: name those of its run");
 }
 
 }  // namespace
@@ -70,6 +71,10 @@ nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size) {
   return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), spec.buckets),
                          kShardElements * static_cast<std::size_t>(world_size), TrainStep::kRiders);
+}
+
+bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype) {
+  return shards.whole() && dtype == kernels::DType::f32;
 }
 
 int places_for(const nn::ArenaLayout& layout, const nn::Program& program) {
@@ -84,6 +89,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
       parameters_(nn::parameters_of(model_)),
       layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
       shards_(shards_for(spec.zero, layout_, place.group)),
+      cast_(kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
       program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend, memory_.for_program(), spec.precision,
                spec.checkpointing),
       optimizer_(decorated(
@@ -95,7 +101,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                                                           .group = place.group,
                                                           .stream = *stream_,
                                                           .shards = shards_}),
-      weights_(make_weights(spec, place, memory_.on(MemoryClass::master), shards_, program_, gradients_.ddp())),
+      weights_(make_weights(spec, place, memory_.on(MemoryClass::master), shards_, program_, gradients_.ddp(), cast_)),
+      slices_(update_slices(shards_, *weights_, gradients_.sums(), decaying(parameters_, spec.optimizer))),
       transfer_({.device = place.device,
                  .group = place.group,
                  .stream = *stream_,
@@ -118,7 +125,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
              .loss_sum = gradients_.riders(),
              .search = search_,
              .optimizer = *optimizer_,
-             .slices = update_slices(shards_, *weights_, gradients_.sums()),
+             .slices = slices_,
              .loss_scaling = spec.loss_scaling,
              .learning_rates = spec.learning_rates,
              .clip_norm = spec.clip_norm,
@@ -155,7 +162,13 @@ void Replica::draw_weights(std::uint64_t seed, Deadline deadline) {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
   transfer_.scatter(host.as<float>(), weights_->master(), deadline);
+  enqueue_begin();
+}
+
+/// Once the weights that are trained were drawn or loaded.
+void Replica::enqueue_begin() {
   weights_->enqueue_refresh(*stream_);
+  optimizer_->enqueue_begin(*stream_, slices_);
 }
 
 kernels::Buffer Replica::weights_on_host(Deadline deadline) {
@@ -168,9 +181,23 @@ kernels::Buffer Replica::weights_on_host(Deadline deadline) {
 }
 
 WholeWeights Replica::whole_weights() {
-  WholeWeights whole{.memory = weights_->gather_whole(*stream_), .view = weights_->view()};
+  WholeWeights whole{.memory = weights_->gather_whole(*stream_), .view = weights_->view(), .counted = {}};
   if (whole.memory) whole.view.buckets = weights_within(*whole.memory).buckets;
   return whole;
+}
+
+std::optional<WholeWeights> Replica::averaged_weights() {
+  const std::vector<OptimizerState> states = optimizer_->states();
+  const auto found = std::ranges::find(states, kEmaState, &OptimizerState::name);
+  if (found == states.end()) return std::nullopt;
+  if (averages_are_read_in_place(shards_, program_.dtype()))
+    return WholeWeights{
+        .memory = nullptr, .view = nn::weights_at(layout_, kernels::DType::f32, found->data), .counted = {}};
+  auto memory =
+      gather_whole({.group = group_, .shards = shards_, .cast = cast_}, shards_of(*found), program_.dtype(), *stream_);
+  auto counted = memory_.hold(MemoryClass::parameters, memory->bytes());
+  const nn::Weights view = weights_within(*memory);
+  return WholeWeights{.memory = std::move(memory), .view = view, .counted = std::move(counted)};
 }
 
 ReplicaBytes Replica::bytes() const {
@@ -208,7 +235,7 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
 void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
                            Deadline deadline) {
   load_shards(weights_->master(), of_rank_0, from, "", deadline);
-  weights_->enqueue_refresh(*stream_);
+  enqueue_begin();
 }
 
 /// Fills shards on every rank from the tensors that rank 0 has.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct ReplicaPlace {
 /// Places for buckets that take turns: for those that a plan uses at once, and one that is on its way meanwhile.
 int places_for(const nn::ArenaLayout& layout, const nn::Program& program);
 
+/// Whether averaged weights are evaluated where they are; else they are gathered, in what layers read, into memory of their own.
+bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype);
+
 /// What a bench puts around parts of a replica to look into it.
 struct ReplicaDecorators {
   std::function<std::unique_ptr<kernels::Stream>(std::unique_ptr<kernels::Stream>)> stream;
@@ -84,6 +88,7 @@ struct ReplicaBytes {
 struct WholeWeights {
   std::unique_ptr<BucketMemory> memory;
   nn::Weights view;
+  std::optional<kernels::CountedBytes> counted;  ///< that memory, where the ledger holds it
 };
 
 /// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the collectives that
@@ -106,6 +111,8 @@ class Replica {
   /// The weights that layers read, all at once: a copy that goes with the result, where a rank does not keep them all; then it
   /// blocks until all ranks have come. They are there for work on stream().
   WholeWeights whole_weights();
+  /// The same of the averaged weights (OptimizerSpec::ema), if there are any.
+  std::optional<WholeWeights> averaged_weights();
   const nn::Program& program() const { return program_; }
   kernels::Stream& stream() { return *stream_; }
   /// What it has allocated on the device, by what it is for. Who trains it allocates from there, too.
@@ -134,6 +141,7 @@ class Replica {
 
  private:
   void hold_transport_memory(kernels::DType precision);
+  void enqueue_begin();
   kernels::Buffer host_arena();
   void draw_weights(std::uint64_t seed, Deadline deadline);
   /// An optimizer state's shards of this rank.
@@ -149,12 +157,14 @@ class Replica {
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
   Shards shards_;
+  kernels::cast::Variant cast_;
   std::vector<kernels::CountedBytes> held_;
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;
   ReplicaGradients gradients_;
   std::unique_ptr<ComputeWeights> weights_;
+  std::vector<UpdateSlice> slices_;
   ShardTransfer transfer_;
   GradientSearch search_;
   TrainStep step_;

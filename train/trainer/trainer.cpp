@@ -127,6 +127,7 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
   const auto share = [](double sum, double of) { return of > 0 ? sum / of : 0; };
   return {.accuracy = result.accuracy,
           .loss = result.loss,
+          .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
           .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
           .steps = progress_.steps,
           .seconds = progress_.seconds,
@@ -142,18 +143,27 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 
 Evaluation Trainer::evaluate_model() {
   tell("evaluating");
-  const WholeWeights weights = replica_.whole_weights();
+  if (const auto averaged = replica_.averaged_weights()) averaged_ = evaluate_with(averaged->view);
+  return evaluate_with(replica_.whole_weights().view);
+}
+
+Evaluation Trainer::evaluate_with(const nn::Weights& weights) {
   return evaluate({.device = replica_.memory().on(MemoryClass::batches),
                    .stream = replica_.stream(),
                    .kernels = world_.kernels,
                    .group = world_.group,
                    .program = eval_program_,
-                   .weights = weights.view,
+                   .weights = weights,
                    .dataset = world_.test_set});
 }
 
 void Trainer::report(const Evaluation& result) {
-  world_.metrics.eval({.epoch = epoch_, .accuracy = result.accuracy, .loss = result.loss, .samples = result.samples});
+  world_.metrics.eval({.epoch = epoch_,
+                       .accuracy = result.accuracy,
+                       .loss = result.loss,
+                       .samples = result.samples,
+                       .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
+                       .ema_loss = averaged_ ? std::optional(averaged_->loss) : std::nullopt});
 }
 
 bool Trainer::run_epoch() {

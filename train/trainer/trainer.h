@@ -116,6 +116,7 @@ class Trainer {
   bool run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
   Evaluation evaluate_model();
+  Evaluation evaluate_with(const nn::Weights& weights);
   nlohmann::ordered_json order_of_samples() const;
   void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
@@ -148,11 +149,12 @@ class Trainer {
   std::unique_ptr<BatchFeed> feed_;
   StepJudge judge_;
 
-  std::int64_t enqueued_ = 0;    // steps
-  std::deque<Pending> pending_;  // of these, the oldest first
-  TrainingProgress progress_;    // as reported
-  std::int64_t epoch_ = 0;       // that is running, or ran last
-  std::int64_t saved_ = -1;      // the step of the newest checkpoint
+  std::optional<Evaluation> averaged_;  // of the averaged weights, if there are any, with the newest evaluation
+  std::int64_t enqueued_ = 0;           // steps
+  std::deque<Pending> pending_;         // of these, the oldest first
+  TrainingProgress progress_;           // as reported
+  std::int64_t epoch_ = 0;              // that is running, or ran last
+  std::int64_t saved_ = -1;             // the step of the newest checkpoint
   std::optional<Undone> undone_;
   Rollbacks rollbacks_;
   Clock::time_point last_report_;

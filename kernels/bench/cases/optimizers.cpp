@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// step_state, adam, sgd: what ends a step.
+// step_state, adam, sgd, ema: what ends a step.
 #include <cmath>
 
 #include "kernels/bench/case_families.h"
@@ -137,6 +137,29 @@ Cases sgd_cases(CaseMaker& make) {
       plain::sgd(w.as<float>(Side::device), g.as<float>(Side::device), buffer.as<float>(Side::device), w.elements(),
                  kMomentum, kLearningRate);
     };
+  return only(std::move(c));
+}
+
+Cases ema_cases(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kParameters);
+  constexpr double kDecay = 0.999;
+  KernelCase c = make.make("ema");
+  BenchArray& w = make.input(c, DType::f32, n);
+  BenchArray& average = make.input(c, DType::f32, n);
+  BenchArray& state = make.object(c, state_after(kApplied));
+  CaseMaker::also_output(c, average, [](double) { return 4 * 0x1p-24; });
+  const auto args = [&w, &average, &state](Side side) {
+    return ema::Args{.elements = w.elements(),
+                     .weights = w.as<float>(side),
+                     .average = average.as<float>(side),
+                     .state = state.as<step_state::StepState>(side),
+                     .decay = kDecay};
+  };
+  c.bytes = 3 * static_cast<double>(w.bytes());
+  c.flops = 3 * static_cast<double>(n);
+  c.reference = [=] { ema::reference::run(args(Side::host)); };
+  make.variants(c, make.kernels().ema, DType::f32,
+                [=](const ema::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   return only(std::move(c));
 }
 

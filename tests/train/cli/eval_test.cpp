@@ -72,6 +72,22 @@ TEST_F(Eval, ComputesInSixteenBitsToo) {
   }
 }
 
+TEST_F(Eval, TakesTheAveragedWeightsOfATrainingThatKeptSome) {
+  ASSERT_EQ(train("averaged", {"--ema", "0.9"}).code, 0);
+  const json said = json::parse(tests::text_of(place_.path("averaged/summary.json")));
+  const json plain = json_of({"eval", "--checkpoint", "averaged", "--device", "cpu"});
+  const json averaged = json_of({"eval", "--checkpoint", "averaged", "--device", "cpu", "--ema"});
+  EXPECT_EQ(plain["accuracy"], said["accuracy"]);
+  EXPECT_EQ(averaged["accuracy"], said["ema_accuracy"]);
+  EXPECT_NE(averaged["loss"], plain["loss"]);
+  ASSERT_EQ(place_.run({"export", "--checkpoint", "averaged", "--ema", "--output", "e.pt"}).code, 0);
+  EXPECT_EQ(json_of({"eval", "--checkpoint", "e.pt", "--dataset", "digits", "--device", "cpu"})["loss"],
+            averaged["loss"]);
+  const ProgramEnd none = place_.run({"eval", "--checkpoint", "run", "--ema"});
+  EXPECT_EQ(none.code, 4);
+  EXPECT_THAT(none.err, HasSubstr("has no averaged weights"));
+}
+
 TEST_F(Eval, RefusesWhatDoesNotFit) {
   const ProgramEnd other = place_.run({"eval", "--checkpoint", "run/config.resolved.toml", "--dataset", "digits"});
   EXPECT_EQ(other.code, 4) << "no file of tensors";

@@ -31,6 +31,8 @@ OptionTexts everything_else() {
           {"dampening", "0"},
           {"nesterov", "true"},
           {"weight-decay", "3e22"},
+          {"no-bias-decay", "true"},
+          {"ema", "0.75"},
           {"schedule", "step"},
           {"warmup-steps", "4"},
           {"schedule-step-size", "3"},

@@ -52,6 +52,8 @@ std::vector<Case> cases() {
       {"ReproducibleZero3", 3, config_with([](Config& c) { c.reproducible = true, c.zero = 3; })},
       {"Sgd", 1, config_with([](Config& c) { c.optimizer.name = "sgd"; })},
       {"Momentum", 1, config_with([](Config& c) { c.optimizer = {.name = "sgd", .momentum = 0.9}; })},
+      {"Averaging", 1, config_with([](Config& c) { c.optimizer.ema = 0.9; })},
+      {"AveragingFp16", 2, config_with([](Config& c) { c.optimizer.ema = 0.9, c.precision = "fp16", c.zero = 1; })},
       {"Resident", 1, config_with([](Config& c) { c.resident = "on"; })},
       {"Deep", 1, config_with([](Config& c) { c.model = "convnet-deep"; })},
       {"DeepCheckpointed", 2, config_with([&](Config& c) { c.model = "convnet-deep", c.checkpointing = automatic; })},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <ostream>
 
@@ -28,7 +29,9 @@ std::vector<Case> cases() {
           {"adamw", {.name = "adamw", .weight_decay = 1e-2}, 1e-3f},
           {"sgd", {.name = "sgd"}, 1e-2f},
           {"sgd_momentum_wd", {.name = "sgd", .momentum = 0.9, .weight_decay = 5e-4}, 1e-2f},
-          {"sgd_nesterov", {.name = "sgd", .momentum = 0.9, .nesterov = true}, 1e-2f}};
+          {"sgd_nesterov", {.name = "sgd", .momentum = 0.9, .nesterov = true}, 1e-2f},
+          {"adamw_no_bias_decay", {.name = "adamw", .weight_decay = 20, .no_bias_decay = true}, 1e-3f},
+          {"sgd_no_bias_decay", {.name = "sgd", .momentum = 0.9, .weight_decay = 0.5, .no_bias_decay = true}, 1e-2f}};
 }
 
 class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, Case>> {};
@@ -60,6 +63,36 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
       if (stored == golden.end()) continue;
       ++compared;
       EXPECT_LT(relative_error(weights[i], stored->second.as<float>()), 1e-3) << stored->first;
+    }
+    EXPECT_EQ(compared, 4);
+  });
+}
+
+// The golden values are those of torch.optim.swa_utils.AveragedModel.
+TEST(GoldenAverage, FollowsPyTorch) {
+  constexpr std::int64_t kBatch = 32;
+  const auto golden = tests::read_golden("convnet_10steps_adam_ema");
+  const auto losses = golden.at("losses").as<double>();
+  const auto dataset = golden_images();
+  run_ranks(1, [&](comm::ProcessGroup& group) {
+    RankRig::Options options;
+    options.optimizer = {.name = "adam", .ema = 0.7};
+    RankRig rig(group, *dataset, options);
+    const std::size_t steps = !kSanitizer.empty() ? 2 : losses.size();
+    for (std::size_t step = 0; step < steps; ++step) {
+      std::vector<std::int64_t> indices(kBatch);
+      std::iota(indices.begin(), indices.end(), static_cast<std::int64_t>(step) * kBatch);
+      EXPECT_NEAR(rig.step(indices, kBatch).loss, losses[step], 1e-4) << "step " << step;
+    }
+    if (!kSanitizer.empty()) return;
+    int compared = 0;
+    for (const train::TensorRecord& tensor : rig.replica().save(Deadline::after(std::chrono::minutes(1))).state) {
+      const std::string prefix = "ema.";
+      if (!tensor.name.starts_with(prefix) || !golden.contains(tensor.name.substr(prefix.size()))) continue;
+      ++compared;
+      std::vector<float> values(tensor.bytes.size() / sizeof(float));
+      std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+      EXPECT_LT(relative_error(values, golden.at(tensor.name.substr(prefix.size())).as<float>()), 1e-3) << tensor.name;
     }
     EXPECT_EQ(compared, 4);
   });

@@ -128,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
                              .optimizer = {.name = "adamw", .weight_decay = 1e-2},
                              .precision = DType::f16,
                              .clip_norm = 0.5},
+                        Case{.name = "AdamWWithoutDecayOfBiases",
+                             .optimizer = {.name = "adamw", .weight_decay = 1, .no_bias_decay = true}},
                         Case{.name = "SgdMomentum", .optimizer = {.name = "sgd", .momentum = 0.9}, .overlap = false},
                         Case{.name = "Fp16OnTheWire",
                              .precision = DType::f16,

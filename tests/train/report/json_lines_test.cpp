@@ -83,6 +83,13 @@ TEST_F(JsonLines, AnEvaluationIsOneObject) {
             json::parse(R"({"event": "eval", "epoch": 1, "accuracy": 0.5, "loss": 0.75, "samples": 10000})"));
 }
 
+TEST_F(JsonLines, AnEvaluationHoldsThatOfTheAverageWhereThereIsOne) {
+  JsonLinesSink(path_).eval({.accuracy = 0.5, .loss = 1, .samples = 9, .ema_accuracy = 0.75, .ema_loss = 0.25});
+  const json line = json::parse(lines_of(path_).at(0));
+  EXPECT_EQ(line.at("ema_accuracy"), 0.75);
+  EXPECT_EQ(line.at("ema_loss"), 0.25);
+}
+
 TEST_F(JsonLines, StaysJsonWhereANumberIsNone) {
   StepRecord record = kStep;
   record.loss = std::nan("");

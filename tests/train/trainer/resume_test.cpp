@@ -56,6 +56,7 @@ struct ResumeCase {
   const char* precision = "fp32";
   std::int64_t accumulate = 1;
   std::int64_t batch_size = 4;
+  double ema = 0;
 };
 
 class Resume : public ::testing::TestWithParam<ResumeCase> {
@@ -67,6 +68,7 @@ class Resume : public ::testing::TestWithParam<ResumeCase> {
       config.optimizer.momentum = 0.9;
       config.learning_rate = 1e-2;
     }
+    config.optimizer.ema = GetParam().ema;
     config.precision = GetParam().precision;
     config.loss_scale = 0x1p28;      // the first steps overflow, and
     config.loss_scale_interval = 9;  // the scale rises again
@@ -112,6 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         ResumeCase{.name = "Adam"}, ResumeCase{.name = "Sgd", .optimizer = "sgd"},
         ResumeCase{.name = "AdamFp16", .precision = "fp16"},
+        ResumeCase{.name = "TwoRanksAveragingFp16", .world = 2, .precision = "fp16", .ema = 0.9},
         ResumeCase{.name = "SgdFp16", .optimizer = "sgd", .precision = "fp16"},
         ResumeCase{.name = "TwoRanks", .world = 2},
         ResumeCase{.name = "TwoRanksSgdFp16", .world = 2, .optimizer = "sgd", .precision = "fp16"},
@@ -174,6 +177,15 @@ TEST_F(ResumeElsewhere, NamesWhatAnotherOptimizerLacks) {
   EXPECT_THAT(
       refusal<train::CheckpointError>(config, checkpoint),
       AllOf(HasSubstr("exp_avg.conv_layers.0.weight"), HasSubstr("momentum_buffer."), HasSubstr("--optimizer")));
+}
+
+TEST_F(ResumeElsewhere, NamesTheAveragesThatAreMissing) {
+  train::TrainConfig config = config_for(1, 16);
+  const Checkpoint without = checkpoint_of(config, 3);
+  config.epochs = 2;
+  config.optimizer.ema = 0.9;
+  EXPECT_THAT(refusal<train::CheckpointError>(config, without),
+              AllOf(HasSubstr("ema.conv_layers.0.weight"), HasSubstr("--ema")));
 }
 
 TEST_F(ResumeElsewhere, NamesTheWeightsOfAnotherModel) {

@@ -51,7 +51,7 @@ TEST_P(ZeroTraining, OfFourRanksSavesAndSumsUpWhatPlainRanksDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, ZeroTraining,
-                         testing::Values(Case{"Adam", "fp32", {.name = "adam"}},
+                         testing::Values(Case{"Adam", "fp32", {.name = "adam", .ema = 0.9}},
                                          Case{"SgdMomentumFp16", "fp16", {.name = "sgd", .momentum = 0.9}}),
                          [](const auto& test) { return std::string(test.param.name); });
 

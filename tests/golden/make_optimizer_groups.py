@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes convnet_10steps_{adamw,sgd}_no_bias_decay.safetensors and convnet_10steps_adam_ema.safetensors beside itself.
+
+Ten steps of 32 of the images of convnet_step_seed0, by PyTorch on the CPU from seed 0: with two parameter groups, of which
+that of the biases does not decay (strongly, so that it shows), and with averaged weights (AveragedModel, decay 0.7).
+"""
+import json
+import pathlib
+import struct
+
+import torch
+import torch.optim.swa_utils
+
+HERE = pathlib.Path(__file__).parent
+KEPT = ("conv_layers.0.weight", "conv_layers.3.bias", "fc_layers.0.bias", "fc_layers.2.weight")
+STEPS, BATCH = 10, 32
+EMA_DECAY = 0.7
+
+
+def read(name):
+    raw = (HERE / f"{name}.safetensors").read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    types = {"U8": torch.uint8, "I64": torch.int64, "F32": torch.float32}
+    tensors = {}
+    for key, about in json.loads(raw[8 : 8 + size]).items():
+        if key == "__metadata__":
+            continue
+        begin, end = about["data_offsets"]
+        data = bytearray(raw[8 + size + begin : 8 + size + end])
+        tensors[key] = torch.frombuffer(data, dtype=types[about["dtype"]]).reshape(about["shape"])
+    return tensors
+
+
+def save(name, tensors):
+    types = {torch.float32: "F32", torch.float64: "F64"}
+    header, data = {}, b""
+    for key, tensor in tensors.items():
+        raw = tensor.detach().contiguous().numpy().tobytes()
+        header[key] = {"dtype": types[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (HERE / f"{name}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def convnet():
+    torch.manual_seed(0)
+    nn = torch.nn
+    model = nn.Module()
+    model.conv_layers = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
+    model.fc_layers = nn.Sequential(nn.Linear(1600, 256), nn.ReLU(), nn.Linear(256, 10))
+    model.forward = lambda x: model.fc_layers(model.conv_layers(x).flatten(1))
+    return model
+
+
+def two_groups(model):
+    decayed = [weight for name, weight in model.named_parameters() if not name.endswith("bias")]
+    biases = [weight for name, weight in model.named_parameters() if name.endswith("bias")]
+    return [{"params": decayed}, {"params": biases, "weight_decay": 0.0}]
+
+
+def train(model, optimizer, after_step=lambda: None):
+    given = read("convnet_step_seed0")
+    images = (given["images_u8"].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
+    losses = []
+    for step in range(STEPS):
+        some = slice(step * BATCH, (step + 1) * BATCH)
+        loss = torch.nn.functional.cross_entropy(model.forward(images[some]), given["labels"][some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        after_step()
+        losses.append(loss.item())
+    return {"losses": torch.tensor(losses, dtype=torch.float64)}
+
+
+def with_groups(name, optimizer_of):
+    model = convnet()
+    tensors = train(model, optimizer_of(two_groups(model)))
+    tensors.update({key: dict(model.named_parameters())[key] for key in KEPT})
+    save(f"convnet_10steps_{name}_no_bias_decay", tensors)
+
+
+def with_average():
+    model = convnet()
+    layers = torch.nn.ModuleDict({"conv_layers": model.conv_layers, "fc_layers": model.fc_layers})
+    averaged = torch.optim.swa_utils.AveragedModel(layers, avg_fn=lambda avg, p, n: EMA_DECAY * avg + (1 - EMA_DECAY) * p)
+    tensors = train(model, torch.optim.Adam(model.parameters(), lr=1e-3), lambda: averaged.update_parameters(layers))
+    tensors.update({key: dict(averaged.module.named_parameters())[key] for key in KEPT})
+    save("convnet_10steps_adam_ema", tensors)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with_groups("adamw", lambda groups: torch.optim.AdamW(groups, lr=1e-3, weight_decay=20))
+    with_groups("sgd", lambda groups: torch.optim.SGD(groups, lr=1e-2, momentum=0.9, weight_decay=0.5))
+    with_average()
