@@ -62,6 +62,7 @@ class Keeper final : public CheckpointSink {
     if (checkpoint.step == step_) kept_ = std::move(checkpoint);
   }
   std::vector<std::string> take_problems() override { return {}; }
+  void settle() override {}
   void finish() override {}
 
  private:
