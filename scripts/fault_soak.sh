@@ -49,6 +49,7 @@ gradring=$(from_here "$gradring")
 if [[ -z ${SOAK_NAMESPACE:-} ]]; then
   for user in --kill-child --map-root-user; do
     unshare "$user" --pid --fork --mount-proc true 2>/dev/null || continue
+    # shellcheck disable=SC2093  # goes on only where none of them works
     SOAK_NAMESPACE=1 exec unshare "$user" --kill-child --pid --fork --mount-proc "$script" --workers "$workers" \
       --agents "$agents" --launchers "$launchers" --terms "$terms" --seed "$seed" --patience "$patience" --steps "$steps" \
       "$gradring"

@@ -50,24 +50,26 @@ expect_named() {
   done
 }
 
-# How often the ranks of this run have opened their logs.
-times_begun() { grep -s -c '  rank 0 of 3, process' "$run/run/logs/rank_0.log" || true; }
+# stops RANK: the steps behind which it has stopped because it was asked to, a line each.
+stops() { sed -n 's/.*stopped: was asked to stop, and did behind step \([0-9]*\).*/\1/p' "$run/run/logs/rank_$1.log" 2>/dev/null || true; }
 
-# expect_common_step: all ranks of the newest attempt have stopped behind the same step, and its checkpoint is the newest.
-# $messages counts those that had begun.
+# Before SIGTERM: how often each rank has stopped until now.
+remember_stops() {
+  stops_before=()
+  local rank
+  for rank in 0 1 2; do stops_before+=("$(stops $rank | wc -l)"); done
+}
+
+# expect_common_step: no rank has stopped since, for none had begun; or all have, behind the same step, and its checkpoint is the
+# newest. $messages counts the latter.
 expect_common_step() {
-  local log words all=""
-  (($(times_begun) + 0 > begun_before + 0)) || return 0
-  for log in "$run"/run/logs/rank_*.log; do
-    [[ -e $log ]] || return 0
-    words=$(awk '/  rank [0-9]+ of / {said = ""} {said = said "\n" $0} END {print said}' "$log")
-    all+="$(sed -n 's/.*stopped: was asked to stop, and did behind step \([0-9]*\).*/\1/p' <<<"$words") "
-  done
-  read -r -a steps_of <<<"$all"
-  ((${#steps_of[@]})) || return 0
-  [[ ${steps_of[*]} == "${steps_of[0]} ${steps_of[0]} ${steps_of[0]}" ]] || fail "the ranks did not stop behind one step: $all"
-  [[ $(readlink "$run/run/checkpoints/latest") == "step-${steps_of[0]}" ]] ||
-    fail "they stopped behind step ${steps_of[0]}, but the newest checkpoint is $(readlink "$run/run/checkpoints/latest")"
+  local rank newest=""
+  for rank in 0 1 2; do newest+="$(stops $rank | tail -n "+$((stops_before[rank] + 1))") "; done
+  read -r -a newest <<<"$newest"
+  ((${#newest[@]})) || return 0
+  [[ ${newest[*]} == "${newest[0]} ${newest[0]} ${newest[0]}" ]] || fail "the ranks did not stop behind one step: ${newest[*]}"
+  [[ $(readlink "$run/run/checkpoints/latest") == "step-${newest[0]}" ]] ||
+    fail "they stopped behind step ${newest[0]}, but the newest checkpoint is $(readlink "$run/run/checkpoints/latest")"
   messages=$((messages + 1))
 }
 

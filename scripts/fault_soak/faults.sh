@@ -142,7 +142,7 @@ ask_to_stop() {
   begin_kind
   while ((faults < $1)); do
     begin_run terms
-    begun_before=0
+    remember_stops
     launch 0
     while ((faults < $1 && in_run < most_in_a_run)); do
       nap 0 1500
@@ -154,7 +154,7 @@ ask_to_stop() {
       expect_nothing_left
       expect_common_step
       expect_sound_checkpoints
-      begun_before=$(times_begun)
+      remember_stops
       launch 0
     done
     await "$pid"
