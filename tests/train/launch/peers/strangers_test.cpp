@@ -108,51 +108,76 @@ TEST(OnOneNode, NobodyHasATcpSocketWhileATrainingRuns) {
   EXPECT_EQ(launcher.wait().code, 143);
 }
 
-TEST(StrangersAtTheAgentsPort, ChangeNeitherTheTrainingNorTheAgent) {
-  const Workplace first, second;
-  const int port = train::free_tcp_port();
-  RunningProgram leading(first.gradring(agent(0, port)));
-  RunningProgram following(second.gradring(agent(1, port)));
-  const auto trained = [&](std::size_t more, std::size_t than = 0) {
-    return train::eventually([&] { return step_times(first).size() >= than + more; });
-  };
-  ASSERT_TRUE(trained(300));
-  const std::size_t quiet = step_times(first).size();
-  const std::int64_t before = peak_of(leading.pid());
+/// A training over two agents of this machine, in blocks of steps without strangers and with them, in turns: whatever else the
+/// machine does hits both alike.
+class StrangersAtTheAgentsPort : public ::testing::Test {
+ protected:
+  static constexpr int kBlocks = 5;
+  static constexpr std::size_t kQuietSteps = 40;
+  /// Steps from the first number on, to the second.
+  using Block = std::pair<std::size_t, std::size_t>;
 
+  std::size_t steps() const { return step_times(first_).size(); }
+  void wait_for(std::size_t more) {
+    const std::size_t before = steps();
+    ASSERT_TRUE(train::eventually([&] { return steps() >= before + more; }));
+    quiet_.push_back({before, steps()});
+  }
+  void knock(tests::Strangers& strangers) {
+    const std::size_t before = steps();
+    for (int i = 0; i < kStrangers / kBlocks; ++i) {
+      ASSERT_TRUE(i % in_a_step_ != 0 || goes_on(first_));
+      let_in_ += !strangers.knock();
+    }
+    busy_.push_back({before, steps()});
+  }
+  double median_ms(const std::vector<Block>& blocks) const {
+    const std::vector<double> all = step_times(first_);
+    std::vector<double> times;
+    for (const auto& [begin, end] : blocks)
+      for (std::size_t i = begin; i < end; ++i) times.push_back(all.at(i));
+    return 1e3 * median_of(times);
+  }
+
+  Workplace first_, second_;
+  int port_ = train::free_tcp_port();
+  RunningProgram leading_{first_.gradring(agent(0, port_))};
+  RunningProgram following_{second_.gradring(agent(1, port_))};
+  const int in_a_step_ = strangers_in_a_step();
+  int let_in_ = 0;
+  std::vector<Block> quiet_, busy_;
+};
+
+TEST_F(StrangersAtTheAgentsPort, ChangeNeitherTheTrainingNorTheAgent) {
+  wait_for(2 * kQuietSteps);
+  quiet_.clear();  // the first ones are slow
+  const std::int64_t peak = peak_of(leading_.pid());
+  const long processor = processor_ms_of(leading_.pid());
   train::LaunchOptions options;
   options.run_id = "strangers";
   const auto member = identity_of(options, train::NodePart::follows);
-  tests::Strangers strangers(port, member);
-  int let_in = 0;
-  const int in_a_step = strangers_in_a_step();
-  const long processor_before = processor_ms_of(leading.pid());
-  for (int i = 0; i < kStrangers; ++i) {
-    ASSERT_TRUE(i % in_a_step != 0 || goes_on(first));
-    let_in += !strangers.knock();
+  tests::Strangers strangers(port_, member);
+  for (int block = 0; block < kBlocks && !HasFatalFailure(); ++block) {
+    wait_for(kQuietSteps);
+    knock(strangers);
   }
-  const std::size_t busy = step_times(first).size();
-  const long processor = processor_ms_of(leading.pid()) - processor_before;
-  const std::int64_t growth = peak_of(leading.pid()) - before;
-  EXPECT_EQ(let_in, 0);
+  const std::int64_t growth = peak_of(leading_.pid()) - peak;
+  const long agent_ms = processor_ms_of(leading_.pid()) - processor;
+  EXPECT_EQ(let_in_, 0);
   EXPECT_LE(growth, kMostGrowthKb);
-  ::kill(leading.pid(), SIGTERM);
-  EXPECT_EQ(leading.wait().code, 143);
-  EXPECT_EQ(following.wait().code, 143);
+  ::kill(leading_.pid(), SIGTERM);
+  EXPECT_EQ(leading_.wait().code, 143);
+  EXPECT_EQ(following_.wait().code, 143);
 
   const Workplace alone;
-  Words whole = tests::short_training({"--threads", "1", "--epochs", "1000000", "--steps", std::to_string(busy)});
+  const std::size_t made = steps();
+  Words whole = tests::short_training({"--threads", "1", "--epochs", "1000000", "--steps", std::to_string(made)});
   whole.insert(whole.begin(), {"launch", "--nproc-per-node=2"});
   ASSERT_EQ(alone.run(whole).code, 0);
-  EXPECT_EQ(losses(first, busy), losses(alone, busy)) << "every step's and every test's, to the last bit";
-  const std::vector<double> times = step_times(first);
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(quiet);
+  EXPECT_EQ(losses(first_, made), losses(alone, made)) << "every step's and every test's, to the last bit";
   fmt::print(
-      "{} strangers in {} steps: median step {:.3f} ms, {:.3f} ms before them; the agent took {} KiB and {} ms of a "
-      "processor for "
-      "them\n",
-      kStrangers, busy - quiet, 1e3 * median_of({middle, times.begin() + static_cast<std::ptrdiff_t>(busy)}),
-      1e3 * median_of({times.begin() + 20, middle}), growth, processor);
+      "{} strangers: median step {:.3f} ms, {:.3f} ms without them; the agent took {} KiB, and {} ms of a processor\n",
+      kStrangers, median_ms(busy_), median_ms(quiet_), growth, agent_ms);
 }
 
 }  // namespace
