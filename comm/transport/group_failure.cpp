@@ -24,11 +24,11 @@ std::string place_of(const Errand& errand) { return fmt::format("{}, step {}", o
 GroupFailure::GroupFailure(int rank, Describe describe, Tell tell)
     : rank_(rank), describe_(std::move(describe)), tell_(std::move(tell)) {}
 
-void GroupFailure::lose(int peer, std::string_view how, const Errand& errand) {
-  fail<PeerLost>(Membership::lost_peer, peer,
-                 fmt::format("{} {} while rank {} waited in {}: look at its log or its exit status", name_of(peer), how,
-                             rank_, place_of(errand)),
-                 errand);
+void GroupFailure::lose(int peer, std::string_view how, const Errand& errand, const std::vector<int>& others) {
+  std::string message = fmt::format("{} {} while rank {} waited in {}: look at its log or its exit status",
+                                    name_of(peer), how, rank_, place_of(errand));
+  for (const int other : others) message += fmt::format("; {} is gone, too", name_of(other));
+  fail<PeerLost>(Membership::lost_peer, peer, message, errand);
 }
 
 void GroupFailure::miss(int peer, const Errand& errand) {

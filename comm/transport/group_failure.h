@@ -33,8 +33,9 @@ class GroupFailure {
   using Tell = std::function<void(Membership reason, int culprit)>;
   GroupFailure(int rank, Describe describe, Tell tell);
 
-  /// Throws PeerLost: the peer went without a word. `how` follows its name: "died".
-  [[noreturn]] void lose(int peer, std::string_view how, const Errand& errand);
+  /// Throws PeerLost: the peer went without a word. `how` follows its name: "died". So did `others`: who ends a run after a
+  /// death ends those, too, and nobody here knows which was first.
+  [[noreturn]] void lose(int peer, std::string_view how, const Errand& errand, const std::vector<int>& others = {});
   /// Throws PeerLost: the peer has left in good order, and was needed.
   [[noreturn]] void miss(int peer, const Errand& errand);
   /// Throws what another rank has failed with.

@@ -113,6 +113,22 @@ TEST_P(ProcessFaults, WhoLeftBecauseAnotherWasKilledIsNotBlamed) {
   }
 }
 
+TEST_P(ProcessFaults, AllWhoWereKilledAreNamed) {
+  constexpr int kWorld = 3;
+  Processes processes(kWorld, sums_for_ever(kWorld, kLong));
+  wait_until_all_are_going(processes, kWorld);
+  ::kill(processes.pid(0), SIGSTOP);  // sees both deaths at once
+  for (const int victim : {1, 2}) ::kill(processes.pid(victim), SIGKILL);
+  for (const int victim : {1, 2}) EXPECT_EQ(processes.outcome(victim).kind, "signal");
+  ::kill(processes.pid(0), SIGCONT);
+  const Outcome outcome = processes.outcome(0);
+  EXPECT_EQ(outcome.kind, "PeerLost") << outcome.message;
+  EXPECT_GT(outcome.peer, 0) << outcome.message;
+  if (GetParam() == Medium::tcp) return;  // there one connection is read after the other
+  for (const int victim : {1, 2})
+    EXPECT_THAT(outcome.message, HasSubstr("process " + std::to_string(processes.pid(victim))));
+}
+
 TEST_P(ProcessFaults, AStoppedProcessIsNamedAtTheDeadline) {
   constexpr int kWorld = 4;
   for (const int victim : {0, 2}) {

@@ -54,7 +54,7 @@ void PeerWatch::look_after(const std::function<bool()>& ready, const std::functi
     // Its last deeds count: they were done before it left, and are seen now if they were not before.
     if (ready()) return;
     const std::vector<int> needed = awaited();
-    if (dead) failure_.lose(peer, "died", errand);
+    if (dead) blame_the_dead(errand);
     if (membership != Membership::left) failure_.follow(peer, membership, status(peer).culprit.load(), errand);
     if (std::ranges::find(needed, peer) == needed.end()) continue;
     blame_the_dead(errand);
@@ -62,11 +62,14 @@ void PeerWatch::look_after(const std::function<bool()>& ready, const std::functi
   }
 }
 
-/// Who left may have done so because it missed a rank that died, in the other of a process group's two transports.
+/// Throws if any rank has died. Who left may have done so because it missed that one, in the other of a process group's two
+/// transports.
 void PeerWatch::blame_the_dead(const Errand& errand) {
+  std::vector<int> dead;
   for (int peer = 0; peer < memory_.world_size(); ++peer)
     if (peer != rank_ && status(peer).membership.load() == Membership::member && memory_.gone(peer))
-      failure_.lose(peer, "died", errand);
+      dead.push_back(peer);
+  if (!dead.empty()) failure_.lose(dead.front(), "died", errand, {dead.begin() + 1, dead.end()});
 }
 
 void PeerWatch::time_out(const std::vector<int>& awaited, const Errand& errand) {

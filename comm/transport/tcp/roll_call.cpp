@@ -44,11 +44,12 @@ void RollCall::judge(const std::vector<int>& awaited, const Errand& errand) {
     const Standing& theirs = standing(peer);
     if (theirs.membership > Membership::left) failure_.follow(peer, theirs.membership, theirs.culprit, errand);
   }
-  for (int peer = 0; peer < world_size(); ++peer) {
-    const Standing& theirs = standing(peer);
-    if (theirs.lost && theirs.membership != Membership::left)
-      failure_.lose(peer, "is gone (" + theirs.why_lost + ")", errand);
-  }
+  std::vector<int> lost;
+  for (int peer = 0; peer < world_size(); ++peer)
+    if (standing(peer).lost && standing(peer).membership != Membership::left) lost.push_back(peer);
+  if (!lost.empty())
+    failure_.lose(lost.front(), "is gone (" + standing(lost.front()).why_lost + ")", errand,
+                  {lost.begin() + 1, lost.end()});
   // Who left may have missed the one that is gone, in the other of a process group's two transports.
   for (int peer = 0; peer < world_size(); ++peer)
     if (standing(peer).membership == Membership::left && std::ranges::find(awaited, peer) != awaited.end())
