@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "train/checkpoint/parameter_names.h"
 #include "train/config/resolve.h"
-#include "train/config/usage_error.h"
 #include "train/precision/precision.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/checkpoint_contents.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/sample_order.h"
 #include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
@@ -47,7 +46,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       judge_({.on_nan = on_nan_named(config.on_nan),
               .scales_loss = replica_.step().scales_loss(),
               .learning_rate = config.learning_rate,
-              .parameters = replica_.parameters()}) {}
+              .parameters = replica_.parameters()}),
+      rollback_(world_) {}
 
 Trainer::~Trainer() {
   try {
@@ -71,7 +71,12 @@ void Trainer::resume(ResumePoint point) {
       nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
-  check_order(state.order, point.from);
+  check_order({.progress = progress_,
+               .saved = state.order,
+               .here = order_of_samples(world_.train_set, config_.seed),
+               .sampler = *sampler_,
+               .samples_of_step = sizes_.of_all,
+               .from = point.from});
   replica_.load(state.replica, point.from, deadline);
   enqueued_ = saved_ = progress_.steps;
   epoch_ = progress_.epoch;
@@ -80,27 +85,6 @@ void Trainer::resume(ResumePoint point) {
 void Trainer::begin_with(FirstWeights weights) {
   ParameterNames(replica_.model()).rename(weights.tensors, weights.from);
   replica_.load_weights(weights.tensors, weights.from, Deadline::after(config_.timeout));
-}
-
-nlohmann::ordered_json Trainer::order_of_samples() const {
-  return {{"dataset", world_.train_set.name()}, {"samples", world_.train_set.size()}, {"seed", config_.seed}};
-}
-
-/// An epoch that was begun goes on with the samples that were not seen yet, or not at all.
-void Trainer::check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const {
-  if (progress_.position == 0) return;
-  const std::string where =
-      fmt::format("{} was made within epoch {}, behind sample {}", from.string(), progress_.epoch, progress_.position);
-  if (saved != order_of_samples())
-    throw UsageError(
-        fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
-                    "checkpoint at an epoch's end",
-                    where, saved.dump(), order_of_samples().dump()));
-  if (!sampler_->step_at(progress_.position))
-    throw UsageError(
-        fmt::format("{}, which is no multiple of the {} samples of a step here: choose --global-batch, or "
-                    "--batch-size and the number of ranks, so that it is one",
-                    where, sizes_.of_all));
 }
 
 Summary Trainer::run() {
@@ -181,12 +165,12 @@ bool Trainer::run_epoch() {
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
     const bool all = saves || config_.check_replicas > 0;  // the weights to look at are those after this step
     take_results(all);
-    if (must_go_back(all)) return !go_back_if_undone();
+    if (rollback_.is_due(enqueued_, all)) return !go_back_if_asked();
     if (saves) save(std::nullopt);
     if (answer_requests()) return false;
   }
   take_results(true);
-  if (go_back_if_undone()) return false;
+  if (go_back_if_asked()) return false;
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;
@@ -194,57 +178,26 @@ bool Trainer::run_epoch() {
   return true;
 }
 
-/// All ranks find that at the same step: where they took all results, or where even the rank that looked last has seen the one.
-bool Trainer::must_go_back(bool all_taken) {
-  if (!undone_) return false;
-  const std::int64_t ahead = world_.device.id().kind == kernels::DeviceKind::cuda ? TrainStep::kMostAhead : 0;
-  if (!all_taken && enqueued_ < undone_->step + ahead) return false;
+bool Trainer::go_back_if_asked() {
+  if (!rollback_.asked()) return false;
   take_results(true);
-  return true;
-}
-
-/// What rank 0 reads; the others get an empty one.
-ResumePoint Trainer::newest_checkpoint(const std::string& trouble) {
-  std::optional<ResumePoint> newest;
-  if (world_.newest_checkpoint) {
-    std::vector<std::string> remarks;
-    newest = world_.newest_checkpoint(remarks);
-    for (const std::string& remark : remarks) world_.metrics.remark(remark);
-  }
-  const std::string from = world_.group.broadcast_on_host(newest ? newest->from.string() : "", 0);
-  if (from.empty())
-    throw DivergedError(trouble +
-                        ", and there is no checkpoint to go back to yet: lower --lr, or save earlier by "
-                        "--save-every-steps");
-  return newest ? std::move(*newest) : ResumePoint{.checkpoint = {}, .from = from};
-}
-
-bool Trainer::go_back_if_undone() {
-  if (!undone_) return false;
-  const Undone undone = *std::exchange(undone_, std::nullopt);
-  rollbacks_.count(undone.step, undone.trouble);
-  if (world_.checkpoints) {
-    world_.checkpoints->settle();
-    pass_on_problems();
-  }
-  resume(newest_checkpoint(undone.trouble));
-  world_.metrics.went_back(progress_.steps, progress_.epoch);
-  world_.metrics.remark(fmt::format("{}: went back to step {} (time {} of {})", undone.trouble, progress_.steps,
-                                    rollbacks_.made(), Rollbacks::kMost));
+  resume(rollback_.take());
+  if (world_.checkpoints) pass_on_problems();
+  rollback_.done(progress_.steps, progress_.epoch);
   return true;
 }
 
 void Trainer::save(std::optional<double> score) {
+  rollback_.saved(progress_.steps);
   if (!world_.checkpoints && config_.zero == 0) return;  // what ranks share out, they save together
   if (world_.checkpoints) pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
-  rollbacks_.saved(saved_);
   tell("saving");
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
                       .samples_of_step = sizes_.of_all,
-                      .order = order_of_samples()};
+                      .order = order_of_samples(world_.train_set, config_.seed)};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
@@ -269,7 +222,7 @@ bool Trainer::answer_requests() {
   const RunRequest request = agree_on_request();
   if (request == RunRequest::none) return false;
   take_results(true);
-  const bool back = go_back_if_undone();
+  const bool back = go_back_if_asked();
   save(std::nullopt);
   if (request == RunRequest::save) return back;
   finish_saving();
@@ -327,12 +280,12 @@ void Trainer::take_results(bool all) {
 void Trainer::report(const StepResult& result) {
   const Pending step = pending_.front();
   pending_.pop_front();
-  if (undone_) return;  // the weights of this step are undone with those of the one before
+  if (rollback_.asked()) return;  // the weights of this step are undone with those of the one before
   ++progress_.steps;
   progress_.position += step.samples;
   progress_.samples += step.samples;
   if (judge_.judge(progress_.steps, result) == StepJudge::Verdict::go_back) {
-    undone_ = {.step = progress_.steps, .trouble = judge_.trouble_of(progress_.steps, result)};
+    rollback_.ask(progress_.steps, judge_.trouble_of(progress_.steps, result));
     return;
   }
   check_weights();

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -25,33 +24,12 @@
 #include "train/trainer/evaluate.h"
 #include "train/trainer/on_nan.h"
 #include "train/trainer/replica.h"
-#include "train/trainer/run_requests.h"
+#include "train/trainer/rollback.h"
 #include "train/trainer/step_sizes.h"
+#include "train/trainer/trainer_world.h"
 #include "train/trainer/training_progress.h"
 
 namespace gradring::train {
-
-/// A checkpoint that a training goes on from.
-struct ResumePoint {
-  Checkpoint checkpoint;       ///< empty on ranks other than 0
-  std::filesystem::path from;  ///< where it was read, for messages
-};
-
-/// The world that a trainer works in: made in one place (setup.h, or a test), passed by reference.
-struct TrainerWorld {
-  kernels::Device& device;
-  const kernels::KernelSet& kernels;
-  nn::Backend& backend;
-  comm::ProcessGroup& group;
-  const data::Dataset& train_set;
-  const data::Dataset& test_set;
-  MetricsSink& metrics;
-  CheckpointSink* checkpoints = nullptr;  ///< null: this rank saves none
-  RunRequests* requests = nullptr;        ///< null: nobody asks this rank for anything
-  /// Reads the newest sound checkpoint of this run, if there is one (--on-nan rollback); what it passed over, and why, becomes
-  /// remarks. Of rank 0 alone.
-  std::function<std::optional<ResumePoint>(std::vector<std::string>& remarks)> newest_checkpoint = {};
-};
 
 /// Weights that were made elsewhere, in any spelling of their names (ParameterNames).
 struct FirstWeights {
@@ -106,19 +84,11 @@ class Trainer {
     std::chrono::nanoseconds data_wait{0};
   };
 
-  /// A step whose gradients were not finite, so that training is to go back.
-  struct Undone {
-    std::int64_t step = 0;
-    std::string trouble;
-  };
-
   /// Returns   whether it came to the epoch's end, or that of the run; if not, the training went back.
   bool run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
   Evaluation evaluate_model();
   Evaluation evaluate_with(const nn::Weights& weights);
-  nlohmann::ordered_json order_of_samples() const;
-  void check_order(const nlohmann::ordered_json& saved, const std::filesystem::path& from) const;
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
   void save(std::optional<double> score);
   /// Does what ranks were asked, if it is time to agree on that. Returns whether the training went back before.
@@ -134,9 +104,8 @@ class Trainer {
   void report(const StepResult& result);
   void report(const Evaluation& result);
   void check_weights();
-  bool must_go_back(bool all_taken);
-  bool go_back_if_undone();
-  ResumePoint newest_checkpoint(const std::string& trouble);
+  /// Returns   whether the training went back, as it must at the latest here, where results up to the last were taken.
+  bool go_back_if_asked();
   Sha256 hash_of_weights();
   MemoryTable planned_memory() const;
 
@@ -148,6 +117,7 @@ class Trainer {
   nn::Program eval_program_;
   std::unique_ptr<BatchFeed> feed_;
   StepJudge judge_;
+  Rollback rollback_;
 
   std::optional<Evaluation> averaged_;  // of the averaged weights, if there are any, with the newest evaluation
   std::int64_t enqueued_ = 0;           // steps
@@ -155,8 +125,6 @@ class Trainer {
   TrainingProgress progress_;           // as reported
   std::int64_t epoch_ = 0;              // that is running, or ran last
   std::int64_t saved_ = -1;             // the step of the newest checkpoint
-  std::optional<Undone> undone_;
-  Rollbacks rollbacks_;
   Clock::time_point last_report_;
 };
 

@@ -128,6 +128,15 @@ TEST_F(OnNanTest, RollbackThatDoesNotHelpEnds) {
   EXPECT_THAT(run_.rank0.back_to, ElementsAre(2, 2, 2));
 }
 
+TEST_F(OnNanTest, RollbackMayComeAgainOnceTheTroubleIsPassed) {
+  config_.on_nan = "rollback";
+  config_.save_every_steps = 2;
+  train_with_nan({3, 7, 10, 14});  // each in a step that no checkpoint is behind yet
+  EXPECT_THAT(run_.rank0.back_to, ElementsAre(2, 5, 6, 8));
+  EXPECT_EQ(run_.rank0.steps.size(), 10u);
+  EXPECT_EQ(run_.summaries[0].parameters_sha256, run_.summaries[1].parameters_sha256);
+}
+
 TEST_F(OnNanTest, RollbackLetsTheLossScaleFallFirst) {
   config_.on_nan = "rollback";
   config_.precision = "fp16";
