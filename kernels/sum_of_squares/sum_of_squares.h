@@ -52,8 +52,9 @@ constexpr std::size_t workspace_bytes(std::size_t elements) { return 2 * block_c
 
 /// The first half, of elements b * kBlock to (b + 1) * kBlock:
 ///   all finite:  blocks[b] = the sum of their squares, which is never NaN;  notes[b] = how many are tiny
-///   otherwise:   blocks[b] = NaN;                                           notes[b] = -1 - the first bad one's place in the block
-/// A note is a small whole number, so that 0 + note is exact: ranks may add up theirs with zeros for the others'.
+///   otherwise:   blocks[b] = NaN;                                           notes[b] = -1 - the place of the first bad one
+/// Places count from 0 within the block. A note is a small whole number, so that 0 + note is exact: ranks may add up theirs
+/// with zeros for the others'.
 struct BlocksArgs {
   DType dtype = DType::f32;
   const void* x = nullptr;

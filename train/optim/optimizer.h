@@ -40,8 +40,8 @@ struct UpdateSlice {
 /// The state that averages weights (--ema).
 inline constexpr std::string_view kEmaState = "ema";
 
-/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out or left out. Owns its state
-/// (moments, momentum).
+/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out or left out.
+/// Owns its state (moments, momentum).
 ///
 /// Order     enqueued on the stream; returns at once.
 /// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.

@@ -10,8 +10,8 @@
 
 namespace gradring::train {
 
-/// One line on a terminal, drawn again and again; an evaluation takes its place, and so does a step that is skipped. A bar that is cut short, by an error, ends
-/// with its line, so that what follows has one of its own.
+/// One line on a terminal, drawn again and again; an evaluation takes its place, and so does a step that is skipped. A bar
+/// that is cut short, by an error, ends with its line, so that what follows has one of its own.
 ///
 ///   Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
 class BarProgress final : public MetricsSink {
