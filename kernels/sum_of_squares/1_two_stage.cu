@@ -29,30 +29,28 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr long long kNone = std::numeric_limits<long long>::max();
 static_assert(kBlock % lib::kPack == 0 && lib::kPack % kSums == 0, "a block is whole packs, a pack whole rows of sums");
 
-/// Of one block: element i goes to sum i % kSums.
+/// Of one block: element i goes to sum i % kSums. A mark counts what is tiny by ones, and what is not finite by kBad.
 struct BlockSums {
-  float least;  // what is smaller is tiny
+  static constexpr int kBad = 1 << 16;  // more than a block has elements
+  float least;                          // what is smaller is tiny
   float sums[kSums] = {};
-  int flags[kSums] = {};
-  int tiny[kSums] = {};
+  int marks[kSums] = {};
 
   __device__ void take(int j, float value) {
     sums[j] += value * value;
-    flags[j] |= isfinite(value) ? 0 : 1;
-    tiny[j] += fabsf(value) < least ? 1 : 0;
+    marks[j] += isfinite(value) ? (fabsf(value) < least ? 1 : 0) : kBad;
   }
   /// Leaves what is to be said of the block's `count` elements, which are those from `x` on.
   template <class T>
   __device__ void write(const T* x, int count, float& block, float& note) const {
     float sum = 0;
-    int flag = 0, few = 0;
+    int mark = 0;
     for (int j = 0; j < kSums; ++j) {
       sum += sums[j];
-      flag |= flags[j];
-      few += tiny[j];
+      mark += marks[j];
     }
-    block = flag ? kNaN : sum;
-    note = flag ? static_cast<float>(-1 - first_bad(x, count)) : static_cast<float>(few);
+    block = mark >= kBad ? kNaN : sum;
+    note = static_cast<float>(mark >= kBad ? -1 - first_bad(x, count) : mark);
   }
   template <class T>
   __device__ static int first_bad(const T* x, int count) {
