@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/runtime/dtype.h"
@@ -19,6 +20,7 @@ struct NodeSpec {
   Shape input;
   Shape output;
   kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
+  std::string name = {};                       ///< of the layer, in its model
 };
 
 /// The loss behind a program's last node.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "kernels/runtime/stream.h"
 
@@ -46,6 +47,8 @@ class Plan {
   /// Memory that forward fills for backward besides x and y (pooling's argmax codes, for example).
   virtual std::size_t saved_bytes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  /// What computes it, for people: the library, or the kernel's table and variant ("conv2d/direct"); empty: nobody said.
+  virtual std::string description() const { return {}; }
   virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;
   virtual void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) = 0;
 };

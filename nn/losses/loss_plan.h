@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "kernels/runtime/stream.h"
 
@@ -33,6 +34,8 @@ class LossPlan {
   /// How many of a model's last nodes this plan computes: 0 or 1.
   virtual std::size_t nodes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  /// As of a Plan.
+  virtual std::string description() const { return {}; }
   virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;
 };
 

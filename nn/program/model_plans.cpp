@@ -14,7 +14,7 @@ std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::
   Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
   for (const NamedLayer& named : model.layers) {
     const Shape output = output_shape(named.layer, shape);
-    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output, dtype});
+    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output, dtype, named.name});
     shape = output;
   }
   check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
@@ -34,6 +34,12 @@ std::vector<int> number_parameters(std::span<const NodeSpec> nodes, int& next) {
   return numbers;
 }
 
+std::vector<std::string> names_of(std::span<const NodeSpec> nodes) {
+  std::vector<std::string> names;
+  for (const NodeSpec& node : nodes) names.push_back(node.name);
+  return names;
+}
+
 std::size_t output_bytes_of(const NodeSpec& node) {
   return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
 }
@@ -49,10 +55,11 @@ double work_of_element(const Layer& layer) {
 }
 
 PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& next_parameter) {
-  PlannedStage stage{.plan = backend.plan(rest), .parameters = {}};
+  PlannedStage stage{.plan = backend.plan(rest), .parameters = {}, .layers = {}};
   const std::size_t taken = stage.plan->nodes();
   check(taken >= 1 && taken <= rest.size(), "a plan must take at least one node and no more than there are");
   stage.parameters = number_parameters(rest.first(taken), next_parameter);
+  stage.layers = names_of(rest.first(taken));
   stage.output_bytes = output_bytes_of(rest[taken - 1]);
   for (const NodeSpec& node : rest.first(taken))
     stage.forward_work += static_cast<double>(node.output.elements()) * work_of_element(node.layer);
@@ -79,6 +86,7 @@ ModelPlans plan_model(const Model& model, const ModelPlansSpec& spec, Backend& b
     rest = rest.subspan(plan.nodes());
   }
   plans.head.parameters = number_parameters(std::span(nodes).last(in_head), next_parameter);
+  plans.head.layers = names_of(std::span(nodes).last(in_head));
   if (in_head > 0) plans.head.logits_bytes = output_bytes_of(nodes.back());
   return plans;
 }

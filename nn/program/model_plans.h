@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/backend/backend.h"
@@ -13,7 +14,8 @@ namespace gradring::nn {
 /// One plan of a model, and what a program must lend it.
 struct PlannedStage {
   std::unique_ptr<Plan> plan;
-  std::vector<int> parameters;  ///< their indices in state_dict order
+  std::vector<int> parameters;      ///< their indices in state_dict order
+  std::vector<std::string> layers;  ///< their names
   std::size_t output_bytes = 0;
   double forward_work = 0;  ///< multiplications, about: what a second forward pass would cost
 };
@@ -22,6 +24,7 @@ struct PlannedStage {
 struct PlannedHead {
   std::unique_ptr<LossPlan> plan;
   std::vector<int> parameters;
+  std::vector<std::string> layers;
   std::size_t logits_bytes = 0;  ///< that it leaves; 0 where the last stage leaves them
 };
 

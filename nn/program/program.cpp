@@ -191,6 +191,13 @@ ProgramMemory Program::memory() const {
           .workspace = workspace_.size()};
 }
 
+std::vector<PlanDescription> Program::description() const {
+  std::vector<PlanDescription> all;
+  for (const PlannedStage& stage : plans_.stages) all.push_back({stage.layers, stage.plan->description()});
+  all.push_back({plans_.head.layers, plans_.head.plan->description()});
+  return all;
+}
+
 std::vector<std::vector<int>> Program::parameters_of_plans() const {
   std::vector<std::vector<int>> all;
   for (const PlannedStage& stage : plans_.stages) all.push_back(stage.parameters);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "kernels/runtime/device.h"
@@ -30,6 +31,12 @@ struct ProgramMemory {
   std::size_t workspace = 0;
 
   std::size_t total() const { return activations + activation_gradients + workspace; }
+};
+
+/// Which layers a plan computes, and what computes it (Plan::description). The loss is a plan, too, be it without layers.
+struct PlanDescription {
+  std::vector<std::string> layers;
+  std::string by;
 };
 
 /// The device that a program lies on, as it allocates for each purpose: one and the same, or two that count apart
@@ -98,6 +105,9 @@ class Program {
 
   /// The parameters that are used at once, plan by plan, first layer first; some have none.
   std::vector<std::vector<int>> parameters_of_plans() const;
+
+  /// Its plans, first layer first, the loss last.
+  std::vector<PlanDescription> description() const;
 
   /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
   static std::vector<int> ready_order(const Model& model);

@@ -16,6 +16,7 @@ class TimedPlan final : public nn::Plan {
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
   void enqueue_forward(kernels::Stream& stream, const nn::ForwardPass& pass) override {
     const TimedPart timed(times_, forward_);
     inner_->enqueue_forward(stream, pass);
@@ -38,6 +39,7 @@ class TimedLoss final : public nn::LossPlan {
 
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     const TimedPart timed(times_, "loss");
     inner_->enqueue(stream, pass);

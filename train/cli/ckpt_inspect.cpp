@@ -13,6 +13,7 @@
 #include "train/cli/ckpt_options.h"
 #include "train/config/usage_error.h"
 #include "train/setup/named_checkpoint.h"
+#include "train/trainer/checkpoint_contents.h"
 
 namespace gradring::train {
 namespace {
@@ -38,12 +39,22 @@ Tensors chosen(const Checkpoint& checkpoint, const std::string& name) {
   return all;
 }
 
+/// What computed the layers, where the checkpoint says so.
+void print_plans(const nlohmann::ordered_json& plans) {
+  for (const auto& plan : plans) {
+    if (!plan.is_object() || !plan.contains("layers") || !plan.contains("by")) continue;
+    const auto& layers = plan["layers"];
+    fmt::print("{} by {}\n", layers.empty() ? "the loss" : layers.dump(), plan["by"].dump());
+  }
+}
+
 void print_about(const NamedTensors& named) {
   fmt::print("{}\n", named.from.string());
   if (named.is_file) return;
   const Checkpoint& checkpoint = named.contents;
   fmt::print("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
              checkpoint.about.contains("made_by") ? ", by " + checkpoint.about["made_by"].dump() : "");
+  print_plans(checkpoint.about.value(kPlans, nlohmann::ordered_json::array()));
 }
 
 void print(const Tensors& tensors) {

@@ -73,7 +73,7 @@ struct TrainConfig {
   std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
   std::string progress = "auto";
   std::vector<Fault> faults;  ///< that are to happen
-  std::int64_t nprocs = 1;  ///< ranks to spawn from this one process
+  std::int64_t nprocs = 1;    ///< ranks to spawn from this one process
 };
 
 /// What --threads means: sums within a layer may depend on how many threads share them out, so reproducible runs do not take

@@ -14,6 +14,7 @@ class NanLoss final : public nn::LossPlan {
 
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     nn::LossPass spoiled = pass;
     if (now_()) spoiled.scale = std::numeric_limits<float>::quiet_NaN();

@@ -53,7 +53,8 @@ void check_new_run_dir(const fs::path& path) {
 
 void check_is_run_dir(const fs::path& path) {
   if (!fs::exists(path / kSettings))
-    throw UsageError("--run-dir " + path.string() + " is no run directory (it has no " + kSettings + "): choose another");
+    throw UsageError("--run-dir " + path.string() + " is no run directory (it has no " + kSettings +
+                     "): choose another");
 }
 
 void remove_half_made_run_dir(const fs::path& path) {

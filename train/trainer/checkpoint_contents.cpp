@@ -14,6 +14,13 @@ constexpr const char* kOrder = "order";
 
 }  // namespace
 
+nlohmann::ordered_json plans_of(const nn::Program& program) {
+  auto plans = nlohmann::ordered_json::array();
+  for (const nn::PlanDescription& plan : program.description())
+    plans.push_back({{"layers", plan.layers}, {"by", plan.by}});
+  return plans;
+}
+
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score) {
   return {.step = state.progress.steps,
           .model = std::move(state.replica.model),
@@ -23,6 +30,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                     {kStepState, to_json(state.replica.step)},
                     {kSamplesOfStep, state.samples_of_step},
                     {kOrder, std::move(state.order)},
+                    {kPlans, std::move(state.plans)},
                     {"settings", settings},
                     {"settings_sha256", sum_of(std::as_bytes(std::span(settings)))}},
           .score = score};

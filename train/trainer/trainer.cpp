@@ -197,7 +197,8 @@ void Trainer::save(std::optional<double> score) {
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
                       .samples_of_step = sizes_.of_all,
-                      .order = order_of_samples(world_.train_set, config_.seed)};
+                      .order = order_of_samples(world_.train_set, config_.seed),
+                      .plans = plans_of(replica_.program())};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }

@@ -25,6 +25,7 @@ class WeightedPlan final : public Plan {
   std::size_t saved_bytes() const override { return 0; }
   std::size_t workspace_bytes() const override { return 0; }
 
+  std::string description() const override { return "onednn"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
     stream.enqueue([this, &primitives, pass, w = pass.parameters[0], b = pass.parameters[1]] {

@@ -25,6 +25,7 @@ class WidenedPlan final : public Plan {
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
   std::size_t workspace_bytes() const override { return inner_offset_ + inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description() + ", in f32"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -35,6 +35,7 @@ class CublasLtLinearPlan final : public Plan {
   std::size_t saved_bytes() const override { return 0; }
   std::size_t workspace_bytes() const override { return CublasLtMatmul::kWorkspaceBytes; }
 
+  std::string description() const override { return "cublaslt"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     Products& products = products_for(pass.batch);
     const void* const bias = pass.parameters[1];

@@ -69,6 +69,7 @@ class CudnnConv2dPlan final : public Plan {
   std::size_t saved_bytes() const override { return 0; }
   std::size_t workspace_bytes() const override { return aligned(most_workspace_) + dw_bytes(); }
 
+  std::string description() const override { return "cudnn"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     const Geometry geometry = geometry_for(pass.batch);
     const Engines& engines = engines_for(pass.batch);

@@ -13,6 +13,7 @@ class ReluPlan final : public SingleNodePlan {
   ReluPlan(const NodeSpec& node, const kernels::relu::Variant& relu)
       : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
 
+  std::string description() const override { return "relu/" + std::string(relu_.name); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 
@@ -28,6 +29,7 @@ class MaxPool2dPlan final : public SingleNodePlan {
   MaxPool2dPlan(const NodeSpec& node, const kernels::max_pool2d::Variant& pool);
 
   std::size_t saved_bytes() const override;
+  std::string description() const override { return "max_pool2d/" + std::string(pool_.name); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -17,6 +17,7 @@ class Conv2dPlan final : public SingleNodePlan {
   Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias);
 
   std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
+  std::string description() const override { return "conv2d/" + std::string(conv_.name); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -20,6 +20,7 @@ class ConvReluPoolPlan final : public Plan {
   std::size_t nodes() const override { return kNodes; }
   std::size_t saved_bytes() const override;
   std::size_t workspace_bytes() const override { return variant_.workspace_bytes(geometry_); }
+  std::string description() const override { return "conv_relu_pool/" + std::string(variant_.name); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -13,6 +13,7 @@ class CrossEntropyPlan final : public LossPlan {
 
   std::size_t nodes() const override { return 0; }
   std::size_t workspace_bytes() const override { return kernels::softmax_cross_entropy::workspace_bytes(spec_.rows); }
+  std::string description() const override { return "softmax_cross_entropy/" + std::string(kernel_.name); }
   void enqueue(kernels::Stream& stream, const LossPass& pass) override;
 
  private:

@@ -21,6 +21,7 @@ class LinearCrossEntropyPlan final : public LossPlan {
   std::size_t workspace_bytes() const override {
     return kernels::linear_cross_entropy::workspace_bytes(spec_.rows, spec_.classes);
   }
+  std::string description() const override { return "linear_cross_entropy/" + std::string(kernel_.name); }
   void enqueue(kernels::Stream& stream, const LossPass& pass) override;
 
  private:

@@ -15,6 +15,7 @@ class LinearPlan final : public SingleNodePlan {
       : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
 
   std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
+  std::string description() const override { return "gemm/" + std::string(gemm_.name); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override;
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override;
 

@@ -97,6 +97,9 @@ TEST_F(Ckpt, InspectShowsTensorsOfAnyFile) {
   EXPECT_THAT(nearest.err, HasSubstr("Did you mean 'fc_layers.2.bias'?"));
   std::ofstream(place_.path("hostile.safetensors")) << "\xff\xff\xff\xff\xff\xff\xff\x7f{}";
   EXPECT_EQ(place_.run({"ckpt", "inspect", "hostile.safetensors"}).code, 4);
+  const std::string text = place_.run({"ckpt", "inspect", "run"}).out;
+  EXPECT_THAT(text, HasSubstr("[\"conv_layers.0\",")) << "what computed the layers";
+  EXPECT_THAT(text, HasSubstr(" by \""));
 }
 
 TEST_F(Ckpt, PruneTakesWhatItSaid) {
