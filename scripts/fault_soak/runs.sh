@@ -72,5 +72,6 @@ expect_weights() { [[ $(weights) == "$expected" ]] || fail "the weights are $(we
 end_run() {
   expect_weights
   expect_nothing_left
+  expect_no_folder
   rm -rf "$run"
 }

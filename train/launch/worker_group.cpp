@@ -34,8 +34,8 @@ Variables joined(Variables some, const Variables& more) {
 WorkerGroup::WorkerGroup(const LaunchOptions& options)
     : options_(options),
       signals_(options.handled_signals),
-      logs_(options.logs, options.run_id),
       guard_(folder_.path()),
+      logs_(options.logs, options.run_id),
       place_(only_node(options)),
       address_(options.local_addr) {}
 

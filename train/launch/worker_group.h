@@ -66,8 +66,8 @@ class WorkerGroup final : public Workers {
   const LaunchOptions& options_;
   SignalScope signals_;
   RunFolder folder_;
+  Guard guard_;  // at once: a launcher that is killed before leaves the folder to the next one
   LogFolder logs_;
-  Guard guard_;
   NodePlace place_;
   std::string address_;
   int prepared_for_ = 0;
