@@ -51,7 +51,7 @@ TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
     for (std::size_t i = 0; i < table.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
-  const auto& [accumulate, adam, bias, cast, conv2d, conv_relu_pool, exact_sum, fill, gather_batch, gemm,
+  const auto& [accumulate, adam, bias, cast, conv2d, conv_relu_pool, ema, exact_sum, fill, gather_batch, gemm,
                linear_cross_entropy, max_pool2d, peak, relu, scale, sgd, softmax_cross_entropy, step_state,
                sum_of_squares] = set;
   expect_table(accumulate);
@@ -60,6 +60,7 @@ TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
   expect_table(cast);
   expect_table(conv2d);
   expect_table(conv_relu_pool);
+  expect_table(ema);
   expect_table(exact_sum);
   expect_table(fill);
   expect_table(gather_batch);
