@@ -13,7 +13,7 @@ all_folders() { find "$folder" -maxdepth 1 -name 'gradring-run-*'; }
 folders_left() {
   local one
   for one in $(all_folders); do
-    [[ -z $(find "$one" -mindepth 1 ! -name store 2>/dev/null) ]] && flock -n "$one" true 2>/dev/null || echo "$one"
+    [[ -z $(find "$one" -mindepth 1 ! -name store 2>/dev/null) ]] && (flock -n 9) 2>/dev/null 9<"$one" || echo "$one"
   done
 }
 expect_no_folder() { [[ -z $(all_folders) ]] || fail "after the end of a run there is still $(all_folders)"; }
