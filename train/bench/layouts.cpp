@@ -57,9 +57,9 @@ LayoutRow compare(const Layout& layout, const LayoutTraining& training, const La
   LayoutRow row{.layout = layout, .parameters_sha256 = training.parameters_sha256};
   row.gradient_error = largest(training.gradients, first.gradients, relative_error);
   row.loss_error = largest(training.losses, first.losses, [](double a, double b) { return std::abs(a - b); });
-  row.agrees = row.gradient_error <= (agreement.exact ? 0 : agreement.most_gradient_error) &&
-               row.loss_error <= (agreement.exact ? 0 : agreement.most_loss_error) &&
-               training.parameters_sha256 == same_bits;
+  row.agrees =
+      !training.gradients.empty() && row.gradient_error <= (agreement.exact ? 0 : agreement.most_gradient_error) &&
+      row.loss_error <= (agreement.exact ? 0 : agreement.most_loss_error) && training.parameters_sha256 == same_bits;
   return row;
 }
 

@@ -98,6 +98,27 @@ void CheckpointDirectory::point(const char* link, const fs::path& folder) {
   files_.sync_folder(root_);
 }
 
+void CheckpointDirectory::abandon_after(std::int64_t step) {
+  bool any = false;
+  for (const CheckpointEntry& entry : entries()) {
+    if (entry.step <= step) continue;
+    const fs::path aside = root_ / ("abandoned-" + step_folder_name(entry.step));
+    if (files_.exists(aside)) remove_tree(aside);
+    files_.rename(entry.folder, aside);
+    any = true;
+  }
+  if (!any) return;
+  point_or_remove(kLatestLink, entries());
+  point_or_remove(kBestLink, best_first());
+  files_.sync_folder(root_);
+}
+
+void CheckpointDirectory::point_or_remove(const char* link, const std::vector<CheckpointEntry>& candidates) {
+  const std::optional<std::string> target = target_of(link);
+  if (!target || files_.exists(root_ / *target)) return;
+  candidates.empty() ? files_.remove_file(root_ / link) : point(link, candidates.front().folder);
+}
+
 std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
   if (retention_.keep_last <= 0) return {};
   std::set<fs::path> kept;

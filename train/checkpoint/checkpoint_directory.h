@@ -47,6 +47,7 @@ struct NewestValid {
 ///   step-<N>/        one checkpoint, whole
 ///   latest, best     links to two of them
 ///   step-<N>.partial, .removing, .replaced     see FolderState
+///   abandoned-step-<N>    of a training that was left behind for an earlier step
 ///
 /// Whatever happens during a save, the newest checkpoint that is whole is this one or the one before.
 ///
@@ -79,6 +80,12 @@ class CheckpointDirectory {
   /// Errors    as entries.
   std::vector<CheckpointEntry> unwanted() const;
 
+  /// A training goes on in place behind `step`: checkpoints of later steps are another training's from now on. They are kept
+  /// as abandoned-step-<N>, where nothing looks for checkpoints, and `latest` and `best` name others.
+  ///
+  /// Errors    FileError; some of them may have been renamed.
+  void abandon_after(std::int64_t step);
+
   /// Removes those, and an old checkpoint that was replaced, if one of its step or a higher one is in place.
   ///
   /// Returns   as save.
@@ -95,6 +102,7 @@ class CheckpointDirectory {
   void point(const char* link, const std::filesystem::path& folder);
   std::optional<std::string> target_of(const char* link) const;
   std::vector<CheckpointEntry> best_first() const;
+  void point_or_remove(const char* link, const std::vector<CheckpointEntry>& candidates);
   void remove(const std::vector<CheckpointEntry>& unwanted);
   void remove_tree(const std::filesystem::path& folder);
   void remove_leftovers(std::initializer_list<FolderState> states);

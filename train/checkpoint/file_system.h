@@ -63,7 +63,7 @@ class FileSystem {
   virtual std::vector<std::string> list(const std::filesystem::path& path) = 0;
   /// Whether something of this name is there: a file, a folder, a link that may lead nowhere.
   virtual bool exists(const std::filesystem::path& path) = 0;
-  /// How many bytes this user may still write into a folder.
+  /// How many bytes this user may still write into a folder; the largest number where nobody knows.
   virtual std::uint64_t room_in(const std::filesystem::path& path) = 0;
 };
 

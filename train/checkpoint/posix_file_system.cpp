@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <limits>
 
 #include "kernels/runtime/unique_fd.h"
 #include "train/checkpoint/error.h"
@@ -141,6 +142,7 @@ bool PosixFileSystem::exists(const fs::path& path) {
 std::uint64_t PosixFileSystem::room_in(const fs::path& path) {
   struct statvfs found {};
   if (::statvfs(path.c_str(), &found) != 0) throw FileError("look for room in", path, errno);
+  if (found.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();  // a file system that does not count
   return static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
 }
 

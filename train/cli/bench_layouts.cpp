@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "train/bench/layouts.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
+#include "train/config/usage_error.h"
 #include "train/trainer/check_replicas.h"
 
 namespace gradring::train {
@@ -23,6 +23,7 @@ using bench::LayoutRow;
 /// Of a step, of all ranks together: up to four ranks have equal shares, and each of them whole shards.
 constexpr std::int64_t kGlobalBatch = 24;
 constexpr std::int64_t kShard = 3;
+constexpr int kMostRanks = 4;
 
 struct Options {
   std::int64_t steps = 20;
@@ -32,9 +33,9 @@ struct Options {
 
 CommandLine command_line(Options& options) {
   CommandLine line{.command = "gradring bench layouts"};
-  const CommandOption own[] = {count_option("steps", "of each training [20]", 2, options.steps),
-                               count_option("ranks", "at most, up to 4 [4]", 1, options.ranks),
-                               json_option(options.json)};
+  const CommandOption own[] = {
+      count_option("steps", "of each training, of which FP16 skips a few [20]", 8, options.steps),
+      count_option("ranks", "at most, up to 4 [4]", 1, options.ranks), json_option(options.json)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
@@ -124,7 +125,8 @@ void bench_layouts(std::span<const std::string> args) {
     fmt::print("{}", help_text());
     return;
   }
-  options.ranks = std::min(options.ranks, 4);
+  if (options.ranks > kMostRanks)
+    throw UsageError(fmt::format("--ranks is {}, but goes up to {}", options.ranks, kMostRanks));
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} steps of {} samples\n", kernels::bench::to_string(provenance), options.steps, kGlobalBatch);
   nlohmann::json tables = nlohmann::json::object();

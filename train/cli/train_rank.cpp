@@ -24,6 +24,7 @@
 #include "train/setup/same_settings.h"
 #include "train/setup/start.h"
 #include "train/setup/step_change.h"
+#include "train/trainer/from_config.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -101,10 +102,9 @@ void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& grou
 
 /// Rank 0's alone.
 void open_run_dir(const TrainConfig& config, const Setting& setting, const TrainingProgress& progress) {
-  if (setting.start.in_place)
-    continue_run_dir(setting.run_dir, config, progress.steps, progress.epoch);
-  else
-    make_run_dir(setting.run_dir, config);
+  if (!setting.start.in_place) return make_run_dir(setting.run_dir, config);
+  continue_run_dir(setting.run_dir, config, progress.steps, progress.epoch);
+  CheckpointDirectory(files_of_this_machine(), checkpoints_of(setting.run_dir)).abandon_after(progress.steps);
 }
 
 std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, const fs::path& run_dir,
@@ -201,6 +201,9 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
   const Ranks nobody;  // asked for no choice: nothing is planned
   const Compute compute = prepare_compute(config, place, nobody);
   const Setting setting = prepare(config, place);
+  // What is wrong with options that only device, data and ranks together can tell.
+  memory_plan_spec(config, *compute.device, *setting.train_set, place.world_size);
+  plan_faults(config.faults, faulted_world(config, place, *compute.device));
   if (place.rank != 0) return;
   fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              setting.train_set->name(), setting.train_set->size(), setting.test_set->size(),

@@ -21,6 +21,9 @@ void validate(const TrainConfig& config) {
   require(sharded || config.shard_size == 0, "--shard-size belongs to --sampler sharded");
   require(sharded || !config.reproducible,
           "--sampler distributed deals samples by the number of ranks, which --reproducible forbids: leave it out");
+  require(!config.reproducible || config.gradient_mean == "samples",
+          "--gradient-mean ranks weighs samples by how they are dealt to ranks, which --reproducible forbids: leave it "
+          "out");
   require(!config.reproducible || config.wire_dtype == "fp32",
           "--reproducible sums gradients as whole numbers: leave out --wire-dtype");
   require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),

@@ -22,7 +22,8 @@ std::mt19937_64 generator_of(const Fault& fault, std::size_t place, int attempt)
 }
 
 void check_fault(const Fault& fault, const FaultedWorld& world) {
-  if (fault.rank.value_or(0) >= world.world_size)
+  // The world of a later attempt may be another.
+  if (world.attempt == 0 && fault.rank.value_or(0) >= world.world_size)
     throw UsageError(
         fmt::format("--inject names rank {}, but the ranks go from 0 to {}", *fault.rank, world.world_size - 1));
   if (fault.kind == FaultKind::nan && world.recorded)
@@ -37,8 +38,8 @@ std::vector<PlannedFault> plan_faults(std::span<const Fault> faults, const Fault
   std::vector<PlannedFault> plan;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const Fault& fault = faults[i];
-    if (fault.attempt.value_or(world.attempt) != world.attempt) continue;
     check_fault(fault, world);
+    if (fault.attempt.value_or(world.attempt) != world.attempt) continue;
     std::mt19937_64 random = generator_of(fault, i, world.attempt);
     const std::int64_t step = fault.first_step + draw(random, fault.last_step - fault.first_step + 1);
     const int rank = fault.rank ? *fault.rank : static_cast<int>(draw(random, world.world_size));

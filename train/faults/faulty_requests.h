@@ -13,7 +13,8 @@ namespace gradring::train {
 using DoFault = std::function<void(const PlannedFault&)>;
 
 /// Stands before whom a trainer asks for requests, and lets faults happen at the boundary before their step: all ranks have
-/// made the step before it, and none this one.
+/// made the step before it, and none this one. Each happens once: a training that goes back and makes the step again does not
+/// meet it a second time.
 class FaultyRequests final : public RunRequests {
  public:
   /// `faults` are this rank's own; `inner` must outlive this.
@@ -22,14 +23,14 @@ class FaultyRequests final : public RunRequests {
 
   RunRequest take() override { return inner_.take(); }
   void at(const RunPlace& place) override;
-  /// Whether a fault of this kind belongs to the step that runs.
+  /// Whether a fault of this kind happens in the step that runs.
   bool in_step_of(FaultKind kind) const;
 
  private:
   RunRequests& inner_;
-  std::vector<PlannedFault> faults_;
+  std::vector<PlannedFault> faults_;  // to come
+  std::vector<PlannedFault> now_;     // of the step that runs
   DoFault do_fault_;
-  std::int64_t step_ = 0;  // that runs, counted from 1; 0: none does
 };
 
 }  // namespace gradring::train

@@ -60,9 +60,10 @@ void Attempt::handle(int signal) {
   }  // SIGTERM is often sent twice, by people and by schedulers: it does not cut a last checkpoint short
 }
 
-/// Whoever can saves on SIGTERM, as when a run is preempted.
+/// Whoever can saves on SIGTERM, as when a run is preempted. What has ended well is not begun again in another world.
 void Attempt::regroup() {
-  if (!undisturbed()) return;
+  const bool finished = !workers_.running() && root_cause(exits_) == nullptr;
+  if (!undisturbed() || finished) return;
   regroup_ = true;
   stop(SIGTERM);
 }

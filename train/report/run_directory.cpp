@@ -57,14 +57,20 @@ void check_is_run_dir(const fs::path& path) {
                      "): choose another");
 }
 
-void remove_half_made_run_dir(const fs::path& path) {
+void clear_half_made_run_dir(const fs::path& path) {
   std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(path, error))) return;
   for (const auto& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename();
-    const bool empty_logs = name == kLogs && fs::is_empty(entry.path(), error);
+    const bool empty_logs = entry.path().filename() == kLogs && fs::is_empty(entry.path(), error);
     if (!empty_logs && entry.path() != draft_of(path / kSettings)) return;
   }
-  if (!error) fs::remove_all(path, error);
+  fs::remove(path / kLogs, error);
+  fs::remove(draft_of(path / kSettings), error);
+}
+
+bool is_vacant(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error)) && fs::is_empty(path, error);
 }
 
 void continue_run_dir(const fs::path& path, const TrainConfig& config, std::int64_t steps, std::int64_t epoch) {
@@ -75,19 +81,23 @@ void continue_run_dir(const fs::path& path, const TrainConfig& config, std::int6
 }
 
 void make_run_dir(const fs::path& path, const TrainConfig& config) {
-  check_new_run_dir(path);
+  const auto may_go_there = [&] { return config.resume == "auto" && is_vacant(path); };
+  if (!may_go_there()) check_new_run_dir(path);
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   check_made(path, error);
   const bool made = fs::create_directory(path, error);
   check_made(path, error);
-  if (!made) refuse_taken(path);  // by another run, just now
+  if (!made && !may_go_there()) refuse_taken(path);  // by another run, just now
+  if (!fs::create_directory(path / kLogs, error) && !error) refuse_taken(path);
   try {
-    fs::create_directory(path / kLogs, error);
     check_made(path, error);
     write_file_whole(path / kSettings, to_toml(config));
   } catch (...) {
-    fs::remove_all(path, error);
+    if (made)
+      fs::remove_all(path, error);
+    else
+      clear_half_made_run_dir(path);
     throw;
   }
 }

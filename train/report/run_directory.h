@@ -25,10 +25,14 @@ void check_new_run_dir(const std::filesystem::path& path);
 /// Errors    UsageError.
 void check_is_run_dir(const std::filesystem::path& path);
 
-/// Takes away what make_run_dir left where its process was killed: a folder in which nothing is yet. Leaves all others alone.
-void remove_half_made_run_dir(const std::filesystem::path& path);
+/// Takes away what make_run_dir left in a folder where its process was killed, if nothing else is there; not the folder, which
+/// somebody may have made.
+void clear_half_made_run_dir(const std::filesystem::path& path);
+/// A folder, and no link to one, in which nothing is.
+bool is_vacant(const std::filesystem::path& path);
 
-/// Makes the run directory with config.resolved.toml and an empty logs/ in it. Nothing is left behind if that fails.
+/// Makes the run directory with config.resolved.toml and an empty logs/ in it; with --resume auto, in a vacant folder, too.
+/// Nothing is left behind if that fails.
 ///
 /// Errors    UsageError if it is there already; EnvironmentError if it cannot be made or written.
 void make_run_dir(const std::filesystem::path& path, const TrainConfig& config);

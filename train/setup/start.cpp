@@ -20,8 +20,8 @@ bool holds(const fs::path& folder, const fs::path& inner) {
 Start find(const TrainConfig& config, const fs::path& run_dir, FileSystem& files) {
   Start start;
   if (config.resume == "auto") {
-    remove_half_made_run_dir(run_dir);
-    start.in_place = files.exists(run_dir);
+    clear_half_made_run_dir(run_dir);
+    start.in_place = files.exists(run_dir) && !is_vacant(run_dir);
     if (start.in_place) {
       check_is_run_dir(run_dir);
       start.resume = newest_checkpoint(files, checkpoints_of(run_dir), start.remarks);
@@ -30,7 +30,7 @@ Start find(const TrainConfig& config, const fs::path& run_dir, FileSystem& files
     start.resume = named_checkpoint(files, config.resume, "--resume", start.remarks);
     start.in_place = holds(run_dir, start.resume->from);
   }
-  if (!start.in_place) check_new_run_dir(run_dir);
+  if (!start.in_place && !(config.resume == "auto" && is_vacant(run_dir))) check_new_run_dir(run_dir);
   if (!start.resume && !config.weights.empty()) {
     NamedTensors named = named_tensors(files, config.weights, "--weights");
     start.weights = FirstWeights{.tensors = std::move(named.contents.model), .from = std::move(named.from)};

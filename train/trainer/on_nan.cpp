@@ -36,8 +36,10 @@ std::string StepJudge::parameter_of(const StepResult& result) const {
 
 std::string StepJudge::trouble_of(std::int64_t step, const StepResult& result) const {
   if (!result.skipped) return fmt::format("the loss of step {} is {}", step, text_of(result.loss));
-  const std::string scale =
-      spec_.scales_loss ? fmt::format(" even at a loss scale of {}", result.loss_scale) : std::string();
+  const bool even = result.loss_scale <= kLeastLossScale;
+  const std::string scale = spec_.scales_loss
+                                ? fmt::format("{} at a loss scale of {}", even ? " even" : "", result.loss_scale)
+                                : std::string();
   const std::string parameter = parameter_of(result);
   if (parameter.empty()) return fmt::format("the gradients of step {} are not finite{}", step, scale);
   return fmt::format("the gradients of step {} are not finite{}, the first of them, as backward goes, in {}", step,
@@ -58,8 +60,11 @@ bool StepJudge::may_be_skipped(const StepResult& result) const {
 
 StepJudge::Verdict StepJudge::judge(std::int64_t step, const StepResult& result) const {
   if (result.skipped ? may_be_skipped(result) : std::isfinite(result.loss)) return Verdict::go_on;
-  if (spec_.on_nan != OnNan::roll_back) give_up(trouble_of(step, result), spec_.learning_rate);
-  return Verdict::go_back;
+  if (spec_.on_nan == OnNan::roll_back) return Verdict::go_back;
+  if (result.skipped && spec_.scales_loss && result.loss_scale > kLeastLossScale)
+    throw DivergedError(fmt::format("{}: leave out --on-nan halt, and the loss scale falls; or lower --lr (it is {})",
+                                    trouble_of(step, result), spec_.learning_rate));
+  give_up(trouble_of(step, result), spec_.learning_rate);
 }
 
 void Rollbacks::count(std::int64_t step, const std::string& trouble) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "train/trainer/on_nan.h"
 #include "train/trainer/trainer_world.h"
@@ -25,7 +26,8 @@ class Rollback {
   bool is_due(std::int64_t enqueued, bool all_taken) const;
   /// Where to: what rank 0 reads, when nothing is being written any more. Blocks until all ranks have come.
   ///
-  /// Errors    DivergedError if there is no checkpoint, or going back did not help often enough.
+  /// Errors    DivergedError if there is no checkpoint, or going back did not help often enough; comm::CommError; on rank 0 what
+  ///           reading throws.
   ResumePoint take();
   /// The training stands where `steps` steps are behind it, once more: tells the person.
   void done(std::int64_t steps, std::int64_t epoch);

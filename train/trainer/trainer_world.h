@@ -25,7 +25,7 @@ struct ResumePoint {
   std::filesystem::path from;  ///< where it was read, for messages
 };
 
-/// The world that a trainer works in: made in one place (setup.h, or a test), passed by reference.
+/// The world that a trainer works in: made in one place (cli/train_rank.cpp, or a test), passed by reference.
 struct TrainerWorld {
   kernels::Device& device;
   const kernels::KernelSet& kernels;

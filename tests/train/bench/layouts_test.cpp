@@ -57,6 +57,9 @@ TEST(Layouts, DifferByWhatIsNotThere) {
   other.gradients.pop_back();
   EXPECT_FALSE(agrees(other, kFloats));
   other = training();
+  other.gradients.clear();
+  EXPECT_FALSE(compare({.ranks = 2}, other, other, other.parameters_sha256, kExact).agrees) << "no weight was changed";
+  other = training();
   other.losses[0] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(agrees(other, kFloats));
 }

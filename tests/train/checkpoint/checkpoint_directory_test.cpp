@@ -124,6 +124,27 @@ TEST_F(Directory, WhatWasReplacedCountsUntilTheNewOneIsThere) {
   EXPECT_FALSE(disk_.exists("/run/c/step-1.replaced"));
 }
 
+TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
+  CheckpointDirectory directory = keeping(2, 1);
+  save_all(directory, {{10, 0.1}, {20, 0.2}, {30, 0.9}});
+  directory.abandon_after(20);
+  EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-20");
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-20");
+  EXPECT_EQ(directory.newest_valid().found->step, 20);
+  EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-30"));
+  save_all(directory, {{23, 0.3}, {26, 0.4}});
+  EXPECT_EQ(directory.newest_valid().found->step, 26);
+  EXPECT_TRUE(disk_.exists("/run/c/step-23")) << "the two last that count";
+  EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-30"));
+  save_all(directory, {{30, 0.5}});
+  directory.abandon_after(26);
+  EXPECT_EQ(directory.newest_valid().found->step, 26) << "over what was abandoned before";
+  directory.abandon_after(0);
+  EXPECT_FALSE(directory.newest_valid().found);
+  EXPECT_FALSE(disk_.exists("/run/c/latest"));
+  EXPECT_FALSE(disk_.exists("/run/c/best"));
+}
+
 TEST_F(Directory, LeftoversOfEarlierSavesGo) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradring bench layouts, by the program that was built: two steps by every layout of one rank and two.
+// gradring bench layouts, by the program that was built: a few steps by every layout of one rank and two.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using ::testing::Not;
 
 TEST(BenchLayouts, ShowsThatAllOfThemTrainAlike) {
   const tests::Workplace place;
-  const auto end = place.run({"bench", "layouts", "--ranks", "2", "--steps", "2", "-J", "table.json"});
+  const auto end = place.run({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, HasSubstr("64 layouts, 0 differ"));
   EXPECT_THAT(end.out, Not(HasSubstr("DIFFERS")));
@@ -29,6 +29,7 @@ TEST(BenchLayouts, RefusesWhatIsNoTable) {
   const tests::Workplace place;
   EXPECT_EQ(place.run({"bench", "layouts", "--steps", "1"}).code, 2);
   EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "5"}).code, 2);
 }
 
 }  // namespace

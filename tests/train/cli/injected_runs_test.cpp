@@ -86,6 +86,15 @@ TEST(InjectedRun, GoesOnAfterRestartsToTheSameWeights) {
   EXPECT_EQ(weights_of(faulty), weights_of(whole));
 }
 
+TEST(InjectedRun, GoesBackToItsCheckpointAndOnToTheSameWeights) {
+  const Workplace whole, faulty;
+  const Words saving = {"--save-every-steps", "2", "--on-nan", "rollback"};
+  ASSERT_EQ(train(whole, saving).code, 0);
+  const ProgramEnd end = train(faulty, joined(saving, {"--inject", "nan:rank=1,step=6"}));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(weights_of(faulty), weights_of(whole));
+}
+
 TEST(InjectedRun, IsRefusedWhereItCannotBe) {
   const Workplace place;
   const ProgramEnd none = train(place, {"--inject", "kill:rank=2,step=5"});

@@ -62,6 +62,28 @@ TEST_F(ResumedRun, GoesOnBehindItsNewestCheckpointAfterItWasKilled) {
   EXPECT_EQ(metrics_of("run"), metrics_of("whole"));
 }
 
+/// Neither `--resume auto` nor a rollback finds what another training saved behind the step at which this one turned off.
+TEST_F(ResumedRun, InPlaceFromAnEarlierCheckpointLeavesTheLaterOnesBehind) {
+  const auto run = [&](const Words& more) {
+    Words words = {"--run-dir", "run", "--epochs", "20", "--save-every-steps", "3", "--keep-last", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramEnd end = place_.run(short_training(words));
+    EXPECT_EQ(end.code, 0) << end.err;
+  };
+  run({"--steps", "15"});
+  run({"--resume", "run/checkpoints/step-6", "--steps", "10", "--lr", "0.002", "--on-nan", "rollback", "--inject",
+       "nan:rank=0,step=8"});
+  EXPECT_EQ(json::parse(tests::text_of(place_.path("run/summary.json"))).at("steps"), 10);
+  EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/abandoned-step-15")));
+  run({"--resume", "auto", "--steps", "12"});
+  std::int64_t step = 0;
+  for (const json& line : metrics_of("run"))
+    if (line.at("event") == "step") {
+      EXPECT_EQ(line.at("step"), ++step);
+    }
+  EXPECT_EQ(step, 12);
+}
+
 TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
   const auto training = [](const std::string& run) {
     return short_training({"--run-dir", run, "--steps", "300", "--epochs", "100", "--nprocs", "2", "--resume", "auto"});
@@ -104,7 +126,8 @@ TEST_F(ResumedRun, SavesAndGoesOnAndSaysWhereItIsIfItIsAskedTo) {
   ::kill(asked.pid(), SIGQUIT);
   const ProgramEnd end = asked.wait();
   EXPECT_EQ(end.code, 0);
-  EXPECT_THAT(end.err, ::testing::ContainsRegex("rank 0 of 1, process [0-9]+: [a-z]+ behind step [0-9]+, in epoch [0-9]"));
+  EXPECT_THAT(end.err,
+              ::testing::ContainsRegex("rank 0 of 1, process [0-9]+: [a-z]+ behind step [0-9]+, in epoch [0-9]"));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(place_.path("run/checkpoints")))
     names.push_back(entry.path().filename());

@@ -34,8 +34,11 @@ TEST(FaultyRequests, LetFaultsHappenOnceBeforeTheirStepAndPassTheRestOn) {
     EXPECT_FALSE(faulty.in_step_of(FaultKind::nan));
   }
   EXPECT_THAT(done, testing::ElementsAre(2, 3, 3));
+  faulty.at({.doing = kTraining, .steps = 1, .begun = 1});  // it went back
+  EXPECT_FALSE(faulty.in_step_of(FaultKind::nan));
+  EXPECT_THAT(done, testing::ElementsAre(2, 3, 3));
   EXPECT_THAT(nan, testing::ElementsAre(false, true, false, false));
-  EXPECT_THAT(inner.begun, testing::ElementsAre(0, 1, 1, 2, 2, 3, 3, 4));
+  EXPECT_THAT(inner.begun, testing::ElementsAre(0, 1, 1, 2, 2, 3, 3, 4, 1));
 }
 
 }  // namespace

@@ -134,6 +134,12 @@ TEST(RunAttempts, AnotherWorldStopsAllAndCostsNoRestart) {
   EXPECT_THAT(said.back(), HasSubstr("which costs no restart"));
 }
 
+TEST(RunAttempts, AnotherWorldDoesNotBeginAnewWhatHasEnded) {
+  ScriptedWorkers workers({{{.exits = {{.rank = 0}, {.rank = 1}}, .regroup = true}}, kWell});
+  EXPECT_EQ(run(workers, {.most = 3}).code, 0);
+  EXPECT_THAT(workers.calls, ::testing::Not(::testing::Contains("start 1")));
+}
+
 TEST(RunAttempts, ASignalWinsOverAnotherWorld) {
   ScriptedWorkers workers({{{.regroup = true}, comes(SIGINT), ends_as_told(0, SIGTERM), ends_as_told(1, SIGINT)}});
   EXPECT_EQ(run(workers, {.most = 3}).code, 130);

@@ -54,6 +54,14 @@ TEST_F(RunDirectory, IsNeverOneThatIsThere) {
   EXPECT_NO_THROW(check_new_run_dir(folder_.path() / "new"));
 }
 
+TEST_F(RunDirectory, MayBeAVacantFolderWhereARunGoesOnByItself) {
+  fs::create_directory(path_);
+  config_.resume = "auto";
+  make_run_dir(path_, config_);
+  EXPECT_TRUE(fs::is_empty(path_ / "logs"));
+  EXPECT_THROW(make_run_dir(path_, config_), UsageError) << "it is a run by now";
+}
+
 TEST_F(RunDirectory, SaysWhyItCannotBeMade) {
   std::ofstream(folder_.path() / "file") << "precious";
   EXPECT_THAT(message_of<EnvironmentError>([&] { make_run_dir(folder_.path() / "file" / "run", config_); }),

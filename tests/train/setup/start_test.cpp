@@ -61,7 +61,11 @@ TEST_F(StartTest, AutoBeginsARunAnewThatWasKilledWhileItsDirectoryWasMade) {
   fs::create_directories(run_ / "logs");
   std::ofstream(run_ / "config.resolved.toml.tmp") << "half a li";
   EXPECT_FALSE(start("auto", run_).in_place);
-  EXPECT_FALSE(fs::exists(run_)) << "or it could not be made";
+  EXPECT_TRUE(fs::is_empty(run_)) << "somebody may have made it";
+  EXPECT_FALSE(start("auto", run_).in_place);
+  fs::create_symlink(run_, folder_.path() / "link");
+  EXPECT_THROW(start("auto", folder_.path() / "link"), UsageError);
+  EXPECT_TRUE(fs::is_symlink(folder_.path() / "link"));
 
   fs::create_directories(run_ / "logs");
   std::ofstream(run_ / "logs" / "rank_0.log") << "somebody's";
