@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "comm/transport/shared_memory/memfd.h"
 #include "comm/transport/shared_memory/process_handle.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/poll_until.h"
 
 namespace gradring::comm {
 namespace {
@@ -107,11 +109,13 @@ class ProcessMemory final : public PeerMemory {
                        fmt::format("rank {} runs another version of gradring, or another world size", rank));
   }
 
-  Memfd open(int rank, const Address& address) const {
+  /// A process that is killed closes its files a moment before it is gone.
+  Memfd open(int rank, const Address& address) {
+    constexpr std::chrono::seconds kDying(1);
     try {
       return Memfd::open(address.pid, address.fd);
     } catch (const DeviceError& error) {
-      if (!processes_.back().gone()) throw;
+      if (!poll_until([&] { return processes_.back().gone(); }, Deadline::after(kDying))) throw;
       throw PeerLost(
           {rank_, rank, "join", 0},
           fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, address.pid, rank_));
