@@ -49,8 +49,8 @@ has_gpu_driver() {
   [[ -e /proc/driver/nvidia/version || $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null) == *libcuda.so.1* ]]
 }
 
-# What the presets' GRADRING_CUDA becomes in the scripts that a user runs.
-cuda_choice() { if has_gpu_driver; then echo AUTO; else echo OFF; fi; }
+# What the presets' GRADRING_CUDA becomes in the scripts that a user runs: what the environment says, or else what is of use.
+cuda_choice() { if [[ -n ${GRADRING_CUDA-} ]]; then echo "$GRADRING_CUDA"; elif has_gpu_driver; then echo AUTO; else echo OFF; fi; }
 
 # The value of a variable in build/PRESET's cache, empty where there is none.
 cached() { sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null || true; }

@@ -2,9 +2,24 @@
 # The three kinds of things that the CMakeLists of the folders declare.
 
 # gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
+# LIGHT: with gradring_light.
 function(gradring_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LIGHT" "" "")
   add_library(gradring_${name} STATIC)
   target_link_libraries(gradring_${name} PUBLIC gradring_flags)
+  if(arg_LIGHT)
+    target_link_libraries(gradring_${name} PRIVATE gradring_light)
+  endif()
+endfunction()
+
+# gradring_precompile(gradring_train <nlohmann/json.hpp>): the headers that many files of a target include, these and the
+# standard library's, are read once and not by each. Every file includes what it needs all the same: lint.sh sees it without.
+function(gradring_precompile target)
+  if(GRADRING_PRECOMPILE)
+    foreach(header <algorithm> <chrono> <filesystem> <functional> <memory> <optional> <string> <vector> ${ARGN})
+      target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
+    endforeach()
+  endif()
 endfunction()
 
 # gradring_device_sources(1_flat.cu table.cpp): the same text twice, into gradring_kernels by the host compiler and, where CUDA
@@ -56,7 +71,10 @@ endfunction()
 function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE gradring_flags ${arg_LIBRARIES} GTest::gmock_main)
+  target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
+  if(GRADRING_PRECOMPILE)
+    target_precompile_headers(test_${name} REUSE_FROM gradring_test_headers)
+  endif()
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()

@@ -10,6 +10,7 @@
 
 #include "train/launch/error_file.h"
 #include "train/launch/progress_file.h"
+#include "train/launch/signal_name.h"
 #include "train/launch/worker_place.h"
 
 namespace gradring::train {
@@ -34,12 +35,19 @@ Variables joined(Variables some, const Variables& more) {
 WorkerGroup::WorkerGroup(const LaunchOptions& options)
     : options_(options),
       signals_(options.handled_signals),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO),
       guard_(folder_.path()),
       logs_(options.logs, options.run_id),
       place_(only_node(options)),
       address_(options.local_addr) {}
 
-WorkerGroup::~WorkerGroup() { kill_all(); }
+WorkerGroup::~WorkerGroup() {
+  kill_all();
+  if (told_to_stop_) return;  // a reader that pauses does not keep it
+  out_.finish(signals_.fd());
+  err_.finish(signals_.fd());
+}
 
 void WorkerGroup::start(int attempt) try {
   prepare(attempt);
@@ -58,8 +66,8 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   WorkerEnvironment place = place_of(options_, place_, local_rank, attempt);
   const LineOwner owner{options_.role, place.rank, local_rank, place.group_rank};
   const auto log_folder = logs_.of_worker(attempt, local_rank);
-  OutputStream out(logs_.route(Stream::out, owner, log_folder), STDOUT_FILENO);
-  OutputStream err(logs_.route(Stream::err, owner, log_folder), STDERR_FILENO);
+  OutputStream out(logs_.route(Stream::out, owner, log_folder), out_);
+  OutputStream err(logs_.route(Stream::err, owner, log_folder), err_);
   place.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
   place.store_path = folder_.store();
   place.node_address = address_;
@@ -98,13 +106,15 @@ std::string WorkerGroup::running_names() const {
 }
 
 WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
-  std::vector<pollfd> sources = {{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> sources = {{signals_.fd(), POLLIN, 0}, {out_.fd(), POLLOUT, 0}, {err_.fd(), POLLOUT, 0}};
   for (const auto& worker : workers_)  // poll skips fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
   if (::poll(sources.data(), sources.size(), poll_timeout(deadline)) <= 0) return events;
-  const pollfd* source = sources.data() + 1;
+  out_.catch_up();
+  err_.catch_up();
+  const pollfd* source = sources.data() + 3;
   for (auto& worker : workers_) {
     if (source[0].revents != 0) worker.out.pass_on();
     if (source[1].revents != 0) worker.err.pass_on();
@@ -112,6 +122,7 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
     source += 3;
   }
   events.signal = signals_.take();
+  told_to_stop_ |= stops_a_run(events.signal);
   return events;
 }
 

@@ -9,6 +9,7 @@
 #include "train/launch/guard.h"
 #include "train/launch/launcher.h"
 #include "train/launch/logs/log_folder.h"
+#include "train/launch/logs/terminal.h"
 #include "train/launch/node_place.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/signal_scope.h"
@@ -65,6 +66,8 @@ class WorkerGroup final : public Workers {
 
   const LaunchOptions& options_;
   SignalScope signals_;
+  bool told_to_stop_ = false;  ///< by a signal
+  Terminal out_, err_;
   RunFolder folder_;
   Guard guard_;  // at once: a launcher that is killed before leaves the folder to the next one
   LogFolder logs_;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the output of workers goes, with processes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <sstream>
 
+#include "kernels/runtime/unique_fd.h"
 #include "tests/train/launch/launcher_fixture.h"
 
 namespace gradring::train {
@@ -138,6 +142,67 @@ TEST_F(Logs, LoseNothingOfMuch) {
   EXPECT_EQ(run({"launch", log_dir(), "-t1", "--nproc-per-node=2", "--", "seq", std::to_string(kLines)}), 0);
   EXPECT_EQ(lines_of(output()).size(), 2u * kLines);
   EXPECT_EQ(lines_of(log("none/attempt_0/1/stdout.log")).size(), std::size_t(kLines));
+}
+
+/// A reader of the launcher's stdout that reads when it is told to.
+class PausingReader {
+ public:
+  explicit PausingReader(const TestFolder& folder) {
+    const auto path = folder.path() / "stdout";
+    if (::mkfifo(path.c_str(), 0600) == 0) fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  }
+  bool is_full() const {
+    pollfd room = {fd_.get(), POLLOUT, 0};
+    return ::poll(&room, 1, 0) == 0;
+  }
+  /// Reads until `launcher` has ended and nothing is left.
+  std::string read_all(RunningLauncher& launcher, int& code) const {
+    std::string text;
+    bool ended = false;
+    while (true) {
+      char buffer[4096];
+      const ssize_t size = ::read(fd_.get(), buffer, sizeof buffer);
+      if (size > 0) text.append(buffer, static_cast<std::size_t>(size));
+      if (size <= 0 && ended) return text;
+      if (size <= 0) {
+        pollfd more = {fd_.get(), POLLIN, 0};
+        if (::poll(&more, 1, 200) == 0) code = launcher.wait(), ended = true;
+      }
+    }
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+TEST_F(Logs, OfAReaderThatPausesLoseNothing) {
+  constexpr int kLines = 50'000;
+  const PausingReader reader(folder_);
+  RunningLauncher launcher(folder_, {"launch", "-t1", "--nproc-per-node=2", "--", "seq", std::to_string(kLines)});
+  EXPECT_TRUE(eventually([&] { return reader.is_full(); }));
+  int code = -1;
+  EXPECT_EQ(lines_of(reader.read_all(launcher, code)).size(), 2u * kLines);
+  EXPECT_EQ(code, 0);
+}
+
+TEST_F(Logs, OfAReaderThatPausesKeepNobodyFromAFailure) {
+  const PausingReader reader(folder_);
+  RunningLauncher launcher(folder_, {"launch", "-t1", "--nproc-per-node=2", "--", "/bin/sh", "-c",
+                                     "[ $RANK = 0 ] || { while ! [ -e go ]; do sleep 0.01; done; exit 7; }; exec yes"});
+  EXPECT_TRUE(eventually([&] { return reader.is_full(); }));
+  folder_.touch("go");
+  EXPECT_TRUE(eventually([&] { return errors().find("code 7") != std::string::npos; })) << errors();
+  int code = -1;
+  reader.read_all(launcher, code);
+  EXPECT_EQ(code, 7);
+}
+
+TEST_F(Logs, OfAReaderThatNeverReadsDoNotOutlastASignal) {
+  const PausingReader reader(folder_);
+  RunningLauncher launcher(folder_, {"launch", "-t1", "--", "yes"});
+  EXPECT_TRUE(eventually([&] { return reader.is_full(); }));
+  launcher.send(SIGTERM);
+  EXPECT_EQ(launcher.wait(), 143);
 }
 
 TEST_F(Logs, DoNotHoldUpTheEndForAProcessThatStays) {

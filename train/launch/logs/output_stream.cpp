@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;  // beyond, a line is shown in parts
 constexpr int kReadsAtOnce = 16;                 // so that a worker that never pauses leaves the launcher time
+constexpr int kReadsAtTheEnd = 1024;             // a process that outlives its worker may write for ever
 
 UniqueFd open_to_write(const std::filesystem::path& path, int more) {
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | more, 0644));
@@ -35,7 +36,7 @@ bool write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-OutputStream::OutputStream(const OutputRoute& route, int terminal) : route_(route), terminal_(terminal) {
+OutputStream::OutputStream(const OutputRoute& route, Terminal& terminal) : route_(route), terminal_(&terminal) {
   // Appended to: a worker may have given the same file to both its streams.
   if (!route_.file.empty()) file_ = open_to_write(route_.file, O_CREAT | O_TRUNC | O_APPEND);
   if (route_.prefix) {
@@ -53,21 +54,26 @@ OutputStream::OutputStream(const OutputRoute& route, int terminal) : route_(rout
 }
 
 void OutputStream::pass_on() {
-  char buffer[16 * 1024];
-  for (int i = 0; i < kReadsAtOnce && launcher_end_; ++i) {
-    const ssize_t size = ::read(launcher_end_.get(), buffer, sizeof(buffer));
-    if (size > 0) take({buffer, static_cast<std::size_t>(size)});
-    if (size == 0) launcher_end_.reset();
-    if (size < 0 && errno != EINTR) return;
+  for (int i = 0; i < kReadsAtOnce && !terminal_->is_behind() && read_once(); ++i) {
   }
 }
 
 void OutputStream::finish() {
-  constexpr int kMostRounds = 64;  // a process that outlives its worker may write for ever
-  for (int i = 0; i < kMostRounds && launcher_end_; ++i) pass_on();
+  for (int i = 0; i < kReadsAtTheEnd && read_once(); ++i) {
+  }
   launcher_end_.reset();
   if (!unfinished_.empty()) write_line(unfinished_);
   unfinished_.clear();
+}
+
+/// Whether there may be more.
+bool OutputStream::read_once() {
+  if (!launcher_end_) return false;
+  char buffer[16 * 1024];
+  const ssize_t size = ::read(launcher_end_.get(), buffer, sizeof(buffer));
+  if (size > 0) take({buffer, static_cast<std::size_t>(size)});
+  if (size == 0) launcher_end_.reset();
+  return size > 0 || (size < 0 && errno == EINTR);
 }
 
 void OutputStream::take(std::string_view text) {
@@ -87,8 +93,8 @@ void OutputStream::take(std::string_view text) {
   unfinished_.clear();
 }
 
-void OutputStream::write_line(std::string_view line) const {
-  write_all(terminal_, fmt::format("{}{}\n", route_.prefix->now(), line));
+void OutputStream::write_line(std::string_view line) {
+  terminal_->write(fmt::format("{}{}\n", route_.prefix->now(), line));
 }
 
 }  // namespace gradring::train

@@ -8,6 +8,7 @@
 
 #include "kernels/runtime/unique_fd.h"
 #include "train/launch/logs/line_prefix.h"
+#include "train/launch/logs/terminal.h"
 
 namespace gradring::train {
 
@@ -25,26 +26,27 @@ struct OutputRoute {
 ///           written is given up with a word on stderr: the worker goes on.
 class OutputStream {
  public:
-  /// `terminal` is the launcher's descriptor of that stream: 1 or 2.
-  OutputStream(const OutputRoute& route, int terminal);
+  /// `terminal` is the launcher's own stream of that kind, which outlives this one.
+  OutputStream(const OutputRoute& route, Terminal& terminal);
 
   /// What the worker gets as this stream; -1 if it keeps the launcher's.
   int worker_end() const { return worker_end_.get(); }
   /// To be called once the worker has been started.
   void close_worker_end() { worker_end_.reset(); }
-  /// Readable when there is something to pass on; -1 if nothing passes through the launcher.
-  int fd() const { return launcher_end_.get(); }
-  /// Passes on what is there. Does not wait.
+  /// Readable when there is something to pass on; -1 if nothing passes through the launcher, or the terminal is behind.
+  int fd() const { return terminal_->is_behind() ? -1 : launcher_end_.get(); }
+  /// Passes on what is there, until the terminal is behind. Does not wait.
   void pass_on();
-  /// The worker has ended: passes on the rest.
+  /// The worker has ended: passes on the rest, of which the terminal may have to keep some.
   void finish();
 
  private:
+  bool read_once();
   void take(std::string_view text);
-  void write_line(std::string_view line) const;
+  void write_line(std::string_view line);
 
   OutputRoute route_;
-  int terminal_;
+  Terminal* terminal_;
   UniqueFd worker_end_;
   UniqueFd launcher_end_;
   UniqueFd file_;

@@ -23,12 +23,13 @@ Follower::Follower(const LaunchOptions& options, NodeLink link, WorkerGroup& loc
 
 int Follower::to_the_end() {
   while (!code_) {
-    report(local_.wait(std::nullopt, {link_.fd(), mirror_ ? mirror_->fd() : -1}));
+    report(local_.wait(Deadline::after(NodeLink::kBetweenBeats), {link_.fd(), mirror_ ? mirror_->fd() : -1}));
     for (const json& message : link_.receive()) try {
         obey(message);
       } catch (const json::exception& error) {
         link_.close(error.what());
       }
+    link_.beat();
     if (!link_.open() && !code_) return without_leader();
   }
   if (*code_ != 0) say_(fmt::format("the run ended with code {}; node 0 says why", *code_));
@@ -44,7 +45,10 @@ void Follower::report(const WorkerEvents& events) {
     message["step"] = local_.furthest_step().value_or(-1);
     link_.send(message);
   }
-  if (events.signal == SIGTSTP) return local_.suspend();
+  if (events.signal == SIGTSTP) {
+    link_.pause();
+    return local_.suspend();
+  }
   if (events.signal == 0) return;
   // A run that goes on with fewer nodes is not ended by whoever wants this one back.
   const bool leaves = events.signal == SIGTERM && options_.nnodes.least < options_.nnodes.most;

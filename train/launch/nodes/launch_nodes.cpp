@@ -16,9 +16,10 @@
 namespace gradring::train {
 namespace {
 
-/// Until the person hears what is being waited for; and from then on, until it is looked again whether this node can lead.
-constexpr auto kFirstLook = std::chrono::seconds(2);
-constexpr auto kBetweenLooks = std::chrono::seconds(30);
+/// How long the leader is looked for until the person hears of it; then until one who sits at its place and does not prove
+/// himself is taken for a stranger; and from then on, until it is looked again whether this node can lead.
+constexpr std::chrono::seconds kLooks[] = {std::chrono::seconds(2), std::chrono::seconds(3), std::chrono::seconds(30)};
+constexpr std::size_t kLastLook = std::size(kLooks) - 1;
 
 int lead(const LaunchOptions& options, Doorway doorway, const Say& say) {
   WorkerGroup local(options);
@@ -33,10 +34,19 @@ int follow(const LaunchOptions& options, NodeLink link, const Say& say) {
   return Follower(options, std::move(link), local, say).to_the_end();
 }
 
-/// The first who can listen at the endpoint leads.
-std::optional<Doorway> open_if_free(const LaunchOptions& options) try {
+Doorway open_door(const LaunchOptions& options) {
   return Doorway(options.master_addr, options.master_port, identity_of(options, NodePart::leads));
-} catch (const DeviceError&) {
+}
+
+/// The first who can listen at the endpoint leads. `patient`: who listens there already may yet prove to be the leader.
+///
+/// Errors    DoorTaken if not `patient`.
+std::optional<Doorway> open_if_free(const LaunchOptions& options, bool patient) try {
+  return open_door(options);
+} catch (const DoorTaken&) {
+  if (!patient) throw;
+  return std::nullopt;
+} catch (const DeviceError&) {  // no address of this host: it follows
   return std::nullopt;
 }
 
@@ -44,19 +54,19 @@ std::optional<Doorway> open_if_free(const LaunchOptions& options) try {
 
 int launch_nodes(const LaunchOptions& options, const Say& say) {
   const bool dynamic = options.rendezvous == Rendezvous::dynamic;
-  if (!dynamic && options.node_rank == 0)
-    return lead(options, Doorway(options.master_addr, options.master_port, identity_of(options, NodePart::leads)), say);
+  if (!dynamic && options.node_rank == 0) return lead(options, open_door(options), say);
 
   // There is nothing to clear up yet: Ctrl-C ends this process as it ends any program.
   const auto self = identity_of(options, NodePart::follows);
-  const std::string leader = fmt::format("the leading node at {}:{}", options.master_addr, options.master_port);
+  const std::string leader = "the leading node at " + endpoint_text(options.master_addr, options.master_port);
   const auto deadline = Deadline::after(options.join_timeout);
   std::string tried;
-  for (bool said = false; !deadline.passed(); said = true) {
-    if (auto doorway = dynamic ? open_if_free(options) : std::nullopt) return lead(options, std::move(*doorway), say);
-    if (said) say("waiting for " + leader);
-    const auto next_look = std::min<std::chrono::nanoseconds>(deadline.remaining(), said ? kBetweenLooks : kFirstLook);
-    auto link = dial_leader(options.master_addr, options.master_port, self, Deadline::after(next_look), tried);
+  for (std::size_t look = 0; !deadline.passed(); ++look) {
+    if (auto doorway = dynamic ? open_if_free(options, look != kLastLook) : std::nullopt)
+      return lead(options, std::move(*doorway), say);
+    if (look == 1) say(fmt::format("waiting for {}, tried until now:{}", leader, tried));
+    const auto patience = std::min<std::chrono::nanoseconds>(deadline.remaining(), kLooks[std::min(look, kLastLook)]);
+    auto link = dial_leader(options.master_addr, options.master_port, self, Deadline::after(patience), tried);
     if (link) return follow(options, std::move(*link), say);
   }
   throw DeviceError(fmt::format("cannot reach {}, tried last:{}", leader, tried));

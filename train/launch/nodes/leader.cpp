@@ -20,8 +20,10 @@ using nlohmann::json;
 
 namespace {
 
-/// So that deadlines are looked at, and strangers who say nothing are turned away.
-constexpr auto kBetweenLooks = std::chrono::seconds(1);
+/// The earlier one.
+Deadline earlier(const std::optional<Deadline>& some, const Deadline& other) {
+  return some && some->remaining() < other.remaining() ? *some : other;
+}
 
 }  // namespace
 
@@ -29,7 +31,6 @@ Leader::Leader(const LaunchOptions& options, Doorway doorway, WorkerGroup& local
     : options_(options), local_(local), say_(std::move(say)), roster_(std::move(doorway), offer_of(options)) {}
 
 void Leader::start(int attempt) {
-  let_go();
   wait_for_nodes();
   node_lost_ = false;
   place_workers(attempt);
@@ -54,6 +55,7 @@ void Leader::wait_for_nodes() {
   const auto deadline = Deadline::after(options_.join_timeout);
   auto last_call = Deadline::after(options_.last_call);
   bool said = false;
+  let_go();
   for (int before = roster_.present(); !enough(last_call);) {
     const bool few = roster_.present() < options_.nnodes.least;
     if (few && deadline.passed())
@@ -61,13 +63,19 @@ void Leader::wait_for_nodes() {
           fmt::format("{} did not come within {} s: start `gradring launch` there with the same address, "
                       "port and --rdzv-id",
                       roster_.missing(), std::chrono::duration<double>(options_.join_timeout).count()));
-    const auto left = few ? deadline.remaining() : last_call.remaining();
-    const WorkerEvents events = wait(Deadline::after(std::min<std::chrono::nanoseconds>(left, kBetweenLooks)));
-    if (stops_a_run(events.signal)) throw StartInterrupted{events.signal};
+    wait_a_moment(few ? deadline : last_call);
+    let_go();
     if (std::exchange(before, roster_.present()) < options_.nnodes.least)
       last_call = Deadline::after(options_.last_call);
     if (!std::exchange(said, true) && !enough(last_call)) say_(fmt::format("waiting for {}", roster_.missing()));
   }
+}
+
+/// While no worker runs: there is nobody whom a signal could be passed to.
+void Leader::wait_a_moment(const Deadline& deadline) {
+  const int signal = wait(deadline).signal;
+  if (signal == SIGTSTP) suspend();
+  if (stops_a_run(signal)) throw StartInterrupted{signal};
 }
 
 /// Nodes that are here count, in the order of their seats.
@@ -106,14 +114,23 @@ std::string Leader::running_names() const {
 WorkerEvents Leader::wait(std::optional<Deadline> deadline) {
   std::vector<int> fds = roster_.fds();
   if (mirror_) fds.push_back(mirror_->fd());
-  WorkerEvents events = local_.wait(deadline, fds);
+  // No longer, so that all hear of each other, and strangers who say nothing are turned away.
+  const auto beat = Deadline::after(signals_.empty() ? NodeLink::kBetweenBeats : std::chrono::seconds(0));
+  WorkerEvents events = local_.wait(earlier(deadline, beat), fds);
+  if (events.signal != 0) take_signal(events.signal, 0);
   furthest_step_ = std::max(furthest_step_, local_.furthest_step());
   share_keys();
-  for (Seat& seat : roster_.seats())
-    if (seat.taken()) hear(seat, events);
   const bool somebody_came = roster_.admit();
   events.regroup |= somebody_came && elastic();
+  for (Seat& seat : roster_.seats())
+    if (seat.taken()) hear(seat, events);
+  events.signal = signals_.empty() ? 0 : signals_.front();
+  if (!signals_.empty()) signals_.pop_front();
   return events;
+}
+
+void Leader::take_signal(int number, int node) {
+  if (echoes_.is_new(number, node)) signals_.push_back(number);
 }
 
 void Leader::hear(Seat& seat, WorkerEvents& events) {
@@ -122,12 +139,13 @@ void Leader::hear(Seat& seat, WorkerEvents& events) {
     } catch (const json::exception& error) {
       seat.link->close(error.what());
     }
+  seat.link->beat();
   if (!seat.link->open()) lose(seat, events);
 }
 
 void Leader::act(Seat& seat, const json& message, WorkerEvents& events) {
   const std::string say = message.at("say");
-  if (say == "signal" && events.signal == 0) events.signal = message.at("number");
+  if (say == "signal") take_signal(message.at("number"), seat.offer.node);
   if (say == "leave") {
     seat.leaving = events.regroup = true;
     say_(fmt::format("node {} ({}) leaves", seat.offer.node, seat.offer.host));
@@ -159,8 +177,8 @@ void Leader::lose(Seat& seat, WorkerEvents& events) {
 }
 
 bool Leader::can_go_on_without_a_node() {
-  const auto deadline = Deadline::after(std::chrono::seconds(NodeLink::kSilenceSeconds + 1));
-  while (elastic() && !node_lost_ && !deadline.passed()) wait(deadline);
+  const auto deadline = Deadline::after(NodeLink::kAgentSilence + NodeLink::kBetweenBeats);
+  while (elastic() && !node_lost_ && roster_.present() > 1 && !deadline.passed()) wait_a_moment(deadline);
   return elastic() && node_lost_;
 }
 
@@ -171,6 +189,8 @@ void Leader::send(int number) noexcept {
 
 void Leader::suspend() {
   roster_.tell_all(signal_message(SIGSTOP));
+  for (Seat& seat : roster_.seats())
+    if (seat.taken()) seat.link->pause();
   local_.suspend();
   roster_.tell_all(signal_message(SIGCONT));
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <optional>
 
 #include "train/launch/attempt.h"
 #include "train/launch/launcher.h"
 #include "train/launch/nodes/roster.h"
+#include "train/launch/nodes/signal_echoes.h"
 #include "train/launch/nodes/store_mirror.h"
 #include "train/launch/worker_group.h"
 
@@ -41,16 +43,20 @@ class Leader final : public Workers {
   bool enough(const Deadline& last_call) const;
   void wait_for_nodes();
   void let_go();
+  void wait_a_moment(const Deadline& deadline);
   void place_workers(int attempt);
   void hear(Seat& seat, WorkerEvents& events);
   void act(Seat& seat, const nlohmann::json& message, WorkerEvents& events);
   void lose(Seat& seat, WorkerEvents& events);
+  void take_signal(int number, int node);
   void share_keys();
 
   const LaunchOptions& options_;
   WorkerGroup& local_;
   const Say say_;
   Roster roster_;
+  SignalEchoes echoes_;
+  std::deque<int> signals_;  ///< that have come, to any node, and that the policy has not heard of yet
   std::optional<StoreMirror> mirror_;
   std::optional<std::int64_t> furthest_step_;
   int world_size_ = 0;

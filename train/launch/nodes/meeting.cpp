@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::train {
 namespace {
@@ -29,9 +28,8 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 
-/// All addresses of a name; numeric ones, "[::1]" among them, stand for themselves.
-std::vector<SocketAddress> addresses_of(std::string host, int port) {
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+/// All addresses of a name; numeric ones stand for themselves.
+std::vector<SocketAddress> addresses_of(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -91,9 +89,9 @@ Doorway::Doorway(const std::string& host, int port, tcp::Identity self) : self_(
       taken |= tried.find(tcp::reason_of(EADDRINUSE)) != std::string::npos;
     }
   // Of a name with several addresses somebody else may have one: two doors would lead to two runs.
-  if (listeners_.empty() || taken)
-    throw DeviceError(
-        fmt::format("cannot listen at {}:{}, which must be an address of the leading node:{}", host, port, tried));
+  const std::string where = "cannot listen at " + endpoint_text(host, port);
+  if (taken) throw DoorTaken(where + ":" + tried);
+  if (listeners_.empty()) throw DeviceError(where + ", which must be an address of the leading node:" + tried);
 }
 
 std::vector<int> Doorway::fds() const {
@@ -116,6 +114,11 @@ std::list<NodeLink> Doorway::admit() {
     it = state == Handshake::State::going ? std::next(it) : strangers_.erase(it);
   }
   return admitted;
+}
+
+std::string endpoint_text(const std::string& host, int port) {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
 std::optional<NodeLink> dial_leader(const std::string& host, int port, const tcp::Identity& self, Deadline deadline,

@@ -9,6 +9,7 @@
 
 #include "comm/transport/tcp/handshake.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/error.h"
 #include "train/launch/nodes/node_link.h"
 
 namespace gradring::train {
@@ -20,12 +21,17 @@ namespace gradring::train {
 /// stranger who knows it.
 comm::tcp::RunToken run_secret(const std::string& token, const std::string& run_id);
 
+/// Somebody else listens where this one wants to: a leader of the same run, or a stranger.
+struct DoorTaken : DeviceError {
+  using DeviceError::DeviceError;
+};
+
 /// The leader's door.
 class Doorway {
  public:
   /// Listens at every address that `host` has and that is this machine's.
   ///
-  /// Errors    DeviceError that lists each address tried and why, if none is, or if somebody else listens at one of them.
+  /// Errors    DeviceError that lists each address tried and why, if none is; DoorTaken if somebody else listens at one.
   Doorway(const std::string& host, int port, comm::tcp::Identity self);
 
   /// What to poll for reading.
@@ -38,6 +44,9 @@ class Doorway {
   std::vector<UniqueFd> listeners_;
   std::list<comm::tcp::Handshake> strangers_;
 };
+
+/// "host:1", "[::1]:1"
+std::string endpoint_text(const std::string& host, int port);
 
 /// Dials, again and again, until the leader answers and both have proven themselves, or the deadline passes: then nothing,
 /// and `tried` lists each address tried last, and why. Looks the name up anew each time: pods get addresses late.

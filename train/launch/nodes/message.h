@@ -21,6 +21,7 @@ namespace gradring::train {
 ///   exit     follower -> leader   how a worker ended
 ///   key      both ways            an entry of the workers' store
 ///   finish   leader -> follower   the run's exit code
+///   beat     both ways            that it is there; NodeLink's own
 constexpr std::size_t kLongestMessage = 512 * 1024;
 
 /// What a node brings.

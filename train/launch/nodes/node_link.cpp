@@ -6,9 +6,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <iterator>
 
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
@@ -17,17 +18,20 @@
 namespace gradring::train {
 namespace {
 
-constexpr auto kPatienceOfSending = std::chrono::seconds(NodeLink::kSilenceSeconds);
+constexpr auto kPatienceOfSending = NodeLink::kHostSilence;
 
-void set(int socket, int level, int option, int value) { ::setsockopt(socket, level, option, &value, sizeof value); }
+void set(int socket, int level, int option, std::int64_t number) {
+  const int value = static_cast<int>(number);
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
 
 /// The kernel asks an idle peer every second, and gives up what it cannot deliver.
 void notice_silence(int socket) {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, NodeLink::kSilenceSeconds - 1);
-  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, NodeLink::kSilenceSeconds * 1000);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, NodeLink::kHostSilence.count() - 1);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, std::chrono::milliseconds(NodeLink::kHostSilence).count());
 }
 
 }  // namespace
@@ -56,9 +60,16 @@ void NodeLink::send(const nlohmann::json& message) {
   }
 }
 
-std::vector<nlohmann::json> NodeLink::receive() {
+std::vector<nlohmann::json> NodeLink::receive(std::size_t most) {
+  read();
+  const auto end = received_.begin() + static_cast<std::ptrdiff_t>(std::min(most, received_.size()));
+  std::vector<nlohmann::json> messages(std::move_iterator(received_.begin()), std::move_iterator(end));
+  received_.erase(received_.begin(), end);
+  return messages;
+}
+
+void NodeLink::read() {
   char buffer[16 * 1024];
-  std::vector<nlohmann::json> messages;
   while (socket_) {
     const ssize_t count = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
@@ -67,18 +78,38 @@ std::vector<nlohmann::json> NodeLink::receive() {
       close(count == 0 ? "it closed the connection" : std::strerror(errno));
       break;
     }
+    last_heard_ = Clock::now();
     incoming_.append(buffer, static_cast<std::size_t>(count));
     for (auto end = incoming_.find('\n'); end != std::string::npos; end = incoming_.find('\n')) {
-      messages.push_back(nlohmann::json::parse(incoming_.substr(0, end), nullptr, false));
+      const std::string line = incoming_.substr(0, end);
       incoming_.erase(0, end + 1);
-      if (messages.back().is_object() && messages.back().contains("say")) continue;
-      messages.pop_back();
-      close("it sends what is no message: is it of the same version?");
-      return messages;
+      if (!understand(line)) return close("it sends what is no message: is it of the same version?");
     }
     if (incoming_.size() > kLongestMessage) close("it sends too long a message");
   }
-  return messages;
 }
+
+/// Whatever the peer says, it is back; beats say nothing more.
+bool NodeLink::understand(const std::string& line) {
+  nlohmann::json message = nlohmann::json::parse(line, nullptr, false);
+  if (!message.is_object() || !message.contains("say")) return false;
+  const bool is_beat = message["say"] == "beat";
+  peer_is_paused_ = is_beat && message.contains("paused");
+  if (!is_beat) received_.push_back(std::move(message));
+  return true;
+}
+
+void NodeLink::beat(Clock::time_point now) {
+  const auto since = now - last_beat_;
+  if (!socket_ || since < kBetweenBeats) return;
+  last_beat_ = now;
+  if (since > kAgentSilence / 2) last_heard_ = now;  // who has slept himself cannot tell who was silent
+  if (peer_is_paused_) return;
+  if (now - last_heard_ > kAgentSilence)
+    return close("its host answers, and it has said nothing for " + std::to_string(kAgentSilence.count()) + " s");
+  send({{"say", "beat"}});
+}
+
+void NodeLink::pause() { send({{"say", "beat"}, {"paused", true}}); }
 
 }  // namespace gradring::train

@@ -44,7 +44,7 @@ bool Roster::admit() {
   bool changed = false;
   newcomers_.splice(newcomers_.end(), doorway_.admit());
   for (auto it = newcomers_.begin(); it != newcomers_.end();) {
-    const std::vector<json> messages = it->receive();
+    const std::vector<json> messages = it->receive(1);  // what it says next is for whoever asks its seat
     const bool has_spoken = !messages.empty();
     if (has_spoken) try {
         changed |= seat(std::move(*it), offer_in(messages.front()));

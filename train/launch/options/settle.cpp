@@ -84,11 +84,23 @@ void settle_logs(const LaunchDraft& draft) {
   check_ranks("--local-ranks-filter", shown.empty() ? -1 : std::ranges::max(shown), options.nproc_per_node);
 }
 
+/// An address of IPv6 may stand in brackets, and must where a port follows.
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
+bool has_port(const std::string& endpoint) {
+  const auto colon = endpoint.rfind(':');
+  if (colon == std::string::npos || endpoint.ends_with(']')) return false;
+  return endpoint.find(':') == colon || endpoint[colon - 1] == ']';
+}
+
 /// "host:29500", "[::1]:29500"
 void read_endpoint(const std::string& endpoint, std::string& host, int& port) try {
+  if (!has_port(endpoint)) throw InvalidArgument("must be HOST:PORT, or [ADDRESS]:PORT of IPv6");
   const auto colon = endpoint.rfind(':');
-  if (colon == std::string::npos || colon == 0) throw InvalidArgument("must be HOST:PORT");
-  host = endpoint.substr(0, colon);
+  host = without_brackets(endpoint.substr(0, colon));
+  if (host.empty()) throw InvalidArgument("must be HOST:PORT");
   port = whole_number(endpoint.substr(colon + 1), 1, 65535);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("--rdzv-endpoint={}: {}", endpoint, error.what()));
@@ -98,12 +110,12 @@ void settle_static(LaunchDraft& draft) {
   LaunchOptions& options = draft.options;
   if (draft.rdzv_endpoint && !draft.rdzv_endpoint->empty()) {
     read_endpoint(*draft.rdzv_endpoint, options.master_addr, options.master_port);
-    if (draft.master_addr.value_or(options.master_addr) != options.master_addr ||
+    if (without_brackets(draft.master_addr.value_or(options.master_addr)) != options.master_addr ||
         draft.master_port.value_or(options.master_port) != options.master_port)
       throw InvalidArgument(fmt::format("--rdzv-endpoint={} contradicts --master-addr and --master-port: leave one out",
                                         *draft.rdzv_endpoint));
   }
-  options.master_addr = draft.master_addr.value_or(options.master_addr);
+  options.master_addr = without_brackets(draft.master_addr.value_or(options.master_addr));
   options.master_port = draft.master_port.value_or(options.master_port);
 }
 
@@ -114,8 +126,9 @@ void settle_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
     const std::string endpoint = draft.rdzv_endpoint.value_or("");
     if (endpoint.empty())
       throw InvalidArgument("--rdzv-backend=c10d over several machines needs --rdzv-endpoint=HOST:PORT");
-    const bool has_port = endpoint.rfind(':') != std::string::npos && !endpoint.ends_with(']');
-    read_endpoint(has_port ? endpoint : endpoint + kDefaultPort, options.master_addr, options.master_port);
+    const std::string bracketed =
+        endpoint.find(':') == std::string::npos ? endpoint : "[" + without_brackets(endpoint) + "]";
+    read_endpoint(has_port(endpoint) ? endpoint : bracketed + kDefaultPort, options.master_addr, options.master_port);
     return;
   }
   options.master_addr = draft.master_addr.value_or(draft.local_addr.value_or("localhost"));

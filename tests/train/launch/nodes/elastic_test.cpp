@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 
+#include "comm/transport/tcp/socket_address.h"
 #include "tests/train/launch/process_table.h"
 #include "tests/train/launch/running_launcher.h"
 #include "train/launch/standalone.h"
@@ -42,7 +43,7 @@ class Elastic : public ::testing::Test {
                    "--rdzv-backend=c10d",
                    fmt::format("--rdzv-endpoint={}:{}", host_, port_),
                    "--rdzv-id=elastic",
-                   "--rdzv-conf=last_call_timeout=0.3,join_timeout=30",
+                   fmt::format("--rdzv-conf=last_call_timeout={},join_timeout=30", last_call_),
                    "--max-restarts=0",
                    "train"};
     words.insert(words.end(), work.begin(), work.end());
@@ -61,6 +62,7 @@ class Elastic : public ::testing::Test {
   }
 
   std::string host_ = "127.0.0.1";
+  double last_call_ = 0.3;
   int port_ = free_tcp_port();
   std::list<Agent> agents_;
 };
@@ -123,8 +125,64 @@ TEST_F(Elastic, MeetsByIpv6AndByName) {
     Agent& other = start("2", 1, {"dump=env"});
     EXPECT_EQ(leader.launcher->wait(), 0) << leader.errors();
     EXPECT_EQ(other.launcher->wait(), 0) << other.errors();
-    EXPECT_THAT(other.folder.text("env.1"), HasSubstr("MASTER_ADDR=" + host + "\n"));
+    EXPECT_THAT(other.folder.text("env.1"),
+                HasSubstr(host == "localhost" ? "MASTER_ADDR=localhost\n" : "MASTER_ADDR=::1\n"));
   }
+}
+
+TEST_F(Elastic, GoesOnWithoutAnAgentThatIsStopped) {
+  const Words work = {"@0:mark=first", "@0:sleep", "dump=env"};
+  Agent& leader = start_leader("1:2", 1, work);
+  Agent& other = start("1:2", 1, work);
+  ASSERT_TRUE(is_up(other, "first.1")) << leader.errors() << other.errors();
+  other.launcher->send(SIGSTOP);
+  EXPECT_EQ(leader.launcher->wait(), 0) << leader.errors();
+  EXPECT_THAT(leader.errors(), HasSubstr("its host answers, and it has said nothing"));
+  other.launcher->send(SIGCONT);
+  EXPECT_EQ(other.launcher->wait(), 161) << other.errors();
+}
+
+TEST_F(Elastic, LetsANodeGoBeforeItHasBegun) {
+  last_call_ = 3;
+  Agent& leader = start_leader("2:3", 1, {"dump=env"});
+  Agent& second = start("2:3", 1, {"dump=env"});
+  ASSERT_TRUE(eventually([&] { return !second.folder.run_folders().empty(); }));  // it has come in, and waits
+  second.launcher->send(SIGTERM);
+  EXPECT_EQ(second.launcher->wait(), 143) << second.errors();
+  Agent& third = start("2:3", 1, {"dump=env"});
+  EXPECT_EQ(leader.launcher->wait(), 0) << leader.errors();
+  EXPECT_EQ(third.launcher->wait(), 0) << third.errors();
+  EXPECT_EQ(second.folder.text("env.1"), "");
+  EXPECT_THAT(third.folder.text("env.1"), HasSubstr("\nWORLD_SIZE=2\n"));
+}
+
+TEST_F(Elastic, StopsWhileItLooksWhetherANodeIsLost) {
+  // Rank 0 blames a peer that nothing is wrong with.
+  const Words work = {"mark=up", "0:await=go", "0:exit=161", "sleep"};
+  Agent& leader = start_leader("1:2", 1, work);
+  Agent& other = start("1:2", 1, work);
+  ASSERT_TRUE(is_up(other, "up.1")) << leader.errors() << other.errors();
+  leader.folder.touch("go");
+  ASSERT_TRUE(eventually([&] { return processes_with(other.folder.mark()).size() == 2; }));  // agent and guard
+  leader.launcher->send(SIGTERM);
+  EXPECT_EQ(leader.launcher->wait(), 143) << leader.errors();
+  EXPECT_EQ(other.launcher->wait(), 143) << other.errors();
+}
+
+TEST_F(Elastic, APortThatAStrangerHasIsSaid) {
+  const UniqueFd stranger = comm::tcp::listen_at({host_, static_cast<std::uint16_t>(port_)}, 1);
+  Agent& agent = start("2", 1, {"exit=0"});
+  EXPECT_EQ(agent.launcher->wait(), 3);
+  EXPECT_THAT(agent.errors(), HasSubstr(fmt::format("cannot listen at {}:{}", host_, port_)));
+  EXPECT_THAT(agent.errors(), HasSubstr("Address already in use"));
+}
+
+TEST_F(Elastic, ANameThatLeadsNowhereIsSaid) {
+  host_ = "no-such-host.invalid";
+  Agent& agent = start("2", 1, {"exit=0"});
+  EXPECT_TRUE(eventually([&] { return agent.errors().find("leads nowhere") != std::string::npos; })) << agent.errors();
+  agent.launcher->send(SIGINT);
+  EXPECT_EQ(agent.launcher->wait(), -SIGINT);
 }
 
 TEST_F(Elastic, AFailureIsAFailureStill) {

@@ -120,6 +120,30 @@ TEST_F(Nodes, PassASignalOnFromAnyOfThem) {
   }
 }
 
+TEST_F(Nodes, TakeOneCtrlCAtAllOfThemForOne) {
+  start_all({1, 1}, {"ignore=2", "mark=up", "await=go"});
+  agent(0).launcher->await_mark("up", 0);
+  agent(1).launcher->await_mark("up", 1);
+  for (const Agent& agent : agents_) agent.launcher->send(SIGINT);
+  ASSERT_TRUE(eventually([&] { return agent(0).launcher->errors().find("once more kills") != std::string::npos; }));
+  for (const Agent& agent : agents_) agent.folder.touch("go");
+  EXPECT_THAT(codes(), Each(130)) << said();
+  EXPECT_THAT(said(), testing::Not(HasSubstr("killing")));
+}
+
+TEST_F(Nodes, AreKilledByASecondCtrlCAtAnyOfThem) {
+  start_all({1, 1}, {"ignore=2", "mark=up", "sleep"});
+  agent(0).launcher->await_mark("up", 0);
+  agent(1).launcher->await_mark("up", 1);
+  for (const Agent& agent : agents_) agent.launcher->send(SIGINT);
+  ASSERT_TRUE(eventually([&] { return agent(0).launcher->errors().find("once more kills") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] {
+    agent(1).launcher->send(SIGINT);
+    return agent(0).launcher->errors().find("killing the workers") != std::string::npos;
+  }));
+  EXPECT_THAT(codes(), Each(130)) << said();
+}
+
 TEST_F(Nodes, WithoutNode0TheOthersStop) {
   start_all({1, 2}, {"mark=up", "sleep"});
   agent(1).launcher->await_mark("up", 2);

@@ -35,6 +35,8 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{"--rdzv-conf=join_timeot=3", "train"}, "there is no setting 'join_timeot'. Did you mean 'join_timeout'?"},
       {{"--rdzv-conf=x", "train"}, "must be KEY=VALUE"},
       {{"--rdzv-endpoint=host", "train"}, "--rdzv-endpoint=host: must be HOST:PORT"},
+      {{"--rdzv-endpoint=::1", "train"}, "--rdzv-endpoint=::1: must be HOST:PORT, or [ADDRESS]:PORT of IPv6"},
+      {{"--rdzv-endpoint=:1", "train"}, "--rdzv-endpoint=:1: must be HOST:PORT"},
       {{"--rdzv-endpoint=host:x", "train"}, "--rdzv-endpoint=host:x: must be a whole number"},
       {{"--rdzv-endpoint=a:1", "--master-addr=b", "train"}, "contradicts --master-addr and --master-port"},
       {{"--rdzv-endpoint=a:1", "--master-port=2", "train"}, "contradicts --master-addr and --master-port"},

@@ -153,8 +153,10 @@ TEST(ParseLaunch, LogsGoWhereTheyAreSent) {
 
 TEST(ParseLaunch, TheEndpointIsTheMaster) {
   const auto options = parse({"--rdzv-endpoint=[::1]:7", "--rdzv-backend=static", "train"});
-  EXPECT_EQ(options.master_addr, "[::1]");
+  EXPECT_EQ(options.master_addr, "::1");
   EXPECT_EQ(options.master_port, 7);
+  EXPECT_EQ(fault_of({"--rdzv-endpoint=[::1]:7", "--master-addr=::1", "train"}), "");
+  EXPECT_EQ(parse({"--master-addr=[::1]", "train"}).master_addr, "::1");
   EXPECT_EQ(fault_of({"--rdzv-endpoint=a:1", "--master-port=1", "train"}), "");
   EXPECT_EQ(parse({"--rdzv-endpoint=", "train"}).master_port, 29500);
 }
@@ -195,6 +197,15 @@ TEST(ParseLaunch, SeveralNodesHaveAnEndpointAndDeadlines) {
   EXPECT_EQ(options.last_call, std::chrono::seconds(2));
   EXPECT_EQ(options.local_addr, "10.0.0.7");
   EXPECT_EQ(options.token, "t");
+}
+
+TEST(ParseLaunch, AnEndpointOfIpv6NeedsBracketsOnlyBeforeAPort) {
+  const std::pair<std::string, int> cases[] = {{"::1", 29400}, {"[::1]", 29400}, {"[::1]:7", 7}};
+  for (const auto& [endpoint, port] : cases) {
+    const auto options = parse({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint, "train"});
+    EXPECT_EQ(options.master_addr, "::1") << endpoint;
+    EXPECT_EQ(options.master_port, port) << endpoint;
+  }
 }
 
 TEST(ParseLaunch, AcceptsEveryFlagOfTorchrun) {
