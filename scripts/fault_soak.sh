@@ -8,9 +8,11 @@
 #   --agents N      agents of two-node runs killed, the leading one or the other [50]
 #   --launchers N   launchers killed; the run is started again [50]
 #   --terms N       SIGTERMs to the launcher; the run is started again [100]
+#   --layouts N     launchers killed; the run is started again by another number of ranks, stage of ZeRO and recomputation [50]
 #   --seed S        of the moments and the victims [drawn]
 #   --patience S    seconds until nothing may be left of what has ended [1]
 #   --steps N       steps of each training [300]
+#   --precision P   of each training: fp32, fp16, bf16 [fp32]
 #
 # GRADRING is the program that was built (default: build/release/gradring). Each run is a small training by --reproducible,
 # begun anew or gone on with by --resume auto after each fault, and must end with 0 and the weights of the undisturbed run. After
@@ -28,12 +30,17 @@ source scripts/fault_soak/checks.sh
 source scripts/fault_soak/faults.sh
 
 gradring=build/release/gradring
-workers=200 agents=50 launchers=50 terms=100 patience=1 steps=300
+workers=200 agents=50 launchers=50 terms=100 layouts=50 patience=1 steps=300 precision=fp32
 seed=$SRANDOM
 while (($#)); do
   case $1 in
     -h | --help) usage; exit ;;
-    --workers | --agents | --launchers | --terms | --seed | --patience | --steps)
+    --precision)
+      [[ ${2:-} == @(fp32|fp16|bf16) ]] || die "$1 needs fp32, fp16 or bf16"
+      precision=$2
+      shift 2
+      ;;
+    --workers | --agents | --launchers | --terms | --layouts | --seed | --patience | --steps)
       [[ ${2:-} =~ ^[0-9]+$ ]] || die "$1 needs a number"
       declare "${1#--}=$2"
       shift 2
@@ -51,8 +58,8 @@ if [[ -z ${SOAK_NAMESPACE:-} ]]; then
     unshare "$user" --pid --fork --mount-proc true 2>/dev/null || continue
     # shellcheck disable=SC2093  # goes on only where none of them works
     SOAK_NAMESPACE=1 exec unshare "$user" --kill-child --pid --fork --mount-proc "$script" --workers "$workers" \
-      --agents "$agents" --launchers "$launchers" --terms "$terms" --seed "$seed" --patience "$patience" --steps "$steps" \
-      "$gradring"
+      --agents "$agents" --launchers "$launchers" --terms "$terms" --layouts "$layouts" --seed "$seed" --patience "$patience" \
+      --steps "$steps" --precision "$precision" "$gradring"
   done
   echo "no process namespace here: zombies are not looked for, for process 1 reaps them when it likes"
 fi
@@ -64,7 +71,7 @@ trap 'for pid in $(processes_left); do kill -9 "$pid" 2>/dev/null || true; done'
 # What is drawn follows from the seed; when it comes to pass, from the machine, too.
 RANDOM=$((seed % 32768))
 remember_what_was_there
-echo "seed $seed; $steps steps a training; $(nproc) cores; commit $(git describe --always --dirty 2>/dev/null || echo unknown)"
+echo "seed $seed; $steps steps a training in $precision; $(nproc) cores; commit $(git describe --always --dirty 2>/dev/null || echo unknown)"
 
 make_run undisturbed
 launch 0
@@ -77,8 +84,9 @@ echo "undisturbed: weights ${expected:0:16}"
 printf '\n%-10s %7s %6s %8s %9s  %s\n' faults count runs seconds messages "what they came to"
 kill_workers "$workers"
 kill_agents "$agents"
-kill_launchers "$launchers"
+kill_launchers "$launchers" launchers launch "nothing was left of them; the run went on"
 ask_to_stop "$terms"
+kill_launchers "$layouts" layouts launch_another_way "the run went on by other ranks, ZeRO and recomputation"
 echo
 echo "every run ended with 0 and the weights of the undisturbed one; nothing was left within $patience s; $(elapsed)"
 rm -rf "$folder"

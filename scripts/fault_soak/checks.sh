@@ -59,6 +59,16 @@ expect_named() {
   done
 }
 
+# expect_words_of_lost_ranks: whoever left a word in the agents' logs missed a rank, and names it.
+expect_words_of_lost_ranks() {
+  local file
+  for file in "$run"/logs-*/*/attempt_*/*/error.json; do
+    [[ -e $file ]] || continue
+    grep -q 'rank [0-2]\b' "$file" || fail "$file names no rank"
+    messages=$((messages + 1))
+  done
+}
+
 # stops RANK: the steps behind which it has stopped because it was asked to, a line each.
 stops() { sed -n 's/.*stopped: was asked to stop, and did behind step \([0-9]*\).*/\1/p' "$run/run/logs/rank_$1.log" 2>/dev/null || true; }
 

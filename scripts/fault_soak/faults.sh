@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# For fault_soak.sh: the four kinds of faults. Each goes through as many runs as it takes, several faults a run.
+# For fault_soak.sh: the kinds of faults. Each goes through as many runs as it takes, several faults a run.
 
 most_in_a_run=20
 most_runs_without=10 # a fault: then this script is what is wrong
@@ -75,7 +75,7 @@ start_agent() {
   local ranks=1
   if [[ $1 == other ]]; then ranks=2; fi
   start "$1" --nnodes 1:2 --nproc-per-node "$ranks" --rdzv-backend c10d --rdzv-endpoint "127.0.0.1:$port" \
-    --rdzv-id soak --rdzv-conf last_call_timeout=0.3,join_timeout=60 --kill-grace 15
+    --rdzv-id soak --rdzv-conf last_call_timeout=0.3,join_timeout=60 --kill-grace 15 --log-dir "logs-$1"
 }
 
 start_both() {
@@ -114,28 +114,30 @@ kill_agents() {
     [[ $code == 0 || $code == 137 ]] || fail "the leading agent returned $code"
     await "$other"
     [[ $code == 0 || $code == 137 ]] || fail "the other agent returned $code"
+    expect_words_of_lost_ranks
     end_run
   done
   end_kind agents "the others went on, or stopped with 161 where the leader was lost, and went on later"
 }
 
+# kill_launchers COUNT NAME HOW WORDS: HOW starts each.
 kill_launchers() {
   begin_kind
   while ((faults < $1)); do
-    begin_run launchers
-    launch 0
+    begin_run "$2"
+    "$3" 0
     while ((faults < $1 && in_run < most_in_a_run)) && ! is_over "$pid"; do
       nap 0 1500
       kill -9 "$pid" 2>/dev/null || break
       count_fault
       await "$pid"
       expect_nothing_left
-      launch 0
+      "$3" 0
     done
     expect 0
     end_run
   done
-  end_kind launchers "nothing was left of them; the run went on"
+  end_kind "$2" "$4"
 }
 
 ask_to_stop() {

@@ -27,8 +27,10 @@ make_run() {
   mkdir "$run"
 }
 
+ranks=3 layout=""
+
 training() {
-  echo train --device cpu --threads 1 --reproducible --global-batch 24 --batch-size 8 --steps "$steps" --epochs 1000 \
+  echo train --device cpu --threads 1 --reproducible --precision "$precision" --global-batch 24 --batch-size 8 "$layout" --steps "$steps" --epochs 1000 \
     --save-every-steps 10 --keep-last 2 --progress none --timeout 20s --resume auto --run-dir run
 }
 
@@ -43,7 +45,19 @@ start() {
 
 # launch RESTARTS: on one node, with the last words of every worker.
 launch() {
-  start launcher --nproc-per-node 3 --log-dir logs -r 3 --max-restarts "$1" --min-progress-steps 0 --backoff 0
+  start launcher --nproc-per-node "$ranks" --log-dir logs -r 3 --max-restarts "$1" --min-progress-steps 0 --backoff 0
+}
+
+# launch_another_way RESTARTS: by a layout that is drawn.
+launch_another_way() {
+  draw 4
+  ranks=$((drawn + 1))
+  draw 4
+  layout="--zero $drawn"
+  draw 2
+  if ((drawn)); then layout+=" --checkpoint-activations 2"; fi
+  launch "$1"
+  ranks=3 layout=""
 }
 
 is_over() { ! kill -0 "$1" 2>/dev/null; }

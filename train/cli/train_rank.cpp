@@ -192,6 +192,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
 
   const Summary summary = run_logged(trainer, log);
+  for (const std::string& remark : faults.closing_remarks()) fmt::print(stderr, "gradring train: {}\n", remark);
   if (place.rank != 0) return;
   write_file_whole(run_dir / "summary.json", summary.to_json());
   if (config.progress != "none") print_result(summary, run_dir);

@@ -25,6 +25,8 @@ class FaultyRequests final : public RunRequests {
   void at(const RunPlace& place) override;
   /// Whether a fault of this kind happens in the step that runs.
   bool in_step_of(FaultKind kind) const;
+  /// Those whose step has not come.
+  const std::vector<PlannedFault>& to_come() const { return faults_; }
 
  private:
   RunRequests& inner_;

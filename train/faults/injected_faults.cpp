@@ -37,4 +37,11 @@ std::vector<std::string> InjectedFaults::remarks() const {
   return remarks;
 }
 
+std::vector<std::string> InjectedFaults::closing_remarks() const {
+  std::vector<std::string> remarks;
+  for (const PlannedFault& fault : requests_.to_come())
+    remarks.push_back("--inject: did not happen, for this run has not made that step: " + to_string(fault));
+  return remarks;
+}
+
 }  // namespace gradring::train

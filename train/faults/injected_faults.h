@@ -26,6 +26,8 @@ class InjectedFaults {
   nn::Backend& backend() { return backend_; }
   /// What a person should know beforehand: all faults of this attempt, of every rank.
   std::vector<std::string> remarks() const;
+  /// The same afterwards: this rank's faults whose step has not come.
+  std::vector<std::string> closing_remarks() const;
 
  private:
   std::vector<PlannedFault> plan_;

@@ -50,7 +50,7 @@ struct LaunchOptions {
 /// have ended. The first failure stops the others: SIGTERM, kill_grace, SIGKILL; then all start again while
 /// `restarts` allows it. SIGINT is forwarded once; a second one kills. SIGTERM, SIGHUP and SIGQUIT are forwarded;
 /// SIGUSR1 and SIGUSR2 too, without ending the run. Output is inherited or goes where `logs` says; the launcher itself
-/// writes to stderr, and nothing if all goes well. Opens no TCP port. Nothing of the run outlives this call, nor the
+/// writes to stderr, and nothing if all goes well. Opens no TCP port on one node. Nothing of the run outlives this call, nor the
 /// death of this process by any signal: no worker, no zombie, no folder but that of the logs. README.md has the details.
 ///
 /// Returns   0 if all workers returned 0; 130, 143, 129, 131 after SIGINT, SIGTERM, SIGHUP, SIGQUIT; else what the

@@ -61,7 +61,7 @@ void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places
   if (exact)
     table[MemoryClass::buckets] +=
         BucketMemory::bytes_of({.dtype = kernels::DType::i64, .places = taking_turns}, layout) +
-        ExactRounding::bytes_needed();
+        ExactRounding::bytes_needed(layout.parameters());
   table[MemoryClass::step] = GradientSearch::bytes_of(layout) + sizeof(float);
 }
 

@@ -10,25 +10,26 @@ namespace {
 constexpr double kUnit = 0x1p-44;
 constexpr double kLossUnit = 0x1p-24;
 
-constexpr std::size_t kTotals = 3;
+/// The loss, how often it was refused, and how often something of each parameter.
+std::size_t totals_of(int parameters) { return 2 + static_cast<std::size_t>(parameters); }
 
 }  // namespace
 
-std::size_t ExactRounding::bytes_needed() { return kTotals * sizeof(std::int64_t); }
+std::size_t ExactRounding::bytes_needed(int parameters) { return totals_of(parameters) * sizeof(std::int64_t); }
 
 ExactRounding::ExactRounding(const Parts& parts)
     : parts_(parts),
       most_((std::int64_t{1} << 62) / std::max<std::int64_t>(parts.terms, 1)),
-      totals_(parts.group.allocate(bytes_needed())) {}
+      totals_(parts.group.allocate(bytes_needed(parts.parameters))) {}
 
 void ExactRounding::enqueue_clear() { parts_.stream.enqueue_zero(totals_->data(), totals_->size()); }
 
-void ExactRounding::enqueue_add(std::size_t elements, const float* gradients, std::int64_t* units) {
+void ExactRounding::enqueue_add(int parameter, std::size_t elements, const float* gradients, std::int64_t* units) {
   parts_.kernel.add(parts_.stream, {.elements = elements,
                                     .x = gradients,
                                     .scale = loss_scale_,
                                     .units = units,
-                                    .refused = refused(),
+                                    .refused = refused(parameter),
                                     .unit = kUnit,
                                     .most = most_});
 }
@@ -43,14 +44,15 @@ void ExactRounding::enqueue_add_loss(const float* loss_of_pass) {
 }
 
 void ExactRounding::enqueue_sum(kernels::Stream& stream, comm::AllReduceAlgorithm algorithm) {
-  parts_.group.all_reduce({.segment = totals_.get(), .slice = {0, kTotals}, .dtype = kernels::DType::i64}, stream,
-                          algorithm);
+  parts_.group.all_reduce(
+      {.segment = totals_.get(), .slice = {0, totals_of(parts_.parameters)}, .dtype = kernels::DType::i64}, stream,
+      algorithm);
 }
 
-void ExactRounding::enqueue_read(std::size_t elements, const std::int64_t* units, float* gradients) {
+void ExactRounding::enqueue_read(int parameter, std::size_t elements, const std::int64_t* units, float* gradients) {
   parts_.kernel.read(parts_.stream, {.elements = elements,
                                      .units = units,
-                                     .refused = refused(),
+                                     .refused = refused(parameter),
                                      .scale = loss_scale_,
                                      .x = gradients,
                                      .unit = kUnit});

@@ -48,7 +48,7 @@ class ExactUnits final : public CollectedSums {
   std::int64_t* parameter(int index) const;
   /// The sums of this rank's shard of a bucket, after the last pass.
   const std::int64_t* sums(int bucket) const;
-  std::size_t shard_elements(int bucket) const { return parts_.shards.in_bucket(bucket).elements; }
+  const Shards& shards() const { return parts_.shards; }
 
   std::size_t place_bytes() const { return places_.bytes(); }
   std::size_t collected_bytes() const { return memory_.size(); }

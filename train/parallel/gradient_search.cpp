@@ -62,7 +62,7 @@ GradientSearch::GradientSearch(const Parts& parts, const ShardPointers& gradient
 
 int GradientSearch::parameter_at(std::int64_t first_non_finite) const {
   const nn::ArenaLayout& layout = parts_.shards.layout();
-  for (int parameter = 0; parameter < layout.parameters() && !parts_.all_at_once; ++parameter) {
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter) {
     const int bucket = layout.bucket_of(parameter);
     const auto in_bucket = static_cast<std::int64_t>(layout.parameter(parameter).offset - layout.bucket(bucket).offset);
     const std::int64_t begin = first_of_bucket_[static_cast<std::size_t>(bucket)] + in_bucket;

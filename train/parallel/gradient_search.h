@@ -32,8 +32,6 @@ class GradientSearch {
     DistributedDataParallel& ddp;
     const Shards& shards;
     kernels::sum_of_squares::Variant kernel;
-    bool all_at_once =
-        false;  ///< one gradient that is not finite makes all sums so (ExactGradients): the first says nothing
   };
   /// Of gradients whose shards lie at `gradients`. Blocks until all ranks have come.
   ///
@@ -42,7 +40,7 @@ class GradientSearch {
 
   /// On the stream that ddp computes on: sets in *found what is said of the gradients, and what sum_of_squares() points to.
   void enqueue(kernels::Stream& stream, kernels::step_state::StepState* found);
-  /// The parameter of which StepState::first_non_finite is a gradient; -1 if it is none, or says nothing.
+  /// The parameter of which StepState::first_non_finite is a gradient; -1 if it is none.
   int parameter_at(std::int64_t first_non_finite) const;
   /// StepState::tiny_gradients of all gradients.
   double share_of(std::int64_t tiny_gradients) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parallel/shards.h"
 
+#include <algorithm>
+
 #include "kernels/runtime/error.h"
 
 namespace gradring::train {
@@ -26,6 +28,26 @@ Shards::Slice Shards::in_arena(int bucket) const {
 
 Shards::Slice Shards::packed(int bucket) const {
   return {layout_.bucket(bucket).offset / count_, layout_.bucket(bucket).elements / count_};
+}
+
+std::vector<Shards::Part> Shards::parts(int bucket) const {
+  const auto begin_of = [&](int parameter) {
+    return layout_.parameter(parameter).offset - layout_.bucket(bucket).offset;
+  };
+  std::vector<int> inside;
+  for (int parameter = 0; parameter < layout_.parameters(); ++parameter)
+    if (layout_.bucket_of(parameter) == bucket) inside.push_back(parameter);
+  std::ranges::sort(inside, {}, begin_of);
+
+  const Slice shard = in_bucket(bucket);
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    const std::size_t next = i + 1 < inside.size() ? begin_of(inside[i + 1]) : layout_.bucket(bucket).elements;
+    const std::size_t first = std::max(begin_of(inside[i]), shard.offset);
+    const std::size_t last = std::min(next, shard.offset + shard.elements);
+    if (first < last) parts.push_back({.parameter = inside[i], .slice = {first - shard.offset, last - first}});
+  }
+  return parts;
 }
 
 int Shards::owner(int bucket, std::size_t element) const {

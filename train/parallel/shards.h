@@ -33,6 +33,13 @@ class Shards {
   Slice in_bucket(int bucket) const;
   Slice in_arena(int bucket) const;
   Slice packed(int bucket) const;
+  /// What of a parameter, with what lies between it and the next one, is in this rank's shard of a bucket.
+  struct Part {
+    int parameter = 0;
+    Slice slice{};  ///< counted from the shard's start
+  };
+  /// The parts of a shard, none of them empty, in the order in which they lie there without a gap.
+  std::vector<Part> parts(int bucket) const;
   /// Of all shards of one rank.
   std::size_t elements() const { return layout_.elements() / count_; }
 

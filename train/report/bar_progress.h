@@ -21,6 +21,7 @@ class BarProgress final : public MetricsSink {
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
   void remark(const std::string& text) override { write_line(text); }
+  void went_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
 
  private:
   void write_line(std::string_view text);

@@ -17,7 +17,8 @@ void EpochSoFar::add(const StepRecord& record) {
 
 std::string skip_text(const StepRecord& record) {
   const std::string whose = record.non_finite.empty() ? "a gradient" : "the gradient of " + record.non_finite;
-  return fmt::format("Step {} is skipped: {} is not finite (loss scale {})", record.step, whose, record.loss_scale);
+  const std::string scale = record.loss_scale == 1 ? "" : fmt::format(" (loss scale {})", record.loss_scale);
+  return fmt::format("Step {} is skipped: {} is not finite{}", record.step, whose, scale);
 }
 
 std::string eval_text(const EvalRecord& record) {

@@ -7,7 +7,8 @@
 
 namespace gradring::train {
 
-/// What a person at a terminal wants to know about the epoch that is running: mean loss and speed.
+/// What a person at a terminal wants to know about the epoch that is running: mean loss and speed, of the steps since it began,
+/// was gone on with, or went back.
 class EpochSoFar {
  public:
   using Seconds = std::chrono::duration<double>;

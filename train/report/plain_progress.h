@@ -22,6 +22,7 @@ class PlainProgress final : public MetricsSink {
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
   void remark(const std::string& text) override { write_(text); }
+  void went_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
 
  private:
   WriteLine write_;

@@ -58,9 +58,12 @@ bool StepJudge::may_be_skipped(const StepResult& result) const {
   return false;
 }
 
-StepJudge::Verdict StepJudge::judge(std::int64_t step, const StepResult& result) const {
+StepJudge::Verdict StepJudge::judge(const StepResult& result) const {
   if (result.skipped ? may_be_skipped(result) : std::isfinite(result.loss)) return Verdict::go_on;
-  if (spec_.on_nan == OnNan::roll_back) return Verdict::go_back;
+  return spec_.on_nan == OnNan::roll_back ? Verdict::go_back : Verdict::end;
+}
+
+void StepJudge::end(std::int64_t step, const StepResult& result) const {
   if (result.skipped && spec_.scales_loss && result.loss_scale > kLeastLossScale)
     throw DivergedError(fmt::format("{}: leave out --on-nan halt, and the loss scale falls; or lower --lr (it is {})",
                                     trouble_of(step, result), spec_.learning_rate));

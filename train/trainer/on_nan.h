@@ -46,9 +46,10 @@ class StepJudge {
   };
   explicit StepJudge(const Spec& spec) : spec_(spec) {}
 
-  enum class Verdict : std::uint8_t { go_on, go_back };
-  /// Errors    DivergedError where neither will do.
-  Verdict judge(std::int64_t step, const StepResult& result) const;
+  enum class Verdict : std::uint8_t { go_on, go_back, end };
+  Verdict judge(const StepResult& result) const;
+  /// Errors    DivergedError, always: what the trouble is, and what to do.
+  [[noreturn]] void end(std::int64_t step, const StepResult& result) const;
 
   /// "the gradients of step 12 are not finite, the first of them, as backward goes, in fc_layers.0.weight"
   std::string trouble_of(std::int64_t step, const StepResult& result) const;

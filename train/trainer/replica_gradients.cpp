@@ -60,6 +60,7 @@ void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts&
       ExactRounding::Parts{.group = parts.group,
                            .stream = parts.stream,
                            .kernel = kernels::pick_variant(parts.kernels.exact_sum, parts.device, DType::f32),
+                           .parameters = parts.shards.layout().parameters(),
                            .terms = spec.exact_terms});
   units_.emplace(
       ExactUnits::Spec{.places = sharded_ ? spec.places : 0, .algorithm = spec.wire.algorithm},

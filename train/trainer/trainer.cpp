@@ -285,7 +285,8 @@ void Trainer::report(const StepResult& result) {
   ++progress_.steps;
   progress_.position += step.samples;
   progress_.samples += step.samples;
-  if (judge_.judge(progress_.steps, result) == StepJudge::Verdict::go_back) {
+  const StepJudge::Verdict verdict = judge_.judge(result);
+  if (verdict == StepJudge::Verdict::go_back) {
     rollback_.ask(progress_.steps, judge_.trouble_of(progress_.steps, result));
     return;
   }
@@ -314,6 +315,7 @@ void Trainer::report(const StepResult& result) {
        .non_finite = judge_.parameter_of(result),
        .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt});
   last_report_ = now;
+  if (verdict == StepJudge::Verdict::end) judge_.end(progress_.steps, result);
 }
 
 double Trainer::learning_rate_of(const StepResult& result) const {

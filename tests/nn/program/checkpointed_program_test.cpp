@@ -7,6 +7,7 @@
 
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
+#include "tests/support/sanitizer.h"
 
 namespace gradring::tests {
 namespace {
@@ -49,7 +50,8 @@ Pass pass_of(ProgramRig& rig, const Samples& samples) {
   return pass;
 }
 
-const std::vector<std::int64_t> kBatches = {3, 2, 3, 1};
+const std::vector<std::int64_t> kBatches =
+    kThreadSanitizer ? std::vector<std::int64_t>{3, 1} : std::vector<std::int64_t>{3, 2, 3, 1};
 
 struct Case {
   std::string backend;
@@ -80,7 +82,7 @@ TEST_P(Checkpointed, EveryGradientHasTheBitsOfAProgramThatKeepsAll) {
     whole.draw_weights(3);
     std::vector<Pass> expected;
     for (const std::int64_t batch : kBatches) expected.push_back(pass_of(whole, Samples(model, batch, 9)));
-    for (const Checkpointing& way : kWays) {
+    for (const Checkpointing& way : kThreadSanitizer ? std::vector(kWays.begin(), kWays.begin() + 2) : kWays) {
       ProgramRig cut = rig(model, 3, way);
       SCOPED_TRACE(model.name + " in " + std::to_string(cut.program().segments().ends.size()) + " segments");
       cut.draw_weights(3);

@@ -74,6 +74,13 @@ TEST(InjectedRun, WithADelayOnlyTakesLonger) {
   EXPECT_EQ(weights_of(delayed), weights_of(whole));
 }
 
+TEST(InjectedRun, SaysWhatDidNotHappen) {
+  const Workplace place;
+  const ProgramEnd end = train(place, {"--inject", "kill:rank=1,step=11"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("did not happen, for this run has not made that step: kill, rank 1 in step 11"));
+}
+
 TEST(InjectedRun, GoesOnAfterRestartsToTheSameWeights) {
   const Workplace whole, faulty;
   const Words saving = {"--save-every-steps", "2", "--resume", "auto"};

@@ -34,7 +34,7 @@ struct Rank {
   train::GradientSearch search;
   kernels::step_state::StepState found;
 
-  Rank(comm::ProcessGroup& group, bool sharded, bool all_at_once = false)
+  Rank(comm::ProcessGroup& group, bool sharded)
       : layout(parameters, std::vector<std::vector<int>>{{7, 6, 5}, {4}, {3, 2, 1, 0}},
                kernels::sum_of_squares::kBlock * static_cast<std::size_t>(group.world_size())),
         shards(layout, sharded ? group.world_size() : 1, sharded ? group.rank() : 0),
@@ -44,8 +44,7 @@ struct Rank {
                 .group = group,
                 .ddp = ddp,
                 .shards = shards,
-                .kernel = kernels::sum_of_squares::variants().front(),
-                .all_at_once = all_at_once},
+                .kernel = kernels::sum_of_squares::variants().front()},
                train::shards_within(shards, gradients)) {}
 
   std::span<float> of(int parameter) {
@@ -97,16 +96,6 @@ TEST(GradientSearch, CountsWhatF16WouldLoseAndNothingBetweenTensors) {
       EXPECT_DOUBLE_EQ(rank.search.share_of(rank.found.tiny_gradients),
                        static_cast<double>(rank.of(4).size() + rank.of(7).size() + 1) / static_cast<double>(all));
     });
-}
-
-TEST(GradientSearch, NamesNobodyWhereOneMakesAllBad) {
-  run_ranks(1, [](comm::ProcessGroup& group) {
-    Rank rank(group, false, true);
-    rank.fill(std::numeric_limits<float>::quiet_NaN());
-    rank.look();
-    EXPECT_EQ(rank.found.non_finite, 1);
-    EXPECT_EQ(rank.search.parameter_at(rank.found.first_non_finite), -1);
-  });
 }
 
 }  // namespace

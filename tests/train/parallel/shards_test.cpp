@@ -47,6 +47,28 @@ TEST(Shards, CoverEveryBucketOnceInWorldsOfAnySize) {
   }
 }
 
+TEST(Shards, AreMadeOfPartsOfParametersWithoutAGap) {
+  for (int world = 1; world <= 5; ++world) {
+    const nn::ArenaLayout layout = layout_for(world);
+    std::vector<std::size_t> found(static_cast<std::size_t>(layout.parameters()));
+    for (int rank = 0; rank < world; ++rank) {
+      const train::Shards shards(layout, world, rank);
+      for (int bucket = 0; bucket < layout.buckets(); ++bucket) {
+        std::size_t end = 0;
+        for (const auto& [parameter, slice] : shards.parts(bucket)) {
+          EXPECT_EQ(layout.bucket_of(parameter), bucket);
+          EXPECT_EQ(slice.offset, end);
+          end += slice.elements;
+          found[static_cast<std::size_t>(parameter)] += slice.elements;
+        }
+        EXPECT_EQ(end, shards.in_bucket(bucket).elements);
+      }
+    }
+    for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+      EXPECT_GE(found[static_cast<std::size_t>(parameter)], layout.parameter(parameter).elements) << parameter;
+  }
+}
+
 TEST(Shards, RefuseWhatDoesNotDivide) {
   const nn::ArenaLayout layout = layout_for(2);
   EXPECT_THROW(train::Shards(layout, 2, 2), InvalidArgument);

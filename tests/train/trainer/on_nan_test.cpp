@@ -54,6 +54,20 @@ TEST_F(OnNanTest, SkippedStepsNameTheFirstLayerAtEveryStage) {
   }
 }
 
+TEST_F(OnNanTest, ReproducibleSumsNameTheFirstLayerToo) {
+  config_.reproducible = true;
+  config_.precision = "fp16";
+  config_.buckets = {.first_bytes = 1, .rest_bytes = 40'000};
+  for (config_.zero = 0; config_.zero <= 3; ++config_.zero) {
+    SCOPED_TRACE("stage " + std::to_string(config_.zero));
+    run_ = {};
+    train_with_nan({2});
+    ASSERT_EQ(run_.rank0.steps.size(), 10u);
+    for (std::size_t step = 0; step < 10; ++step)
+      EXPECT_EQ(run_.rank0.steps[step].non_finite, step == 2 ? kPoisoned : "") << "step " << step;
+  }
+}
+
 TEST_F(OnNanTest, LargerScalesLoseFewerGradients) {
   config_.precision = "fp16";
   config_.epochs = 1;
@@ -85,7 +99,9 @@ TEST_F(OnNanTest, HaltNamesTheLayerInEveryPrecision) {
     run_ = {};
     EXPECT_THAT(message_of<train::DivergedError>([&] { train_with_nan({3}); }),
                 AllOf(HasSubstr("the gradients of step 4 are not finite"), HasSubstr(kPoisoned), HasSubstr("--lr")));
-    EXPECT_EQ(run_.rank0.steps.size(), 3u);
+    ASSERT_EQ(run_.rank0.steps.size(), 4u);
+    EXPECT_TRUE(run_.rank0.steps[3].skipped);
+    EXPECT_EQ(run_.rank0.steps[3].non_finite, kPoisoned);
   }
 }
 
