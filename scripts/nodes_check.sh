@@ -16,8 +16,13 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then usage; exit; fi
 gradring=$(from_here "${1:-build/release/gradring}")
 [[ -x $gradring ]] || die "$gradring is not there: build it, or name it"
 tag=gr$$
-if ! command -v ip >/dev/null || ! ip netns add "$tag-hub" 2>/dev/null; then
-  echo "skipped: needs ip (iproute2), and to be allowed to make network namespaces"
+may_make_hosts() {
+  command -v ip >/dev/null && ip netns add "$tag-hub" && ip -n "$tag-hub" link add name switch type bridge &&
+    ip -n "$tag-hub" link add port type veth peer name other && ip -n "$tag-hub" link del port
+} 2>/dev/null
+if ! may_make_hosts; then
+  ip netns del "$tag-hub" 2>/dev/null || true
+  echo "skipped: needs ip (iproute2), and to be allowed to make network namespaces, bridges and veth pairs"
   exit 0
 fi
 folder=$(mktemp -d)
@@ -38,7 +43,6 @@ fail() {
 
 # Host n has 10.99.0.(n+1); the hub is a switch.
 make_hosts() {
-  ip -n "$tag-hub" link add name switch type bridge
   ip -n "$tag-hub" link set switch up
   for host in 0 1 2; do
     ip netns add "$tag-$host"

@@ -40,7 +40,7 @@ std::vector<std::string> InjectedFaults::remarks() const {
 std::vector<std::string> InjectedFaults::closing_remarks() const {
   std::vector<std::string> remarks;
   for (const PlannedFault& fault : requests_.to_come())
-    remarks.push_back("--inject: did not happen, for this run has not made that step: " + to_string(fault));
+    remarks.push_back("--inject: did not happen, for this process did not come to that step: " + to_string(fault));
   return remarks;
 }
 

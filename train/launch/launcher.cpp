@@ -5,22 +5,39 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdio>
+#include <optional>
 
 #include "kernels/runtime/error.h"
 #include "train/launch/attempts.h"
 #include "train/launch/nodes/launch_nodes.h"
+#include "train/launch/signal_name.h"
 #include "train/launch/worker_group.h"
 
 namespace gradring::train {
+namespace {
+
+constexpr auto kPatienceWhenStopped = std::chrono::seconds(2);
+
+int launch_here(const LaunchOptions& options, Terminals& terminals, const Say& say) {
+  WorkerGroup workers(options, terminals);
+  if (workers.logs().is_surprise()) say("output goes to " + workers.logs().path().string());
+  return run_attempts(options, workers, say);
+}
+
+}  // namespace
+
 int launch(const LaunchOptions& options) {
   check(!options.program.empty(), "launch needs a program to run");
   check(options.nproc_per_node > 0, "launch needs at least one worker");
-  const Say say = [&](const std::string& line) { fmt::print(stderr, "{}: {}\n", options.title, line); };
-  if (options.nnodes.most > 1) return launch_nodes(options, say);
-  WorkerGroup workers(options);
-  if (workers.logs().is_surprise()) say("output goes to " + workers.logs().path().string());
-  return run_attempts(options, workers, say);
+  Terminals terminals;
+  const Say say = [&](const std::string& line) { terminals.err.write(fmt::format("{}: {}\n", options.title, line)); };
+  const int code =
+      options.nnodes.most > 1 ? launch_nodes(options, terminals, say) : launch_here(options, terminals, say);
+  // A reader that pauses is waited for, as any program does at its end, but not by one that was told to stop.
+  const auto patience = stops_a_run(code - 128) ? std::optional(Deadline::after(kPatienceWhenStopped)) : std::nullopt;
+  terminals.out.finish(patience);
+  terminals.err.finish(patience);
+  return code;
 }
 
 int spawn_ranks(int nprocs, const std::vector<std::string>& arguments, const std::string& program) {

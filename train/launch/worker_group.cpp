@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "train/launch/error_file.h"
+#include "train/launch/poll_timeout.h"
 #include "train/launch/progress_file.h"
-#include "train/launch/signal_name.h"
 #include "train/launch/worker_place.h"
 
 namespace gradring::train {
@@ -19,12 +19,6 @@ namespace {
 /// A killed process ends at once, unless the kernel holds on to it; then there is nothing to wait for.
 constexpr auto kPatienceAfterKill = std::chrono::seconds(1);
 
-int poll_timeout(const std::optional<Deadline>& deadline) noexcept {
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline->remaining()).count();
-  return static_cast<int>(std::min<decltype(left)>(left, 1 << 30));
-}
-
 Variables joined(Variables some, const Variables& more) {
   some.insert(some.end(), more.begin(), more.end());
   return some;
@@ -32,22 +26,16 @@ Variables joined(Variables some, const Variables& more) {
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(const LaunchOptions& options)
+WorkerGroup::WorkerGroup(const LaunchOptions& options, Terminals& terminals)
     : options_(options),
+      terminals_(terminals),
       signals_(options.handled_signals),
-      out_(STDOUT_FILENO),
-      err_(STDERR_FILENO),
       guard_(folder_.path()),
       logs_(options.logs, options.run_id),
       place_(only_node(options)),
       address_(options.local_addr) {}
 
-WorkerGroup::~WorkerGroup() {
-  kill_all();
-  if (told_to_stop_) return;  // a reader that pauses does not keep it
-  out_.finish(signals_.fd());
-  err_.finish(signals_.fd());
-}
+WorkerGroup::~WorkerGroup() { kill_all(); }
 
 void WorkerGroup::start(int attempt) try {
   prepare(attempt);
@@ -66,8 +54,8 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   WorkerEnvironment place = place_of(options_, place_, local_rank, attempt);
   const LineOwner owner{options_.role, place.rank, local_rank, place.group_rank};
   const auto log_folder = logs_.of_worker(attempt, local_rank);
-  OutputStream out(logs_.route(Stream::out, owner, log_folder), out_);
-  OutputStream err(logs_.route(Stream::err, owner, log_folder), err_);
+  OutputStream out(logs_.route(Stream::out, owner, log_folder), terminals_.out);
+  OutputStream err(logs_.route(Stream::err, owner, log_folder), terminals_.err);
   place.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
   place.store_path = folder_.store();
   place.node_address = address_;
@@ -106,14 +94,15 @@ std::string WorkerGroup::running_names() const {
 }
 
 WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
-  std::vector<pollfd> sources = {{signals_.fd(), POLLIN, 0}, {out_.fd(), POLLOUT, 0}, {err_.fd(), POLLOUT, 0}};
+  std::vector<pollfd> sources = {
+      {signals_.fd(), POLLIN, 0}, {terminals_.out.fd(), POLLOUT, 0}, {terminals_.err.fd(), POLLOUT, 0}};
   for (const auto& worker : workers_)  // poll skips fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
   if (::poll(sources.data(), sources.size(), poll_timeout(deadline)) <= 0) return events;
-  out_.catch_up();
-  err_.catch_up();
+  terminals_.out.catch_up();
+  terminals_.err.catch_up();
   const pollfd* source = sources.data() + 3;
   for (auto& worker : workers_) {
     if (source[0].revents != 0) worker.out.pass_on();
@@ -122,7 +111,6 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
     source += 3;
   }
   events.signal = signals_.take();
-  told_to_stop_ |= stops_a_run(events.signal);
   return events;
 }
 

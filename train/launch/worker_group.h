@@ -22,10 +22,10 @@ namespace gradring::train {
 /// its policy. When it goes, whatever still runs is killed.
 class WorkerGroup final : public Workers {
  public:
-  /// Starts the guard and no worker yet.
+  /// Starts the guard and no worker yet. The terminals must outlive it.
   ///
   /// Errors    DeviceError if the system has no more processes, files or space to give.
-  explicit WorkerGroup(const LaunchOptions& options);
+  WorkerGroup(const LaunchOptions& options, Terminals& terminals);
   ~WorkerGroup() override;
 
   void start(int attempt) override;
@@ -65,9 +65,8 @@ class WorkerGroup final : public Workers {
   WorkerExit reap(Worker& worker);
 
   const LaunchOptions& options_;
+  Terminals& terminals_;
   SignalScope signals_;
-  bool told_to_stop_ = false;  ///< by a signal
-  Terminal out_, err_;
   RunFolder folder_;
   Guard guard_;  // at once: a launcher that is killed before leaves the folder to the next one
   LogFolder logs_;

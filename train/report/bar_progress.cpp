@@ -30,7 +30,7 @@ BarProgress::~BarProgress() {
 
 void BarProgress::step(const StepRecord& record) {
   epoch_.add(record);
-  if (record.skipped) write_line(skip_text(record));
+  if (record.skipped && !record.ends_run) write_line(skip_text(record));
   const bool last = record.step_of_epoch + 1 == record.steps_in_epoch;
   const auto now = std::chrono::steady_clock::now();
   if (!last && now - drawn_at_ < kRedraw) return;

@@ -26,6 +26,7 @@ struct StepRecord {
   std::optional<double> gradient_norm;  ///< before clipping; none where nothing is clipped
   double loss_scale = 1;                ///< by which the loss was multiplied for the backward pass
   bool skipped = false;                 ///< a gradient was not finite, so no weight was changed
+  bool ends_run = false;                ///< and the training ends with an error, which says so
   std::string non_finite;               ///< the parameter whose gradient was the first of these, if that is known
   std::optional<double> underflow;      ///< share of gradients that f16 would lose; none where the loss is not scaled
 };

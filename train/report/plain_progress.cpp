@@ -16,7 +16,7 @@ bool worth_a_line(std::int64_t done, std::int64_t steps) {
 
 void PlainProgress::step(const StepRecord& record) {
   epoch_.add(record);
-  if (record.skipped) write_(skip_text(record));
+  if (record.skipped && !record.ends_run) write_(skip_text(record));
   const std::int64_t done = record.step_of_epoch + 1;
   const std::int64_t steps = record.steps_in_epoch;
   if (!worth_a_line(done, steps)) return;

@@ -312,6 +312,7 @@ void Trainer::report(const StepResult& result) {
        .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
        .loss_scale = result.loss_scale,
        .skipped = result.skipped,
+       .ends_run = verdict == StepJudge::Verdict::end,
        .non_finite = judge_.parameter_of(result),
        .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt});
   last_report_ = now;

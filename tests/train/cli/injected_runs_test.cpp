@@ -78,7 +78,8 @@ TEST(InjectedRun, SaysWhatDidNotHappen) {
   const Workplace place;
   const ProgramEnd end = train(place, {"--inject", "kill:rank=1,step=11"});
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("did not happen, for this run has not made that step: kill, rank 1 in step 11"));
+  EXPECT_THAT(end.err,
+              HasSubstr("did not happen, for this process did not come to that step: kill, rank 1 in step 11"));
 }
 
 TEST(InjectedRun, GoesOnAfterRestartsToTheSameWeights) {

@@ -147,14 +147,19 @@ TEST_F(Logs, LoseNothingOfMuch) {
 /// A reader of the launcher's stdout that reads when it is told to.
 class PausingReader {
  public:
-  explicit PausingReader(const TestFolder& folder) {
-    const auto path = folder.path() / "stdout";
+  explicit PausingReader(const TestFolder& folder, const std::string& stream = "stdout") {
+    const auto path = folder.path() / stream;
     if (::mkfifo(path.c_str(), 0600) == 0) fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   }
   bool is_full() const {
     pollfd room = {fd_.get(), POLLOUT, 0};
     return ::poll(&room, 1, 0) == 0;
   }
+  bool has_text() const {
+    pollfd text = {fd_.get(), POLLIN, 0};
+    return ::poll(&text, 1, 0) == 1;
+  }
+  void go() { fd_.reset(); }
   /// Reads until `launcher` has ended and nothing is left.
   std::string read_all(RunningLauncher& launcher, int& code) const {
     std::string text;
@@ -201,6 +206,43 @@ TEST_F(Logs, OfAReaderThatNeverReadsDoNotOutlastASignal) {
   const PausingReader reader(folder_);
   RunningLauncher launcher(folder_, {"launch", "-t1", "--", "yes"});
   EXPECT_TRUE(eventually([&] { return reader.is_full(); }));
+  launcher.send(SIGTERM);
+  EXPECT_EQ(launcher.wait(), 143);
+}
+
+TEST_F(Logs, OfAPausedStderrDoNotKeepTheLauncherFromItsWork) {
+  const PausingReader reader(folder_, "stderr");
+  RunningLauncher launcher(folder_, {"launch", "-t2", "--", "/bin/sh", "-c", "exec yes >&2"});
+  EXPECT_TRUE(eventually([&] { return reader.is_full(); }));
+  launcher.send(SIGTERM);  // of which it has something to say
+  EXPECT_EQ(launcher.wait(), 143);
+}
+
+TEST_F(Logs, OfAReaderThatIsGoneAreDropped) {
+  {
+    PausingReader reader(folder_);
+    RunningLauncher launcher(folder_, {"launch", "-t1", "--", "/bin/sh", "-c",
+                                       "echo one; while ! [ -e go ]; do sleep 0.01; done; seq 10000; exit 7"});
+    EXPECT_TRUE(eventually([&] { return reader.has_text(); }));
+    reader.go();
+    folder_.touch("go");
+    EXPECT_EQ(launcher.wait(), 7);
+  }
+  EXPECT_THAT(errors(), HasSubstr("code 7"));
+}
+
+/// A terminal of which nobody reads the other end has room for some bytes and not for a line.
+TEST_F(Logs, OfATerminalThatIsStoppedDoNotStopTheLauncher) {
+  const UniqueFd reader(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(reader && ::grantpt(reader.get()) == 0 && ::unlockpt(reader.get()) == 0);
+  std::filesystem::create_symlink(::ptsname(reader.get()), folder_.path() / "stdout");
+  RunningLauncher launcher(
+      folder_, {"launch", "-t1", "--", "/bin/sh", "-c", "exec awk 'BEGIN {while (1) printf \"%3000d\\n\", 1}'"});
+  const UniqueFd writer(::open(::ptsname(reader.get()), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  EXPECT_TRUE(eventually([&] {
+    pollfd text = {reader.get(), POLLIN, 0};
+    return ::poll(&text, 1, 0) == 1;
+  }));
   launcher.send(SIGTERM);
   EXPECT_EQ(launcher.wait(), 143);
 }

@@ -19,7 +19,8 @@ LaunchOptions sleepers(int count) { return {.program = "sleep", .arguments = {"3
 TEST(WorkerGroup, LeavesNoWorkerWhenItGoes) {
   {
     const LaunchOptions options = sleepers(3);
-    WorkerGroup workers(options);
+    Terminals terminals;
+    WorkerGroup workers(options, terminals);
     workers.start(0);
     EXPECT_TRUE(workers.running());
     EXPECT_THAT(children_of(::getpid()), ::testing::SizeIs(4));  // and the guard
@@ -33,7 +34,8 @@ TEST(WorkerGroup, LeavesNoWorkerWhenItCannotStartThemAll) {
   const rlimit few{.rlim_cur = 24, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   const LaunchOptions options = sleepers(24);
-  EXPECT_THROW(WorkerGroup(options).start(0), DeviceError);
+  Terminals terminals;
+  EXPECT_THROW(WorkerGroup(options, terminals).start(0), DeviceError);
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_THAT(children_of(::getpid()), IsEmpty());
 }

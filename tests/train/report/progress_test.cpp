@@ -58,11 +58,15 @@ TEST_F(Progress, SaysWhichStepIsSkippedAndWhere) {
     progress->step(record);
     record.non_finite = "fc_layers.0.weight";
     progress->step(record);
+    record.step = 105;
+    record.ends_run = true;
+    progress->step(record);
     progress->step({.step = 104, .epoch = 1, .step_of_epoch = 8, .steps_in_epoch = 9, .loss = 6});
   }
   EXPECT_THAT(text_of(path_), HasSubstr("Step 103 is skipped: a gradient is not finite (loss scale 65536)\n"));
   EXPECT_THAT(text_of(path_),
               HasSubstr("Step 103 is skipped: the gradient of fc_layers.0.weight is not finite (loss scale 65536)\n"));
+  EXPECT_THAT(text_of(path_), testing::Not(HasSubstr("Step 105"))) << "the error says it";
   EXPECT_THAT(text_of(path_), HasSubstr("Loss: 6.0000 (3.0000)")) << "a loss that is none is left out of the mean";
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "kernels/runtime/error.h"
@@ -78,7 +77,8 @@ bool OutputStream::read_once() {
 
 void OutputStream::take(std::string_view text) {
   if (file_ && !write_all(file_.get(), text)) {
-    fmt::print(stderr, "cannot write {}: {}; the rest of it is lost\n", route_.file.string(), std::strerror(errno));
+    terminal_->write(
+        fmt::format("cannot write {}: {}; the rest of it is lost\n", route_.file.string(), std::strerror(errno)));
     file_.reset();
   }
   unfinished_ += text;

@@ -23,7 +23,7 @@ struct OutputRoute {
 /// alone does not, nor what goes nowhere.
 ///
 /// Errors    DeviceError if the file cannot be opened or the system gives no descriptor. A file that can no longer be
-///           written is given up with a word on stderr: the worker goes on.
+///           written is given up with a word on the terminal: the worker goes on.
 class OutputStream {
  public:
   /// `terminal` is the launcher's own stream of that kind, which outlives this one.

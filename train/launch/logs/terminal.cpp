@@ -1,23 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/logs/terminal.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
-#include <unistd.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+
+#include "train/launch/poll_timeout.h"
 
 namespace gradring::train {
 namespace {
 
-/// So much is written without blocking where poll() says that there is room: whole lines, if there are any.
+/// So much goes into a pipe at once or not at all: whole lines, if there are any.
 std::string_view next_piece(std::string_view waiting) {
   const std::string_view piece = waiting.substr(0, PIPE_BUF);
   const auto end = piece.rfind('\n');
   return end == std::string_view::npos ? piece : piece.substr(0, end + 1);
 }
 
+/// A pipe or a terminal, opened once more so as not to block. A file never does, and has a place in it that is shared.
+UniqueFd opened_again(int fd) {
+  struct stat kind {};
+  if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISCHR(kind.st_mode))) return {};
+  return UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+/// While it lives, a write to a pipe that nobody reads any more is an error and no signal.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
+
 }  // namespace
+
+Terminal::Terminal(int fd) : own_(opened_again(fd)), fd_(own_ ? own_.get() : fd) {}
 
 void Terminal::write(std::string_view text) {
   waiting_ += text;
@@ -25,6 +60,8 @@ void Terminal::write(std::string_view text) {
 }
 
 void Terminal::catch_up() {
+  if (!is_behind()) return;
+  const NoSigpipe none;
   std::size_t written = 0;
   while (written < waiting_.size()) {
     pollfd room = {fd_, POLLOUT, 0};
@@ -32,16 +69,15 @@ void Terminal::catch_up() {
     const std::string_view piece = next_piece(std::string_view(waiting_).substr(written));
     const ssize_t count = ::write(fd_, piece.data(), piece.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) break;
-    written = count > 0 ? written + static_cast<std::size_t>(count) : waiting_.size();  // closed, or its disk is full
+    written = count > 0 ? written + static_cast<std::size_t>(count) : waiting_.size();
   }
   waiting_.erase(0, written);
 }
 
-void Terminal::finish(int interrupt) {
-  while (is_behind()) {
-    pollfd sources[] = {{fd_, POLLOUT, 0}, {interrupt, POLLIN, 0}};
-    if (::poll(sources, 2, -1) < 0 && errno != EINTR) return;
-    if (sources[1].revents != 0) return;
+void Terminal::finish(const std::optional<Deadline>& deadline) {
+  while (is_behind() && !(deadline && deadline->passed())) {
+    pollfd room = {fd_, POLLOUT, 0};
+    ::poll(&room, 1, poll_timeout(deadline));
     catch_up();
   }
 }

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "kernels/runtime/deadline.h"
+#include "kernels/runtime/unique_fd.h"
+
 namespace gradring::train {
 
-/// The launcher's own stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) makes the workers wait whose
-/// lines go there, and not the launcher, which has signals and deadlines to look after.
+/// The launcher's own stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) makes the workers wait
+/// whose lines go there, and not the launcher, which has signals and deadlines to look after.
+///
+/// Errors    none: what can no longer be written, for the reader is gone or the disk is full, is dropped. There is no
+///           SIGPIPE.
 class Terminal {
  public:
-  explicit Terminal(int fd) : fd_(fd) {}
+  explicit Terminal(int fd);
 
-  /// Writes what there is room for now; the rest waits. What can no longer be written is dropped.
+  /// Writes what there is room for now; the rest waits.
   void write(std::string_view text);
   /// Whether text waits: nothing more is to be taken from workers until it is gone.
   bool is_behind() const { return !waiting_.empty(); }
@@ -20,12 +29,18 @@ class Terminal {
   int fd() const { return is_behind() ? fd_ : -1; }
   /// Goes on with what waits. Does not wait itself.
   void catch_up();
-  /// Waits for the reader until all is written, as any program does at its end, or until `interrupt` is readable.
-  void finish(int interrupt);
+  /// Waits for the reader until all is written, or the deadline has passed.
+  void finish(const std::optional<Deadline>& deadline);
 
  private:
+  UniqueFd own_;  ///< the same stream, not blocking: the launcher's may be shared with others, who would be surprised
   int fd_;
   std::string waiting_;
+};
+
+/// Both of them.
+struct Terminals {
+  Terminal out{STDOUT_FILENO}, err{STDERR_FILENO};
 };
 
 }  // namespace gradring::train

@@ -16,21 +16,21 @@
 namespace gradring::train {
 namespace {
 
-/// How long the leader is looked for until the person hears of it; then until one who sits at its place and does not prove
-/// himself is taken for a stranger; and from then on, until it is looked again whether this node can lead.
+/// How long the leader is looked for until the person hears of it; then until one who sits at its place and does not
+/// prove himself is taken for a stranger; and from then on, until it is looked again whether this node can lead.
 constexpr std::chrono::seconds kLooks[] = {std::chrono::seconds(2), std::chrono::seconds(3), std::chrono::seconds(30)};
 constexpr std::size_t kLastLook = std::size(kLooks) - 1;
 
-int lead(const LaunchOptions& options, Doorway doorway, const Say& say) {
-  WorkerGroup local(options);
+int lead(const LaunchOptions& options, Doorway doorway, Terminals& terminals, const Say& say) {
+  WorkerGroup local(options, terminals);
   Leader leader(options, std::move(doorway), local, say);
   const int code = run_attempts(options, leader, say);
   leader.finish(code);
   return code;
 }
 
-int follow(const LaunchOptions& options, NodeLink link, const Say& say) {
-  WorkerGroup local(options);
+int follow(const LaunchOptions& options, NodeLink link, Terminals& terminals, const Say& say) {
+  WorkerGroup local(options, terminals);
   return Follower(options, std::move(link), local, say).to_the_end();
 }
 
@@ -52,9 +52,9 @@ std::optional<Doorway> open_if_free(const LaunchOptions& options, bool patient) 
 
 }  // namespace
 
-int launch_nodes(const LaunchOptions& options, const Say& say) {
+int launch_nodes(const LaunchOptions& options, Terminals& terminals, const Say& say) {
   const bool dynamic = options.rendezvous == Rendezvous::dynamic;
-  if (!dynamic && options.node_rank == 0) return lead(options, open_door(options), say);
+  if (!dynamic && options.node_rank == 0) return lead(options, open_door(options), terminals, say);
 
   // There is nothing to clear up yet: Ctrl-C ends this process as it ends any program.
   const auto self = identity_of(options, NodePart::follows);
@@ -63,11 +63,11 @@ int launch_nodes(const LaunchOptions& options, const Say& say) {
   std::string tried;
   for (std::size_t look = 0; !deadline.passed(); ++look) {
     if (auto doorway = dynamic ? open_if_free(options, look != kLastLook) : std::nullopt)
-      return lead(options, std::move(*doorway), say);
+      return lead(options, std::move(*doorway), terminals, say);
     if (look == 1) say(fmt::format("waiting for {}, tried until now:{}", leader, tried));
     const auto patience = std::min<std::chrono::nanoseconds>(deadline.remaining(), kLooks[std::min(look, kLastLook)]);
     auto link = dial_leader(options.master_addr, options.master_port, self, Deadline::after(patience), tried);
-    if (link) return follow(options, std::move(*link), say);
+    if (link) return follow(options, std::move(*link), terminals, say);
   }
   throw DeviceError(fmt::format("cannot reach {}, tried last:{}", leader, tried));
 }

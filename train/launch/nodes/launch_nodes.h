@@ -3,6 +3,7 @@
 
 #include "train/launch/attempt.h"
 #include "train/launch/launcher.h"
+#include "train/launch/logs/terminal.h"
 
 namespace gradring::train {
 
@@ -10,6 +11,6 @@ namespace gradring::train {
 /// and decides, the others do as it says. Every node returns the same code; 161 if node 0 is lost.
 ///
 /// Errors    InvalidArgument if node 0 refuses this node; DeviceError if the nodes do not find each other in time.
-int launch_nodes(const LaunchOptions& options, const Say& say);
+int launch_nodes(const LaunchOptions& options, Terminals& terminals, const Say& say);
 
 }  // namespace gradring::train

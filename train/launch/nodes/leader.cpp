@@ -163,7 +163,8 @@ void Leader::act(Seat& seat, const json& message, WorkerEvents& events) {
   }
 }
 
-/// Its workers end with its connection: they are told to, or their host is gone.
+/// Its workers end with its connection, or their host is gone. Those of an agent that is stopped go on until it is continued,
+/// or until they miss the others; what they write is of an attempt that nobody looks at any more.
 void Leader::lose(Seat& seat, WorkerEvents& events) {
   const std::string why =
       fmt::format("node {} ({}) is gone: {}", seat.offer.node, seat.offer.host, seat.link->reason());

@@ -16,7 +16,7 @@ namespace gradring::train {
 class NodeLink {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kHostSilence{6}, kAgentSilence{10};
+  static constexpr std::chrono::seconds kHostSilence{6}, kAgentSilence{15};
   static constexpr std::chrono::seconds kBetweenBeats{1};
 
   explicit NodeLink(UniqueFd socket);

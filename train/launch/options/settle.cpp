@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/options/settle.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,6 +90,11 @@ std::string without_brackets(const std::string& host) {
   return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
 }
 
+bool is_ipv6(const std::string& host) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
 bool has_port(const std::string& endpoint) {
   const auto colon = endpoint.rfind(':');
   if (colon == std::string::npos || endpoint.ends_with(']')) return false;
@@ -101,6 +107,8 @@ void read_endpoint(const std::string& endpoint, std::string& host, int& port) tr
   const auto colon = endpoint.rfind(':');
   host = without_brackets(endpoint.substr(0, colon));
   if (host.empty()) throw InvalidArgument("must be HOST:PORT");
+  if (host.find_first_of(":[]") != std::string::npos && !is_ipv6(host))
+    throw InvalidArgument(fmt::format("'{}' is no address of IPv6: it must be HOST:PORT, or [ADDRESS]:PORT", host));
   port = whole_number(endpoint.substr(colon + 1), 1, 65535);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("--rdzv-endpoint={}: {}", endpoint, error.what()));
@@ -131,7 +139,7 @@ void settle_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
     read_endpoint(has_port(endpoint) ? endpoint : bracketed + kDefaultPort, options.master_addr, options.master_port);
     return;
   }
-  options.master_addr = draft.master_addr.value_or(draft.local_addr.value_or("localhost"));
+  options.master_addr = without_brackets(draft.master_addr.value_or(draft.local_addr.value_or("localhost")));
   options.master_port = draft.master_port ? *draft.master_port : world.free_tcp_port();
 }
 
@@ -142,7 +150,7 @@ void settle(LaunchDraft& draft, const LaunchWorld& world) {
   take_pod(draft, world);
   settle_nodes(draft);
   settle_logs(draft);
-  draft.options.local_addr = draft.local_addr.value_or("");
+  draft.options.local_addr = without_brackets(draft.local_addr.value_or(""));
   draft.options.last_call = draft.last_call.value_or(draft.options.last_call);
   draft.options.join_timeout = draft.join_timeout.value_or(draft.options.join_timeout);
   draft.options.token = world.lookup("GRADRING_TOKEN").value_or("");

@@ -64,7 +64,7 @@ TEST_F(NodeLinks, CloseWhereTheOtherAgentFallsSilent) {
   EXPECT_TRUE(here_.open());
   live(3s, false);
   EXPECT_FALSE(here_.open());
-  EXPECT_THAT(here_.reason(), HasSubstr("has said nothing for 10 s"));
+  EXPECT_THAT(here_.reason(), HasSubstr("has said nothing for 15 s"));
 }
 
 TEST_F(NodeLinks, WaitForOneThatSaidThatItPauses) {
