@@ -47,10 +47,7 @@ std::vector<Layout> all_layouts(int most_ranks, const std::vector<std::int64_t>&
   return layouts;
 }
 
-Layout plainest(const Layout& layout) {
-  const bool passes_first = layout.zero < 2 || layout.ranks == 1 || layout.passes == 1;
-  return {.ranks = layout.ranks, .passes = layout.passes, .zero = passes_first ? 0 : 2};
-}
+Layout plainest(const Layout& layout) { return {.ranks = layout.ranks, .passes = layout.passes}; }
 
 LayoutRow compare(const Layout& layout, const LayoutTraining& training, const LayoutTraining& first,
                   const std::string& same_bits, const Agreement& agreement) {

@@ -40,8 +40,7 @@ std::vector<Layout> all_layouts(int most_ranks, const std::vector<std::int64_t>&
 std::vector<LayoutRow> compare_layouts(const std::vector<Layout>& layouts, const LayoutTrainingSpec& spec,
                                        const Agreement& agreement, const std::function<void(const LayoutRow&)>& heard);
 
-/// The plainest layout that adds floats in the same order. Recomputation changes none, and ZeRO none but this: where a step has
-/// several passes, stages 2 and 3 sum each over the ranks at once, the others sum the passes first.
+/// The plainest layout that adds floats in the same order: neither ZeRO nor recomputation changes it.
 Layout plainest(const Layout& layout);
 
 /// The same for trainings that are there; `first` is the first layout's, `same_bits` the weights that it must have.

@@ -46,9 +46,8 @@ std::string help_text() {
       "gradring bench layouts: the same training, {} samples of digits a step, by every combination of ranks, passes\n"
       "(accumulation), ZeRO stages and recomputed activations. Ends with an error if one comes out other than it "
       "must:\n"
-      "  without --reproducible  gradients to 1e-5, losses to 1e-4; and every bit where floats are added in one order: "
-      "all\n"
-      "                          stages of ZeRO alike, with several passes 0 and 1, and 2 and 3\n"
+      "  without --reproducible  gradients to 1e-5, losses to 1e-4; and every bit at all stages of ZeRO, recomputed or "
+      "not\n"
       "  with it                 every bit, also of a training that goes on from another layout's checkpoint\n\n"
       "Options; in brackets the default:\n{}",
       kGlobalBatch, help_of(command_line(unused).options));

@@ -230,6 +230,11 @@ const std::vector<Option>& train_options() {
               "what ranks share out instead of each keeping it: 1 optimizer state, 2 gradients too, 3 weights too; "
               "0: nothing",
               {.least = 0, .most = 3}, &TrainConfig::zero),
+      flag("sync-every-pass",
+           "ranks sum gradients in every pass of a step (--accumulate), so that none keeps whole ones; else once, in "
+           "the "
+           "last, as --zero 0 and 1 do (--zero 2 and 3)",
+           &TrainConfig::sync_every_pass),
       word("comm", "what carries gradients between ranks; auto: nccl on GPUs, else shm, memory that ranks share", kComm,
            &TrainConfig::comm),
       word("allreduce", "how they are summed; auto: direct where ranks share memory, else the ring", kAllReduce,

@@ -30,6 +30,10 @@ void validate(const TrainConfig& config) {
           "--allreduce direct is for ranks that reach each other's memory: leave out --comm " + config.comm);
   require(config.zero == 0 || config.allreduce == "auto" || config.allreduce == "ring",
           "--zero sums gradients by the ring, to each rank its share: leave out --allreduce " + config.allreduce);
+  require(
+      config.zero >= 2 || !config.sync_every_pass,
+      "--sync-every-pass spares ranks whole gradients, which --zero 0 and 1 keep anyway: leave it out, or take --zero "
+      "2 or 3");
   require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
           "--momentum, --dampening and --nesterov belong to --optimizer sgd, not to " + optimizer.name);
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),

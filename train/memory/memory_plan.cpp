@@ -55,7 +55,7 @@ void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places
   if (replica.zero >= 2) gradients += shards.elements() * sizeof(float);
   if (replica.zero >= 2)
     gradients += exact ? shards.elements() * sizeof(std::int64_t) : layout.riders().elements * sizeof(float);
-  if (replica.zero < 2 && replica.accumulates && !exact) gradients += layout.elements() * sizeof(float);
+  if (sums_passes_first(replica)) gradients += layout.elements() * sizeof(float);
   if (replica.wire.dtype != kernels::DType::f32)
     table[MemoryClass::buckets] = BucketMemory::bytes_of({.dtype = replica.wire.dtype, .places = taking_turns}, layout);
   if (exact)

@@ -1,42 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/parallel/gradient_accumulation.h"
 
-#include "kernels/runtime/error.h"
+#include <utility>
 
 namespace gradring::train {
 
-GradientAccumulation::GradientAccumulation(const Parts& parts, bool accumulates)
+GradientAccumulation::GradientAccumulation(const Parts& parts, std::unique_ptr<GradientPath> next)
     : parts_(parts),
-      memory_(parts.device.allocate(accumulates ? parts.sums.layout.elements() * sizeof(float) : 0)),
-      newest_(nn::gradients_in({parts.sums.layout, memory_.as<float>()})) {}
+      next_(std::move(next)),
+      memory_(parts.device.allocate(parts.places.layout.elements() * sizeof(float))),
+      sums_(nn::gradients_in({parts.places.layout, memory_.as<float>()})) {}
 
 const nn::Gradients& GradientAccumulation::begin(Pass pass) {
-  check(pass.first || memory_.size() > 0, "gradients are to be accumulated, but windows were said to have one pass");
   pass_ = pass;
   riders_added_ = pass.first;
-  return pass.first ? parts_.sums : newest_;
+  if (pass.last) return next_->begin({});
+  return pass.first ? sums_ : parts_.places;
 }
 
 void GradientAccumulation::before_backward() {
-  if (pass_.last) parts_.next.before_backward();
+  if (pass_.last) next_->before_backward();
+}
+
+void GradientAccumulation::gradients_begin(std::span<const int> parameters) {
+  if (pass_.last) next_->gradients_begin(parameters);
 }
 
 void GradientAccumulation::gradient_ready(int parameter) {
-  const nn::ArenaLayout& layout = parts_.sums.layout;
-  if (!riders_added_)  // they may leave with any bucket, and are ready first
-    enqueue_add(newest_.riders, parts_.sums.riders, layout.riders().elements);
-  riders_added_ = true;
-  if (!pass_.first)
-    enqueue_add(newest_.parameter(parameter), parts_.sums.parameter(parameter), layout.parameter(parameter).elements);
-  if (pass_.last) parts_.next.gradient_ready(parameter);
+  if (!riders_added_) enqueue_add_riders();
+  if (!pass_.first) enqueue_add(parameter);
+  if (pass_.last) next_->gradient_ready(parameter);
 }
 
 void GradientAccumulation::enqueue_end() {
-  if (pass_.last) parts_.next.enqueue_join();
+  if (pass_.last) next_->enqueue_end();
 }
 
-void GradientAccumulation::enqueue_add(const float* newest, float* sum, std::size_t elements) {
-  parts_.accumulate.run(parts_.stream, {.dtype = kernels::DType::f32, .x = newest, .y = sum, .elements = elements});
+void GradientAccumulation::enqueue_add(int parameter) {
+  enqueue_add(parts_.places.parameter(parameter), sums_.parameter(parameter),
+              sums_.layout.parameter(parameter).elements);
+}
+
+/// They may leave with any bucket, and are ready first.
+void GradientAccumulation::enqueue_add_riders() {
+  enqueue_add(parts_.places.riders, sums_.riders, sums_.layout.riders().elements);
+  riders_added_ = true;
+}
+
+void GradientAccumulation::enqueue_add(float* newest, float* sum, std::size_t elements) {
+  parts_.accumulate.run(parts_.stream, {.dtype = kernels::DType::f32,
+                                        .x = pass_.last ? sum : newest,
+                                        .y = pass_.last ? newest : sum,
+                                        .elements = elements});
 }
 
 }  // namespace gradring::train

@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/runtime/device.h"
 #include "nn/parameter/arena.h"
-#include "train/parallel/distributed_data_parallel.h"
 #include "train/parallel/gradient_path.h"
 
 namespace gradring::train {
 
-/// Every rank keeps the sums of all gradients. The first pass writes them; each later one writes an arena of its own, of
-/// which a tensor is added as soon as it is ready, so that the last pass can hand tensor by tensor on to who sums over the
-/// ranks. The passes before the last are nobody else's business: PyTorch's no_sync.
+/// Sums the passes of a window on this rank first, so that the ranks exchange gradients once a step: PyTorch's no_sync. The
+/// first pass writes the sums, and each later one where the path behind it reads, of which a tensor is added to them as soon as
+/// it is ready; in the last pass the sums are added to the tensor, which then goes that path, with all ranks' together.
 ///
-/// Memory    one more arena of gradients, if windows are longer than one.
-/// Numerics  sums in f32, in the order of the passes.
+/// Memory    an arena of gradients.
+/// Numerics  sums in f32, in the order of the passes; a window of one pass is untouched.
 /// Threads   that of the trainer. What is given must outlive it.
 class GradientAccumulation final : public GradientPath {
  public:
   struct Parts {
     kernels::Device& device;
     kernels::Stream& stream;
-    nn::Gradients sums;
-    DistributedDataParallel& next;  ///< hears of the window's last backward pass alone
+    nn::Gradients places;  ///< where passes but the first of several write: what `next` returns from begin
     kernels::accumulate::Variant accumulate;
   };
-  /// `accumulates`: whether a window may have more than one pass.
-  GradientAccumulation(const Parts& parts, bool accumulates);
+  /// `next` hears of the window's last pass alone, as if it were the only one.
+  GradientAccumulation(const Parts& parts, std::unique_ptr<GradientPath> next);
 
-  /// Errors    InvalidArgument for a second pass where windows have one.
   const nn::Gradients& begin(Pass pass) override;
   void enqueue_end() override;
 
   void before_forward() override {}
   void before_backward() override;
   void weights_needed(std::span<const int>) override {}
-  void gradients_begin(std::span<const int>) override {}
+  void gradients_begin(std::span<const int> parameters) override;
   void gradient_ready(int parameter) override;
-  std::size_t bytes() const { return memory_.size(); }
 
  private:
-  void enqueue_add(const float* newest, float* sum, std::size_t elements);
+  void enqueue_add(int parameter);
+  void enqueue_add_riders();
+  /// Into the sums, or, in the last pass, of the sums into what goes on.
+  void enqueue_add(float* newest, float* sum, std::size_t elements);
 
   Parts parts_;
-  kernels::Buffer memory_;  // empty where windows have one pass
-  nn::Gradients newest_;
+  std::unique_ptr<GradientPath> next_;
+  kernels::Buffer memory_;
+  nn::Gradients sums_;
   Pass pass_;
   bool riders_added_ = false;  // in this pass
 };

@@ -80,6 +80,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
                    .algorithm = algorithm_named(config.allreduce)},
           .zero = static_cast<int>(config.zero),
           .accumulates = sampler.most_of_rank() > sizes.pass,
+          .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.of_all / sizes.pass : 0,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,

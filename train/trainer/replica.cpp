@@ -29,7 +29,7 @@ ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayou
   return {.sharded = spec.zero >= 2,
           .places = places_for(layout, program),
           .wire = spec.wire,
-          .accumulates = spec.accumulates,
+          .accumulates = sums_passes_first(spec),
           .exact_terms = spec.exact_terms,
           .overlap = spec.overlap};
 }
@@ -75,6 +75,10 @@ nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
 
 bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype) {
   return shards.whole() && dtype == kernels::DType::f32;
+}
+
+bool sums_passes_first(const ReplicaSpec& spec) {
+  return spec.accumulates && spec.exact_terms == 0 && !(spec.zero >= 2 && spec.sync_every_pass);
 }
 
 int places_for(const nn::ArenaLayout& layout, const nn::Program& program) {

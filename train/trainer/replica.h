@@ -40,8 +40,9 @@ struct ReplicaSpec {
   bool searches_gradients = false;  ///< for what is not finite, even if neither scaling nor clipping needs that
   BucketLimits buckets;
   WireSpec wire;
-  int zero = 0;              ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
-  bool accumulates = false;  ///< a step may be made of several batches
+  int zero = 0;                  ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
+  bool accumulates = false;      ///< a step may be made of several batches
+  bool sync_every_pass = false;  ///< ranks sum the gradients of each of them (ZeRO 2 and 3)
   std::int64_t exact_terms =
       0;                   ///< sums have the same bits in any order of so many passes of all ranks; 0: they may differ
   bool overlap = true;     ///< gradients are summed while backward goes on
@@ -68,6 +69,10 @@ int places_for(const nn::ArenaLayout& layout, const nn::Program& program);
 
 /// Whether averaged weights are evaluated where they are; else they are gathered, in what layers read, into memory of their own.
 bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype);
+
+/// Whether a rank sums the passes of a step by itself, in an arena of its own, before the ranks exchange gradients. Exact sums
+/// need none: they may be added in any order.
+bool sums_passes_first(const ReplicaSpec& spec);
 
 /// What a bench puts around parts of a replica to look into it.
 struct ReplicaDecorators {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/replica_gradients.h"
 
+#include <utility>
+
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 #include "train/parallel/exact_gradients.h"
 #include "train/parallel/gradient_accumulation.h"
+#include "train/parallel/replicated_gradients.h"
 #include "train/parallel/rotating_gradients.h"
 
 namespace gradring::train {
@@ -33,11 +36,12 @@ ReplicaGradients::ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts
     keep_exact(spec, parts);
   else
     spec.sharded ? keep_shards(spec, parts) : keep_all(spec, parts);
+  if (spec.accumulates) accumulate_before(parts);
 }
 
 void ReplicaGradients::keep_all(const ReplicaGradientsSpec& spec, const Parts& parts) {
   ddp_ = make_ddp(spec, parts, wire_);
-  path_ = make_accumulation(parts, spec.accumulates);
+  path_ = make_replicated();
   sums_ = shards_within(parts.shards, memory_);
   riders_ = wire_.riders();
 }
@@ -71,7 +75,7 @@ void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts&
                         .rounding = *rounding_,
                         .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::i64)});
   ddp_ = make_ddp(spec, parts, *units_);
-  inner_ = sharded_ ? make_rotation(parts, *units_) : make_accumulation(parts, false);
+  inner_ = sharded_ ? make_rotation(parts, *units_) : make_replicated();
   exact_sums_ = parts.device.allocate(sharded_ ? parts.shards.elements() * sizeof(float) : 0);
   sums_ = sharded_ ? packed_shards(parts.shards, exact_sums_.as<float>()) : shards_within(parts.shards, memory_);
   riders_ = wire_.riders();
@@ -82,20 +86,23 @@ void ReplicaGradients::keep_exact(const ReplicaGradientsSpec& spec, const Parts&
                                                                  .inner = *inner_});
 }
 
-std::unique_ptr<GradientPath> ReplicaGradients::make_accumulation(const Parts& parts, bool accumulates) {
-  return std::make_unique<GradientAccumulation>(
-      GradientAccumulation::Parts{
-          .device = parts.device,
-          .stream = parts.stream,
-          .sums = gradients_within(memory_, wire_.riders()),
-          .next = *ddp_,
-          .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)},
-      accumulates);
+std::unique_ptr<GradientPath> ReplicaGradients::make_replicated() {
+  return std::make_unique<ReplicatedGradients>(gradients_within(memory_, wire_.riders()), *ddp_);
 }
 
 std::unique_ptr<GradientPath> ReplicaGradients::make_rotation(const Parts& parts, CollectedSums& sums) {
   return std::make_unique<RotatingGradients>(RotatingGradients::Parts{
       .stream = parts.stream, .gradients = memory_, .sums = sums, .riders = wire_.riders(), .next = *ddp_});
+}
+
+void ReplicaGradients::accumulate_before(const Parts& parts) {
+  path_ = std::make_unique<GradientAccumulation>(
+      GradientAccumulation::Parts{
+          .device = parts.device,
+          .stream = parts.stream,
+          .places = gradients_within(memory_, wire_.riders()),
+          .accumulate = kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)},
+      std::move(path_));
 }
 
 std::size_t ReplicaGradients::sum_bytes() const {

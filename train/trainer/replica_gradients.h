@@ -20,7 +20,7 @@ struct ReplicaGradientsSpec {
   bool sharded = false;  ///< a rank keeps the sums of its own shards alone
   int places = 0;        ///< of buckets that are written at once, if sharded
   WireSpec wire;
-  bool accumulates = false;      ///< a step may be made of several passes
+  bool accumulates = false;      ///< a rank sums the passes of a step before the ranks exchange gradients
   std::int64_t exact_terms = 0;  ///< sums do not depend on the order of so many passes of all ranks; 0: they may
   bool overlap = true;           ///< gradients are summed while backward goes on
 };
@@ -60,8 +60,10 @@ class ReplicaGradients {
   /// Puts what rounds gradients to whole numbers before `path_`.
   void keep_exact(const ReplicaGradientsSpec& spec, const Parts& parts);
   void keep_shards(const ReplicaGradientsSpec& spec, const Parts& parts);
-  std::unique_ptr<GradientPath> make_accumulation(const Parts& parts, bool accumulates);
+  std::unique_ptr<GradientPath> make_replicated();
   std::unique_ptr<GradientPath> make_rotation(const Parts& parts, CollectedSums& sums);
+  /// Puts what sums the passes of a step before `path_`.
+  void accumulate_before(const Parts& parts);
 
   bool sharded_;
   BucketMemory memory_;

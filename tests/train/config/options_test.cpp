@@ -59,6 +59,7 @@ OptionTexts everything_else() {
           {"threads", "3"},
           {"pin", "true"},
           {"zero", "3"},
+          {"sync-every-pass", "true"},
           {"comm", "tcp"},
           {"overlap", "off"},
           {"bucket-mb", "0.3"},

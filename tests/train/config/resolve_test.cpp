@@ -134,6 +134,7 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
   EXPECT_THAT(refuse({{"dataset", "mnist"}}), HasSubstr("--data-dir"));
   EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"allreduce", "direct"}}), HasSubstr("leave out --allreduce direct"));
+  EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or take --zero 2 or 3"));
   EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("there is no device 'gpu'"));
 }
 

@@ -47,6 +47,8 @@ std::vector<Case> cases() {
       {"Bf16Wire", 2, config_with([](Config& c) { c.precision = c.wire_dtype = "bf16"; })},
       {"Zero1", 2, config_with([](Config& c) { c.zero = 1; })},
       {"Zero2Windows", 3, config_with([](Config& c) { c.zero = 2, c.accumulate = 2; })},
+      {"Zero3WindowsSyncedEveryPass", 2,
+       config_with([](Config& c) { c.zero = 3, c.accumulate = 2, c.sync_every_pass = true; })},
       {"Zero3Fp16", 4, config_with([](Config& c) { c.zero = 3, c.precision = "fp16"; })},
       {"Reproducible", 2, config_with([](Config& c) { c.reproducible = true; })},
       {"ReproducibleZero3", 3, config_with([](Config& c) { c.reproducible = true, c.zero = 3; })},

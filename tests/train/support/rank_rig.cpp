@@ -38,6 +38,7 @@ struct RankRig::Parts {
                  .wire = options.wire,
                  .zero = options.zero,
                  .accumulates = options.accumulates,
+                 .sync_every_pass = options.sync_every_pass,
                  .overlap = options.overlap,
                  .recorded = options.recorded,
                  .seed = options.seed},

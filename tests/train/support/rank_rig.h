@@ -31,6 +31,7 @@ class RankRig {
     train::BucketLimits buckets;
     train::WireSpec wire;
     int zero = 0;
+    bool sync_every_pass = false;  ///< and not once a window (ZeRO 2 and 3)
     bool overlap = true;
     nn::Checkpointing checkpointing;
     bool recorded = false;
