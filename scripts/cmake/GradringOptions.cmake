@@ -42,9 +42,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651), and wants designated initialisers
   # to name every field.
   target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-missing-field-initializers>)
-  if(GRADRING_PRECOMPILE)  # it forgets which headers are the system's, and warns of std::string's inside
-    target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)
-  endif()
 endif()
 # With a sanitizer's checks in them, kernels whose loops are unrolled take the second level of optimisation minutes a file.
 if(GRADRING_SANITIZE)
@@ -63,6 +60,11 @@ endif()
 add_library(gradring_light INTERFACE)
 target_link_libraries(gradring_light INTERFACE gradring_flags)
 target_compile_options(gradring_light INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+# And in addition what has precompiled headers, of which gcc 12 forgets that they are the system's, and warns of std::string's inside.
+add_library(gradring_precompiled INTERFACE)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)
+endif()
 if(GRADRING_STATIC)
   target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
 endif()
