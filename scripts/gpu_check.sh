@@ -160,6 +160,14 @@ for ranks in 2 4; do
     --device cuda:0 --allow-shared-gpu --check-replicas 10 --progress plain --run-dir "$out/run_ranks_$ranks"
 done
 
+# ZeRO with windows of batches: recordings that end without a join.
+for graph in on off; do
+  rm -rf "$out/run_zero_$graph"
+  check "zero3_windows_$graph" "$gradring" launch --nproc-per-node 2 train "${dataset[@]}" --steps 40 --batch-size 32 --zero 3 \
+    --accumulate 3 --device cuda:0 --allow-shared-gpu --cuda-graph "$graph" --progress plain --run-dir "$out/run_zero_$graph"
+done
+check same_zero bash -c "diff <(grep sha256 $out/run_zero_on/summary.json) <(grep sha256 $out/run_zero_off/summary.json)"
+
 if ((!quick)); then
   for dtype in f32 f16; do
     check "bench_kernels_$dtype" "$gradring" bench kernels --device cuda --dtype "$dtype" -J "$out/bench_kernels_$dtype.json"

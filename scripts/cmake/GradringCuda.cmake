@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Enables the CUDA language where it can be; sets GRADRING_HAVE_CUDA, or says in GRADRING_CUDA_MISSING why it cannot.
-# Hints: CMAKE_CUDA_COMPILER, the environment's CUDACXX and CUDA_HOME, CUDAToolkit_ROOT, CMAKE_CUDA_ARCHITECTURES.
+# Hints: CMAKE_CUDA_COMPILER, the environment's CUDACXX, CUDAARCHS and CUDA_HOME, CUDAToolkit_ROOT, CMAKE_CUDA_ARCHITECTURES.
 
 include(CheckLanguage)
 include(GradringNvidiaRoots)
@@ -57,7 +57,7 @@ if(GRADRING_CUDA_MISSING)
   return()
 endif()
 
-if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   # Ampere as machine code; Hopper as machine code and as PTX, which the driver translates for what comes after.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "Compute capabilities to build for, or native")
 endif()

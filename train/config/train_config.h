@@ -54,7 +54,7 @@ struct TrainConfig {
   std::int64_t threads = 0;         ///< that compute, per rank; 0: the rank's share of the cores, or OMP_NUM_THREADS
   bool pin = false;                 ///< every rank keeps to cores of its own
   std::int64_t zero = 0;            ///< what ranks share out instead of each keeping it: see ReplicaSpec
-  bool sync_every_pass = false;     ///< ranks sum gradients in each pass of a step, not in its last (ZeRO 2 and 3)
+  bool sync_every_pass = false;     ///< ranks sum gradients in each pass of a step, not only in its last (ZeRO 2, 3)
   bool overlap = true;              ///< gradients are summed while backward goes on
   std::string comm = "auto";        ///< auto, nccl, shm, tcp
   std::string allreduce = "auto";   ///< auto, ring, direct, nccl

@@ -45,7 +45,7 @@ MemoryTable plan_weights(const ReplicaSpec& replica, const Shards& shards, int p
   return table;
 }
 
-/// Of gradients: where backward writes them, where they are collected, and what travels.
+/// Of gradients: where backward writes them, where passes are summed and where they are collected, and what travels.
 void plan_gradients(const ReplicaSpec& replica, const Shards& shards, int places, MemoryTable& table) {
   const nn::ArenaLayout& layout = shards.layout();
   const int taking_turns = replica.zero >= 2 ? places : 0;

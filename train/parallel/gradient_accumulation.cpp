@@ -41,7 +41,7 @@ void GradientAccumulation::enqueue_add(int parameter) {
               sums_.layout.parameter(parameter).elements);
 }
 
-/// They may leave with any bucket, and are ready first.
+/// They are ready before all gradients, and leave with the last bucket or before.
 void GradientAccumulation::enqueue_add_riders() {
   enqueue_add(parts_.places.riders, sums_.riders, sums_.layout.riders().elements);
   riders_added_ = true;

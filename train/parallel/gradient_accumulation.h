@@ -5,14 +5,15 @@
 
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/runtime/device.h"
-#include "nn/parameter/arena.h"
 #include "train/parallel/gradient_path.h"
 
 namespace gradring::train {
 
-/// Sums the passes of a window on this rank first, so that the ranks exchange gradients once a step: PyTorch's no_sync. The
-/// first pass writes the sums, and each later one where the path behind it reads, of which a tensor is added to them as soon as
-/// it is ready; in the last pass the sums are added to the tensor, which then goes that path, with all ranks' together.
+/// Sums the passes of a window on this rank first, so that the ranks exchange gradients once a step: PyTorch's no_sync.
+///
+///   first pass    writes the sums
+///   later ones    write where `next` reads; each tensor, as soon as it is ready, is added to the sums
+///   last pass     writes there, too; the sums are added to each tensor, which goes on to `next`
 ///
 /// Memory    an arena of gradients.
 /// Numerics  sums in f32, in the order of the passes; a window of one pass is untouched.
@@ -29,6 +30,7 @@ class GradientAccumulation final : public GradientPath {
   GradientAccumulation(const Parts& parts, std::unique_ptr<GradientPath> next);
 
   const nn::Gradients& begin(Pass pass) override;
+  void scaled_by(const float* loss_scale) override { next_->scaled_by(loss_scale); }
   void enqueue_end() override;
 
   void before_forward() override {}

@@ -8,8 +8,8 @@
 
 namespace gradring::train {
 
-/// No rank keeps whole gradients: backward writes them into a few places in which buckets take turns, every pass is summed
-/// over the ranks at once, and of the sums each rank keeps its shards.
+/// Backward writes gradients into a few places in which buckets take turns. Each pass that this hears of is summed over the ranks
+/// at once (behind GradientAccumulation, a window's last), and of the sums each rank keeps its shards.
 ///
 /// Threads   that of the trainer. What is given must outlive it.
 class RotatingGradients final : public GradientPath {

@@ -11,10 +11,10 @@
 
 namespace gradring::train {
 
-/// The sums of this rank's shards over a window of passes, which are all of the gradients that it keeps (ZeRO 2 and 3): what
-/// each pass has summed over the ranks is collected bucket by bucket, and then the bucket's place is free for another.
+/// The sums of this rank's shards (ZeRO 2 and 3): what a pass has summed over the ranks is collected bucket by bucket, and then
+/// the bucket's place is free for another.
 ///
-/// Numerics  sums over the ranks first, then over the passes.
+/// Numerics  of several passes (--sync-every-pass) sums over the ranks first, then over the passes.
 /// Threads   that of the trainer. What is given must outlive it.
 class ShardedSums final : public CollectedSums {
  public:

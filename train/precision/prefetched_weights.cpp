@@ -35,7 +35,8 @@ void PrefetchedWeights::weights_needed(std::span<const int> parameters) {
   fetch_next(now);
 }
 
-/// The first bucket of the next need that is not there, if there is a place that is not in use.
+/// The first bucket of the next need that is not there, if there is a place that is not in use. A pass awaits all that it fetched,
+/// for a need that comes in it: behind those before a window's last no join follows, and CUDA records none that is not joined.
 void PrefetchedWeights::fetch_next(const Need& now) {
   if (needs_.size() >= before_.size()) return;
   const Need& next = before_[needs_.size()];

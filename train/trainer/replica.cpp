@@ -29,7 +29,7 @@ ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayou
   return {.sharded = spec.zero >= 2,
           .places = places_for(layout, program),
           .wire = spec.wire,
-          .accumulates = sums_passes_first(spec),
+          .sums_passes_first = sums_passes_first(spec),
           .exact_terms = spec.exact_terms,
           .overlap = spec.overlap};
 }

@@ -83,7 +83,7 @@ struct ReplicaDecorators {
 /// What a replica takes of its device's memory, besides its program, by kind.
 struct ReplicaBytes {
   WeightBytes weights;
-  std::size_t gradients = 0;        ///< their sums
+  std::size_t gradients = 0;        ///< their sums over the ranks; a rank's own, of several passes, are beside it
   std::size_t gradient_places = 0;  ///< through which buckets go on their way to the sums
   std::size_t wire = 0;             ///< gradients as they travel in 16 bits
   std::size_t optimizer = 0;        ///< its state

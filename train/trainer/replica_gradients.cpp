@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 #include "train/parallel/exact_gradients.h"
 #include "train/parallel/gradient_accumulation.h"
@@ -32,11 +31,12 @@ ReplicaGradients::ReplicaGradients(const ReplicaGradientsSpec& spec, const Parts
                         .shards = parts.shards,
                         .cast = kernels::pick_variant(parts.kernels.cast, parts.device, spec.wire.dtype),
                         .buckets_stay = !spec.sharded}) {
-  if (spec.exact_terms > 0)
+  if (spec.exact_terms > 0) {
     keep_exact(spec, parts);
-  else
+  } else {
     spec.sharded ? keep_shards(spec, parts) : keep_all(spec, parts);
-  if (spec.accumulates) accumulate_before(parts);
+    if (spec.sums_passes_first) accumulate_before(parts);
+  }
 }
 
 void ReplicaGradients::keep_all(const ReplicaGradientsSpec& spec, const Parts& parts) {

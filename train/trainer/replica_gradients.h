@@ -20,9 +20,9 @@ struct ReplicaGradientsSpec {
   bool sharded = false;  ///< a rank keeps the sums of its own shards alone
   int places = 0;        ///< of buckets that are written at once, if sharded
   WireSpec wire;
-  bool accumulates = false;      ///< a rank sums the passes of a step before the ranks exchange gradients
-  std::int64_t exact_terms = 0;  ///< sums do not depend on the order of so many passes of all ranks; 0: they may
-  bool overlap = true;           ///< gradients are summed while backward goes on
+  bool sums_passes_first = false;  ///< on the rank, before the ranks exchange gradients; not with exact_terms
+  std::int64_t exact_terms = 0;    ///< sums do not depend on the order of so many passes of all ranks; 0: they may
+  bool overlap = true;             ///< gradients are summed while backward goes on
 };
 
 /// All that becomes of a replica's gradients, put together: where backward leaves them, how they are summed over the ranks and
@@ -50,7 +50,7 @@ class ReplicaGradients {
   /// Where backward writes.
   const BucketMemory& memory() const { return memory_; }
 
-  /// Of sums that last from pass to pass; of places that buckets go through; of what travels in 16 bits.
+  /// Of the sums over the ranks; of places that buckets go through; of what travels in 16 bits.
   std::size_t sum_bytes() const;
   std::size_t place_bytes() const { return sharded_ ? memory_.bytes() : 0; }
   std::size_t wire_bytes() const;

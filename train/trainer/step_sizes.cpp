@@ -32,4 +32,8 @@ std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64
   return sizes.sharded ? data::make_sharded_steps(spec, sizes.pass) : data::make_distributed_steps(spec);
 }
 
+bool meet_in_every_pass(const TrainConfig& config) {
+  return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
+}
+
 }  // namespace gradring::train

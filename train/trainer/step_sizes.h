@@ -22,4 +22,8 @@ StepSizes step_sizes(const TrainConfig& config, int ranks);
 std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
                                               int rank, int ranks);
 
+/// Whether ranks exchange something in every pass of a step: weights (ZeRO 3), or sums that none keeps whole. Then who has fewer
+/// samples takes part in the others' passes.
+bool meet_in_every_pass(const TrainConfig& config);
+
 }  // namespace gradring::train

@@ -252,8 +252,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
     replica_.step().enqueue(
         {.source = *feed_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
   };
-  // Ranks that share out gradients do each pass together: who has fewer takes part in the others'.
-  const std::int64_t most = config_.zero >= 2 ? share.most : share.end - share.begin;
+  const std::int64_t most = meet_in_every_pass(config_) ? share.most : share.end - share.begin;
   const std::int64_t passes = std::max<std::int64_t>(1, ceil_div(most, sizes_.pass));
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {

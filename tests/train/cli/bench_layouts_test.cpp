@@ -17,7 +17,7 @@ TEST(BenchLayouts, ShowsThatAllOfThemTrainAlike) {
   const tests::Workplace place;
   const auto end = place.run({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"});
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.out, HasSubstr("64 layouts, 0 differ"));
+  EXPECT_THAT(end.out, HasSubstr("80 layouts, 0 differ"));
   EXPECT_THAT(end.out, Not(HasSubstr("DIFFERS")));
   const auto table = nlohmann::json::parse(tests::text_of(place.path("table.json")));
   EXPECT_EQ(table.at("benchmark"), "layouts");

@@ -138,6 +138,28 @@ TEST(MemoryPlan, CountsWhatIsWellKnown) {
   EXPECT_EQ(planned(MemoryClass::optimizer, [](train::TrainConfig& c) { c.optimizer.name = "sgd"; }), 0u);
 }
 
+TEST(MemoryPlan, SumsOfPassesTakeAnArenaUnlessRanksSyncInEveryPass) {
+  const auto gradients = [](int zero, int accumulate, bool sync_every_pass, bool reproducible) {
+    return planned(
+        MemoryClass::gradients,
+        [=](train::TrainConfig& c) {
+          c.zero = zero, c.sync_every_pass = sync_every_pass, c.reproducible = reproducible;
+          if (reproducible)
+            c.shard_size = 6, c.global_batch = 12 * accumulate;
+          else
+            c.accumulate = accumulate;
+        },
+        2);
+  };
+  const std::size_t arena = gradients(0, 1, false, false);
+  EXPECT_EQ(gradients(0, 3, false, false), 2 * arena);
+  for (const int zero : {2, 3}) {
+    EXPECT_EQ(gradients(zero, 3, false, false), gradients(zero, 1, false, false) + arena) << "stage " << zero;
+    EXPECT_EQ(gradients(zero, 3, true, false), gradients(zero, 1, false, false)) << "stage " << zero;
+    EXPECT_EQ(gradients(zero, 3, false, true), gradients(zero, 1, false, true)) << "stage " << zero;
+  }
+}
+
 TEST(MemoryPlan, ManyRanksPadTheirArenas) {
   const auto plain = [](train::TrainConfig&) {};
   EXPECT_GT(planned(MemoryClass::master, plain, 1000), planned(MemoryClass::master, plain, 1));

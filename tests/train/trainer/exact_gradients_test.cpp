@@ -52,6 +52,24 @@ TEST_F(ExactGradients, AreThoseOfOneBigBatchWhateverTheShards) {
     }
 }
 
+std::string sha256_of(const TrainingRun& run) { return run.summaries.front().parameters_sha256; }
+
+TEST_F(ExactGradients, AreTheSameBitsByEveryStageOfZeroWhereRanksHaveUnequalPasses) {
+  for (const int world : {3, 4})
+    for (const std::int64_t shard : {4, 8}) {  // 4 ranks: 2, 2, 1 and 1 passes, or one without samples
+      train::TrainConfig shared = config();
+      shared.shard_size = shard;
+      const TrainingRun whole = run(world, shared);
+      for (const std::int64_t zero : {1, 2, 3}) {
+        shared.zero = zero;
+        EXPECT_EQ(sha256_of(run(world, shared)), sha256_of(whole))
+            << world << " ranks, shards of " << shard << ", stage " << zero;
+      }
+      shared.sync_every_pass = true;
+      EXPECT_LT(farthest(run(world, shared), whole), 1e-4) << world << " ranks, shards of " << shard;
+    }
+}
+
 TEST_F(ExactGradients, AreTheSameByTheDistributedSamplerWhereItNeedNotRepeatSamples) {
   const data::InMemoryDataset even = head_of(*digits_, 48);
   const TrainingRun one = train(1, config(), even, test_set_);
