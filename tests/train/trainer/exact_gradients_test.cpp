@@ -90,7 +90,7 @@ TEST_F(ExactGradients, AreNotTheMeanOfUnequalRanksMeans) {
   uneven.gradient_mean = "ranks";
   const TrainingRun as_pytorch = run(2, uneven);
   EXPECT_EQ(as_pytorch.rank0.steps[0].loss, exact.rank0.steps[0].loss) << "before the first update";
-  EXPECT_GT(farthest(as_pytorch, exact), 1e-3);
+  EXPECT_GT(farthest(as_pytorch, exact), 1e-4) << "far more than roundings";
   uneven.shard_size = 12;  // they have 12 each, but in the last step, of 13
   const TrainingRun even = run(2, uneven);
   uneven.gradient_mean = "samples";
