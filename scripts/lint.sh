@@ -35,6 +35,7 @@ command -v clang-format-16 >/dev/null || need_packages clang-format-16
 [[ -n $(newest clang-tidy) ]] || need_packages clang-tidy-16
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 clang_tidy=$(newest clang-tidy)
+need_packages "libomp-${clang_tidy##*-}-dev" # omp.h, which comes apart from clang
 
 matching() { printf '%s\n' "${files[@]}" | grep -E "$1" || true; }
 failed=0

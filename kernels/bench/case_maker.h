@@ -55,7 +55,7 @@ class CaseMaker {
   }
   /// An input that the operation changes: its values are a result, too.
   static void also_output(KernelCase& of, const BenchArray& array, Bound bound) {
-    of.outputs.push_back({&array, bound});
+    of.outputs.push_back({&array, std::move(bound)});
   }
 
   /// Adds those of a table that can run here; `run(variant, stream)` calls one of them.

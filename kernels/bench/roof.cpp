@@ -24,7 +24,7 @@ using Lanes16 __attribute__((vector_size(64))) = float;
 
 template <class Lanes>
 double flops_per_second_in(int rounds) {
-  constexpr double kLanes = sizeof(Lanes) / sizeof(float);
+  constexpr int kLanes = static_cast<int>(sizeof(Lanes) / sizeof(float));
   constexpr int kAccumulators = 12;  // more than the latency of an addition times the units that add
   volatile float start = 1;          // sums that the compiler knew to be equal would be one sum
   Lanes sums[kAccumulators];

@@ -10,7 +10,6 @@
 namespace gradring::nn::bench {
 namespace {
 
-using kernels::Buffer;
 using kernels::Stream;
 namespace crp = kernels::conv_relu_pool;
 

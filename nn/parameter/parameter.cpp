@@ -48,14 +48,14 @@ std::vector<Parameter> parameters_of(const Model& model) {
   std::vector<Parameter> parameters;
   Shape shape{1, model.sample[0], model.sample[1], model.sample[2]};
   Shape image = shape;  // the shape before the last Flatten, or the features themselves
-  for (const auto& [name, layer] : model.layers) {
-    std::visit(
-        Overloaded{[&](const Conv2d& conv) { add_conv2d(name, conv, parameters); },
-                   [&](const Linear& linear) { add_linear(name, linear, image, parameters); }, [](const auto&) {}},
-        layer);
-    if (std::holds_alternative<Flatten>(layer)) image = shape;
-    shape = output_shape(layer, shape);
-    if (!std::holds_alternative<Flatten>(layer)) image = shape;
+  for (const NamedLayer& named : model.layers) {
+    std::visit(Overloaded{[&](const Conv2d& conv) { add_conv2d(named.name, conv, parameters); },
+                          [&](const Linear& linear) { add_linear(named.name, linear, image, parameters); },
+                          [](const auto&) {}},
+               named.layer);
+    if (std::holds_alternative<Flatten>(named.layer)) image = shape;
+    shape = output_shape(named.layer, shape);
+    if (!std::holds_alternative<Flatten>(named.layer)) image = shape;
   }
   return parameters;
 }
