@@ -58,7 +58,7 @@ RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folde
     images.append(sample.pixels.begin(), sample.pixels.end());
     labels.push_back(static_cast<char>(sample.label));
   }
-  const RawDataset raw{
+  RawDataset raw{
       .images = folder / "images", .labels = folder / "labels", .shape = dataset.shape(), .classes = dataset.classes()};
   write_file_whole(raw.images, images);
   write_file_whole(raw.labels, labels);
