@@ -63,8 +63,8 @@ kernels::DType parse_dtype(std::string_view text) {
 
 CommandLine command_line(KernelsBenchOptions& options) {
   CommandLine line{.command = "gradring bench kernels", .options = {}};
-  const auto word = [](std::string name, std::string shown, std::string help, auto read) {
-    return CommandOption{.name = std::move(name), .value = std::move(shown), .help = std::move(help), .read = read};
+  const auto word = [](const char* name, const char* shown, const char* help, auto read) {
+    return CommandOption{.name = name, .value = shown, .help = help, .read = read};
   };
   line.options = {
       word("device", "cpu|cuda[:i]", "where they run [cpu]",

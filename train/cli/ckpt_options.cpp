@@ -21,7 +21,7 @@ std::filesystem::path checkpoints_of_run(FileSystem& files, const std::filesyste
   std::error_code ignored;
   if (!std::filesystem::is_directory(run, ignored))
     throw CheckpointError(run, files.exists(run) ? "is no folder" : "is not there", kAdvice);
-  const std::filesystem::path root = checkpoints_in(files, run);
+  std::filesystem::path root = checkpoints_in(files, run);
   if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", kAdvice);
   return root;
 }
