@@ -11,11 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <system_error>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/poll_timeout.h"
 
 namespace gradring::kernels::bench {
 namespace {
@@ -97,9 +97,8 @@ std::string ChildProcess::read_line(Deadline deadline) {
       unread_.erase(0, end + 1);
       return line;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&readable, 1, static_cast<int>(std::min<long long>(left.count(), 1'000'000)));
+    const int ready = ::poll(&readable, 1, poll_timeout(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0 && deadline.passed())
       throw DeviceError("a program that was started beside us gave no answer in time");

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/runtime/poll_timeout.h"
 #include "train/launch/error_file.h"
-#include "train/launch/poll_timeout.h"
 #include "train/launch/progress_file.h"
 #include "train/launch/worker_place.h"
 

@@ -13,6 +13,7 @@
 #include "comm/error.h"
 #include "comm/rendezvous/entry.h"
 #include "comm/rendezvous/unix_store/address.h"
+#include "kernels/runtime/poll_timeout.h"
 #include "kernels/runtime/unique_fd.h"
 
 namespace gradring::comm {
@@ -73,8 +74,7 @@ class Call {
 
   bool ready(short interest) const {
     pollfd event{.fd = socket_.get(), .events = interest, .revents = 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_.remaining()).count();
-    return ::poll(&event, 1, static_cast<int>(std::min<std::int64_t>(left, 1'000'000))) > 0 || !deadline_.passed();
+    return ::poll(&event, 1, poll_timeout(deadline_)) > 0 || !deadline_.passed();
   }
 
   [[noreturn]] void throw_gone(const std::string& why) const {

@@ -86,11 +86,12 @@ TEST_F(ExactGradients, AreTheSameByTheDistributedSamplerWhereItNeedNotRepeatSamp
 TEST_F(ExactGradients, AreNotTheMeanOfUnequalRanksMeans) {
   train::TrainConfig uneven = config();
   uneven.shard_size = 8;  // two ranks have 16 and 8 samples
+  uneven.epochs = 3;      // in which the difference grows, under ThreadSanitizer too
   const TrainingRun exact = run(2, uneven);
   uneven.gradient_mean = "ranks";
   const TrainingRun as_pytorch = run(2, uneven);
   EXPECT_EQ(as_pytorch.rank0.steps[0].loss, exact.rank0.steps[0].loss) << "before the first update";
-  EXPECT_GT(farthest(as_pytorch, exact), 1e-4) << "far more than roundings";
+  EXPECT_GT(farthest(as_pytorch, exact), 1e-3);
   uneven.shard_size = 12;  // they have 12 each, but in the last step, of 13
   const TrainingRun even = run(2, uneven);
   uneven.gradient_mean = "samples";

@@ -58,6 +58,7 @@ TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
   }
   EXPECT_FALSE(std::ranges::all_of(one.rank0.steps, &train::StepRecord::skipped)) << "weights must change";
   if (!kThreadSanitizer) {
+    EXPECT_FALSE(one.rank0.steps.back().skipped);
     EXPECT_LT(one.rank0.steps.back().loss, one.rank0.steps.front().loss);
   }
   for (const int world : worlds({2, 3, 4, 5, 7}))
@@ -129,8 +130,8 @@ TEST_P(Reproducible, OverAResumeByOtherRanks) {
   train::TrainConfig saving = config();
   saving.save_every_steps = 1;
   const TrainingRun whole = run(4, saving);
-  for (const std::int64_t step : {1, 4, 7}) {
-    if (step > whole.rank0.steps.back().step) continue;
+  const std::vector<std::int64_t> all = {1, 4, 7}, of_one_epoch = {1, 4};
+  for (const std::int64_t step : kThreadSanitizer ? of_one_epoch : all)
     for (const int world : worlds({1, 3})) {
       const TrainingRun rest = train(world, saving, train_set_, test_set_, [&](train::Trainer& trainer, int rank) {
         trainer.resume(
@@ -138,7 +139,6 @@ TEST_P(Reproducible, OverAResumeByOtherRanks) {
       });
       expect_same(rest, whole, std::to_string(world) + " ranks from step " + std::to_string(step));
     }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Trainings, Reproducible,

@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-#include "train/launch/poll_timeout.h"
+#include "kernels/runtime/poll_timeout.h"
 
 namespace gradring::train {
 namespace {

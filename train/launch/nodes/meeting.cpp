@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "comm/transport/tcp/socket_address.h"
+#include "kernels/runtime/poll_timeout.h"
 
 namespace gradring::train {
 namespace {
@@ -63,8 +64,7 @@ std::optional<NodeLink> dial(const SocketAddress& address, const tcp::Identity& 
       return std::nullopt;
     }
     pollfd ready = {handshake.fd(), handshake.interest(), 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    ::poll(&ready, 1, static_cast<int>(std::min<decltype(left)>(left, 1000)));
+    ::poll(&ready, 1, std::min(poll_timeout(deadline), 1000));
   }
 }
 

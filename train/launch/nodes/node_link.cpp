@@ -13,6 +13,7 @@
 
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/poll_timeout.h"
 #include "train/launch/nodes/message.h"
 
 namespace gradring::train {
@@ -55,8 +56,7 @@ void NodeLink::send(const nlohmann::json& message) {
     if (count >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN) return close(std::strerror(errno));
     pollfd room = {socket_.get(), POLLOUT, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    if (::poll(&room, 1, static_cast<int>(left)) == 0) return close("it takes no message");
+    if (::poll(&room, 1, poll_timeout(deadline)) == 0) return close("it takes no message");
   }
 }
 

@@ -120,7 +120,7 @@ class StrangersAtTheAgentsPort : public ::testing::Test {
   std::size_t steps() const { return step_times(first_).size(); }
   void wait_for(std::size_t more) {
     const std::size_t before = steps();
-    ASSERT_TRUE(train::eventually([&] { return steps() >= before + more; }));
+    for (std::size_t step = 0; step < more; ++step) ASSERT_TRUE(goes_on(first_));  // which costs the training nothing
     quiet_.push_back({before, steps()});
   }
   void knock(tests::Strangers& strangers) {

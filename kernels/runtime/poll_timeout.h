@@ -7,13 +7,13 @@
 
 #include "kernels/runtime/deadline.h"
 
-namespace gradring::train {
+namespace gradring {
 
-/// The same for poll(): milliseconds, rounded up; -1 for as long as it takes.
+/// What poll() is to be told so that it waits until the deadline: milliseconds, rounded up; without one, -1: as long as it takes.
 inline int poll_timeout(const std::optional<Deadline>& deadline) noexcept {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline->remaining()).count();
   return static_cast<int>(std::min<decltype(left)>(left, 1 << 30));
 }
 
-}  // namespace gradring::train
+}  // namespace gradring
