@@ -85,7 +85,11 @@ std::vector<double> losses(const Workplace& place, std::size_t most) {
 
 /// Waits for the next line of its metrics.
 bool goes_on(const Workplace& place) {
-  const auto size = [&] { return std::filesystem::file_size(place.path("run/metrics.jsonl")); };
+  const auto size = [&] {
+    std::error_code not_there_yet;
+    const auto bytes = std::filesystem::file_size(place.path("run/metrics.jsonl"), not_there_yet);
+    return not_there_yet ? 0 : bytes;
+  };
   return train::eventually([&, before = size()] { return size() > before; });
 }
 
