@@ -38,7 +38,7 @@ ResidentFeed::ResidentFeed(const FeedSpec& spec, kernels::Stream& stream, Deadli
       host_order_(spec.device.allocate(bytes_of(samples_ + 1, sizeof(std::int64_t)), MemoryKind::pinned)),
       images_(spec.device.allocate(bytes_of(spec.batch_size * sample_elements_, kernels::size_of(spec.dtype)))),
       labels_(spec.device.allocate(bytes_of(spec.batch_size, sizeof(std::int32_t)))) {
-  data::Normalize(spec.normalize, channels_);  // refuses what does not fit
+  (void)data::Normalize(spec.normalize, channels_);  // refuses what does not fit
   const kernels::Buffer host = spec.device.allocate(statistics_.size(), MemoryKind::pinned);
   spread(spec.normalize.mean, channels_, host.as<float>());
   spread(spec.normalize.std, channels_, host.as<float>() + channels_);

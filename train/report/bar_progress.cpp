@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace gradring::train {
@@ -16,7 +17,7 @@ constexpr std::size_t kWidestBar = 40;
 constexpr const char* kClearLine = "\r\033[K";
 
 std::string clock_text(EpochSoFar::Seconds time) {
-  const auto seconds = static_cast<long long>(time.count() + 0.5);
+  const auto seconds = std::llround(time.count());
   return fmt::format("{:02}:{:02}", seconds / 60, seconds % 60);
 }
 

@@ -72,7 +72,7 @@ Handshake::State Handshake::advance() {
       return finish(State::refused);
     }
   }
-  if (state_ == State::going && patience_.passed()) return finish(State::refused);
+  if (state_ == State::going && overdue()) return finish(State::refused);
   return state_;
 }
 

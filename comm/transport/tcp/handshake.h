@@ -56,6 +56,8 @@ class Handshake {
 
   /// Goes on as far as it can without waiting; a peer that lets the patience run out is refused.
   State advance();
+  /// Whether the patience has run out.
+  bool overdue() const { return patience_.passed(); }
   /// What to poll the socket for.
   short interest() const;
   int fd() const { return socket_.get(); }

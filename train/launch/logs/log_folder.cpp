@@ -37,7 +37,7 @@ std::string folder_name(std::string run_id) {
 fs::path make_new(const fs::path& parent, const std::string& name) {
   make(parent);
   for (int i = 1;; ++i) {
-    const fs::path folder = parent / (i == 1 ? name : fmt::format("{}_{}", name, i));
+    fs::path folder = parent / (i == 1 ? name : fmt::format("{}_{}", name, i));
     std::error_code error;
     if (fs::create_directory(folder, error)) return folder;
     if (error && error != std::errc::file_exists) cannot_make(folder, error.message());
@@ -60,7 +60,7 @@ LogFolder::LogFolder(LogSpec spec, const std::string& run_id) : spec_(std::move(
 
 fs::path LogFolder::of_worker(int attempt, int local_rank) const {
   if (path_.empty()) return {};
-  const fs::path folder = path_ / fmt::format("attempt_{}", attempt) / std::to_string(local_rank);
+  fs::path folder = path_ / fmt::format("attempt_{}", attempt) / std::to_string(local_rank);
   make(folder);
   return folder;
 }

@@ -88,6 +88,7 @@ void Leader::place_workers(int attempt) {
   const auto places = places_of_nodes(offers, options_.master_addr, free_tcp_port());
 
   world_size_ = places[0].world_size;
+  furthest_step_ = furthest_step();
   local_.prepare(attempt);
   mirror_.emplace(local_.store());
   local_.set_place(places[0]);
@@ -97,6 +98,8 @@ void Leader::place_workers(int attempt) {
     here[i]->link->send(start_message(attempt, places[i]));
   }
 }
+
+std::optional<std::int64_t> Leader::furthest_step() const { return std::max(furthest_step_, local_.furthest_step()); }
 
 bool Leader::running() const {
   return local_.running() ||
@@ -116,9 +119,8 @@ WorkerEvents Leader::wait(std::optional<Deadline> deadline) {
   if (mirror_) fds.push_back(mirror_->fd());
   // No longer, so that all hear of each other, and strangers who say nothing are turned away.
   const auto beat = Deadline::after(signals_.empty() ? NodeLink::kBetweenBeats : std::chrono::seconds(0));
-  WorkerEvents events = local_.wait(earlier(deadline, beat), fds);
+  WorkerEvents events = local_.wait(earlier(roster_.next_look(), earlier(deadline, beat)), fds);
   if (events.signal != 0) take_signal(events.signal, 0);
-  furthest_step_ = std::max(furthest_step_, local_.furthest_step());
   share_keys();
   const bool somebody_came = roster_.admit();
   events.regroup |= somebody_came && elastic();

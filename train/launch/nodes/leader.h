@@ -32,7 +32,7 @@ class Leader final : public Workers {
   WorkerEvents wait(std::optional<Deadline> deadline) override;
   void send(int number) noexcept override;
   void suspend() override;
-  std::optional<std::int64_t> furthest_step() const override { return furthest_step_; }
+  std::optional<std::int64_t> furthest_step() const override;
   bool can_go_on_without_a_node() override;
 
   /// Tells all nodes that the run is over.
@@ -58,7 +58,7 @@ class Leader final : public Workers {
   SignalEchoes echoes_;
   std::deque<int> signals_;  ///< that have come, to any node, and that the policy has not heard of yet
   std::optional<StoreMirror> mirror_;
-  std::optional<std::int64_t> furthest_step_;
+  std::optional<std::int64_t> furthest_step_;  ///< of other nodes, and of this one's earlier attempts
   int world_size_ = 0;
   bool node_lost_ = false;  ///< since the last start
 };

@@ -26,23 +26,34 @@ struct DoorTaken : DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// The leader's door.
+/// The leader's door. A look at it every 10 ms at most, in which a few are answered, so that a crowd of strangers costs the
+/// workers beside this agent little; a node that comes waits for two looks.
 class Doorway {
  public:
   /// Listens at every address that `host` has and that is this machine's.
   ///
   /// Errors    DeviceError that lists each address tried and why, if none is; DoorTaken if somebody else listens at one.
-  Doorway(const std::string& host, int port, comm::tcp::Identity self);
+  Doorway(const std::string& host, int port, const comm::tcp::Identity& self);
 
-  /// What to poll for reading.
+  /// What to poll for reading; nothing until next_look().
   std::vector<int> fds() const;
-  /// Goes on with whoever stands at the door. Returns those who have proven themselves. Does not wait.
+  /// When to call admit() at the latest, whatever poll says; none if fds() says it.
+  const std::optional<Deadline>& next_look() const { return next_look_; }
+  /// Goes on with whoever stands at the door, unless it is too early to look. Returns those who have proven themselves. Does
+  /// not wait.
   std::list<NodeLink> admit();
 
  private:
+  using Stranger = std::list<comm::tcp::Handshake>::iterator;
+
+  void answer(const UniqueFd& listener, std::list<NodeLink>& admitted);
+  /// Returns the next one.
+  Stranger go_on_with(Stranger stranger, std::list<NodeLink>& admitted);
+
   comm::tcp::Identity self_;
   std::vector<UniqueFd> listeners_;
   std::list<comm::tcp::Handshake> strangers_;
+  std::optional<Deadline> next_look_;
 };
 
 /// "host:1", "[::1]:1"

@@ -36,6 +36,8 @@ class Roster {
   std::string missing() const;
   /// What to poll for reading.
   std::vector<int> fds() const;
+  /// When to call admit() at the latest, whatever poll says, if ever.
+  const std::optional<Deadline>& next_look() const { return doorway_.next_look(); }
   /// Lets in and seats whoever has come; refuses, with the reason, whoever does not fit. Returns whether somebody sat down.
   bool admit();
   void tell_all(const nlohmann::json& message);
