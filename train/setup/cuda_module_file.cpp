@@ -9,7 +9,7 @@ std::filesystem::path cuda_module_file() {
   const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
   for (const char* place : {"libgradring_cuda.so", "../lib/libgradring_cuda.so"}) {
     std::error_code ignored;
-    const std::filesystem::path file = (folder / place).lexically_normal();
+    std::filesystem::path file = (folder / place).lexically_normal();
     if (std::filesystem::exists(file, ignored)) return file;
   }
   return {};
