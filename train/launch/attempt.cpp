@@ -50,8 +50,11 @@ void Attempt::handle(int signal) {
     case SIGTSTP: return workers_.suspend();
     default: break;
   }
-  if (undisturbed() || (regroup_ && interrupted_by_ == 0)) {
+  if (interrupted_by_ == 0) {
     interrupted_by_ = signal;
+    const WorkerExit* cause = root_cause(exits_);
+    failed_before_ = cause != nullptr && !cause->blames_a_peer();
+    if (!undisturbed() && !regroup_) return;  // they are being stopped, because of a failure
     say_(fmt::format("{}: waiting up to {} s for the workers to end{}", signal_name(signal), seconds(kill_grace_),
                      signal == SIGINT ? "; once more kills them" : ""));
     stop(signal);
@@ -101,7 +104,7 @@ AttemptEnd Attempt::conclude() {
   if (regroup_ && interrupted_by_ == 0 && !given_up_) return {.regroup = true};
   const WorkerExit* cause = root_cause(exits_);
   AttemptEnd end;
-  if (interrupted_by_ != 0 && (cause == nullptr || !spoils_interruption(*cause)))
+  if (interrupted_by_ != 0 && !failed_before_ && (cause == nullptr || !spoils_interruption(*cause)))
     return {.code = 128 + interrupted_by_};
   if (cause == nullptr) return {.code = given_up_ ? 128 + SIGKILL : 0};
   end.code = cause->exit_code();

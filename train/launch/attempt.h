@@ -52,7 +52,8 @@ class Attempt {
   const Say say_;
   std::vector<WorkerExit> exits_;
   Phase phase_ = Phase::kRunning;
-  int interrupted_by_ = 0;
+  int interrupted_by_ = 0;      ///< the signal; there will be no other attempt
+  bool failed_before_ = false;  ///< a worker had, by itself, when the signal came: that stays the cause
   bool regroup_ = false;
   bool given_up_ = false;
   std::optional<Deadline> deadline_;  ///< of the current phase; running has none

@@ -79,6 +79,15 @@ TEST(RunAttempts, WhoeverInterruptsARunDoesNotStartItAgain) {
   }
 }
 
+TEST(RunAttempts, ASignalWhileAFailureStopsTheOthersStartsNothingAgain) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ScriptedWorkers workers({{ends(1, 7), comes(signal), ends_as_told(0, SIGTERM)}});
+    const auto [code, said] = run(workers, {.most = 3});
+    EXPECT_EQ(code, 7);
+    EXPECT_THAT(said.back(), HasSubstr("exited with code 7, the first to fail"));
+  }
+}
+
 WorkerEvents leaves_after(int rank, int signal, int code) {
   WorkerEvents events = ends(rank, code);
   events.exits.front().sent.set(static_cast<std::size_t>(signal));
