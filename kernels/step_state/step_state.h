@@ -20,8 +20,7 @@ struct StepState {
   float loss_scale = 1;  ///< what the loss kernel multiplies gradients by, so that f16 does not lose small ones
   std::int32_t growth_tracker = 0;  ///< steps applied since the last overflow or growth
   std::int32_t skipped_steps = 0;
-  float gradient_norm =
-      0;  ///< of this step's gradients without the loss scale, before clipping; 0 if nobody asked for it
+  float gradient_norm = 0;  ///< of this step's gradients, unscaled and before clipping; 0 if nobody asked for it
   std::int64_t first_non_finite = -1;  ///< which gradient, in the order in which they were searched; -1: none
   std::int64_t tiny_gradients = 0;     ///< how many were so small, times the loss scale, that f16 would lose them
 };

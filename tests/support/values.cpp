@@ -35,8 +35,9 @@ std::vector<double> random_values(std::size_t elements, std::uint64_t seed, doub
 
 std::vector<double> distinct_values(std::size_t elements, std::uint64_t seed, double step) {
   std::vector<double> values(elements);
+  const std::size_t even = elements / 2 * 2;
   for (std::size_t i = 0; i < elements; ++i)
-    values[i] = (2 * static_cast<double>(i) + 1 - static_cast<double>(elements / 2 * 2)) * step;
+    values[i] = (2 * static_cast<double>(i) + 1 - static_cast<double>(even)) * step;
   for (std::size_t i = elements; i > 1; --i) std::swap(values[i - 1], values[kernels::philox(seed, i)[0] % i]);
   return values;
 }

@@ -46,11 +46,12 @@ TEST(Resize, KeepsChannelsApart) {
 TEST(Resize, KeepsTheMeanOfAwkwardSizes) {
   for (const std::int64_t from : {29, 31, 57, 1023}) {
     Image image = grey(from, from, {});
-    for (std::int64_t i = 0; i < from * from; ++i) image.pixels.push_back(i % from < from / 2 ? 255 : 0);
+    const std::int64_t white = from / 2;
+    for (std::int64_t i = 0; i < from * from; ++i) image.pixels.push_back(i % from < white ? 255 : 0);
     const Image small = resized(image, 28, 28);
     double sum = 0;
     for (const std::uint8_t value : small.pixels) sum += value;
-    const double share = static_cast<double>(from / 2) / static_cast<double>(from);
+    const double share = static_cast<double>(white) / static_cast<double>(from);
     EXPECT_NEAR(sum / (28 * 28), 255 * share, 0.05) << from;
   }
 }

@@ -31,7 +31,7 @@ struct World {
 };
 
 /// y = 1 for three elements, with an error of at most 0.25, by whoever is given.
-KernelCase ones(CaseMaker& make, std::vector<std::pair<std::string, float>> writers) {
+KernelCase ones(CaseMaker& make, const std::vector<std::pair<std::string, float>>& writers) {
   KernelCase c = make.make("ones");
   BenchArray& y = make.output(c, DType::f32, 3, [](double) { return 0.25; });
   c.reference = [&y] { std::fill_n(y.as<float>(Side::host), 3, 1.0f); };

@@ -23,12 +23,12 @@ struct Tiles {
   TypedArray a, b, y;
   std::int64_t tiles, rounds;
 
-  Tiles(DType dtype, std::int64_t tiles_, std::int64_t rounds_)
+  Tiles(DType dtype, std::int64_t tile_count, std::int64_t round_count)
       : a(dtype, random_values(kRows * kInner, 1)),
         b(dtype, random_values(kInner * kColumns, 2)),
-        y(DType::f32, random_values(static_cast<std::size_t>(tiles_ * kRows * kColumns), 3)),
-        tiles(tiles_),
-        rounds(rounds_) {}
+        y(DType::f32, random_values(static_cast<std::size_t>(tile_count * kRows * kColumns), 3)),
+        tiles(tile_count),
+        rounds(round_count) {}
 
   Args args(TypedArray& to) const {
     return {.dtype = a.dtype(), .tiles = tiles, .rounds = rounds, .a = a.data(), .b = b.data(), .y = to.as<float>()};

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "kernels/simt/engine/sanitizer.h"
@@ -99,7 +100,7 @@ class AsyncCopy : public EachOrder {
   bool staged_sum_is_right(bool wait) {
     constexpr int kTiles = 4, kQuads = kTiles * 64;
     const kernels::Buffer quads = device_.allocate(kQuads * 16, MemoryKind::device);
-    for (int i = 0; i < kQuads * 4; ++i) quads.as<float>()[i] = static_cast<float>(i / 4);
+    for (int quad = 0; quad < kQuads; ++quad) std::fill_n(quads.as<float>() + quad * 4, 4, static_cast<float>(quad));
     float y[64];
     staged_sum(*stream_, quads.as<float>(), y, kTiles, wait);
     for (int t = 0; t < 64; ++t)

@@ -25,7 +25,7 @@ class FindPython : public ::testing::Test {
     return path.string();
   }
   std::string path(const std::string& folder) const { return (folder_.path() / folder).string(); }
-  static VariableLookup variables(const std::string& path, std::optional<std::string> chosen = std::nullopt) {
+  static VariableLookup variables(const std::string& path, const std::optional<std::string>& chosen = std::nullopt) {
     return [=](const std::string& name) -> std::optional<std::string> {
       if (name == "PATH") return path;
       return name == "GRADRING_PYTHON" ? chosen : std::nullopt;
