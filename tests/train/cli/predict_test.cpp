@@ -38,8 +38,7 @@ class Predict : public tests::Trained {
       const std::uint8_t value = digits_->pixels(index)[i / png.width / each * 28 + i % png.width / each];
       png.rows.push_back(inverted ? static_cast<std::uint8_t>(255 - value) : value);
     }
-    const std::string name =
-        "digit-" + std::to_string(index) + "-" + std::to_string(each) + (inverted ? "i" : "") + ".png";
+    std::string name = "digit-" + std::to_string(index) + "-" + std::to_string(each) + (inverted ? "i" : "") + ".png";
     place_.folder().write(name, png.bytes());
     return name;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/config/parse_value.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/data/support/message_of.h"
@@ -10,7 +9,6 @@
 namespace gradring::train {
 namespace {
 
-using ::testing::HasSubstr;
 using tests::message_of;
 using namespace std::chrono_literals;
 

@@ -98,8 +98,8 @@ int work(std::span<const std::string> words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  if (args.size() >= 1 && args[0] == "launch") return launch_main(std::span(args).subspan(1));
-  if (args.size() >= 1 && args[0] == "train") return work(std::span(args).subspan(1));
+  if (!args.empty() && args[0] == "launch") return launch_main(std::span(args).subspan(1));
+  if (!args.empty() && args[0] == "train") return work(std::span(args).subspan(1));
   if (args.size() >= 2 && args[0] == "spawn") {
     std::vector<std::string> words = {"train"};
     words.insert(words.end(), args.begin() + 2, args.end());

@@ -16,7 +16,6 @@ namespace gradring::train {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::UnorderedElementsAre;
 using Words = std::vector<std::string>;
@@ -249,8 +248,8 @@ TEST_F(Logs, OfATerminalThatIsStoppedDoNotStopTheLauncher) {
 
 TEST_F(Logs, DoNotHoldUpTheEndForAProcessThatStays) {
   EXPECT_EQ(run({"launch", "-t3", "--", "/bin/sh", "-c",
-                 "setsid sh -c 'echo x > stays; sleep 300' & "
-                 "while ! [ -e stays ]; do :; done; echo done"}),
+                 R"(setsid sh -c 'echo x > stays; sleep 300' &
+                    while ! [ -e stays ]; do :; done; echo done)"}),
             0);
   EXPECT_EQ(output(), "[default0]:done\n");
   for (const pid_t left : processes_with(folder_.mark())) signal_process(left, SIGKILL);

@@ -8,7 +8,6 @@ namespace gradring::train {
 namespace {
 
 using std::chrono::milliseconds;
-using ::testing::HasSubstr;
 
 constexpr int kFailed = 1;
 

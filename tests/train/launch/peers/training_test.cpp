@@ -64,7 +64,7 @@ ProgramEnd run_by(const Words& command, const Workplace& place, const Words& tra
 std::string program_along_path(const std::string& name) {
   std::istringstream folders(train::system_variable("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (const std::string path = folder + "/" + name; ::access(path.c_str(), X_OK) == 0) return path;
+    if (std::string path = folder + "/" + name; ::access(path.c_str(), X_OK) == 0) return path;
   return "";
 }
 
