@@ -16,7 +16,6 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::SizeIs;
 
 TEST(RunFolder, IsPrivateAndGoesWithItsOwner) {
   TestFolder parent;

@@ -55,7 +55,7 @@ std::vector<std::string> TestFolder::run_folders() const {
 }
 
 RunningLauncher::RunningLauncher(const TestFolder& folder, const std::vector<std::string>& args,
-                                 std::vector<int> ignored, std::vector<std::string> variables)
+                                 const std::vector<int>& ignored, std::vector<std::string> variables)
     : folder_(folder), pid_(::fork()) {
   if (pid_ < 0) throw std::runtime_error("cannot fork");
   if (pid_ == 0) become_probe(folder, args, ignored, std::move(variables));

@@ -31,7 +31,7 @@ class TestFolder {
 class RunningLauncher {
  public:
   /// Each of `ignored` is a signal that the launcher finds ignored, as after nohup or in the background of a script.
-  RunningLauncher(const TestFolder& folder, const std::vector<std::string>& args, std::vector<int> ignored = {},
+  RunningLauncher(const TestFolder& folder, const std::vector<std::string>& args, const std::vector<int>& ignored = {},
                   std::vector<std::string> variables = {});
   ~RunningLauncher();
   RunningLauncher(const RunningLauncher&) = delete;

@@ -14,7 +14,6 @@
 namespace gradring::train {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
