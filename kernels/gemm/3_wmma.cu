@@ -25,7 +25,8 @@ constexpr int kInner = 32;
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kFragment = 16;
-constexpr int kHalf = kTile / 2;  // of a warp, in both directions
+[[maybe_unused]] constexpr int kBlocksOfProcessor = 6;  // at most 80 registers: left alone, nvcc takes 56 and spills
+constexpr int kHalf = kTile / 2;                        // of a warp, in both directions
 constexpr int kFragments = kHalf / kFragment;
 
 template <bool kAlong>
@@ -72,7 +73,8 @@ __device__ void write(const Sums (&sums)[kFragments][kFragments], int first_row,
 }
 
 template <class T, bool kAAlong, bool kBAlong>
-__global__ void __launch_bounds__(kThreads) gemm_run_wmma_kernel(SIMT_GRID_CONST(Problem<T>) problem) {
+__global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
+    gemm_run_wmma_kernel(SIMT_GRID_CONST(Problem<T>) problem) {
   using A = Tile<kAAlong>;
   using B = Tile<kBAlong>;
   using Rows = wmma::row_major;

@@ -47,12 +47,13 @@ __device__ inline unsigned char* align_shared(unsigned char* memory) {
   return memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
 }
 
-/// Before the first fence: the compiler does not move what is written to the sums behind it.
+/// Before the first fence: the compiler does not move what is written to the sums behind it. By index: nvcc unrolls a loop
+/// over references too late, keeps the sums in memory, and wgmma waits for each.
 template <int kCount>
 __device__ inline void warpgroup_lend([[maybe_unused]] float (&sums)[kCount]) {
 #ifdef __CUDACC__
   SIMT_UNROLL
-  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 #endif
 }
 
@@ -89,7 +90,8 @@ __device__ inline void warpgroup_wait_for([[maybe_unused]] float (&sums)[kCount]
   warpgroup_wait<0>(site);
 #ifdef __CUDACC__
   SIMT_UNROLL
-  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");  // nothing made of a sum moves before the wait
+  for (int i = 0; i < kCount; ++i)
+    asm volatile("" : "+f"(sums[i])::"memory");  // nothing made of a sum moves before the wait
 #endif
 }
 

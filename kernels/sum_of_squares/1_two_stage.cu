@@ -75,7 +75,9 @@ __global__ void sum_of_squares_blocks_kernel(const T* __restrict__ x, std::size_
   const std::size_t rest = elements / kBlock * kBlock;
   if (blockIdx.x * blockDim.x + threadIdx.x > 0 || rest == elements) return;
   BlockSums sums{.least = least};
-  for (std::size_t i = rest; i < elements; ++i) sums.take(static_cast<int>((i - rest) % kSums), lib::to_f32(x[i]));
+  for (std::size_t row = rest; row < elements; row += kSums)
+    for (int j = 0; j < kSums; ++j)
+      if (row + j < elements) sums.take(j, lib::to_f32(x[row + j]));
   sums.write(x + rest, static_cast<int>(elements - rest), blocks[rest / kBlock], notes[rest / kBlock]);
 }
 
