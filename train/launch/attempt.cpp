@@ -53,8 +53,9 @@ void Attempt::handle(int signal) {
   if (interrupted_by_ == 0) {
     interrupted_by_ = signal;
     const WorkerExit* cause = root_cause(exits_);
-    failed_before_ = cause != nullptr && !cause->blames_a_peer();
-    if (!undisturbed() && !regroup_) return;  // they are being stopped, because of a failure
+    const bool stopping = !undisturbed() && !regroup_;  // because of a failure
+    failed_before_ = stopping && cause != nullptr && !cause->blames_a_peer();
+    if (stopping) return say_(signal_name(signal) + ": not starting again");
     say_(fmt::format("{}: waiting up to {} s for the workers to end{}", signal_name(signal), seconds(kill_grace_),
                      signal == SIGINT ? "; once more kills them" : ""));
     stop(signal);
