@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "train/config/usage_error.h"
 
 namespace gradring::train {

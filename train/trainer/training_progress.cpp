@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_record.h"
