@@ -26,7 +26,7 @@ struct DoorTaken : DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// The leader's door. A look at it every 10 ms at most, in which a few are answered, so that a crowd of strangers costs the
+/// The leader's door. A look at it every 20 ms at most, in which a few are answered, so that a crowd of strangers costs the
 /// workers beside this agent little; a node that comes waits for two looks.
 class Doorway {
  public:
