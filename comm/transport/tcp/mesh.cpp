@@ -13,6 +13,7 @@
 #include "comm/transport/tcp/contact.h"
 #include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
+#include "kernels/runtime/poll_timeout.h"
 
 namespace gradring::comm::tcp {
 namespace {
@@ -104,9 +105,7 @@ class Meeting {
     std::vector<pollfd> events = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     for (const Handshake& handshake : going_)
       events.push_back({.fd = handshake.fd(), .events = handshake.interest(), .revents = 0});
-    const auto longest = std::min<std::chrono::nanoseconds>(deadline.remaining(), kTick);
-    ::poll(events.data(), events.size(),
-           static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
+    ::poll(events.data(), events.size(), std::min(poll_timeout(deadline), static_cast<int>(kTick.count())));
   }
 
   std::string where(int peer) const {
