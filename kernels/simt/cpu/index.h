@@ -6,8 +6,9 @@
 
 #include "kernels/simt/cpu/vector_types.h"
 
-// initial-exec: one instruction to read, in shared libraries too.
-#define SIMT_THREAD_STATE inline thread_local constinit __attribute__((tls_model("initial-exec")))
+// local-exec: one instruction to read, nothing for the linker to relax. The engine is linked into programs only, never into a
+// shared library.
+#define SIMT_THREAD_STATE inline thread_local constinit __attribute__((tls_model("local-exec")))
 SIMT_THREAD_STATE uint3 threadIdx{0, 0, 0};
 SIMT_THREAD_STATE uint3 blockIdx{0, 0, 0};
 SIMT_THREAD_STATE uint3 blockDim{1, 1, 1};
