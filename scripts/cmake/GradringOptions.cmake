@@ -29,7 +29,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(GRADRING_CCACHE ccache)
 mark_as_advanced(GRADRING_CCACHE)
 if(GRADRING_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GRADRING_CCACHE})
+  # ccache caches units that use a precompiled header only with this sloppiness and, for gcc, -fpch-preprocess.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GRADRING_CCACHE})
 endif()
 
 # Interface target: what every host compilation of ours gets.
@@ -64,6 +65,9 @@ target_compile_options(gradring_light INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,
 add_library(gradring_precompiled INTERFACE)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)
+endif()
+if(GRADRING_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
 if(GRADRING_STATIC)
   target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
