@@ -38,7 +38,8 @@ add_library(gradring_flags INTERFACE)
 target_include_directories(gradring_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(gradring_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-march=${GRADRING_ARCH} -fno-math-errno -fno-trapping-math
-    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual>)
+    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+    -Wno-psabi>)  # vectors wider than the baseline's registers are passed within one unit only
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651), and wants designated initialisers
   # to name every field.
