@@ -8,15 +8,15 @@
 
 // local-exec: one instruction to read, nothing for the linker to relax. The engine is linked into programs only, never into a
 // shared library.
-#define SIMT_THREAD_STATE inline thread_local constinit __attribute__((tls_model("local-exec")))
-SIMT_THREAD_STATE uint3 threadIdx{0, 0, 0};
-SIMT_THREAD_STATE uint3 blockIdx{0, 0, 0};
-SIMT_THREAD_STATE uint3 blockDim{1, 1, 1};
-SIMT_THREAD_STATE uint3 gridDim{1, 1, 1};
+#define SIMT_THREAD_STATE extern thread_local constinit __attribute__((tls_model("local-exec")))
+SIMT_THREAD_STATE uint3 threadIdx;
+SIMT_THREAD_STATE uint3 blockIdx;
+SIMT_THREAD_STATE uint3 blockDim;
+SIMT_THREAD_STATE uint3 gridDim;
 inline constexpr int warpSize = 32;
 
 namespace gradring::simt::detail {
-SIMT_THREAD_STATE unsigned char* dynamic_shared = nullptr;
-SIMT_THREAD_STATE std::size_t dynamic_shared_bytes = 0;
+SIMT_THREAD_STATE unsigned char* dynamic_shared;
+SIMT_THREAD_STATE std::size_t dynamic_shared_bytes;
 }  // namespace gradring::simt::detail
 #undef SIMT_THREAD_STATE
