@@ -5,7 +5,7 @@ set(GRADRING_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO (where nvcc is 
 set(GRADRING_ONEDNN AUTO CACHE STRING "Use oneDNN on the CPU: AUTO (where it is found), ON, OFF")
 set(GRADRING_CURL AUTO CACHE STRING "Fetch data sets by libcurl: AUTO (where it is found), ON, OFF")
 set(GRADRING_PNG AUTO CACHE STRING "Read images by libpng: AUTO (where it is found), ON, OFF")
-set(GRADRING_ARCH native CACHE STRING "The -march of host code: native, x86-64-v3, ...")
+set(GRADRING_ARCH portable CACHE STRING "Processors to build for: portable (any x86-64-v2, hot code chosen at start), or a -march: native, znver4, ...")
 set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_PRECOMPILE "Read the headers that most files include once for all of them" ON)
@@ -33,11 +33,14 @@ if(GRADRING_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GRADRING_CCACHE})
 endif()
 
+include(GradringLevels)
+
 # Interface target: what every host compilation of ours gets.
 add_library(gradring_flags INTERFACE)
 target_include_directories(gradring_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(gradring_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-march=${GRADRING_ARCH} -fno-math-errno -fno-trapping-math
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${GRADRING_MARCH}>>:-march=$<IF:$<BOOL:$<TARGET_PROPERTY:GRADRING_LEVEL>>,$<TARGET_PROPERTY:GRADRING_LEVEL>,${GRADRING_MARCH}>>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math
     -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
     -Wno-psabi>)  # vectors wider than the baseline's registers are passed within one unit only
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/host/host_event.h"
 #include "kernels/runtime/host/in_place_stream.h"
@@ -47,7 +48,8 @@ HostDevice::HostDevice(simt::ExecutorOptions execution)
 HostDevice::~HostDevice() = default;
 
 std::string HostDevice::description() const {
-  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
+  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads, code for " +
+         std::string(cpu_level_name(cpu_level()));
 }
 
 Buffer HostDevice::allocate(std::size_t bytes, MemoryKind) {

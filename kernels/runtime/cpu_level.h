@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+/// Which copy of the hot code runs on this processor.
+///
+/// The program is compiled for the oldest processors that it supports; a listed set of hot sources (gradring_level_sources in
+/// the CMakeLists) is compiled once more for each level of the instruction set above. A level is chosen once a process: the
+/// highest that the processor has, or a lower one by GRADRING_CPU_LEVEL. A build for one processor (-DGRADRING_ARCH=native),
+/// a build with sanitizers, and processors other than x86-64 have one level only.
+namespace gradring::kernels {
+
+/// Each level contains those before it.
+enum class CpuLevel {
+  baseline,   ///< what the whole program is compiled for: x86-64-v2 in the default build
+  x86_64_v3,  ///< AVX2, FMA, F16C, BMI
+  x86_64_v4,  ///< AVX-512 F, BW, CD, DQ, VL
+};
+
+/// The environment variable that selects a lower level.
+inline constexpr const char* kCpuLevelVariable = "GRADRING_CPU_LEVEL";
+
+/// The levels of this build, lowest first; their names are those of cpu_level_name.
+std::span<const CpuLevel> cpu_levels();
+
+/// "x86-64-v3"; of a build with one level, how it was compiled: "native x86-64-v4", "armv8-a".
+std::string_view cpu_level_name(CpuLevel level);
+
+/// The level that is run when `requested` asks for one by name, or for none, and the processor has `supported`.
+///
+/// Errors    InvalidArgument if the build has no level of that name; DeviceError if the processor lacks it.
+CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> requested);
+
+/// The highest level of this build that the processor has.
+///
+/// Errors    DeviceError if it lacks even the baseline.
+CpuLevel supported_cpu_level();
+
+/// The level that this process runs: chosen at the first call, the same ever after.
+///
+/// Errors    those of supported_cpu_level and choose_cpu_level.
+/// Threads   safe.
+CpuLevel cpu_level();
+
+}  // namespace gradring::kernels

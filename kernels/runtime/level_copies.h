@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Two macros for a function whose source is compiled once for each level of the instruction set (kernels/runtime/cpu_level.h).
+/// Each copy lies in a namespace of its own, GRADRING_KERNEL_COPY:
+///
+///   namespace gradring::kernels::adam {
+///   GRADRING_DECLARE_COPIES(Variant, vector);          // 2_vector.cu, listed in gradring_level_sources
+///   ...
+///   Variant variant = GRADRING_COPY_TO_RUN(vector)();  // of the level that this process runs
+///   }
+///
+/// Where there is one copy (one level, or nvcc's copy), it is declared and taken.
+#ifdef GRADRING_CPU_LEVELS
+#include "kernels/runtime/cpu_level.h"
+
+#define GRADRING_DECLARE_COPIES(Result, function) \
+  inline namespace GRADRING_KERNEL_COPY {         \
+  Result function();                              \
+  }                                               \
+  namespace on_cpu_v3 {                           \
+  Result function();                              \
+  }                                               \
+  namespace on_cpu_v4 {                           \
+  Result function();                              \
+  }                                               \
+  static_assert(true, "a semicolon follows")
+#define GRADRING_COPY_TO_RUN(function) \
+  ::gradring::kernels::copy_to_run(&GRADRING_KERNEL_COPY::function, &on_cpu_v3::function, &on_cpu_v4::function)
+
+namespace gradring::kernels {
+
+template <class Function>
+Function* copy_to_run(Function* baseline, Function* v3, Function* v4) {
+  switch (cpu_level()) {
+    case CpuLevel::x86_64_v4: return v4;
+    case CpuLevel::x86_64_v3: return v3;
+    case CpuLevel::baseline: break;
+  }
+  return baseline;
+}
+
+}  // namespace gradring::kernels
+#else
+#define GRADRING_DECLARE_COPIES(Result, function) \
+  inline namespace GRADRING_KERNEL_COPY {         \
+  Result function();                              \
+  }                                               \
+  static_assert(true, "a semicolon follows")
+#define GRADRING_COPY_TO_RUN(function) (function)
+#endif

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copies of hot sources for newer processors (kernels/runtime/cpu_level.h). Sets GRADRING_LEVELS, the levels above the baseline,
+# and GRADRING_MARCH, the -march of everything else.
+#
+# A source that is compiled with AVX emits more than its own functions: also copies of the inline functions and templates that it
+# includes, which the linker may choose for the whole program. So the objects of a level are linked into one, in which every
+# symbol but those of the level's namespace is made local, and the code lies in a section of its own (.x86_64_v3): tests/rules
+# disassembles the rest.
+
+set(GRADRING_LEVELS "")
+set(GRADRING_LEVELS_MISSING "")
+set(GRADRING_MARCH ${GRADRING_ARCH})
+if(GRADRING_ARCH STREQUAL portable)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(GRADRING_MARCH x86-64-v2)
+    execute_process(COMMAND ${CMAKE_LINKER} --help OUTPUT_VARIABLE help ERROR_QUIET)
+    if(GRADRING_SANITIZE)
+      set(GRADRING_LEVELS_MISSING "a build with sanitizers has one level")
+    elseif(NOT help MATCHES "force-group-allocation" OR NOT CMAKE_OBJCOPY)
+      set(GRADRING_LEVELS_MISSING "${CMAKE_LINKER} has no --force-group-allocation, or objcopy is missing: install GNU binutils")
+    else()
+      set(GRADRING_LEVELS v3 v4)
+    endif()
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(GRADRING_MARCH armv8-a)
+  else()
+    set(GRADRING_MARCH "")
+  endif()
+endif()
+
+# For sources that ask which copy to run (kernels/runtime/level_copies.h).
+set(GRADRING_LEVELS_DEFINITION $<$<BOOL:${GRADRING_LEVELS}>:GRADRING_CPU_LEVELS>)
+
+# gradring_level_sources(gradring_kernels 1_flat.cu): sources of a target, listed there as usual, that are compiled once more for each
+# level. What they call in other sources of the namespace GRADRING_KERNEL_COPY must be listed too.
+function(gradring_level_sources target)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY GRADRING_LEVEL_SOURCES_${target} ${ARGN})
+endfunction()
+
+# gradring_add_levels(gradring_kernels): adds the copies of all sources listed so far. Called in the target's folder.
+function(gradring_add_levels target)
+  get_property(sources GLOBAL PROPERTY GRADRING_LEVEL_SOURCES_${target})
+  set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX)
+  target_compile_definitions(${target} PRIVATE ${GRADRING_LEVELS_DEFINITION})
+  foreach(level IN LISTS GRADRING_LEVELS)
+    set(copy ${target}_${level})
+    add_library(${copy} OBJECT ${sources})
+    target_link_libraries(${copy} PRIVATE gradring_flags)
+    set_target_properties(${copy} PROPERTIES GRADRING_LEVEL x86-64-${level})
+    target_compile_definitions(${copy} PRIVATE GRADRING_KERNEL_COPY=on_cpu_${level})
+    target_compile_options(${copy} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${copy}.o)
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/${copy}.ld)
+    file(CONFIGURE OUTPUT ${script} CONTENT "SECTIONS { .x86_64_@level@ : { *(.text .text.*) } }\n" @ONLY)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_LINKER} -r --force-group-allocation -T ${script} -o ${object}.all $<TARGET_OBJECTS:${copy}>
+      COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" ${object}.all ${object}
+      DEPENDS $<TARGET_OBJECTS:${copy}> ${script}
+      COMMENT "Linking ${copy}.o" COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    target_sources(${target} PRIVATE ${object})
+  endforeach()
+endfunction()
