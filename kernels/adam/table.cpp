@@ -2,15 +2,18 @@
 #include <array>
 
 #include "kernels/adam/adam.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::adam {
+
+GRADRING_DECLARE_COPIES(Variant, vector);  // 2_vector.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();    // 1_flat.cu
-Variant vector();  // 2_vector.cu
+Variant flat();  // 1_flat.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat(), vector()};
+  static const std::array kTable = {flat(), GRADRING_COPY_TO_RUN(vector)()};
   return kTable;
 }
 

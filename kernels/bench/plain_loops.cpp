@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gradring::kernels::bench::plain {
+#include "kernels/bench/stopwatch.h"
+
+namespace gradring::kernels::bench {
+inline namespace GRADRING_KERNEL_COPY {
+namespace {
 
 void fill(float* y, std::size_t elements, float value) {
   for (std::size_t i = 0; i < elements; ++i) y[i] = value;
@@ -49,8 +53,8 @@ float sum_of_squares(const float* x, std::size_t elements) {
 }
 
 void adam(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
-          std::size_t elements, const AdamStep& step) {
-  const AdamStep s = step;
+          std::size_t elements, const PlainAdamStep& step) {
+  const PlainAdamStep s = step;
   for (std::size_t i = 0; i < elements; ++i) {
     m[i] = s.beta1 * m[i] + (1 - s.beta1) * g[i];
     v[i] = s.beta2 * v[i] + (1 - s.beta2) * g[i] * g[i];
@@ -75,4 +79,52 @@ float softmax_cross_entropy(const float* __restrict logits, float* __restrict dl
   return most + std::log(sum) - logits[label];
 }
 
-}  // namespace gradring::kernels::bench::plain
+using Lanes4 __attribute__((vector_size(16))) = float;
+using Lanes8 __attribute__((vector_size(32))) = float;
+using Lanes16 __attribute__((vector_size(64))) = float;
+
+template <class Lanes>
+double flops_per_second_in(int rounds) {
+  constexpr int kLanes = static_cast<int>(sizeof(Lanes) / sizeof(float));
+  constexpr int kAccumulators = 12;  // more than the latency of an addition times the units that add
+  volatile float start = 1;          // sums that the compiler knew to be equal would be one sum
+  Lanes sums[kAccumulators];
+  for (Lanes& sum : sums) sum = Lanes{} + start;
+  const Lanes factor = Lanes{} + 0.5f;
+  const Lanes term = Lanes{} + 1.0f;
+  const Stopwatch watch;
+  for (int round = 0; round < rounds; ++round)
+    for (Lanes& sum : sums) sum = sum * factor + term;
+  const double seconds = watch.seconds();
+  volatile float kept = 0;  // else nobody would need the sums
+  for (const Lanes& sum : sums) kept = kept + sum[0];
+  return 2.0 * kLanes * kAccumulators * rounds / seconds;
+}
+
+double multiply_adds(int rounds) {
+  return std::max(
+      {flops_per_second_in<Lanes4>(rounds), flops_per_second_in<Lanes8>(rounds), flops_per_second_in<Lanes16>(rounds)});
+}
+
+}  // namespace
+
+PlainLoops plain_loops() {
+  return {
+      .fill = fill,
+      .scale = scale,
+      .accumulate = accumulate,
+      .cast = cast,
+      .relu_forward = relu_forward,
+      .relu_backward = relu_backward,
+      .bias_add = bias_add,
+      .bias_grad = bias_grad,
+      .sum_of_squares = sum_of_squares,
+      .adam = adam,
+      .sgd = sgd,
+      .softmax_cross_entropy = softmax_cross_entropy,
+      .multiply_adds = multiply_adds,
+  };
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::bench

@@ -4,29 +4,37 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The loops that anyone would write on a CPU, in f32: what a kernel written for a grid is to keep up with. Arrays of one
-/// loop do not overlap.
-namespace gradring::kernels::bench::plain {
+namespace gradring::kernels::bench {
 
-void fill(float* y, std::size_t elements, float value);
-void scale(const float* x, float* y, std::size_t elements, float factor);
-void accumulate(const float* x, float* y, std::size_t elements);
-void cast(const float* x, _Float16* y, std::size_t elements);
-void relu_forward(const float* x, float* y, std::size_t elements);
-void relu_backward(const float* y, const float* dy, float* dx, std::size_t elements);
-void bias_add(const float* x, const float* bias, float* y, std::size_t rows, std::size_t channels);
-void bias_grad(const float* dy, float* db, std::size_t rows, std::size_t channels);
-float sum_of_squares(const float* x, std::size_t elements);
-
-struct AdamStep {
+/// 1 / (1 - beta^t) and the like, computed once a step.
+struct PlainAdamStep {
   float beta1, beta2, epsilon;
   float step_size;         ///< lr / (1 - beta1^t)
   float root_correction2;  ///< sqrt(1 - beta2^t)
 };
-void adam(float* w, const float* g, float* m, float* v, std::size_t elements, const AdamStep& step);
-void sgd(float* w, const float* g, float* buffer, std::size_t elements, float momentum, float learning_rate);
 
-/// One row: its loss; its gradient over it, times `scale`.
-float softmax_cross_entropy(const float* logits, float* dlogits, std::size_t classes, std::size_t label, float scale);
+/// The loops that anyone would write on a CPU, in f32: what a kernel written for a grid is to keep up with. Arrays of one
+/// loop do not overlap. Compiled once for each level of the instruction set, as the kernels are.
+struct PlainLoops {
+  void (*fill)(float* y, std::size_t elements, float value);
+  void (*scale)(const float* x, float* y, std::size_t elements, float factor);
+  void (*accumulate)(const float* x, float* y, std::size_t elements);
+  void (*cast)(const float* x, _Float16* y, std::size_t elements);
+  void (*relu_forward)(const float* x, float* y, std::size_t elements);
+  void (*relu_backward)(const float* y, const float* dy, float* dx, std::size_t elements);
+  void (*bias_add)(const float* x, const float* bias, float* y, std::size_t rows, std::size_t channels);
+  void (*bias_grad)(const float* dy, float* db, std::size_t rows, std::size_t channels);
+  float (*sum_of_squares)(const float* x, std::size_t elements);
+  void (*adam)(float* w, const float* g, float* m, float* v, std::size_t elements, const PlainAdamStep& step);
+  void (*sgd)(float* w, const float* g, float* buffer, std::size_t elements, float momentum, float learning_rate);
+  /// One row: returns its loss, writes its gradient times `scale`.
+  float (*softmax_cross_entropy)(const float* logits, float* dlogits, std::size_t classes, std::size_t label,
+                                 float scale);
+  /// Nothing but multiply-adds in registers: operations a second, by the vector width that is fastest here.
+  double (*multiply_adds)(int rounds);
+};
 
-}  // namespace gradring::kernels::bench::plain
+/// The copy for the level that this process runs.
+const PlainLoops& plain();
+
+}  // namespace gradring::kernels::bench

@@ -18,35 +18,10 @@ constexpr int kSamples = 15;
 constexpr int kColdSamples = 5;  // putting the caches off takes longer than the loop
 constexpr double kSampleSeconds = 2e-3;
 
-using Lanes4 __attribute__((vector_size(16))) = float;
-using Lanes8 __attribute__((vector_size(32))) = float;
-using Lanes16 __attribute__((vector_size(64))) = float;
-
-template <class Lanes>
-double flops_per_second_in(int rounds) {
-  constexpr int kLanes = static_cast<int>(sizeof(Lanes) / sizeof(float));
-  constexpr int kAccumulators = 12;  // more than the latency of an addition times the units that add
-  volatile float start = 1;          // sums that the compiler knew to be equal would be one sum
-  Lanes sums[kAccumulators];
-  for (Lanes& sum : sums) sum = Lanes{} + start;
-  const Lanes factor = Lanes{} + 0.5f;
-  const Lanes term = Lanes{} + 1.0f;
-  const Stopwatch watch;
-  for (int round = 0; round < rounds; ++round)
-    for (Lanes& sum : sums) sum = sum * factor + term;
-  const double seconds = watch.seconds();
-  volatile float kept = 0;  // else nobody would need the sums
-  for (const Lanes& sum : sums) kept = kept + sum[0];
-  return 2.0 * kLanes * kAccumulators * rounds / seconds;
-}
-
-/// By the width that is fastest here: wider ones than the registers are cut into several.
 double measure_flops() {
   constexpr int kRounds = 200'000;
   double most = 0;
-  for (int sample = 0; sample < kSamples; ++sample)
-    most = std::max({most, flops_per_second_in<Lanes4>(kRounds), flops_per_second_in<Lanes8>(kRounds),
-                     flops_per_second_in<Lanes16>(kRounds)});
+  for (int sample = 0; sample < kSamples; ++sample) most = std::max(most, plain().multiply_adds(kRounds));
   return most;
 }
 
@@ -57,9 +32,9 @@ struct Loop {
   double traffic;
 };
 constexpr Loop kLoops[] = {
-    {[](float* array, std::size_t half) { plain::scale(array, array + half, half, 0.5f); }, 1.5},
-    {[](float* array, std::size_t half) { plain::accumulate(array, array + half, half); }, 1.5},
-    {[](float* array, std::size_t half) { plain::fill(array, 2 * half, 0.5f); }, 2.0},
+    {[](float* array, std::size_t half) { plain().scale(array, array + half, half, 0.5f); }, 1.5},
+    {[](float* array, std::size_t half) { plain().accumulate(array, array + half, half); }, 1.5},
+    {[](float* array, std::size_t half) { plain().fill(array, 2 * half, 0.5f); }, 2.0},
 };
 
 double measure(const Loop& loop, std::size_t bytes, bool cold) {

@@ -2,17 +2,20 @@
 #include <array>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::conv2d {
+
+GRADRING_DECLARE_COPIES(Variant, direct);  // 1_direct.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant direct();      // 1_direct.cu
 Variant tiled();       // 2_tiled.cu
 Variant wmma_tiles();  // 3_wmma.cu
 Variant mma();         // 4_mma.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {direct(), tiled(), wmma_tiles(), mma()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(direct)(), tiled(), wmma_tiles(), mma()};
   return kTable;
 }
 

@@ -2,16 +2,19 @@
 #include <array>
 
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::conv_relu_pool {
+
+GRADRING_DECLARE_COPIES(Variant, native_cpu);  // 2_native.cpp; no_native.cpp in the CUDA module
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant direct();      // 1_direct.cu
-Variant native_cpu();  // 2_native.cpp; no_native.cpp in the CUDA module
-Variant mma_tiles();   // 3_mma_forward.cu, 3_mma_backward.cu
+Variant direct();     // 1_direct.cu
+Variant mma_tiles();  // 3_mma_forward.cu, 3_mma_backward.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {direct(), native_cpu(), mma_tiles()};
+  static const std::array kTable = {direct(), GRADRING_COPY_TO_RUN(native_cpu)(), mma_tiles()};
   return kTable;
 }
 

@@ -2,14 +2,16 @@
 #include <array>
 
 #include "kernels/ema/ema.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::ema {
+
+GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();  // 1_flat.cu
-
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
   return kTable;
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::gemm {
+
+GRADRING_DECLARE_COPIES(Variant, strips);  // 1_strips.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant strips();          // 1_strips.cu
 Variant tiled();           // 2_tiled.cu
 Variant wmma_fragments();  // 3_wmma.cu
 Variant mma();             // 4_mma.cu

@@ -2,12 +2,13 @@
 #include <array>
 
 #include "kernels/gemm/rungs.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {strips(), tiled(), wmma_fragments(), mma(), wgmma()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(strips)(), tiled(), wmma_fragments(), mma(), wgmma()};
   return kTable;
 }
 

@@ -9,13 +9,21 @@
 /// Vectors of the processor that the host compiler builds for, for the native CPU variants that stand beside kernel texts.
 /// The compiler turns arithmetic, comparisons and selections (mask ? a : b) on them into single instructions.
 namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
-#ifdef __AVX512F__
+/// Lanes of a vector register, and how many neighbouring pixels or rows a kernel may keep sums of, in two vectors each, before it
+/// runs out of registers.
+#if defined(__AVX512F__)
 inline constexpr int kNativeLanes = 16;
-/// How many neighbouring pixels or rows a kernel may keep sums of, in two vectors each, before it runs out of registers.
+inline constexpr int kNativePairs = 13;
+#elif defined(__AVX__)
+inline constexpr int kNativeLanes = 8;
+inline constexpr int kNativePairs = 6;
+#elif defined(__aarch64__)
+inline constexpr int kNativeLanes = 4;
 inline constexpr int kNativePairs = 13;
 #else
-inline constexpr int kNativeLanes = 8;
+inline constexpr int kNativeLanes = 4;
 inline constexpr int kNativePairs = 6;
 #endif
 
@@ -75,4 +83,5 @@ inline void store_half_bytes(std::uint8_t* to, NativeInts vector, int count, std
     std::memcpy(to, &pairs, static_cast<std::size_t>(count + 1) / 2);
 }
 
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::lib

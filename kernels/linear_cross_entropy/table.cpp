@@ -2,14 +2,16 @@
 #include <array>
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::linear_cross_entropy {
+
+GRADRING_DECLARE_COPIES(Variant, two_launches);  // 1_two_launches.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant two_launches();  // 1_two_launches.cu
-
 std::span<const Variant> variants() {
-  static const std::array kTable = {two_launches()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(two_launches)()};
   return kTable;
 }
 

@@ -2,14 +2,16 @@
 #include <array>
 
 #include "kernels/max_pool2d/max_pool2d.h"
+#include "kernels/runtime/level_copies.h"
 
 namespace gradring::kernels::max_pool2d {
+
+GRADRING_DECLARE_COPIES(Variant, rows);  // 1_rows.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant rows();  // 1_rows.cu
-
 std::span<const Variant> variants() {
-  static const std::array kTable = {rows()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(rows)()};
   return kTable;
 }
 

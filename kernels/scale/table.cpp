@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "kernels/runtime/level_copies.h"
 #include "kernels/scale/scale.h"
 
 namespace gradring::kernels::scale {
+
+GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();  // 1_flat.cu
-
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
   return kTable;
 }
 

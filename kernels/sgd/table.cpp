@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "kernels/runtime/level_copies.h"
 #include "kernels/sgd/sgd.h"
 
 namespace gradring::kernels::sgd {
+
+GRADRING_DECLARE_COPIES(Variant, vector);  // 2_vector.cu
+
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();    // 1_flat.cu
-Variant vector();  // 2_vector.cu
+Variant flat();  // 1_flat.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat(), vector()};
+  static const std::array kTable = {flat(), GRADRING_COPY_TO_RUN(vector)()};
   return kTable;
 }
 

@@ -22,7 +22,7 @@ Cases fill_cases(CaseMaker& make) {
   c.reference = [=] { fill::reference::run(args(Side::host)); };
   make.variants(c, make.kernels().fill, make.dtype(),
                 [=](const fill::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
-  if (make.has_plain_loops()) c.plain_loop = [&y] { plain::fill(y.as<float>(Side::device), y.elements(), 0.5f); };
+  if (make.has_plain_loops()) c.plain_loop = [&y] { plain().fill(y.as<float>(Side::device), y.elements(), 0.5f); };
   return only(std::move(c));
 }
 
@@ -40,7 +40,9 @@ Cases scale_cases(CaseMaker& make) {
   make.variants(c, make.kernels().scale, make.dtype(),
                 [=](const scale::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain::scale(x.as<float>(Side::device), y.as<float>(Side::device), x.elements(), 0.3f); };
+    c.plain_loop = [&x, &y] {
+      plain().scale(x.as<float>(Side::device), y.as<float>(Side::device), x.elements(), 0.3f);
+    };
   return only(std::move(c));
 }
 
@@ -59,7 +61,7 @@ Cases accumulate_cases(CaseMaker& make) {
   make.variants(c, make.kernels().accumulate, make.dtype(),
                 [=](const accumulate::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain::accumulate(x.as<float>(Side::device), y.as<float>(Side::device), x.elements()); };
+    c.plain_loop = [&x, &y] { plain().accumulate(x.as<float>(Side::device), y.as<float>(Side::device), x.elements()); };
   return only(std::move(c));
 }
 
@@ -79,7 +81,7 @@ Cases cast_cases(CaseMaker& make) {
   make.variants(c, make.kernels().cast, from,
                 [=](const cast::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain::cast(x.as<float>(Side::device), y.as<_Float16>(Side::device), x.elements()); };
+    c.plain_loop = [&x, &y] { plain().cast(x.as<float>(Side::device), y.as<_Float16>(Side::device), x.elements()); };
   return only(std::move(c));
 }
 
@@ -99,7 +101,7 @@ KernelCase relu_forward(CaseMaker& make) {
                 [=](const relu::Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&x, &y] {
-      plain::relu_forward(x.as<float>(Side::device), y.as<float>(Side::device), x.elements());
+      plain().relu_forward(x.as<float>(Side::device), y.as<float>(Side::device), x.elements());
     };
   return c;
 }
@@ -120,8 +122,8 @@ KernelCase relu_backward(CaseMaker& make) {
                 [=](const relu::Variant& variant, Stream& stream) { variant.backward(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&y, &dy, &dx] {
-      plain::relu_backward(y.as<float>(Side::device), dy.as<float>(Side::device), dx.as<float>(Side::device),
-                           y.elements());
+      plain().relu_backward(y.as<float>(Side::device), dy.as<float>(Side::device), dx.as<float>(Side::device),
+                            y.elements());
     };
   return c;
 }

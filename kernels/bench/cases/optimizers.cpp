@@ -94,16 +94,15 @@ Cases adam_cases(CaseMaker& make) {
   make.variants(c, make.kernels().adam, DType::f32,
                 [=](const adam::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   const adam::Hyper hyper;
-  const plain::AdamStep step{
-      .beta1 = static_cast<float>(hyper.beta1),
-      .beta2 = static_cast<float>(hyper.beta2),
-      .epsilon = static_cast<float>(hyper.epsilon),
-      .step_size = static_cast<float>(kLearningRate / (1 - std::pow(hyper.beta1, kApplied + 1))),
-      .root_correction2 = static_cast<float>(std::sqrt(1 - std::pow(hyper.beta2, kApplied + 1)))};
+  const PlainAdamStep step{.beta1 = static_cast<float>(hyper.beta1),
+                           .beta2 = static_cast<float>(hyper.beta2),
+                           .epsilon = static_cast<float>(hyper.epsilon),
+                           .step_size = static_cast<float>(kLearningRate / (1 - std::pow(hyper.beta1, kApplied + 1))),
+                           .root_correction2 = static_cast<float>(std::sqrt(1 - std::pow(hyper.beta2, kApplied + 1)))};
   if (make.has_plain_loops())
     c.plain_loop = [&w, &g, &m, &v, step] {
-      plain::adam(w.as<float>(Side::device), g.as<float>(Side::device), m.as<float>(Side::device),
-                  v.as<float>(Side::device), w.elements(), step);
+      plain().adam(w.as<float>(Side::device), g.as<float>(Side::device), m.as<float>(Side::device),
+                   v.as<float>(Side::device), w.elements(), step);
     };
   return only(std::move(c));
 }
@@ -134,8 +133,8 @@ Cases sgd_cases(CaseMaker& make) {
                 [=](const sgd::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&w, &g, &buffer] {
-      plain::sgd(w.as<float>(Side::device), g.as<float>(Side::device), buffer.as<float>(Side::device), w.elements(),
-                 kMomentum, kLearningRate);
+      plain().sgd(w.as<float>(Side::device), g.as<float>(Side::device), buffer.as<float>(Side::device), w.elements(),
+                  kMomentum, kLearningRate);
     };
   return only(std::move(c));
 }

@@ -26,8 +26,8 @@ KernelCase bias_add(CaseMaker& make) {
                 [=](const bias::Variant& variant, Stream& stream) { variant.add(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&x, &b, &y, rows, channels] {
-      plain::bias_add(x.as<float>(Side::device), b.as<float>(Side::device), y.as<float>(Side::device),
-                      static_cast<std::size_t>(rows), static_cast<std::size_t>(channels));
+      plain().bias_add(x.as<float>(Side::device), b.as<float>(Side::device), y.as<float>(Side::device),
+                       static_cast<std::size_t>(rows), static_cast<std::size_t>(channels));
     };
   return c;
 }
@@ -51,8 +51,8 @@ KernelCase bias_grad(CaseMaker& make) {
                 [=](const bias::Variant& variant, Stream& stream) { variant.grad(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&dy, &db, rows, channels] {
-      plain::bias_grad(dy.as<float>(Side::device), db.as<float>(Side::device), static_cast<std::size_t>(rows),
-                       static_cast<std::size_t>(channels));
+      plain().bias_grad(dy.as<float>(Side::device), db.as<float>(Side::device), static_cast<std::size_t>(rows),
+                        static_cast<std::size_t>(channels));
     };
   return c;
 }
@@ -105,9 +105,9 @@ Cases softmax_cross_entropy_cases(CaseMaker& make) {
       const auto width = static_cast<std::size_t>(to.classes);
       *to.loss_sum = 0;
       for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r)
-        *to.loss_sum += plain::softmax_cross_entropy(static_cast<const float*>(to.logits) + r * width,
-                                                     static_cast<float*>(to.dlogits) + r * width, width,
-                                                     static_cast<std::size_t>(to.labels[r]), to.scale);
+        *to.loss_sum += plain().softmax_cross_entropy(static_cast<const float*>(to.logits) + r * width,
+                                                      static_cast<float*>(to.dlogits) + r * width, width,
+                                                      static_cast<std::size_t>(to.labels[r]), to.scale);
     };
   return only(std::move(c));
 }
@@ -140,7 +140,7 @@ Cases sum_of_squares_cases(CaseMaker& make) {
       [=](const sum_of_squares::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
     c.plain_loop = [&x, &sum] {
-      *sum.as<float>(Side::device) = plain::sum_of_squares(x.as<float>(Side::device), x.elements());
+      *sum.as<float>(Side::device) = plain().sum_of_squares(x.as<float>(Side::device), x.elements());
     };
   return only(std::move(c));
 }
