@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_command.h"
 #include "train/cli/ckpt_command.h"
@@ -74,6 +76,12 @@ int run(std::string_view name, Arguments rest) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  try {
+    gradring::kernels::cpu_level();  // before anything runs for it
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gradring: {}\n", error.what());
+    return gradring::train::exit_code_of(error);
+  }
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (std::filesystem::path(argv[0]).filename() == "gradrun") return run("launch", args);
   if (args.empty()) {

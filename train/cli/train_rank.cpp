@@ -24,6 +24,7 @@
 #include "train/setup/same_settings.h"
 #include "train/setup/start.h"
 #include "train/setup/step_change.h"
+#include "train/trainer/cpu_code.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/trainer.h"
 
@@ -126,6 +127,12 @@ std::function<std::optional<ResumePoint>(std::vector<std::string>&)> reader_of_c
   };
 }
 
+void print_start(const TrainConfig& config, const Compute& compute, int ranks) {
+  fmt::print("Training       {} on {}, {} rank{}, {} by {}\n", config.model, config.dataset, ranks,
+             ranks == 1 ? "" : "s", compute.device->description(), compute.backend->name());
+  std::fflush(stdout);
+}
+
 constexpr double kMebibyte = 1024 * 1024;
 
 void print_result(const Summary& summary, const fs::path& run_dir) {
@@ -164,7 +171,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                             .allow_shared_gpu = config.allow_shared_gpu},
                            &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
-  check_same_settings(group, config);
+  check_same_settings(group, config, cpu_code(*compute.device));
   MetricsFan metrics;
   const auto checkpoints = make_checkpoints(config, setting.run_dir, place);
   InjectedFaults faults(config.faults, faulted_world(config, place, *compute.device), place.rank, requests,
@@ -191,6 +198,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
 
+  if (place.rank == 0 && config.progress != "none") print_start(config, compute, place.world_size);
   const Summary summary = run_logged(trainer, log);
   for (const std::string& remark : faults.closing_remarks()) fmt::print(stderr, "gradring train: {}\n", remark);
   if (place.rank != 0) return;

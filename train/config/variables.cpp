@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/nearest_name.h"
 #include "train/config/options.h"
 #include "train/config/usage_error.h"
@@ -15,9 +16,9 @@ namespace gradring::train {
 namespace {
 
 constexpr std::string_view kPrefix = "GRADRING_";
-/// From launcher to worker: no options.
-constexpr std::string_view kPlace[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
-                                       "GRADRING_TOKEN"};
+/// No options: from launcher to worker, and what is read before there are options.
+constexpr std::string_view kNoOptions[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
+                                           "GRADRING_TOKEN", kernels::kCpuLevelVariable};
 
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;
@@ -37,7 +38,7 @@ GivenOptions read_variables(const Variables& environment) {
 
   GivenOptions given;
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with(kPrefix) || std::ranges::find(kPlace, name) != std::end(kPlace)) continue;
+    if (!name.starts_with(kPrefix) || std::ranges::find(kNoOptions, name) != std::end(kNoOptions)) continue;
     if (const auto option = option_of.find(name); option != option_of.end())
       given[option->second] = {value, name};
     else

@@ -6,7 +6,7 @@
 #include "data/fetch/http.h"
 #include "data/images/png.h"
 #include "kernels/bench/provenance.h"
-#include "kernels/lib/native_vector.h"
+#include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "nn/backend/cpu/onednn.h"
 #include "train/cuda_module/cuda_module.h"
@@ -14,6 +14,17 @@
 
 namespace gradring::train::doctor {
 namespace {
+
+Finding cpu_level() {
+  const auto running = kernels::cpu_level();
+  const auto supported = kernels::supported_cpu_level();
+  const std::string_view name = kernels::cpu_level_name(running);
+  if (kernels::cpu_levels().size() == 1) return {"CPU code", fmt::format("{}, no other level in this build", name)};
+  if (running == supported) return {"CPU code", std::string(name)};
+  return {"CPU code", fmt::format("{}, set by {}", name, kernels::kCpuLevelVariable),
+          fmt::format("this processor has {}: unset {} for more speed", kernels::cpu_level_name(supported),
+                      kernels::kCpuLevelVariable)};
+}
 
 Finding onednn() {
   const std::string description = nn::describe_onednn();
@@ -49,12 +60,7 @@ Finding cuda_module() {
 }  // namespace
 
 std::vector<Finding> built_in() {
-  return {{"commit", kernels::bench::provenance().commit},
-          {"native kernels", fmt::format("vectors of {} floats", kernels::lib::kNativeLanes)},
-          onednn(),
-          libcurl(),
-          libpng(),
-          cuda_module()};
+  return {{"commit", kernels::bench::provenance().commit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
 }
 
 }  // namespace gradring::train::doctor

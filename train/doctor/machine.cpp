@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "comm/transport/shared_memory/memfd.h"
-#include "kernels/lib/native_vector.h"
 #include "kernels/runtime/error.h"
 #include "train/bench/find_python.h"
 #include "train/doctor/nvidia_driver.h"
@@ -52,11 +51,7 @@ Finding features(const Processor& processor) {
   std::vector<std::string> found;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd", "sve"})
     if (processor.has(flag)) found.emplace_back(flag);
-  Finding finding{"features", found.empty() ? "none that matters here" : fmt::format("{}", fmt::join(found, " "))};
-  constexpr int kLanesOfAvx512 = 16;
-  if (processor.has("avx512f") && kernels::lib::kNativeLanes < kLanesOfAvx512)
-    finding.advice = "AVX-512 is there, but this program was built for less: build it here with the preset release";
-  return finding;
+  return {"features", found.empty() ? "none that matters here" : fmt::format("{}", fmt::join(found, " "))};
 }
 
 /// The number of a line "MemAvailable:  12345 kB", in MiB.

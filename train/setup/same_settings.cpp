@@ -8,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "kernels/runtime/cpu_level.h"
 #include "train/config/resolve.h"
 #include "train/trainer/check_replicas.h"
 
@@ -63,8 +64,10 @@ std::string describe_differences(std::span<const std::string> settings) {
   return differences;
 }
 
-void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config) {
-  const std::string differences = describe_differences(gather_texts(group, to_toml(config)));
+void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config, const std::string& cpu_code) {
+  const std::string settings = fmt::format("{}\n{} (set the lowest on all ranks){}{}", to_toml(config),
+                                           kernels::kCpuLevelVariable, kIs, cpu_code);
+  const std::string differences = describe_differences(gather_texts(group, settings));
   if (!differences.empty()) throw ReplicaError("the ranks were started with different settings: " + differences);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "train/checkpoint/meta_file.h"
+#include "train/trainer/cpu_code.h"
 
 namespace gradring::train {
 namespace {
@@ -30,6 +31,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                     {kStepState, to_json(state.replica.step)},
                     {kSamplesOfStep, state.samples_of_step},
                     {kOrder, std::move(state.order)},
+                    {kCpuCode, std::move(state.cpu_code)},
                     {kPlans, std::move(state.plans)},
                     {"settings", settings},
                     {"settings_sha256", sum_of(std::as_bytes(std::span(settings)))}},

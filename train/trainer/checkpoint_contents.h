@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "nn/program/program.h"
 #include "train/checkpoint/checkpoint.h"
@@ -17,6 +18,7 @@ struct TrainingState {
   ReplicaState replica;
   std::int64_t samples_of_step = 0;   ///< of all ranks
   nlohmann::ordered_json order;       ///< in what order samples come: an epoch that was begun goes on only in the same
+  std::string cpu_code = {};          ///< cpu_code() of the device
   nlohmann::ordered_json plans = {};  ///< plans_of(): for people, nothing depends on it
 };
 

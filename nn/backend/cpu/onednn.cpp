@@ -5,9 +5,33 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn_layers.h"
+#include "nn/backend/cpu/onednn_support.h"
 
 namespace gradring::nn {
+namespace onednn {
+namespace {
+
+bool limit_instruction_set() {
+  using kernels::CpuLevel;
+  const CpuLevel level = kernels::cpu_level();
+  if (level == kernels::supported_cpu_level()) return true;
+  const auto most = level == CpuLevel::baseline ? dnnl::cpu_isa::sse41 : dnnl::cpu_isa::avx2;
+  return dnnl::set_max_cpu_isa(most) == dnnl::status::success;
+}
+
+}  // namespace
+
+dnnl::engine cpu_engine() {
+  static const bool limited = limit_instruction_set();
+  if (!limited)
+    throw DeviceError(std::string(kernels::kCpuLevelVariable) +
+                      " is set, but this oneDNN cannot be limited to a lower level: unset it");
+  return {dnnl::engine::kind::cpu, 0};
+}
+
+}  // namespace onednn
 
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu) {
   const NodeSpec& node = nodes.front();

@@ -65,9 +65,13 @@ inline void mask_by_relu(kernels::Stream& stream, const kernels::relu::Variant& 
                          .elements = static_cast<std::size_t>(output.with_batch(pass.batch).elements())});
 }
 
+/// The engine of this process's CPU. The first call holds oneDNN to the level of the instruction set that our own code runs
+/// (kernels/runtime/cpu_level.h), where that was set lower than what the processor has.
+dnnl::engine cpu_engine();
+
 /// Engine and stream of one plan.
 struct Context {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine = cpu_engine();
   dnnl::stream stream{engine};
 
   /// A view of memory that somebody else owns.
