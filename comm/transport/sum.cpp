@@ -2,7 +2,7 @@
 #include "comm/transport/sum.h"
 
 #include "comm/transport/sum_loops.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::comm {
 

@@ -9,7 +9,7 @@
 namespace gradring::comm {
 
 /// The loops behind comm/transport/sum.h, whose contracts they share. Compiled once for each level of the instruction set
-/// (kernels/runtime/level_copies.h).
+/// (kernels/lib/level_copies.h).
 struct SumLoops {
   void (*add_into)(std::byte* to, const std::byte* from, std::size_t elements, kernels::DType dtype);
   void (*sum_into_all)(std::byte* mine, std::span<std::byte* const> others, std::size_t elements, kernels::DType dtype);

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/accumulate/accumulate.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::accumulate {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/plain_loops.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::bench {
 

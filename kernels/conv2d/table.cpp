@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::conv2d {
 

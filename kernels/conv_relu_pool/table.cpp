@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::conv_relu_pool {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/ema/ema.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::ema {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/exact_sum/exact_sum.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::exact_sum {
 

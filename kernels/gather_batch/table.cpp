@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/gather_batch/gather_batch.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::gather_batch {
 

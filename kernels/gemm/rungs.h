@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::gemm {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/gemm/rungs.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {

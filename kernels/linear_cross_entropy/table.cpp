@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::linear_cross_entropy {
 

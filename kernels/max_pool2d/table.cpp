@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels/max_pool2d/max_pool2d.h"
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels::max_pool2d {
 

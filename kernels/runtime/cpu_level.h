@@ -2,8 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string_view>
+#include <vector>
 
 /// Which copy of the hot code runs on this processor.
 ///
@@ -24,9 +24,9 @@ enum class CpuLevel {
 inline constexpr const char* kCpuLevelVariable = "GRADRING_CPU_LEVEL";
 
 /// The levels of this build, lowest first; their names are those of cpu_level_name.
-std::span<const CpuLevel> cpu_levels();
+std::vector<CpuLevel> cpu_levels();
 
-/// "x86-64-v3"; of a build with one level, how it was compiled: "native x86-64-v4", "armv8-a".
+/// "x86-64-v3"; of a build with one level, the -march that it was compiled with: "znver4", "armv8-a".
 std::string_view cpu_level_name(CpuLevel level);
 
 /// The level that is run when `requested` asks for one by name, or for none, and the processor has `supported`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 #include "kernels/sgd/sgd.h"
 
 namespace gradring::kernels::sgd {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "kernels/runtime/level_copies.h"
+#include "kernels/lib/level_copies.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace gradring::kernels::softmax_cross_entropy {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copies of hot sources for newer processors (kernels/runtime/cpu_level.h). Sets GRADRING_LEVELS, the levels above the baseline,
-# and GRADRING_MARCH, the -march of everything else.
+# GRADRING_MARCH, the -march of everything else, and GRADRING_LEVEL_NAMES, the names of all as the program shows them.
 #
 # A source that is compiled with AVX emits more than its own functions: also copies of the inline functions and templates that it
 # includes, which the linker may choose for the whole program. So the objects of a level are linked into one, in which every
@@ -28,7 +28,21 @@ if(GRADRING_ARCH STREQUAL portable)
   endif()
 endif()
 
-# For sources that ask which copy to run (kernels/runtime/level_copies.h).
+# "native" is a name that differs from machine to machine.
+set(GRADRING_LEVEL_NAMES ${GRADRING_MARCH})
+if(GRADRING_MARCH STREQUAL native)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -E -v -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE text)
+  if(text MATCHES "cc1plus[^\n]* -march=([a-z0-9._-]+)" OR text MATCHES "-target-cpu\"? \"?([a-z0-9._-]+)")
+    set(GRADRING_LEVEL_NAMES ${CMAKE_MATCH_1})
+  endif()
+elseif(NOT GRADRING_MARCH)
+  set(GRADRING_LEVEL_NAMES ${CMAKE_SYSTEM_PROCESSOR})
+endif()
+foreach(level IN LISTS GRADRING_LEVELS)
+  string(APPEND GRADRING_LEVEL_NAMES ",x86-64-${level}")
+endforeach()
+
+# For sources that ask which copy to run (kernels/lib/level_copies.h).
 set(GRADRING_LEVELS_DEFINITION $<$<BOOL:${GRADRING_LEVELS}>:GRADRING_CPU_LEVELS>)
 
 # gradring_level_sources(gradring_kernels 1_flat.cu): sources of a target, listed there as usual, that are compiled once more for each

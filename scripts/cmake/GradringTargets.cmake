@@ -84,13 +84,17 @@ endfunction()
 # gradring_test_lower_levels(kernels_adam [FILTER]): the suite once more at each level below the processor's highest; skipped where
 # the processor has no higher one. FILTER is a --gtest_filter.
 function(gradring_test_lower_levels name)
+  set(filter *)
+  if(ARGN)
+    set(filter ${ARGN})
+  endif()
   set(lower x86-64-v2 x86-64-v3)
   if(NOT GRADRING_LEVELS)
     set(lower "")
   endif()
   foreach(level IN LISTS lower)
     add_test(NAME ${name}.at_${level} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/at_lower_level.sh ${level}
-      $<TARGET_FILE:print_cpu_level> $<TARGET_FILE:test_${name}> --gtest_brief=1 --gtest_filter=${ARGN})
+      $<TARGET_FILE:print_cpu_level> $<TARGET_FILE:test_${name}> --gtest_brief=1 "--gtest_filter=${filter}")
     set_tests_properties(${name}.at_${level} PROPERTIES LABELS ${name} TIMEOUT 600 SKIP_RETURN_CODE 77)
   endforeach()
 endfunction()

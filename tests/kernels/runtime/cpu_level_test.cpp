@@ -20,8 +20,10 @@ TEST(CpuLevel, IsTheHighestThatTheProcessorHasUnlessOneIsRequested) {
 
 TEST(CpuLevel, CanBeSetToEveryLowerOne) {
   for (const CpuLevel supported : cpu_levels())
-    for (const CpuLevel requested : cpu_levels().first(static_cast<std::size_t>(supported) + 1))
+    for (const CpuLevel requested : cpu_levels()) {
+      if (requested > supported) continue;
       EXPECT_EQ(choose_cpu_level(supported, name(requested)), requested);
+    }
 }
 
 TEST(CpuLevel, RejectsOneThatTheProcessorLacks) {
