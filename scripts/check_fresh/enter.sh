@@ -29,4 +29,4 @@ fi
 
 # shellcheck disable=SC2016
 exec env --default-signal -i "${environment[@]}" \
-  chroot --userspec="$account" "$root" bash -c 'umask 077 && cd "$0" && exec "$@"' "$folder" "$@"
+  "$(command -v chroot)" --userspec="$account" "$root" bash -c 'umask 077 && cd "$0" && exec "$@"' "$folder" "$@"
