@@ -33,7 +33,8 @@ make_base() {
   mirror=$(archives "$suite" | awk -v suite="$suite" '$2 == suite { print $1; exit }')
   # A debootstrap older than the suite has no script for it, but one for sid, which all later suites share.
   [[ -e /usr/share/debootstrap/scripts/$suite ]] || options=(sid)
-  debootstrap --variant=minbase --force-check-gpg "$suite" "$root" "$mirror" "${options[@]}"
+  # In a mount namespace, so that an interrupt leaves nothing mounted.
+  unshare --mount debootstrap --variant=minbase --force-check-gpg "$suite" "$root" "$mirror" "${options[@]}"
   if [[ -n $mirror ]]; then
     archives "$suite" |
       sed -E 's|([^ ]*)|deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \1|' >"$root/etc/apt/sources.list"
