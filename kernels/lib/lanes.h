@@ -45,15 +45,15 @@ inline void add_product(Lanes& sums, float factor, const Lanes& x) { sums += fac
 /// Eight neighbouring elements of any alignment.
 template <class T>
 __device__ inline Lanes load_lanes(const T* from) {
-  Lanes lanes;
 #ifndef __CUDACC__
   if constexpr (sizeof(T) == sizeof(float)) {
+    Lanes lanes;
     std::memcpy(&lanes, from, sizeof lanes);
     return lanes;
   }
 #endif
-  for (int l = 0; l < kLanes; ++l) lanes[l] = to_f32(from[l]);
-  return lanes;
+  return Lanes{to_f32(from[0]), to_f32(from[1]), to_f32(from[2]), to_f32(from[3]),
+               to_f32(from[4]), to_f32(from[5]), to_f32(from[6]), to_f32(from[7])};
 }
 
 /// The first `count` of eight elements, and zeros in place of the rest, which are not read.

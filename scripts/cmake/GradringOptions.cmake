@@ -43,10 +43,13 @@ target_compile_options(gradring_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math
     -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
     -Wno-psabi>)  # vectors wider than the baseline's registers are passed within one unit only
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651), and wants designated initialisers
-  # to name every field.
-  target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-missing-field-initializers>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651).
+    target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  endif()
+  # gcc wants designated initialisers to name every field that has no default.
+  target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 endif()
 # With a sanitizer's checks in them, kernels whose loops are unrolled take the second level of optimisation minutes a file.
 if(GRADRING_SANITIZE)
