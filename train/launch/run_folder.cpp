@@ -86,6 +86,11 @@ fs::path RunFolder::default_parent() {
   return fits ? folder : "/tmp";
 }
 
+bool RunFolder::is_held(const fs::path& path) {
+  const UniqueFd folder = open_folder(path);
+  return folder && is_ours(folder) && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 RunFolder::RunFolder(const fs::path& parent) {
   remove_stale(parent);
   do {

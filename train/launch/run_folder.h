@@ -33,6 +33,9 @@ class RunFolder {
   /// The descriptor that holds the lock.
   int lock() const { return lock_.get(); }
 
+  /// Whether the launcher that made the folder `path`, one of this user, still lives.
+  static bool is_held(const std::filesystem::path& path);
+
   /// $TMPDIR, or /tmp where that is unset or too long for the path of a Unix socket within.
   static std::filesystem::path default_parent();
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/meeting_place.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <functional>
 #include <thread>
 
@@ -24,14 +20,6 @@ constexpr std::chrono::milliseconds kNap(5);
 std::string link_name(const WorkerEnvironment& place) {
   const std::string run = fmt::format("{}:{}:{}", place.run_id, place.master_port, place.restart_count);
   return fmt::format("gradring-meet-{}-{:016x}", ::getuid(), std::hash<std::string>()(run));
-}
-
-/// Whether whoever made this folder of ours still lives: nobody else can have its lock.
-bool is_held(const fs::path& folder) {
-  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat facts {};
-  const bool ours = opened && ::fstat(opened.get(), &facts) == 0 && facts.st_uid == ::geteuid();
-  return ours && ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 }  // namespace
@@ -72,7 +60,7 @@ void MeetingPlace::open() {
 bool MeetingPlace::follow() {
   std::error_code error;
   const fs::path folder = fs::read_symlink(link_, error);
-  if (error || !is_held(folder)) return false;
+  if (error || !RunFolder::is_held(folder)) return false;
   store_ = folder / "store";
   return true;
 }

@@ -47,6 +47,21 @@ TEST(RunFolder, SweepsStaleOnesAndNoOthers) {
   EXPECT_NE(next.path(), alive.path());
 }
 
+TEST(RunFolder, IsHeldAsLongAsItsOwnerLives) {
+  TestFolder parent;
+  fs::path path;
+  {
+    const RunFolder run(parent.path());
+    path = run.path();
+    EXPECT_TRUE(RunFolder::is_held(path));
+    fs::create_directory_symlink(path, parent.path() / "link");
+    EXPECT_FALSE(RunFolder::is_held(parent.path() / "link"));
+  }
+  EXPECT_FALSE(RunFolder::is_held(path));
+  fs::create_directory(path);  // as a run leaves it that was killed as a whole
+  EXPECT_FALSE(RunFolder::is_held(path));
+}
+
 TEST(RunFolder, SaysWhereItCannotBe) {
   try {
     const RunFolder run("/no/such/folder");
