@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <vector>
+
+#include "train/cli/shell_words.h"
 
 namespace gradring::train {
 namespace {
@@ -16,17 +16,6 @@ using Words = std::vector<std::string>;
 
 /// Launches of each kernel before one that is worth profiling: measure_case.h checks a result, and then warms up twice.
 constexpr int kLaunchesBefore = 3;
-
-std::string quoted(const std::string& word) {
-  const auto plain = [](char letter) {
-    return std::isalnum(static_cast<unsigned char>(letter)) ||
-           std::string_view("_./=,:-").find(letter) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return text + "'";
-}
 
 /// Kernels are named after their operation (kernels/README.md); those that add up shares are conv2d's.
 std::string kernels_of(const std::string& operation) {
@@ -64,8 +53,7 @@ std::string ncu_command(const KernelsBenchOptions& options, const std::string& p
                              "--op", options.operation, "--dtype", dtype, "--seconds", "0", "--no-peers"});
   if (!options.variant.empty()) words.insert(words.end(), {"--variant", options.variant});
   if (!options.extents.empty()) words.insert(words.end(), {"--shape", shape_of(options.extents)});
-  std::ranges::transform(words, words.begin(), quoted);
-  return fmt::format("{}", fmt::join(words, " "));
+  return shell_command(words);
 }
 
 std::string this_program() {
