@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "train/config/given.h"
 
@@ -12,5 +13,9 @@ namespace gradring::train {
 /// Errors    UsageError with file and line: no such file, no TOML, a key that is no option (names the nearest) or stands
 ///           there twice, a value that is a table, a list or a date.
 GivenOptions read_config_file(const std::string& path);
+
+/// The options that TOML text sets, for settings that another version may have written: keys that are not options are left
+/// out, and text that is not TOML sets none.
+GivenOptions read_known_options(std::string_view text);
 
 }  // namespace gradring::train

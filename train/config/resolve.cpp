@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "train/config/config_file.h"
 #include "train/config/usage_error.h"
 #include "train/config/variables.h"
@@ -30,11 +33,30 @@ void read(const Option& option, const Given& given, TrainConfig& config) {
   }
 }
 
+/// An empty value comes from a shell variable that is not set; in a file it is what --print-config prints.
+void check_run_dir(const GivenOptions& given) {
+  const auto found = given.find("run-dir");
+  if (found == given.end() || !found->second.text.empty()) return;
+  const std::string& source = found->second.source;
+  if (source == kCommandLine || source == "GRADRING_RUN_DIR")
+    throw UsageError((source == kCommandLine ? "--run-dir" : source) +
+                     " is empty: give the path of a directory, or leave it out for runs/<dataset>-<model>-<time>");
+}
+
+std::string settings(const TrainConfig& config, std::span<const std::string_view> left_out) {
+  std::string text;
+  for (const Option& option : train_options())
+    if (std::ranges::find(left_out, option.name) == left_out.end())
+      text += option.name + " = " + option.show(config) + "\n";
+  return text;
+}
+
 }  // namespace
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file) {
   const GivenOptions given = gather(command_line, environment, config_file);
+  check_run_dir(given);
   ResolvedConfig resolved;
   for (const Option& option : train_options()) {
     const auto found = given.find(option.name);
@@ -55,10 +77,13 @@ std::string print_config(const ResolvedConfig& resolved) {
 }
 
 std::string to_toml(const TrainConfig& config) {
-  std::string text;
-  for (const Option& option : train_options())
-    if (option.name != "run-dir" && option.name != "nprocs") text += option.name + " = " + option.show(config) + "\n";
-  return text;
+  static constexpr std::string_view kLeftOut[] = {"run-dir", "nprocs"};
+  return settings(config, kLeftOut);
+}
+
+std::string to_resolved_toml(const TrainConfig& config) {
+  static constexpr std::string_view kLeftOut[] = {"run-dir", "nprocs", "resume"};
+  return settings(config, kLeftOut);
 }
 
 }  // namespace gradring::train

@@ -23,14 +23,17 @@ struct ResolvedConfig {
 /// and --epochs is not, the steps decide alone.
 ///
 /// Errors    UsageError: an unknown key or variable (names the nearest and the line), a value that does not fit, values that
-///           do not fit each other, or a file that is not there or no TOML.
+///           do not fit each other, an empty --run-dir, or a file that is not there or no TOML.
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file);
 
 /// The config as TOML, each value with its source behind it: what --print-config shows.
 std::string print_config(const ResolvedConfig& resolved);
 
-/// The config as TOML that --config takes back: config.resolved.toml. Leaves out where the run happens (run-dir, nprocs).
+/// The config as TOML that --config takes back. Leaves out where the run happens (run-dir, nprocs).
 std::string to_toml(const TrainConfig& config);
+
+/// The same without `resume`, which says where one start of the run began: config.resolved.toml.
+std::string to_resolved_toml(const TrainConfig& config);
 
 }  // namespace gradring::train

@@ -103,6 +103,15 @@ TEST(ConfigResolvedToml, LeavesOutWhereTheRunHappens) {
   EXPECT_EQ(after.nprocs, 1);
 }
 
+TEST(ConfigResolvedToml, LeavesOutWhereOneStartOfTheRunBegan) {
+  TrainConfig config;
+  config.resume = "runs/a";
+  std::string text = to_toml(config);
+  const std::string line = "resume = \"runs/a\"\n";
+  ASSERT_NE(text.find(line), std::string::npos);
+  EXPECT_EQ(to_resolved_toml(config), text.erase(text.find(line), line.size()));
+}
+
 TEST(TrainOptions, TheTestsKnowThemAll) {
   const OptionTexts known = everything_else();
   for (const Option& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;

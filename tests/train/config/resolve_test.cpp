@@ -118,6 +118,19 @@ TEST_F(Resolve, LeavesOtherPeoplesVariablesAlone) {
       {}));
 }
 
+TEST_F(Resolve, RefusesAnEmptyRunDirectoryButTakesThatOfPrintConfig) {
+  EXPECT_THAT(message_of<UsageError>([] {
+                resolve({{"run-dir", ""}, {"resume", "auto"}}, {}, {});
+              }),
+              StartsWith("--run-dir is empty: give the path of a directory, or leave it out"));
+  EXPECT_THAT(message_of<UsageError>([] {
+                resolve({}, {{"GRADRING_RUN_DIR", ""}}, {});
+              }),
+              StartsWith("GRADRING_RUN_DIR is empty: "));
+  EXPECT_EQ(resolve({}, {}, file("run-dir = \"\"\n")).config.run_dir, "");
+  EXPECT_EQ(resolve({{"run-dir", "r"}}, {{"GRADRING_RUN_DIR", ""}}, {}).config.run_dir, "r");
+}
+
 TEST_F(Resolve, StepsAloneDecideWhereEpochsAreNotGiven) {
   EXPECT_EQ(resolve({{"steps", "9"}}, {}, {}).config.epochs, 0);
   EXPECT_EQ(resolve({{"steps", "9"}, {"epochs", "2"}}, {}, {}).config.epochs, 2);
