@@ -128,7 +128,9 @@ ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_
 
 Compute make_compute(const ComputeSpec& spec) {
   try {
-    return make(spec);
+    Compute compute = make(spec);
+    compute.threads = spec.threads;
+    return compute;
   } catch (const UsageError&) {
     throw;
   } catch (const InvalidArgument& error) {  // what a backend says of a name

@@ -39,6 +39,7 @@ struct Compute {
   kernels::KernelSet kernels;          ///< the copies that run on `device`
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
+  unsigned threads = 1;              ///< that a CPU computes with
   std::vector<std::string> remarks;  ///< for the log: why there is no GPU, what a backend lacks
 };
 

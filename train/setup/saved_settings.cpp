@@ -5,11 +5,17 @@
 
 namespace gradring::train {
 
-std::string saved_setting(const Checkpoint& checkpoint, std::string_view option) {
+std::optional<std::string> saved_settings(const Checkpoint& checkpoint) {
   const auto settings = checkpoint.about.find("settings");
-  if (settings == checkpoint.about.end() || !settings->is_string()) return {};
+  if (settings == checkpoint.about.end() || !settings->is_string()) return std::nullopt;
+  return settings->get<std::string>();
+}
+
+std::string saved_setting(const Checkpoint& checkpoint, std::string_view option) {
+  const auto settings = saved_settings(checkpoint);
+  if (!settings) return {};
   try {
-    return toml::parse(settings->get<std::string>())[option].value_or(std::string());
+    return toml::parse(*settings)[option].value_or(std::string());
   } catch (const toml::parse_error&) {  // another program's
     return {};
   }

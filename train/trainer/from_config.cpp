@@ -13,12 +13,6 @@
 namespace gradring::train {
 namespace {
 
-/// Where the training set lies is the device's to decide, if nobody says: a GPU has the room, and copies are what it waits
-/// for; a CPU reads the loader's memory in place.
-bool is_resident(const TrainConfig& config, const kernels::Device& device) {
-  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
-}
-
 comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   if (name == "ring") return comm::AllReduceAlgorithm::ring;
   if (name == "direct") return comm::AllReduceAlgorithm::direct;
@@ -37,6 +31,10 @@ void check_options(const TrainConfig& config, kernels::DType precision, std::int
 }
 
 }  // namespace
+
+bool is_resident(const TrainConfig& config, const kernels::Device& device) {
+  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
+}
 
 std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, FeedSpec spec, Replica& replica) {
   spec.dtype = replica.program().dtype();

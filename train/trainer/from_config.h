@@ -14,6 +14,10 @@ namespace gradring::train {
 /// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
 inline constexpr std::int64_t kEvalBatch = 250;
 
+/// Whether the training set lies on the device (--resident). auto: on a GPU, which has the room, and waits for copies more
+/// than for anything else; a CPU reads the loader's memory in place.
+bool is_resident(const TrainConfig& config, const kernels::Device& device);
+
 /// The steps of a whole run, if nothing ends it early.
 std::int64_t all_steps(const TrainConfig& config, const data::StepSampler& sampler);
 

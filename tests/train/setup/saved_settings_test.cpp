@@ -24,6 +24,12 @@ TEST(SavedSettings, AreThoseOfTheRun) {
   EXPECT_EQ(saved_setting(checkpoint, "data-dir"), config.data_dir);
 }
 
+TEST(SavedSettings, AreThereAsAWhole) {
+  EXPECT_EQ(saved_settings(with_settings("seed = 3")), "seed = 3");
+  EXPECT_EQ(saved_settings({}), std::nullopt);
+  EXPECT_EQ(saved_settings(with_settings(7)), std::nullopt);
+}
+
 TEST(SavedSettings, AreEmptyWhereNothingIsSaid) {
   EXPECT_EQ(saved_setting({}, "dataset"), "");
   EXPECT_EQ(saved_setting(with_settings("seed = 3"), "dataset"), "");
