@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/report/outcome.h"
+
 namespace gradring::train {
 namespace {
 
@@ -19,7 +21,8 @@ nlohmann::ordered_json side_by_side(const MemoryTable& planned, const MemoryTabl
 }  // namespace
 
 std::string Summary::to_json() const {
-  nlohmann::ordered_json json{{"accuracy", accuracy},
+  nlohmann::ordered_json json{{"outcome", name_of(Outcome::finished)},
+                              {"accuracy", accuracy},
                               {"loss", loss},
                               {"train_loss", train_loss},
                               {"steps", steps},
@@ -33,6 +36,31 @@ std::string Summary::to_json() const {
                               {"memory", side_by_side(planned_memory, peak_memory)}};
   if (ema_accuracy) json["ema_accuracy"] = *ema_accuracy;
   return json.dump(2) + "\n";
+}
+
+std::optional<Summary> Summary::from_json(std::string_view text) try {
+  const auto json = nlohmann::json::parse(text);
+  if (json.at("outcome") != name_of(Outcome::finished)) return std::nullopt;
+  Summary summary{.accuracy = json.at("accuracy"),
+                  .loss = json.at("loss"),
+                  .train_loss = json.at("train_loss"),
+                  .steps = json.at("steps"),
+                  .seconds = json.at("seconds"),
+                  .samples_per_second = json.at("samples_per_second"),
+                  .world_size = json.at("world_size"),
+                  .device = json.at("device"),
+                  .backend = json.at("backend"),
+                  .precision = json.at("precision"),
+                  .parameters_sha256 = json.at("parameters_sha256")};
+  if (json.contains("ema_accuracy")) summary.ema_accuracy = json.at("ema_accuracy").get<double>();
+  for (const MemoryClass each : all_memory_classes()) {
+    const auto& row = json.at("memory").at(std::string(name_of(each)));
+    summary.planned_memory[each] = row.at("planned_bytes");
+    summary.peak_memory[each] = row.at("peak_bytes");
+  }
+  return summary;
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
 }
 
 }  // namespace gradring::train

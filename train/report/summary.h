@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "train/memory/memory_table.h"
 
 namespace gradring::train {
 
-/// The result of a run: summary.json.
+/// The result of a run that finished: summary.json. (That of another run: outcome.h.)
 struct Summary {
   double accuracy = 0;                 ///< on the test set, 0..1, over all ranks
   double loss = 0;                     ///< on the test set, mean
@@ -27,6 +28,8 @@ struct Summary {
   MemoryTable peak_memory;        ///< the most that rank 0 had allocated
 
   std::string to_json() const;
+  /// The inverse; nothing if the text is not the summary of a run that finished.
+  static std::optional<Summary> from_json(std::string_view text);
 };
 
 }  // namespace gradring::train

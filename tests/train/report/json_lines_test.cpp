@@ -129,13 +129,23 @@ TEST(SummaryJson, HoldsEveryField) {
   json written = json::parse(summary.to_json());
   const json memory = written.at("memory");
   written.erase("memory");
-  EXPECT_EQ(written, json::parse(R"({"accuracy": 0.5, "loss": 1.5, "train_loss": 2.5, "steps": 7,
+  EXPECT_EQ(written, json::parse(R"({"outcome": "finished", "accuracy": 0.5, "loss": 1.5, "train_loss": 2.5, "steps": 7,
       "seconds": 0.25, "samples_per_second": 100.0, "world_size": 2, "device": "cpu", "backend": "reference",
       "precision": "fp32", "parameters_sha256": "ab"})"));
   EXPECT_EQ(memory.size(), kMemoryClasses + 1);
   EXPECT_EQ(memory.at("optimizer"), json::parse(R"({"planned_bytes": 40, "peak_bytes": 41})"));
   EXPECT_EQ(memory.at("gradients"), json::parse(R"({"planned_bytes": 0, "peak_bytes": 0})"));
   EXPECT_EQ(memory.at("total"), json::parse(R"({"planned_bytes": 40, "peak_bytes": 44})"));
+}
+
+TEST(SummaryJson, IsReadBack) {
+  Summary summary{.accuracy = 0.5, .loss = 1.5, .ema_accuracy = 0.75, .steps = 7, .world_size = 2, .device = "cpu"};
+  summary.planned_memory[MemoryClass::optimizer] = 40;
+  summary.peak_memory[MemoryClass::workspace] = 3;
+  const auto read = Summary::from_json(summary.to_json());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->to_json(), summary.to_json());
+  EXPECT_EQ(read->peak_memory, summary.peak_memory);
 }
 
 class Metrics : public JsonLines {
