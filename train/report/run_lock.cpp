@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/run_lock.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "train/config/usage_error.h"
+#include "train/launch/host_name.h"
+#include "train/launch/run_folder.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// A process that has just locked the file writes its name next.
+constexpr int kLooks = 50;
+constexpr std::chrono::milliseconds kBetweenLooks(4);
+
+[[noreturn]] void fail(const fs::path& file, int error) {
+  throw EnvironmentError("cannot lock the run directory: " + file.string() + ": " +
+                         std::generic_category().message(error) + "; free some space or choose another --run-dir");
+}
+
+Json this_process(const fs::path& launch_folder) {
+  const std::string now = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
+  return {{"pid", ::getpid()}, {"host", host_name()}, {"started", now}, {"launch_folder", launch_folder.string()}};
+}
+
+/// What the file says; an empty object if it says nothing yet.
+Json holder_in(const UniqueFd& file) {
+  char text[4096];
+  const ssize_t length = ::pread(file.get(), text, sizeof(text), 0);
+  Json holder = Json::parse(text, text + std::max<ssize_t>(length, 0), nullptr, false);
+  return holder.is_object() ? holder : Json::object();
+}
+
+Json holder_when_written(const UniqueFd& file) {
+  for (int look = 0; look < kLooks; ++look) {
+    if (Json holder = holder_in(file); !holder.empty()) return holder;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return Json::object();
+}
+
+std::string text_in(const Json& holder, const char* name) {
+  const auto found = holder.find(name);
+  if (found == holder.end()) return "unknown";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+/// Whether the launcher of the run that held the lock last will start its ranks again.
+bool launcher_lives(const Json& holder, const fs::path& own_launch_folder) {
+  const std::string folder = holder.value("launch_folder", "");
+  return !folder.empty() && folder != own_launch_folder && holder.value("host", "") == host_name() &&
+         RunFolder::is_held(folder);
+}
+
+[[noreturn]] void refuse(const fs::path& run_dir, const Json& holder, std::string_view note) {
+  throw UsageError(
+      fmt::format("--run-dir {} is in use by another run: process {} on host {}, started {}{}; wait for its end, stop "
+                  "it, or choose "
+                  "another --run-dir",
+                  run_dir.string(), text_in(holder, "pid"), text_in(holder, "host"), text_in(holder, "started"), note));
+}
+
+/// Whether the file still has its name: the run that held it may have ended, and removed it.
+bool is_at(const fs::path& path, const UniqueFd& file) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(file.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+/// Returns errno, or 0.
+int write_whole(const UniqueFd& file, const std::string& text) {
+  if (::ftruncate(file.get(), 0) != 0) return errno;
+  const ssize_t written = ::pwrite(file.get(), text.data(), text.size(), 0);
+  if (written < 0) return errno;
+  return written == static_cast<ssize_t>(text.size()) ? 0 : ENOSPC;
+}
+
+}  // namespace
+
+RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
+    : run_dir_(run_dir), stays_(!launch_folder.empty()) {
+  while (!try_lock(launch_folder)) {
+  }
+}
+
+/// Returns   false if the file was removed in the meantime.
+bool RunLock::try_lock(const fs::path& launch_folder) {
+  const fs::path path = run_dir_ / kRunLockFile;
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file) fail(path, errno);
+  // Before the lock is tried: that run's rank 0, which may just be starting, must not find it taken.
+  if (const Json holder = holder_in(file); launcher_lives(holder, launch_folder))
+    refuse(run_dir_, holder, " and about to be started again by its launcher");
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const Json holder = holder_when_written(file);
+    if (!is_at(path, file)) return false;
+    refuse(run_dir_, holder, "");
+  }
+  if (!is_at(path, file)) return false;
+  file_ = std::move(file);
+  if (const int error = write_whole(file_, this_process(launch_folder).dump() + "\n")) {
+    release();
+    fail(path, error);
+  }
+  return true;
+}
+
+RunLock::~RunLock() {
+  if (!stays_) release();
+}
+
+RunLock& RunLock::operator=(RunLock&& other) noexcept {
+  std::swap(run_dir_, other.run_dir_);
+  std::swap(file_, other.file_);
+  std::swap(stays_, other.stays_);
+  return *this;
+}
+
+void RunLock::release() noexcept {
+  if (!file_) return;
+  const fs::path path = run_dir_ / kRunLockFile;
+  if (is_at(path, file_)) ::unlink(path.c_str());  // while it is locked: another run's file is never removed
+  file_.reset();
+}
+
+}  // namespace gradring::train
