@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
 #include "train/setup/compute.h"
@@ -14,13 +16,15 @@ namespace gradring::train {
 struct RankKeeps {
   Compute compute;
   Ranks ranks;
+  std::filesystem::path run_dir;  ///< rank 0's, as a user types it; empty until it is open
 };
 
 /// Trains as one rank of the run that `place` describes, from opening the data to the last file. Rank 0 makes the run
 /// directory, once all ranks have come and agree, and talks to the person on stdout; every rank keeps a log there.
-/// `keeps` takes what must outlive an error; `requests` is asked between steps.
+/// `keeps` takes what must outlive an error; `requests` is asked between steps. A run that has finished before is not trained
+/// on: rank 0 says so, and no file changes.
 ///
-/// Errors    as Trainer, open_dataset, make_compute and make_group; UsageError if the run directory is there already.
+/// Errors    as Trainer, open_dataset, make_compute, make_group and RunOutput.
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps);
 
 /// Opens device and data as train_rank does, says what there is, and stops: it waits for nobody and writes nothing.

@@ -4,13 +4,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
-
-#include "train/config/resolve.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/json_lines.h"
 #include "train/report/line_file.h"
+#include "train/report/run_configs.h"
 
 namespace gradring::train {
 
@@ -19,12 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kLogs = "logs";
-constexpr const char* kSettings = "config.resolved.toml";
-
-[[noreturn]] void refuse_taken(const fs::path& path) {
-  throw UsageError("--run-dir " + path.string() +
-                   " is there already: choose another, remove it, or go on in it by --resume auto");
-}
 
 void check_made(const fs::path& path, const std::error_code& error) {
   if (error)
@@ -32,78 +24,117 @@ void check_made(const fs::path& path, const std::error_code& error) {
                            "; choose another --run-dir");
 }
 
+/// Whether make_run_dir leaves such an entry where its process is killed.
+bool is_leftover(const fs::directory_entry& entry, const fs::path& run_dir) {
+  std::error_code error;
+  if (entry.path().filename() == kLogs) return fs::is_empty(entry.path(), error);
+  return entry.path().filename() == kRunLockFile || entry.path() == draft_of(first_config(run_dir));
+}
+
+void remove_leftovers(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path / kLogs, ignored);
+  fs::remove(draft_of(first_config(path)), ignored);
+}
+
+/// Returns   whether it was not there before.
+bool created(const fs::path& path) {
+  std::error_code error;
+  const bool was_made = fs::create_directory(path, error);
+  if (error != std::errc::file_exists) check_made(path, error);
+  return was_made;
+}
+
+void fill(const fs::path& path, const std::string& config) try {
+  std::error_code error;
+  fs::create_directory(path / kLogs, error);
+  check_made(path, error);
+  write_file_whole(first_config(path), config);
+} catch (...) {
+  remove_leftovers(path);
+  throw;
+}
+
 }  // namespace
 
-fs::path run_dir_for(const TrainConfig& config) {
-  if (!config.run_dir.empty()) {
-    const fs::path given = config.run_dir;
-    return given.has_filename() ? given : given.parent_path();  // without a slash behind it
+std::optional<fs::path> named_run_dir(const TrainConfig& config) {
+  if (config.run_dir.empty()) return std::nullopt;
+  const fs::path given = config.run_dir;
+  return given.has_filename() ? given : given.parent_path();  // without a slash behind it
+}
+
+fs::path generated_run_dir(const TrainConfig& config, std::time_t now) {
+  return fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", config.dataset, config.model, fmt::localtime(now));
+}
+
+RunDirState state_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::not_found) return RunDirState::absent;
+  if (fs::exists(first_config(path), error)) return RunDirState::run;
+  if (status.type() == fs::file_type::directory) {
+    fs::directory_iterator entries(path, error);
+    if (!error) {
+      for (const fs::directory_entry& entry : entries)
+        if (!is_leftover(entry, path)) return RunDirState::other;
+      return RunDirState::vacant;
+    }
   }
-  const std::string name =
-      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", config.dataset, config.model, fmt::localtime(std::time(nullptr)));
-  fs::path path = name;
-  for (int number = 2; fs::exists(path); ++number) path = fmt::format("{}-{}", name, number);
-  return path;
+  if (error == std::errc::permission_denied)
+    throw EnvironmentError("cannot read " + path.string() + ": " + error.message() + "; choose another --run-dir");
+  return RunDirState::other;
 }
 
 void check_new_run_dir(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at cannot be made either: make_run_dir says why
-  if (fs::exists(fs::symlink_status(path, ignored))) refuse_taken(path);
+  switch (state_of(path)) {
+    case RunDirState::absent:
+    case RunDirState::vacant: return;
+    case RunDirState::run:
+      throw UsageError("--run-dir " + path.string() +
+                       " holds a run: resume it with --resume auto, or choose another directory");
+    case RunDirState::other: break;
+  }
+  throw UsageError("--run-dir " + path.string() + " exists and is not an empty directory: choose another");
 }
 
 void check_is_run_dir(const fs::path& path) {
-  if (!fs::exists(path / kSettings))
-    throw UsageError("--run-dir " + path.string() + " is no run directory (it has no " + kSettings +
-                     "): choose another");
+  if (state_of(path) != RunDirState::run)
+    throw UsageError("--run-dir " + path.string() + " is not a run directory (" +
+                     first_config(path).filename().string() + " is missing): choose another");
 }
 
-void clear_half_made_run_dir(const fs::path& path) {
+LockedRunDir make_run_dir(const NewRunDir& spec) {
   std::error_code error;
-  if (!fs::is_directory(fs::symlink_status(path, error))) return;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    const bool empty_logs = entry.path().filename() == kLogs && fs::is_empty(entry.path(), error);
-    if (!empty_logs && entry.path() != draft_of(path / kSettings)) return;
+  if (!spec.generated) check_new_run_dir(spec.path);
+  if (spec.path.has_parent_path()) fs::create_directories(spec.path.parent_path(), error);
+  check_made(spec.path, error);
+  LockedRunDir run{.path = spec.path, .lock = {}};
+  bool made = created(run.path);
+  for (int number = 2; !made && spec.generated; ++number) {
+    run.path = fmt::format("{}-{}", spec.path.string(), number);
+    made = created(run.path);
   }
-  fs::remove(path / kLogs, error);
-  fs::remove(draft_of(path / kSettings), error);
-}
-
-bool is_vacant(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(fs::symlink_status(path, error)) && fs::is_empty(path, error);
-}
-
-void continue_run_dir(const fs::path& path, const TrainConfig& config, std::int64_t steps, std::int64_t epoch) {
-  write_file_whole(path / kSettings, to_toml(config));
-  std::error_code ignored;  // it may not be there
-  fs::remove(path / "summary.json", ignored);
-  keep_metrics_until(metrics_of(path), steps, epoch);
-}
-
-void make_run_dir(const fs::path& path, const TrainConfig& config) {
-  const auto may_go_there = [&] { return config.resume == "auto" && is_vacant(path); };
-  if (!may_go_there()) check_new_run_dir(path);
-  std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  check_made(path, error);
-  const bool made = fs::create_directory(path, error);
-  check_made(path, error);
-  if (!made && !may_go_there()) refuse_taken(path);  // by another run, just now
-  if (!fs::create_directory(path / kLogs, error) && !error) refuse_taken(path);
   try {
-    check_made(path, error);
-    write_file_whole(path / kSettings, to_toml(config));
+    run.lock = RunLock(run.path, spec.launch_folder);
+    check_new_run_dir(run.path);  // another run may have come and gone since
+    fill(run.path, spec.config);
   } catch (...) {
-    if (made)
-      fs::remove_all(path, error);
-    else
-      clear_half_made_run_dir(path);
+    run.lock.release();
+    if (made) fs::remove(run.path, error);  // which it does not if another run has put something there
     throw;
   }
+  return run;
+}
+
+void continue_run_dir(const fs::path& path, std::int64_t steps, std::int64_t epoch) {
+  std::error_code ignored;  // it may not be there
+  fs::remove(summary_of(path), ignored);
+  keep_metrics_until(metrics_of(path), steps, epoch);
 }
 
 fs::path checkpoints_of(const fs::path& run_dir) { return run_dir / "checkpoints"; }
 fs::path metrics_of(const fs::path& run_dir) { return run_dir / "metrics.jsonl"; }
+fs::path summary_of(const fs::path& run_dir) { return run_dir / "summary.json"; }
 fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
 
 }  // namespace gradring::train

@@ -17,20 +17,20 @@ bool holds(const fs::path& folder, const fs::path& inner) {
   return !relative.empty() && *relative.begin() != "..";
 }
 
-Start find(const TrainConfig& config, const fs::path& run_dir, FileSystem& files) {
+Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, FileSystem& files) {
   Start start;
   if (config.resume == "auto") {
-    clear_half_made_run_dir(run_dir);
-    start.in_place = files.exists(run_dir) && !is_vacant(run_dir);
+    const RunDirState state = state_of(*run_dir);
+    start.in_place = state == RunDirState::run || state == RunDirState::other;
     if (start.in_place) {
-      check_is_run_dir(run_dir);
-      start.resume = newest_checkpoint(files, checkpoints_of(run_dir), start.remarks);
+      check_is_run_dir(*run_dir);
+      start.resume = newest_checkpoint(files, checkpoints_of(*run_dir), start.remarks);
     }
   } else if (config.resume != "none") {
     start.resume = named_checkpoint(files, config.resume, "--resume", start.remarks);
-    start.in_place = holds(run_dir, start.resume->from);
+    start.in_place = run_dir && holds(*run_dir, start.resume->from);
   }
-  if (!start.in_place && !(config.resume == "auto" && is_vacant(run_dir))) check_new_run_dir(run_dir);
+  if (run_dir && !start.in_place) check_new_run_dir(*run_dir);
   if (!start.resume && !config.weights.empty()) {
     NamedTensors named = named_tensors(files, config.weights, "--weights");
     start.weights = FirstWeights{.tensors = std::move(named.contents.model), .from = std::move(named.from)};
@@ -41,7 +41,7 @@ Start find(const TrainConfig& config, const fs::path& run_dir, FileSystem& files
 
 }  // namespace
 
-Start find_start(const TrainConfig& config, const fs::path& run_dir, FileSystem& files) {
+Start find_start(const TrainConfig& config, const std::optional<fs::path>& run_dir, FileSystem& files) {
   try {
     return find(config, run_dir, files);
   } catch (const FileError& error) {

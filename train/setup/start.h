@@ -16,14 +16,15 @@ namespace gradring::train {
 struct Start {
   std::optional<ResumePoint> resume;
   std::optional<FirstWeights> weights;
-  bool in_place = false;             ///< the run directory is there already, and its files are continued
+  bool in_place = false;             ///< the run goes on in a run directory that exists
   std::vector<std::string> remarks;  ///< what was passed over, and why
 };
 
-/// What --resume and --weights mean for a run in `run_dir`; reads what they name.
+/// What --resume and --weights mean for a run in `run_dir` (nothing where its name is generated, so that it is new); reads
+/// what they name, and changes nothing.
 ///
-/// Errors    UsageError if the run directory is there and must not be, or is no run directory; CheckpointError if what was
-///           named cannot be read; EnvironmentError if the disk does not let itself be read.
-Start find_start(const TrainConfig& config, const std::filesystem::path& run_dir, FileSystem& files);
+/// Errors    UsageError if the run directory is there and must not be, or is not a run directory; CheckpointError if what was
+///           named cannot be read; EnvironmentError if the disk cannot be read.
+Start find_start(const TrainConfig& config, const std::optional<std::filesystem::path>& run_dir, FileSystem& files);
 
 }  // namespace gradring::train

@@ -91,7 +91,6 @@ void Trainer::begin_with(FirstWeights weights) {
 
 Summary Trainer::run() {
   std::optional<Evaluation> result;
-  const auto is_over = [this] { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); };
   while (!is_over()) {
     if (!run_epoch()) continue;
     result = evaluate_model();
@@ -231,8 +230,7 @@ bool Trainer::answer_requests() {
   if (request == RunRequest::save) return back;
   finish_saving();
   world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
-  throw Preempted(fmt::format("was asked to stop, and did behind step {}{}", progress_.steps,
-                              world_.checkpoints ? "; --resume auto goes on" : ""));
+  throw Preempted(fmt::format("was asked to stop, and did behind step {}", progress_.steps));
 }
 
 void Trainer::tell(const char* doing) {

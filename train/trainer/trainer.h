@@ -65,6 +65,13 @@ class Trainer {
   /// The same with nothing but weights, say of another program: the training begins with them.
   void begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
+  /// Whether no step is left.
+  bool is_over() const { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); }
+  /// Names where checkpoints go, and who reads the newest back (TrainerWorld), after the run directory is made: before run().
+  void save_to(CheckpointSink& checkpoints, NewestCheckpoint newest) {
+    world_.checkpoints = &checkpoints;
+    world_.newest_checkpoint = std::move(newest);
+  }
   /// What is trained, for who looks on between steps.
   Replica& replica() { return replica_; }
 

@@ -25,6 +25,10 @@ struct ResumePoint {
   std::filesystem::path from;  ///< where it was read, for messages
 };
 
+/// Reads the newest sound checkpoint of this run, if there is one (--on-nan rollback); what it passed over, and why, becomes
+/// remarks.
+using NewestCheckpoint = std::function<std::optional<ResumePoint>(std::vector<std::string>& remarks)>;
+
 /// The world that a trainer works in: made in one place (cli/train_rank.cpp, or a test), passed by reference.
 struct TrainerWorld {
   kernels::Device& device;
@@ -34,11 +38,9 @@ struct TrainerWorld {
   const data::Dataset& train_set;
   const data::Dataset& test_set;
   MetricsSink& metrics;
-  CheckpointSink* checkpoints = nullptr;  ///< null: this rank saves none
-  RunRequests* requests = nullptr;        ///< null: nobody asks this rank for anything
-  /// Reads the newest sound checkpoint of this run, if there is one (--on-nan rollback); what it passed over, and why, becomes
-  /// remarks. Of rank 0 alone.
-  std::function<std::optional<ResumePoint>(std::vector<std::string>& remarks)> newest_checkpoint = {};
+  CheckpointSink* checkpoints = nullptr;    ///< null: this rank saves none
+  RunRequests* requests = nullptr;          ///< null: nobody asks this rank for anything
+  NewestCheckpoint newest_checkpoint = {};  ///< of rank 0 alone
 };
 
 }  // namespace gradring::train

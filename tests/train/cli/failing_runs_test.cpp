@@ -25,9 +25,11 @@ using tests::Workplace;
 
 std::ptrdiff_t lines_in(const std::string& text) { return std::ranges::count(text, '\n'); }
 
-/// metrics.jsonl holds whole objects only, and there is no summary of what did not end.
-void expect_honest_files(const Workplace& place) {
-  EXPECT_FALSE(std::filesystem::exists(place.path("run/summary.json")));
+/// metrics.jsonl holds whole objects only, and the summary says that the run did not finish.
+void expect_honest_files(const Workplace& place, const std::string& outcome) {
+  const auto summary = nlohmann::json::parse(tests::text_of(place.path("run/summary.json")));
+  EXPECT_EQ(summary.at("outcome"), outcome);
+  EXPECT_FALSE(summary.contains("accuracy"));
   for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
 }
@@ -41,7 +43,7 @@ TEST(FailingRun, ThatDivergesSaysSo) {
               AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (it is 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
   EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
-  expect_honest_files(place);
+  expect_honest_files(place, "diverged");
 }
 
 TEST(FailingRun, ThatDivergesInItsLastStepIsNoSuccess) {
@@ -49,7 +51,7 @@ TEST(FailingRun, ThatDivergesInItsLastStepIsNoSuccess) {
   const ProgramEnd end = place.run(short_training({"--optimizer", "sgd", "--lr", "1e20", "--steps", "1"}));
   EXPECT_EQ(end.code, 5);
   EXPECT_THAT(end.err, HasSubstr("the test loss after "));
-  expect_honest_files(place);
+  expect_honest_files(place, "diverged");
 }
 
 TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
@@ -59,7 +61,7 @@ TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
   EXPECT_EQ(end.code, 5);
   EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
   EXPECT_THAT(end.err, HasSubstr("the loss of step "));
-  expect_honest_files(place);
+  expect_honest_files(place, "diverged");
 }
 
 TEST(FailingRun, OfRanksWithDifferentSettingsNamesThem) {
@@ -94,7 +96,7 @@ TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
   EXPECT_EQ(end.code, 161);
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
   EXPECT_THAT(end.err, HasSubstr("rank 1"));
-  expect_honest_files(place);
+  expect_honest_files(place, "failed");
 }
 
 /// A shell script in a mount namespace of its own, where `disk` is a file system of `pages` pages and `inodes` files and
@@ -123,7 +125,7 @@ bool can_mount(const Workplace& place) {
 TEST(FailingRun, OnAFullDiskLeavesNoHalfRunDirectory) {
   const Workplace place;
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
-  for (const int inodes : {1, 2, 3}) {  // no room for the run directory, logs/, the config
+  for (const int inodes : {1, 2, 3, 4}) {  // no room for the run directory, its lock, logs/, the config
     const ProgramEnd end =
         tests::run_program(on_small_disk(place, 8, inodes, short_training({"--run-dir", "disk/run"})));
     EXPECT_EQ(end.code, 3);
@@ -137,7 +139,7 @@ TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
   const Workplace place;
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
   const ProgramEnd end =
-      tests::run_program(on_small_disk(place, 3, 100, short_training({"--run-dir", "disk/run", "--steps", "100"})));
+      tests::run_program(on_small_disk(place, 4, 100, short_training({"--run-dir", "disk/run", "--steps", "100"})));
   EXPECT_EQ(end.code, 3);
   EXPECT_THAT(end.err, AllOf(HasSubstr("metrics.jsonl: No space left on device"), HasSubstr("free some space")));
   EXPECT_LE(lines_in(end.err), 2) << "a checkpoint may have failed before: " << end.err;

@@ -35,6 +35,10 @@ class ResumedRun : public ::testing::Test {
     }
     return metrics;
   }
+  bool is_finished(const std::string& run) const {
+    const json summary = json::parse(tests::text_of(place_.path(run + "/summary.json")), nullptr, false);
+    return summary.is_object() && summary.value("outcome", "") == "finished";
+  }
   json weights_of(const std::string& run) const {
     return json::parse(tests::text_of(place_.path(run + "/summary.json"))).at("parameters_sha256");
   }
@@ -102,7 +106,7 @@ TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
     const std::uintmax_t enough = before + 300 + random() % 20000;
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (written() < enough && std::chrono::steady_clock::now() < patience && ::kill(asked.pid(), 0) == 0 &&
-           !std::filesystem::exists(place_.path("run/summary.json")))
+           !is_finished("run"))
       std::this_thread::yield();
     ::kill(asked.pid(), stops % 2 == 0 ? SIGTERM : SIGUSR1);
     const ProgramEnd end = asked.wait();

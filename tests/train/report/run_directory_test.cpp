@@ -4,13 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
-#include "train/config/resolve.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
 
@@ -24,63 +28,148 @@ using tests::message_of;
 
 class RunDirectory : public ::testing::Test {
  protected:
+  LockedRunDir make(const fs::path& path) const { return make_run_dir({.path = path, .config = kConfig}); }
+
+  static constexpr const char* kConfig = "batch-size = 17\n";
   tests::TempFolder folder_;
   fs::path path_ = folder_.path() / "run";
-  TrainConfig config_{.batch_size = 17};
 };
 
-TEST_F(RunDirectory, HoldsTheConfigAndAFolderForLogs) {
-  make_run_dir(path_, config_);
-  EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), to_toml(config_));
+TEST_F(RunDirectory, HoldsTheConfigAndAFolderForLogsAndIsLocked) {
+  {
+    const LockedRunDir run = make(path_);
+    EXPECT_EQ(run.path, path_);
+    EXPECT_TRUE(run.lock);
+    EXPECT_THROW(RunLock(path_, {}), UsageError);
+  }
+  EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), kConfig);
   EXPECT_TRUE(fs::is_empty(path_ / "logs"));
   EXPECT_EQ(log_file(path_, 3), path_ / "logs" / "rank_3.log");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), {}), 2) << "the lock's file has gone with the lock";
 }
 
 TEST_F(RunDirectory, IsMadeWithItsParents) {
-  make_run_dir(folder_.path() / "a" / "b" / "run", config_);
+  make(folder_.path() / "a" / "b" / "run");
   EXPECT_TRUE(fs::exists(folder_.path() / "a" / "b" / "run" / "config.resolved.toml"));
 }
 
-TEST_F(RunDirectory, IsNeverOneThatIsThere) {
+TEST_F(RunDirectory, MayBeAnEmptyDirectoryThatExists) {
   fs::create_directory(path_);
-  EXPECT_THAT(message_of<UsageError>([&] { make_run_dir(path_, config_); }), HasSubstr("is there already"));
-  EXPECT_THROW(check_new_run_dir(path_), UsageError);
-  EXPECT_TRUE(fs::is_empty(path_));
-
-  std::ofstream(folder_.path() / "file") << "precious";
-  EXPECT_THROW(make_run_dir(folder_.path() / "file", config_), UsageError);
-  fs::create_symlink("nowhere", folder_.path() / "link");
-  EXPECT_THROW(make_run_dir(folder_.path() / "link", config_), UsageError);
-  EXPECT_NO_THROW(check_new_run_dir(folder_.path() / "new"));
+  EXPECT_EQ(state_of(path_), RunDirState::vacant);
+  EXPECT_NO_THROW(check_new_run_dir(path_));
+  make(path_);
+  EXPECT_EQ(state_of(path_), RunDirState::run);
 }
 
-TEST_F(RunDirectory, MayBeAVacantFolderWhereARunGoesOnByItself) {
+TEST_F(RunDirectory, MayBeOneInWhichItsMakerWasKilled) {
+  fs::create_directories(path_ / "logs");
+  std::ofstream(path_ / ".lock") << "{}";
+  std::ofstream(path_ / "config.resolved.toml.tmp") << "half a li";
+  EXPECT_EQ(state_of(path_), RunDirState::vacant);
+  make(path_);
+  EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), kConfig);
+  EXPECT_FALSE(fs::exists(path_ / "config.resolved.toml.tmp"));
+}
+
+TEST_F(RunDirectory, IsNeverOneThatHoldsSomethingElse) {
   fs::create_directory(path_);
-  config_.resume = "auto";
-  make_run_dir(path_, config_);
-  EXPECT_TRUE(fs::is_empty(path_ / "logs"));
-  EXPECT_THROW(make_run_dir(path_, config_), UsageError) << "it is a run by now";
+  std::ofstream(path_ / "thesis.tex") << "precious";
+  EXPECT_THAT(message_of<UsageError>([&] { make(path_); }), HasSubstr("is not an empty directory"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), {}), 1);
+
+  std::ofstream(folder_.path() / "file") << "precious";
+  EXPECT_THROW(make(folder_.path() / "file"), UsageError);
+  fs::create_symlink("nowhere", folder_.path() / "link");
+  EXPECT_THROW(make(folder_.path() / "link"), UsageError);
+  EXPECT_NO_THROW(check_new_run_dir(folder_.path() / "new"));
+
+  make(folder_.path() / "new");
+  EXPECT_THAT(message_of<UsageError>([&] { make(folder_.path() / "new"); }), HasSubstr("holds a run"));
+}
+
+TEST_F(RunDirectory, IsNotTakenFromARunThatHasJustMadeIt) {
+  fs::create_directory(path_);
+  const RunLock other(path_, {});  // which writes its config next
+  EXPECT_THAT(message_of<UsageError>([&] { make(path_); }), HasSubstr("in use by another run"));
+  EXPECT_TRUE(fs::exists(path_ / ".lock"));
+}
+
+TEST_F(RunDirectory, OfAGeneratedNameTakesTheNextOneWhereAnotherRunHasIt) {
+  const auto generate = [&] { return make_run_dir({.path = path_, .generated = true, .config = kConfig}); };
+  const LockedRunDir first = generate(), second = generate();
+  EXPECT_EQ(first.path, path_);
+  EXPECT_EQ(second.path, folder_.path() / "run-2");
+  std::ofstream(folder_.path() / "run-3") << "precious";
+  EXPECT_EQ(generate().path, folder_.path() / "run-4");
+}
+
+TEST_F(RunDirectory, OfAGeneratedNameIsMadeByEachOfSeveralAtOnce) {
+  constexpr int kRuns = 16;
+  std::vector<fs::path> paths(kRuns);
+  {
+    std::vector<std::jthread> runs;
+    for (fs::path& path : paths)
+      runs.emplace_back([&] { path = make_run_dir({.path = path_, .generated = true, .config = kConfig}).path; });
+  }
+  EXPECT_EQ(std::set(paths.begin(), paths.end()).size(), paths.size());
+  for (const fs::path& path : paths) EXPECT_EQ(state_of(path), RunDirState::run) << path;
+}
+
+TEST_F(RunDirectory, OfOneNameIsMadeByOneOfSeveralAtOnce) {
+  std::atomic<int> made = 0, refused = 0;
+  {
+    std::vector<std::jthread> runs;
+    for (int i = 0; i < 8; ++i)
+      runs.emplace_back([&] {
+        try {
+          const LockedRunDir run = make(path_);
+          ++made;
+          while (made + refused < 8) std::this_thread::yield();
+        } catch (const UsageError&) {
+          ++refused;
+        }
+      });
+  }
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(state_of(path_), RunDirState::run);
 }
 
 TEST_F(RunDirectory, SaysWhyItCannotBeMade) {
   std::ofstream(folder_.path() / "file") << "precious";
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_run_dir(folder_.path() / "file" / "run", config_); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make(folder_.path() / "file" / "run"); }),
               HasSubstr("Not a directory; choose another --run-dir"));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_run_dir("/proc/none/run", config_); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make("/proc/none/run"); }),
               HasSubstr("cannot make the run directory /proc/none/run: "));
 }
 
 TEST_F(RunDirectory, LeavesNothingBehindWhenTheDiskIsFull) {
-  const tests::FileSizeLimit disk(3);
-  EXPECT_THROW(make_run_dir(path_, config_), EnvironmentError);
-  EXPECT_TRUE(fs::is_empty(folder_.path()));
+  const rlim_t none = 3, enough_for_the_lock = 300;
+  for (const rlim_t bytes : {none, enough_for_the_lock}) {
+    const tests::FileSizeLimit disk(bytes);
+    const NewRunDir spec{.path = path_, .config = std::string(1000, '#')};
+    EXPECT_THROW(make_run_dir(spec), EnvironmentError);
+    EXPECT_TRUE(fs::is_empty(folder_.path()));
+  }
+  fs::create_directory(path_);
+  const tests::FileSizeLimit disk(enough_for_the_lock);
+  EXPECT_THROW(make_run_dir({.path = path_, .config = std::string(1000, '#')}), EnvironmentError);
+  EXPECT_TRUE(fs::is_empty(path_)) << "what was there before stays";
+}
+
+TEST_F(RunDirectory, ThatIsContinuedLosesItsSummary) {
+  make(path_);
+  std::ofstream(path_ / "summary.json") << "{}";
+  continue_run_dir(path_, 3, 0);
+  EXPECT_FALSE(fs::exists(path_ / "summary.json"));
+  EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), kConfig);
 }
 
 TEST_F(RunDirectory, IsNamedByTheUserOrByTheRun) {
-  config_.run_dir = "some/where/";
-  EXPECT_EQ(run_dir_for(config_), "some/where") << "a slash behind it says nothing";
-  config_.run_dir = "";
-  EXPECT_THAT(run_dir_for(config_).string(), MatchesRegex("runs/digits-convnet-[0-9]{8}-[0-9]{6}"));
+  TrainConfig config;
+  EXPECT_EQ(named_run_dir(config), std::nullopt);
+  EXPECT_THAT(generated_run_dir(config, 0).string(), MatchesRegex("runs/digits-convnet-[0-9]{8}-[0-9]{6}"));
+  config.run_dir = "some/where/";
+  EXPECT_EQ(named_run_dir(config), "some/where") << "a slash behind it says nothing";
 }
 
 }  // namespace

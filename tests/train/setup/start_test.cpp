@@ -11,6 +11,7 @@
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/pt.h"
+#include "train/config/resolve.h"
 #include "train/config/usage_error.h"
 #include "train/report/run_directory.h"
 
@@ -33,7 +34,7 @@ TensorRecord tensor() {
 
 class StartTest : public ::testing::Test {
  protected:
-  void make_run() { make_run_dir(run_, TrainConfig()); }
+  void make_run() { make_run_dir({.path = run_, .config = to_resolved_toml({})}); }
   void save(std::int64_t step) {
     const auto problems = CheckpointDirectory(files_, checkpoints_of(run_)).save({.step = step, .model = {tensor()}});
     EXPECT_TRUE(problems.empty());
@@ -61,8 +62,7 @@ TEST_F(StartTest, AutoBeginsARunAnewThatWasKilledWhileItsDirectoryWasMade) {
   fs::create_directories(run_ / "logs");
   std::ofstream(run_ / "config.resolved.toml.tmp") << "half a li";
   EXPECT_FALSE(start("auto", run_).in_place);
-  EXPECT_TRUE(fs::is_empty(run_)) << "somebody may have made it";
-  EXPECT_FALSE(start("auto", run_).in_place);
+  EXPECT_TRUE(fs::exists(run_ / "config.resolved.toml.tmp")) << "a look changes nothing";
   fs::create_symlink(run_, folder_.path() / "link");
   EXPECT_THROW(start("auto", folder_.path() / "link"), UsageError);
   EXPECT_TRUE(fs::is_symlink(folder_.path() / "link"));
@@ -71,6 +71,29 @@ TEST_F(StartTest, AutoBeginsARunAnewThatWasKilledWhileItsDirectoryWasMade) {
   std::ofstream(run_ / "logs" / "rank_0.log") << "somebody's";
   EXPECT_THROW(start("auto", run_), UsageError);
   EXPECT_TRUE(fs::exists(run_ / "logs" / "rank_0.log"));
+}
+
+TEST_F(StartTest, TakesAnEmptyDirectoryWhateverItResumes) {
+  make_run();
+  save(3);
+  const fs::path empty = folder_.path() / "empty";
+  fs::create_directory(empty);
+  EXPECT_FALSE(start("none", empty).in_place);
+  EXPECT_FALSE(start("auto", empty).in_place);
+  const Start elsewhere = start(run_, empty);
+  EXPECT_FALSE(elsewhere.in_place);
+  EXPECT_EQ(elsewhere.resume->checkpoint.step, 3);
+}
+
+TEST_F(StartTest, KnowsNoDirectoryWhereItsNameIsGenerated) {
+  make_run();
+  save(3);
+  TrainConfig config;
+  EXPECT_FALSE(find_start(config, std::nullopt, files_).in_place);
+  config.resume = run_;
+  const Start found = find_start(config, std::nullopt, files_);
+  EXPECT_FALSE(found.in_place);
+  EXPECT_EQ(found.resume->checkpoint.step, 3);
 }
 
 TEST_F(StartTest, AutoBeginsARunThatIsNotThereAndGoesOnWithOneThatIs) {
@@ -104,7 +127,7 @@ TEST_F(StartTest, AutoPassesOverWhatIsDamagedAndSaysSo) {
 TEST_F(StartTest, AutoStaysOutOfFoldersThatAreNoRuns) {
   fs::create_directory(run_);
   std::ofstream(run_ / "thesis.tex") << "ours";
-  EXPECT_THAT(message_of<UsageError>([&] { start("auto", run_); }), HasSubstr("is no run directory"));
+  EXPECT_THAT(message_of<UsageError>([&] { start("auto", run_); }), HasSubstr("is not a run directory"));
   EXPECT_TRUE(fs::exists(run_ / "thesis.tex"));
 }
 
@@ -121,7 +144,7 @@ TEST_F(StartTest, ARunIsNamedByItsFolderItsCheckpointsOrOneOfThem) {
   const Start back = start(step_folder(3), run_);
   EXPECT_EQ(back.resume->checkpoint.step, 3);
   EXPECT_TRUE(back.in_place) << "it is the run's own";
-  fs::create_directory(elsewhere);
+  fs::create_directories(elsewhere / "other");
   EXPECT_THROW(start(run_, elsewhere), UsageError);
 }
 

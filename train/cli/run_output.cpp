@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/run_output.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <fstream>
+#include <iterator>
+
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/config/changed_options.h"
+#include "train/config/option_kinds.h"
+#include "train/config/resolve.h"
+#include "train/report/line_file.h"
+#include "train/report/run_configs.h"
+#include "train/report/run_directory.h"
+#include "train/setup/saved_settings.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of a launcher that may start the ranks again: after a failure, or because a node came or went.
+fs::path launch_folder_of(const WorkerEnvironment& place) {
+  const bool restarts = place.max_restarts > 0 || !place.node_address.empty();
+  return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+fs::path shown(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path relative = path.lexically_proximate(fs::current_path(ignored));
+  return relative.empty() || *relative.begin() == ".." ? path : relative;
+}
+
+}  // namespace
+
+RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& place, FileSystem& files)
+    : config_(config), files_(files), launch_folder_(launch_folder_of(place)) {
+  if (const auto named = named_run_dir(config)) path_ = fs::absolute(*named);
+}
+
+Start RunOutput::find_start() {
+  const auto named = path_.empty() ? std::nullopt : std::optional(path_);
+  if (named && config_.resume != "none" && state_of(*named) == RunDirState::run)
+    lock_ = RunLock(*named, launch_folder_);
+  Start start = train::find_start(config_, named, files_);
+  in_place_ = start.in_place;
+  if (start.resume) {
+    resumed_from_ = start.resume->from;
+    before_ = saved_settings(start.resume->checkpoint);
+  }
+  if (in_place_) before_ = text_of(newest_config(path_));
+  return start;
+}
+
+std::optional<Summary> RunOutput::finished_before(const TrainingProgress& progress, bool is_over) {
+  if (!in_place_ || !is_over) return std::nullopt;
+  auto summary = Summary::from_json(text_of(train::summary_of(path_)));
+  if (!summary || summary->steps != progress.steps) return std::nullopt;
+  lock_.release();
+  return summary;
+}
+
+std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const TrainingProgress& progress) {
+  const bool resumes = in_place_ || !resumed_from_.empty();
+  if (resumes) return {resume(resolved, progress)};
+  make(resolved);
+  return {};
+}
+
+void RunOutput::make(const TrainConfig& resolved) {
+  const bool generated = path_.empty();
+  const std::string origin =
+      resumed_from_.empty() ? "" : "# Resumed from " + quoted(fs::absolute(resumed_from_)) + "\n";
+  LockedRunDir made =
+      make_run_dir({.path = generated ? fs::absolute(generated_run_dir(config_, std::time(nullptr))) : path_,
+                    .generated = generated,
+                    .launch_folder = launch_folder_,
+                    .config = origin + to_resolved_toml(resolved)});
+  path_ = std::move(made.path);
+  lock_ = std::move(made.lock);
+}
+
+std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgress& progress) {
+  const auto changes = before_ ? changed_options(*before_, config_, resolved) : std::vector<ChangedOption>();
+  const std::string where =
+      resumed_from_.empty()
+          ? fmt::format("no valid checkpoint in {}: training from step 0", shown(checkpoints_of(path_)).string())
+          : fmt::format("resumed from {}: {} step{} done, in epoch {}", shown(resumed_from_).string(), progress.steps,
+                        progress.steps == 1 ? "" : "s", progress.epoch + 1);
+  std::string options = before_ ? "no option changed" : "the options of its run are not known";
+  if (!changes.empty()) options = "changed options: " + to_string(changes);
+  if (!in_place_) {
+    make(resolved);
+    return where + "; " + options;
+  }
+  if (!lock_) lock_ = RunLock(path_, launch_folder_);
+  continue_run_dir(path_, progress.steps, progress.epoch);
+  if (!changes.empty()) {
+    const std::string head = fmt::format("# Since step {}, changed options: {}\n", progress.steps, to_string(changes));
+    options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());
+  }
+  CheckpointDirectory(files_, checkpoints_of(path_)).abandon_after(progress.steps);
+  return where + "; " + options;
+}
+
+void RunOutput::finish(const Summary& summary) {
+  write_file_whole(train::summary_of(path_), summary.to_json());
+  lock_.release();
+}
+
+void RunOutput::fail(const UnfinishedRun& run) noexcept try {
+  write_file_whole(train::summary_of(path_), run.to_json());
+} catch (...) {  // a full disk; the error that ended the run is the one to report
+}
+
+fs::path RunOutput::shown_path() const { return shown(path_); }
+
+}  // namespace gradring::train

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "train/config/train_config.h"
+#include "train/report/outcome.h"
+#include "train/report/summary.h"
+#include "train/setup/compute.h"
+#include "train/trainer/training_progress.h"
+
+namespace gradring::train {
+
+/// What is trained, by how many ranks, and on what, on stdout.
+void print_start(const TrainConfig& config, const Compute& compute, int ranks);
+
+/// The figures of a run on stdout, for a person.
+void print_result(const Summary& summary, const std::filesystem::path& run_dir);
+
+/// That a run had finished before, so that nothing was trained, and its figures. `progress` is the style (--progress).
+void print_finished(const Summary& summary, const std::filesystem::path& run_dir, const std::string& progress);
+
+/// What a run's error makes of it.
+Outcome outcome_of(const std::exception& error);
+
+/// What summary.json says of a run of `world_size` ranks that ended with `error` after `made`; `resolved` is its config with
+/// what `auto` came to.
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size);
+
+}  // namespace gradring::train
