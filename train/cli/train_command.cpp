@@ -8,6 +8,7 @@
 
 #include "train/cli/exit_code.h"
 #include "train/cli/parse_train.h"
+#include "train/cli/resume_command.h"
 #include "train/cli/train_rank.h"
 #include "train/config/usage_error.h"
 #include "train/config/variables.h"
@@ -26,13 +27,16 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
 }
 
 /// Who asked this process to stop is told by its exit code that it did so in order; that is no failure of its own.
+/// Rank 0 tells how to go on.
 int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
   SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
   try {
     train_rank(config, place, requests, keeps);
     return kOk;
   } catch (const Preempted& stopped) {
-    if (place.rank == 0) fmt::print(stderr, "gradring train: {}\n", stopped.what());
+    if (place.rank == 0)
+      fmt::print(stderr, "gradring train: {}; to resume:\n  {}\n", stopped.what(),
+                 resume_command(started_by(place), keeps.run_dir));
     return requests.exit_code();
   }
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/resume_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "train/cli/shell_words.h"
+#include "train/config/variables.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+Words words_of(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);
+  Words words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+bool ends_with(const Words& words, const Words& tail) {
+  return words.size() > tail.size() && std::equal(tail.rbegin(), tail.rend(), words.rbegin());
+}
+
+/// "train" and what follows it, as a launcher was given it.
+std::optional<Words> tail_in(const Words& parent, const Words& own) {
+  Words tail(own.begin() + 1, own.end());
+  if (ends_with(parent, tail)) return tail;
+  const Words spawned = {"--nprocs", "1"};  // which --nprocs adds to the words of its ranks
+  if (!ends_with(tail, spawned)) return std::nullopt;
+  tail.resize(tail.size() - spawned.size());
+  return ends_with(parent, tail) ? std::optional(tail) : std::nullopt;
+}
+
+/// Whether the word is --name, --name=value, or either with _ in the place of -.
+bool is_option(std::string word, std::string_view name) {
+  word = word.substr(0, word.find('='));
+  std::ranges::replace(word, '_', '-');
+  return word == name;
+}
+
+/// The words after "train" without where a run starts, and with where it resumes.
+Words resuming(const Words& tail, const fs::path& run_dir) {
+  Words words;
+  for (std::size_t i = 0; i < tail.size(); ++i) {
+    if (!is_option(tail[i], "--run-dir") && !is_option(tail[i], "--resume"))
+      words.push_back(tail[i]);
+    else if (tail[i].find('=') == std::string::npos)
+      ++i;  // its value
+  }
+  const std::string path = run_dir.string();
+  if (path.starts_with('-'))  // a value, not an option
+    words.push_back("--run-dir=" + path);
+  else
+    words.insert(words.end(), {"--run-dir", path});
+  words.insert(words.end(), {"--resume", "auto"});
+  return words;
+}
+
+/// NAME=value for each variable that sets an option, of the launcher too.
+std::string assignments(const StartedBy& started_by) {
+  std::string text;
+  const GivenOptions options = read_variables(started_by.environment);
+  for (const auto& [name, value] : started_by.environment) {
+    const bool sets_option =
+        std::ranges::any_of(options, [&](const auto& option) { return option.second.source == name; });
+    if (sets_option || (started_by.launched && name.starts_with("PET_")))
+      text += name + "=" + shell_quoted(value) + " ";
+  }
+  return text;
+}
+
+}  // namespace
+
+StartedBy started_by(const WorkerEnvironment& place) {
+  Words own = words_of("self");
+  if (own.empty()) own = {"gradring", "train"};  // without /proc, the user adds the options
+  return {.own = std::move(own),
+          .parent = words_of(std::to_string(::getppid())),
+          .launched = !place.launcher.empty(),
+          .world_size = place.world_size,
+          .nodes = place.group_world_size,
+          .environment = system_variables()};
+}
+
+std::string resume_command(const StartedBy& started_by, const fs::path& run_dir) {
+  const auto& [own, parent, launched, world_size, nodes, environment] = started_by;
+  const std::optional<Words> tail = launched ? tail_in(parent, own) : std::nullopt;
+  Words command = tail ? Words(parent.begin(), parent.end() - std::ssize(*tail)) : Words{own.at(0)};
+  const Words train = resuming(tail ? *tail : Words(own.begin() + 1, own.end()), run_dir);
+  command.insert(command.end(), train.begin(), train.end());
+  const std::string text = assignments(started_by) + shell_command(command);
+  if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
+  if (nodes > 1) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
+  return text;
+}
+
+}  // namespace gradring::train
