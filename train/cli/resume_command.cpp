@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/runtime/cpu_level.h"
 #include "train/cli/shell_words.h"
 #include "train/config/variables.h"
 
@@ -66,14 +67,15 @@ Words resuming(const Words& tail, const fs::path& run_dir) {
   return words;
 }
 
-/// NAME=value for each variable that sets an option, of the launcher too.
+/// NAME=value for each variable that sets an option, of the launcher too, or the code that a CPU runs.
 std::string assignments(const StartedBy& started_by) {
   std::string text;
   const GivenOptions options = read_variables(started_by.environment);
   for (const auto& [name, value] : started_by.environment) {
     const bool sets_option =
         std::ranges::any_of(options, [&](const auto& option) { return option.second.source == name; });
-    if (sets_option || (started_by.launched && name.starts_with("PET_")))
+    const bool sets_code = name == kernels::kCpuLevelVariable;
+    if (sets_option || sets_code || (started_by.launched && name.starts_with("PET_")))
       text += name + "=" + shell_quoted(value) + " ";
   }
   return text;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/runtime/cpu_level.h"
+
 namespace gradring::train {
 namespace {
 
@@ -57,6 +59,12 @@ TEST(ResumeCommand, SaysWhatElseIsToBeStarted) {
   const Words parent = {"gradrun", "--nnodes=3", "train"};
   EXPECT_EQ(resume_command({.own = own, .parent = parent, .launched = true, .world_size = 6, .nodes = 3}, "r"),
             "gradrun --nnodes=3 train --run-dir r --resume auto  # and the launchers on the other 2 nodes");
+}
+
+TEST(ResumeCommand, HasTheVariableThatChoosesTheCodeOfACpu) {
+  const Variables variables = {{std::string(kernels::kCpuLevelVariable), "x86-64-v2"}};
+  EXPECT_EQ(resume_command({.own = {"gradring", "train"}, .environment = variables}, "r"),
+            std::string(kernels::kCpuLevelVariable) + "=x86-64-v2 gradring train --run-dir r --resume auto");
 }
 
 TEST(ResumeCommand, HasTheVariablesThatSetOptions) {
