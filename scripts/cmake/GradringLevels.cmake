@@ -13,11 +13,18 @@ set(GRADRING_MARCH ${GRADRING_ARCH})
 if(GRADRING_ARCH STREQUAL portable)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     set(GRADRING_MARCH x86-64-v2)
-    execute_process(COMMAND ${CMAKE_LINKER} --help OUTPUT_VARIABLE help ERROR_QUIET)
+    # Not CMAKE_LINKER and CMAKE_OBJCOPY, which for clang are LLVM's where those are installed.
+    find_program(GRADRING_LD NAMES ld.bfd ld)
+    find_program(GRADRING_OBJCOPY NAMES objcopy)
+    mark_as_advanced(GRADRING_LD GRADRING_OBJCOPY)
+    set(help "")
+    if(GRADRING_LD)
+      execute_process(COMMAND ${GRADRING_LD} --help OUTPUT_VARIABLE help ERROR_QUIET)
+    endif()
     if(GRADRING_SANITIZE)
       set(GRADRING_LEVELS_MISSING "a build with sanitizers has one level")
-    elseif(NOT help MATCHES "force-group-allocation" OR NOT CMAKE_OBJCOPY)
-      set(GRADRING_LEVELS_MISSING "${CMAKE_LINKER} has no --force-group-allocation, or objcopy is missing: install GNU binutils")
+    elseif(NOT help MATCHES "force-group-allocation" OR NOT GRADRING_OBJCOPY)
+      set(GRADRING_LEVELS_MISSING "no ld with --force-group-allocation, or no objcopy: install GNU binutils")
     else()
       set(GRADRING_LEVELS v3 v4)
     endif()
@@ -68,8 +75,8 @@ function(gradring_add_levels target)
     set(script ${CMAKE_CURRENT_BINARY_DIR}/${copy}.ld)
     file(CONFIGURE OUTPUT ${script} CONTENT "SECTIONS { .x86_64_@level@ : { *(.text .text.*) } }\n" @ONLY)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${CMAKE_LINKER} -r --force-group-allocation -T ${script} -o ${object}.all $<TARGET_OBJECTS:${copy}>
-      COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" ${object}.all ${object}
+      COMMAND ${GRADRING_LD} -r --force-group-allocation -T ${script} -o ${object}.all $<TARGET_OBJECTS:${copy}>
+      COMMAND ${GRADRING_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" ${object}.all ${object}
       DEPENDS $<TARGET_OBJECTS:${copy}> ${script}
       COMMENT "Linking ${copy}.o" COMMAND_EXPAND_LISTS VERBATIM)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
