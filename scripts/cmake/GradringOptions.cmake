@@ -29,7 +29,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(GRADRING_CCACHE ccache)
 mark_as_advanced(GRADRING_CCACHE)
 if(GRADRING_CCACHE)
-  # ccache caches units that use a precompiled header only with this sloppiness and, for gcc, -fpch-preprocess.
+  # ccache caches units that use a precompiled header only with this sloppiness and with
+  # -fpch-preprocess (gcc) or -fno-pch-timestamp (clang).
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GRADRING_CCACHE})
 endif()
 
@@ -75,6 +76,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
 endif()
 if(GRADRING_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+elseif(GRADRING_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>)
 endif()
 if(GRADRING_STATIC)
   target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
