@@ -89,13 +89,16 @@ template <int M, int N, int K, class C, class T, class LayoutA, class LayoutB>
 void mma_sync(fragment<accumulator, M, N, K, C>& d, const fragment<matrix_a, M, N, K, T, LayoutA>& a,
               const fragment<matrix_b, M, N, K, T, LayoutB>& b, const fragment<accumulator, M, N, K, C>& c,
               detail::Site site = detail::Site::current()) {
-  float as[a.num_elements], bs[b.num_elements], cs[c.num_elements];
-  for (int i = 0; i < a.num_elements; ++i) as[i] = static_cast<float>(a.x[i]);
-  for (int i = 0; i < b.num_elements; ++i) bs[i] = static_cast<float>(b.x[i]);
-  for (int i = 0; i < c.num_elements; ++i) cs[i] = static_cast<float>(c.x[i]);
+  constexpr int kA = fragment<matrix_a, M, N, K, T, LayoutA>::num_elements;
+  constexpr int kB = fragment<matrix_b, M, N, K, T, LayoutB>::num_elements;
+  constexpr int kC = fragment<accumulator, M, N, K, C>::num_elements;
+  float as[kA], bs[kB], cs[kC];
+  for (int i = 0; i < kA; ++i) as[i] = static_cast<float>(a.x[i]);
+  for (int i = 0; i < kB; ++i) bs[i] = static_cast<float>(b.x[i]);
+  for (int i = 0; i < kC; ++i) cs[i] = static_cast<float>(c.x[i]);
   gradring::simt::detail::MatrixMultiply part{gradring::simt::detail::Fragments::runs, M, N, K, as, bs, cs};
   gradring::simt::detail::warp_matrix_multiply("wmma::mma_sync", part, site);
-  for (int i = 0; i < d.num_elements; ++i) d.x[i] = static_cast<C>(cs[i]);
+  for (int i = 0; i < kC; ++i) d.x[i] = static_cast<C>(cs[i]);
 }
 
 }  // namespace nvcuda::wmma
