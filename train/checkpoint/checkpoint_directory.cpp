@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/meta_file.h"
@@ -164,7 +165,8 @@ std::optional<std::string> CheckpointDirectory::target_of(const char* link) cons
 std::vector<CheckpointEntry> CheckpointDirectory::best_first() const {
   std::vector<CheckpointEntry> best = entries();
   std::erase_if(best, [](const CheckpointEntry& entry) { return !entry.score.has_value(); });
-  std::ranges::stable_sort(best, std::greater(), [](const CheckpointEntry& entry) { return *entry.score; });
+  std::ranges::sort(best, std::greater(),
+                    [](const CheckpointEntry& entry) { return std::pair(*entry.score, entry.step); });
   return best;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "data/datasets/known_set.h"
 #include "data/datasets/open_dataset.h"
@@ -88,9 +89,10 @@ void sort_as_model(Checkpoint& checkpoint) {
   const data::KnownSet& set = data::known_set(dataset);
   const auto parameters = nn::parameters_of(nn::make_model(model, set.sample, std::ssize(set.classes)));
   const auto place = [&](const TensorRecord& tensor) {
-    return std::ranges::find(parameters, tensor.name, &nn::Parameter::name) - parameters.begin();
+    return std::pair(std::ranges::find(parameters, tensor.name, &nn::Parameter::name) - parameters.begin(),
+                     tensor.name);
   };
-  std::ranges::stable_sort(checkpoint.model, {}, place);
+  std::ranges::sort(checkpoint.model, {}, place);
 }
 
 /// The weights, or the one tensor of the whole checkpoint that was named.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "data/datasets/in_memory_dataset.h"
 #include "data/datasets/known_set.h"
@@ -79,7 +80,7 @@ std::vector<Guess> guesses(std::span<const float> logits, const data::KnownSet& 
   const std::vector<double> probabilities = probabilities_of(logits);
   std::vector<Guess> all;
   for (std::size_t i = 0; i < probabilities.size(); ++i) all.push_back({i, set.classes[i], probabilities[i]});
-  std::ranges::stable_sort(all, std::greater(), &Guess::probability);
+  std::ranges::sort(all, {}, [](const Guess& guess) { return std::pair(-guess.probability, guess.index); });
   all.resize(std::min(all.size(), static_cast<std::size_t>(top)));
   return all;
 }
