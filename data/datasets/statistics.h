@@ -10,8 +10,8 @@ namespace gradring::data {
 
 struct DatasetStatistics {
   std::vector<std::int64_t> samples_of_class;
-  std::vector<double> mean;  ///< by channel, of pixels scaled to [0, 1]
-  std::vector<double> std;   ///< the same; over all pixels, not a sample's estimate
+  std::vector<double> mean = {};  ///< by channel, of pixels scaled to [0, 1]
+  std::vector<double> std = {};   ///< the same; over all pixels, not a sample's estimate
 };
 
 /// What a data set holds, by counting.

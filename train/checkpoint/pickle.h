@@ -30,8 +30,8 @@ struct PickleValue {
   };
   Kind kind = Kind::none;
   std::int64_t number = 0;
-  std::string text;
-  std::vector<PickleId> items;
+  std::string text = {};
+  std::vector<PickleId> items = {};
 };
 
 struct Pickle {

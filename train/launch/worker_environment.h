@@ -35,13 +35,14 @@ struct WorkerEnvironment {
   int restart_count = 0;         ///< TORCHELASTIC_RESTART_COUNT
   int max_restarts = 0;          ///< TORCHELASTIC_MAX_RESTARTS
   bool use_agent_store = false;  ///< TORCHELASTIC_USE_AGENT_STORE: the launcher serves MASTER_PORT, rank 0 must not
-  std::string error_file;        ///< TORCHELASTIC_ERROR_FILE: where to leave a last message; empty if nobody reads it
-  std::string store_path;  ///< GRADRING_STORE: the run's folder, 0700, for the files by which ranks meet (FileStore);
-                           ///< empty if none is lent
-  std::string progress_file;  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
-                              ///< (progress_file.h); empty if nobody reads it
-  std::string node_address;   ///< GRADRING_NODE_ADDRESS: this node's, numeric, for workers of others; empty on one node
-  std::string launcher;       ///< who started this worker, for people: "torchrun", "mpirun"; empty if it is alone
+  std::string error_file = {};   ///< TORCHELASTIC_ERROR_FILE: where to leave a last message; empty if nobody reads it
+  /// GRADRING_STORE: the run's folder, 0700, for the files by which ranks meet (FileStore); empty if none is lent.
+  std::string store_path = {};
+  std::string progress_file = {};  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
+                                   ///< (progress_file.h); empty if nobody reads it
+  /// GRADRING_NODE_ADDRESS: this node's, numeric, for workers of others; empty on one node.
+  std::string node_address = {};
+  std::string launcher = {};  ///< who started this worker, for people: "torchrun", "mpirun"; empty if it is alone
 
   bool operator==(const WorkerEnvironment&) const = default;
 
