@@ -45,7 +45,8 @@ TEST_F(LoneGroup, HostHelpersAreTheIdentity) {
 TEST(LoneTransport, RefusesAStepOfAnotherWorld) {
   kernels::HostDevice device;
   const auto transport = make_lone_transport(device);
-  const Step step{.range = {}, .moves = {Move{.kind = Move::Kind::send, .peer = 1}}, .operation = "all_reduce"};
+  const Step step{
+      .range = {}, .moves = {Move{.kind = Move::Kind::send, .peer = 1, .slice = {}}}, .operation = "all_reduce"};
   EXPECT_THROW(transport->enqueue(step), InvalidArgument);
 }
 

@@ -19,13 +19,13 @@ TEST(Fill, SetsEveryElementOfEveryType) {
     double value;
   } cases[] = {{DType::f32, -1.5}, {DType::f16, 0.1},    {DType::bf16, 3e38},
                {DType::i32, -7},   {DType::i64, 0x1p40}, {DType::u8, 255}};
-  for (const auto& [dtype, value] : cases)
+  for (const auto& c : cases)
     for (std::size_t elements : {0, 1, 31, 33, 1023, 20001})
-      for_each_variant(variants(), dtype, [&, dtype = dtype, value = value](const Variant& variant, Stream& stream) {
-        TypedArray expected = TypedArray::unwritten(dtype, elements);
-        TypedArray actual = TypedArray::unwritten(dtype, elements);
-        reference::run({.dtype = dtype, .y = expected.data(), .elements = elements, .value = value});
-        variant.run(stream, {.dtype = dtype, .y = actual.data(), .elements = elements, .value = value});
+      for_each_variant(variants(), c.dtype, [&](const Variant& variant, Stream& stream) {
+        TypedArray expected = TypedArray::unwritten(c.dtype, elements);
+        TypedArray actual = TypedArray::unwritten(c.dtype, elements);
+        reference::run({.dtype = c.dtype, .y = expected.data(), .elements = elements, .value = c.value});
+        variant.run(stream, {.dtype = c.dtype, .y = actual.data(), .elements = elements, .value = c.value});
         finish(stream);
         expect_equal(actual.values(), expected.values());
       });

@@ -28,12 +28,12 @@ std::array<std::byte, sizeof(StepState)> bits_of(const StepState& state) {
 TEST(StepState, CountsAppliedStepsOnly) {
   for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
     StepState state{.applied_steps = 3, .non_finite = 0, .gradient_scale = 2, .learning_rate = 0.5f};
-    variant.advance(stream, {&state});
-    variant.advance(stream, {&state});
+    variant.advance(stream, {&state, {}});
+    variant.advance(stream, {&state, {}});
     finish(stream);
     EXPECT_EQ(state.applied_steps, 5);
     state.non_finite = 1;
-    variant.advance(stream, {&state});
+    variant.advance(stream, {&state, {}});
     finish(stream);
     EXPECT_EQ(state.applied_steps, 5);
     EXPECT_EQ(state.skipped_steps, 1);
@@ -47,10 +47,10 @@ TEST(StepState, CountsAppliedStepsOnly) {
 
 TEST(StepState, ReferenceCountsAlike) {
   StepState state;
-  reference::advance({&state});
+  reference::advance({&state, {}});
   EXPECT_EQ(state.applied_steps, 1);
   state.non_finite = 1;
-  reference::advance({&state});
+  reference::advance({&state, {}});
   EXPECT_EQ(state.applied_steps, 1);
 }
 
@@ -123,7 +123,7 @@ TEST(StepState, TakesTheLearningRateOfTheAppliedSteps) {
     for (const auto& [non_finite, rate] : rows) {
       state.non_finite = non_finite;
       variant.prepare(stream, {&state, kRates, 3});
-      variant.advance(stream, {&state});
+      variant.advance(stream, {&state, {}});
       finish(stream);
       EXPECT_EQ(state.learning_rate, rate) << "after " << state.applied_steps;
     }
