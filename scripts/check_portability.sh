@@ -14,8 +14,9 @@
 #   --write           the same, into docs/results/portability.md
 #
 # A cell configures, builds the program and the suites of kernels, nn and comm with -Werror, and links them. Where this
-# processor has the instructions, the suites run, and reference_losses compares 50 training steps with PyTorch's. aarch64
-# is a cross build, whose suites kernels_simt, comm and data run under qemu-aarch64.
+# processor has the instructions, the suites run, and reference_losses compares 50 training steps with PyTorch's; the
+# portable build is disassembled to find newer instructions outside its copies of hot code. aarch64 is a cross build, whose
+# suites kernels_simt, comm and data run under qemu-aarch64.
 #
 # Results are kept in build/portability/results, one file a cell; a cell with a result of the same sources is not built
 # again, so that an interrupted matrix goes on where it was. g++-14 runs in a Debian 13 system that debootstrap makes in
@@ -122,6 +123,9 @@ cell() {
   fi
   step suites env OMP_NUM_THREADS=1 ctest --test-dir "$folder" -j "$jobs" --no-tests=error --output-on-failure -L "$label" || return 1
   detail=$(count_tests "$log")
+  if [[ $arch == portable && $compiler != aarch64-* ]]; then
+    step "instructions of the portable build" ctest --test-dir "$folder" --no-tests=error --output-on-failure -R '^rules\.newer_instructions' || return 1
+  fi
   outcome=green
   if [[ $compiler == aarch64-* ]]; then outcome="green (qemu)"; fi
 }

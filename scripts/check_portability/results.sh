@@ -93,7 +93,8 @@ TEXT
   under qemu-aarch64. qemu on x86-64 runs them in x86-64's stronger memory order: that order of loads and stores suffices on a real
   aarch64 processor stays unproved.
 * The portable build has copies of its hot code for x86-64-v3 and x86-64-v4. reference_losses runs those that this machine's
-  processor has; the others are compiled and linked only.
+  processor has; the others are compiled and linked only. The rest of the program is disassembled: it has no instruction above
+  x86-64-v2.
 
 ## Cells
 
