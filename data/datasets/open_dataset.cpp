@@ -6,6 +6,7 @@
 
 #include "data/datasets/cifar10/cifar10.h"
 #include "data/datasets/digits/digits.h"
+#include "data/datasets/fetch_command.h"
 #include "data/datasets/idx/idx_dataset.h"
 #include "data/error.h"
 #include "kernels/runtime/error.h"
@@ -46,14 +47,12 @@ void refuse_another_sets(const fs::path& folder, const IdxSet& asked) {
 }
 
 void check_folder_given(std::string_view name, const fs::path& data_dir) {
-  if (data_dir.empty())
-    throw InvalidArgument(std::string(name) +
-                          " is read from files: name their folder with --data-dir, or take digits, which needs none");
+  if (data_dir.empty()) throw InvalidArgument(needs_folder_message(name));
 }
 
 std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
   check_folder_given(set.name, data_dir);
-  IdxFiles files = find_idx_files(split, dataset_folders(set.name, data_dir));
+  IdxFiles files = find_idx_files(split, dataset_folders(set.name, data_dir), fetch_command(set.name, data_dir));
   refuse_another_sets(files.images.parent_path(), set);
   files.name = set.name;
   return open_idx(files);
@@ -61,7 +60,8 @@ std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::
 
 std::unique_ptr<Dataset> open_cifar10_below(Split split, const fs::path& data_dir) {
   check_folder_given("cifar10", data_dir);
-  return open_cifar10(find_cifar10_files(split, dataset_folders("cifar10", data_dir)));
+  return open_cifar10(
+      find_cifar10_files(split, dataset_folders("cifar10", data_dir), fetch_command("cifar10", data_dir)));
 }
 
 std::string known_names() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "data/datasets/fetch_command.h"
 #include "train/config/train_config.h"
 #include "train/config/usage_error.h"
 
@@ -12,9 +13,7 @@ void validate(const TrainConfig& config) {
     if (!condition) throw UsageError(message);
   };
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
-  require(config.dataset == "digits" || !config.data_dir.empty(),
-          config.dataset +
-              " is read from files: name their folder by --data-dir, or take --dataset digits, which needs none");
+  require(config.dataset == "digits" || !config.data_dir.empty(), data::needs_folder_message(config.dataset));
   require(config.global_batch == 0 || config.accumulate == 1,
           "--global-batch says how many samples a step has, and --accumulate too: leave one out");
   const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);

@@ -26,18 +26,17 @@ bool has(const fs::path& folder, const std::string& name) {
   return fs::is_regular_file(folder / name, unreadable);
 }
 
-[[noreturn]] void missing(const std::vector<fs::path>& folders, const std::string& name) {
+[[noreturn]] void missing(const std::vector<fs::path>& folders, const std::string& name, const std::string& fetch) {
   const std::string pickled = name.substr(0, name.find('.'));  // "data_batch_1", the file of the Python version
   for (const fs::path& folder : folders)
     for (const fs::path& place : {folder, folder / "cifar-10-batches-py"})
       if (has(place, pickled))
         throw DataError(place, "holds the Python version of CIFAR-10, which is not read here",
-                        "get the binary version: gradring data fetch cifar10");
+                        "get the binary version: " + fetch);
   std::string places;
   for (const fs::path& folder : folders) places += (places.empty() ? "" : ", ") + folder.string();
   throw DataError(folders.back(), "found no " + name + " in " + places,
-                  "put CIFAR-10's binary version there, name the folder that has it, or get it: gradring data fetch "
-                  "cifar10");
+                  "get it: " + fetch + "; or name the folder that has CIFAR-10's binary version");
 }
 
 void check_equal_sizes(const std::vector<fs::path>& files, const std::vector<std::size_t>& counts) {
@@ -53,18 +52,18 @@ void check_equal_sizes(const std::vector<fs::path>& files, const std::vector<std
 
 }  // namespace
 
-std::vector<fs::path> find_cifar10_files(Split split, const std::vector<fs::path>& folders) {
+std::vector<fs::path> find_cifar10_files(Split split, const std::vector<fs::path>& folders, const std::string& fetch) {
   const auto names = names_of(split);
   for (const fs::path& folder : folders) {
     if (!has(folder, names.front())) continue;
     std::vector<fs::path> files;
     for (const std::string& name : names) {
-      if (!has(folder, name)) missing({folder}, name);
+      if (!has(folder, name)) missing({folder}, name, fetch);
       files.push_back(folder / name);
     }
     return files;
   }
-  missing(folders, names.front());
+  missing(folders, names.front(), fetch);
 }
 
 std::unique_ptr<Dataset> open_cifar10(const std::vector<fs::path>& files) {

@@ -34,7 +34,8 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
-[[noreturn]] void missing(const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& names) {
+[[noreturn]] void missing(const std::vector<std::filesystem::path>& folders, const std::vector<std::string>& names,
+                          const std::string& fetch) {
   std::vector<std::string> places;
   for (const auto& folder : folders) places.push_back(folder.string());
   const auto is_there = [](const std::filesystem::path& folder) {
@@ -46,7 +47,7 @@ std::string list(const std::vector<std::string>& names) {
   throw DataError(
       is_folder ? *there : folders.back(),
       std::string(is_folder ? "" : "is no folder, ") + "found none of the files " + list(names) + " in " + list(places),
-      "put the file there, name the folder that has it, or get it by gradring data fetch");
+      "get it: " + fetch + "; or name the folder that has it");
 }
 
 }  // namespace
@@ -75,16 +76,16 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
                                                                      .labels = std::move(labels.values)});
 }
 
-IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders) {
+IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch) {
   const auto image_names = spellings(split, "images"), label_names = spellings(split, "labels");
   for (const auto& folder : folders) {
     const auto images = find(folder, image_names);
     if (!images) continue;
     const auto labels = find(folder, label_names);
-    if (!labels) missing({folder}, label_names);
+    if (!labels) missing({folder}, label_names, fetch);
     return {.name = {}, .images = *images, .labels = *labels};
   }
-  missing(folders, image_names);
+  missing(folders, image_names, fetch);
 }
 
 }  // namespace gradring::data

@@ -25,8 +25,8 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files);
 /// Finds the two files of a split as MNIST names them (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, ...), plain or
 /// .gz, also with '.' before "idx" as some mirrors write it, in the first of `folders` that has the images.
 ///
-/// Errors    DataError if a file is missing; it lists every name that was looked for, and where. Its path is the first
-///           folder that is there, else the last of `folders`.
-IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders);
+/// Errors    DataError if a file is missing; it lists every name that was looked for, and where, and advises `fetch`, a
+///           command. Its path is the first folder that is there, else the last of `folders`.
+IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch);
 
 }  // namespace gradring::data

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "data/datasets/fetch_command.h"
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
@@ -30,6 +31,21 @@ TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
 TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("mnist", Split::train, ""); }),
               HasSubstr("--data-dir"));
+}
+
+TEST(OpenDataset, NamesTheCommandThatGetsMissingFiles) {
+  const tests::TempFolder empty;
+  for (const std::string name : {"mnist", "fashion-mnist", "cifar10"}) {
+    EXPECT_THAT(tests::message_of<InvalidArgument>([&] { open_dataset(name, Split::train, ""); }),
+                HasSubstr("gradring data fetch " + name + " --data-dir datasets"));
+    EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset(name, Split::test, empty.path()); }),
+                HasSubstr("gradring data fetch " + name + " --data-dir " + empty.path().string() + ";"));
+  }
+}
+
+TEST(FetchCommand, QuotesAFolderForTheShell) {
+  EXPECT_EQ(fetch_command("mnist", "/a/b-c_1.d"), "gradring data fetch mnist --data-dir /a/b-c_1.d");
+  EXPECT_EQ(fetch_command("mnist", "my data's"), "gradring data fetch mnist --data-dir 'my data'\\''s'");
 }
 
 TEST(OpenDataset, KnowsEveryNameThatItLists) {

@@ -50,7 +50,10 @@ void put_config(const tests::TempFolder& folder, std::string_view text) {
 
 std::vector<BadInput> bad_inputs() {
   return {
-      {"MissingDataFolder", {"--data-dir", "nowhere"}, 4, {"nowhere: ", "name the folder that has it"}},
+      {"MissingDataFolder",
+       {"--data-dir", "nowhere"},
+       4,
+       {"nowhere: ", "get it: gradring data fetch mnist --data-dir nowhere", "name the folder that has it"}},
       {"NcclWithoutGpus", {"--comm", "nccl"}, 2, {"--comm nccl", "for GPUs", "leave them out"}},
       {"DirectSumsOverTcp",
        {"--comm", "tcp", "--allreduce", "direct"},
@@ -66,7 +69,10 @@ std::vector<BadInput> bad_inputs() {
       {"ClippedToNothing", {"--clip-norm", "1e-50"}, 2, {"--clip-norm"}},
       {"HalvesOnTheWireOfFp32", {"--wire-dtype", "fp16"}, 2, {"--wire-dtype fp16", "--precision fp16"}},
       {"LossScaleOfNothing", {"--loss-scale", "0"}, 2, {"--loss-scale"}},
-      {"NoDataFolderGiven", {"--data-dir="}, 2, {"mnist is read from files", "--data-dir"}},
+      {"NoDataFolderGiven",
+       {"--data-dir="},
+       2,
+       {"mnist is read from files", "--data-dir", "gradring data fetch mnist"}},
       {"TruncatedGzip", {}, 4, {"train-images-idx3-ubyte.gz: ends in the middle"}, {}, truncate_gzip},
       {"WrongMagic",
        {},

@@ -53,7 +53,8 @@ TEST(Cifar10, MissesOneOfTheFiles) {
   const tests::TempFolder folder;
   tests::write_cifar10(folder, "", 1);
   std::filesystem::remove(folder.path() / "data_batch_4.bin");
-  EXPECT_THAT(tests::message_of<DataError>([&] { find_cifar10_files(Split::train, {folder.path()}); }),
+  EXPECT_THAT(tests::message_of<DataError>(
+                  [&] { find_cifar10_files(Split::train, {folder.path()}, "gradring data fetch cifar10"); }),
               AllOf(HasSubstr("found no data_batch_4.bin"), HasSubstr(folder.path().string()),
                     HasSubstr("gradring data fetch cifar10")));
 }

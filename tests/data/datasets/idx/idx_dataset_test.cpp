@@ -61,7 +61,7 @@ TEST_F(IdxDataset, FindsTheFilesInEverySpelling) {
       const std::filesystem::path below = "set" + separator + suffix;
       const auto images = folder.write(below / ("t10k-images" + separator + "idx3-ubyte" + suffix), {});
       const auto labels = folder.write(below / ("t10k-labels" + separator + "idx1-ubyte" + suffix), {});
-      const IdxFiles files = find_idx_files(Split::test, {folder.path(), folder.path() / below});
+      const IdxFiles files = find_idx_files(Split::test, {folder.path(), folder.path() / below}, "fetch it");
       EXPECT_EQ(files.images, images);
       EXPECT_EQ(files.labels, labels);
     }
@@ -70,21 +70,21 @@ TEST_F(IdxDataset, FindsTheFilesInEverySpelling) {
 TEST_F(IdxDataset, ListsWhatWasLookedFor) {
   const auto absent = folder_.path() / "absent";
   EXPECT_THAT(tests::message_of<DataError>([&] {
-                find_idx_files(Split::train, {absent, folder_.path()});
+                find_idx_files(Split::train, {absent, folder_.path()}, "fetch it");
               }),
               AllOf(HasSubstr(folder_.path().string() + ": found none of"), HasSubstr(absent.string()),
                     HasSubstr("train-images-idx3-ubyte, train-images.idx3-ubyte, "),
                     HasSubstr("train-images-idx3-ubyte.gz, train-images.idx3-ubyte.gz")));
   EXPECT_THAT(tests::message_of<DataError>([&] {
-                find_idx_files(Split::train, {absent / "mnist", absent});
+                find_idx_files(Split::train, {absent / "mnist", absent}, "fetch it");
               }),
               HasSubstr("absent: is no folder"));
 }
 
 TEST_F(IdxDataset, MissesTheLabelsBesideTheImages) {
   folder_.write("train-images-idx3-ubyte", images_);
-  EXPECT_THAT(tests::message_of<DataError>([&] { find_idx_files(Split::train, {folder_.path()}); }),
-              HasSubstr("train-labels-idx1-ubyte.gz"));
+  EXPECT_THAT(tests::message_of<DataError>([&] { find_idx_files(Split::train, {folder_.path()}, "fetch it"); }),
+              AllOf(HasSubstr("train-labels-idx1-ubyte.gz"), HasSubstr("get it: fetch it; or")));
 }
 
 }  // namespace
