@@ -27,14 +27,19 @@ CommandOption text_option(const std::string& name, const std::string& shown, con
   return {.name = name, .value = shown, .help = help, .read = [&value](std::string_view text) { value = text; }};
 }
 
+CommandOption choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
+                            std::string& value) {
+  return {.name = name,
+          .value = fmt::format("{}", fmt::join(words, "|")),
+          .help = help,
+          .read = [name, words, &value](std::string_view text) { value = parse_word(name, text, words); }};
+}
+
 std::vector<CommandOption> dataset_options(std::string& dataset, std::string& data_dir) {
   data_dir = system_variable("GRADRING_DATA_DIR").value_or("");
-  CommandOption name{
-      .name = "dataset",
-      .value = fmt::format("{}", fmt::join(data::dataset_names(), "|")),
-      .help = fmt::format("on whose samples [{}]", dataset),
-      .read = [&dataset](std::string_view text) { dataset = parse_word("dataset", text, data::dataset_names()); }};
-  return {name, text_option("data-dir", "D", "folder of the data set's files [GRADRING_DATA_DIR]", data_dir)};
+  return {choice_option("dataset", data::dataset_names(), fmt::format("data set to take samples from [{}]", dataset),
+                        dataset),
+          text_option("data-dir", "D", "folder of the data set's files [GRADRING_DATA_DIR]", data_dir)};
 }
 
 CommandOption json_option(std::string& file) {

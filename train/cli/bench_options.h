@@ -3,7 +3,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/cli/command_line.h"
@@ -23,6 +25,10 @@ CommandOption count_option(const std::string& name, const std::string& help, std
 /// Any text; `shown` is what --help calls it.
 CommandOption text_option(const std::string& name, const std::string& shown, const std::string& help,
                           std::string& value);
+
+/// One of several words, which --help lists; another is refused, with the nearest.
+CommandOption choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
+                            std::string& value);
 
 /// --dataset and --data-dir. `data_dir` gets its default here: what GRADRING_DATA_DIR says, as for training.
 std::vector<CommandOption> dataset_options(std::string& dataset, std::string& data_dir);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
+#include "nn/models/model.h"
 #include "train/bench/step_bench.h"
 #include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
@@ -35,7 +36,7 @@ struct Options {
 CommandLine command_line(Options& options) {
   CommandLine line{.command = "gradring bench step", .options = dataset_options(options.dataset, options.data_dir)};
   const CommandOption own[] = {
-      text_option("model", "convnet", "what is trained [convnet]", options.spec.model),
+      choice_option("model", nn::model_names(), "model to train [convnet]", options.spec.model),
       count_option("batch-size", "samples in a step [256]", 1, options.spec.batch_size),
       text_option("backend", "auto|cpu|reference", "who computes [auto]", options.backend),
       text_option("precision", "auto|fp32|fp16|bf16", "what layers compute in [auto]", options.precision),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nn/backend/cpu/onednn.h"
+#include "nn/models/model.h"
 #include "tests/train/cli/support/workplace.h"
 
 namespace gradring {
@@ -141,6 +142,17 @@ TEST(BenchStep, SetsAProgramThatComputesActivationsTwiceBesideIt) {
   EXPECT_EQ(cut.at("loss"), json.at("loss"));
   EXPECT_LE(cut.at("times_activation_bytes"), 0.5);
   EXPECT_EQ(cut.at("step_microseconds").at("count"), 2);
+}
+
+TEST(BenchStep, ListsTheModelsItAcceptsAndRefusesOthers) {
+  const Workplace place;
+  const ProgramEnd help = place.run({"bench", "step", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--model convnet|convnet-deep\n"));
+  for (const std::string_view model : nn::model_names()) EXPECT_THAT(help.out, HasSubstr(std::string(model)));
+  const ProgramEnd wrong = place.run({"bench", "step", "--model", "convnet-dep"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--model"), HasSubstr("Did you mean 'convnet-deep'?")));
 }
 
 TEST(BenchStep, TakesTheDataFolderFromTheEnvironment) {
