@@ -39,6 +39,54 @@ TEST(TensorFile, WhatIsNeitherIsRefused) {
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none: cannot be opened (No such file"));
 }
 
+/// The first two pickles of a legacy file, its magic number and its version, as Python's pickle.dump writes them.
+std::string legacy_start(int protocol) {
+  using namespace std::string_literals;
+  const std::string frame = protocol < 4 ? ""s : "\x95\x0d\0\0\0\0\0\0\0"s;
+  const std::string start = "\x80"s + static_cast<char>(protocol);
+  return start + frame + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s + start + "M\xe9\x03."s;
+}
+
+TEST(TensorFile, NamesALegacyFileOfTorchSaveAndHowToConvertIt) {
+  for (const int protocol : {2, 3, 4, 5}) {
+    tests::MemoryDisk disk;
+    write_new_file(disk, "/old.pt", legacy_start(protocol) + std::string(100, 'x'));
+    EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/old.pt"); }),
+                testing::AllOf(HasSubstr("/old.pt: is in the legacy format of torch.save (before PyTorch 1.6)"),
+                               HasSubstr("torch.save(torch.load(\"old.pt\"), "),
+                               HasSubstr("_use_new_zipfile_serialization=True)")))
+        << protocol;
+  }
+}
+
+TEST(TensorFile, NamesAPlainPickle) {
+  using namespace std::string_literals;
+  tests::MemoryDisk disk;
+  write_new_file(disk, "/two.pkl", "\x80\x02}q\0X\x01\0\0\0wq\x01]q\x02(G?\xf0\0\0\0\0\0\0es."s);
+  write_new_file(disk, "/four.pkl", "\x80\x04\x95\x11\0\0\0\0\0\0\0}\x94\x8c\x01w\x94G?\xf0\0\0\0\0\0\0s."s);
+  for (const char* name : {"/two.pkl", "/four.pkl"})
+    EXPECT_THAT(refusal([&] { read_tensor_file(disk, name); }), HasSubstr("is a Python pickle")) << name;
+}
+
+TEST(TensorFile, IsNoPickleBecauseItsHeaderIsAsLongAsAPicklesFirstBytesSay) {
+  tests::MemoryDisk disk;
+  TensorRecord tensor = counting("w", TensorType::f32, {1});
+  const auto write = [&](std::size_t name_bytes) {
+    tensor.name.assign(name_bytes, 'w');
+    const std::string path = "/" + std::to_string(name_bytes);
+    write_safetensors(disk, path, plan_safetensors({&tensor, 1}));
+    return path;
+  };
+  std::size_t name_bytes = 1;
+  std::string path = write(name_bytes);
+  const auto header = [&] {
+    return std::to_integer<int>(disk.bytes_of(path)[0]) + 256 * std::to_integer<int>(disk.bytes_of(path)[1]);
+  };
+  while (header() < 0x280) path = write(++name_bytes);
+  ASSERT_EQ(header(), 0x280) << "begins as a pickle of protocol 2 does";
+  EXPECT_EQ(read_tensor_file(disk, path).front().name, tensor.name);
+}
+
 TEST(TensorDifferences, NamesWhatDiffers) {
   using enum TensorType;
   const std::vector<TensorInfo> expected = {{"a", f32, {2}}, {"b", f32, {2, 3}}, {"c", f32, {}}};

@@ -132,6 +132,7 @@ TEST_F(TorchFiles, WeReadWhatPyTorchAndNumPyWrite) {
   for (const auto& [name, found] : refused)
     EXPECT_THAT(refusal([&] { read_tensor_file(files_, file(name)); }), HasSubstr(found));
   EXPECT_THAT(refusal([&] { read_pt(*files_.open(file("legacy.pt")), "legacy.pt"); }), HasSubstr("is no zip archive"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(files_, file("legacy.pt")); }), HasSubstr("legacy format of torch.save"));
 }
 
 TEST_F(TorchFiles, NumPyReadsOurNpy) {
