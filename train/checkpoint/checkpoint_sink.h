@@ -4,9 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "kernels/runtime/error.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace gradring::train {
+
+/// The last checkpoint of a run could not be saved, by a full disk, say: its last steps are lost. Exit code 1.
+class LastCheckpointError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Where a trainer leaves its checkpoints.
 ///
@@ -22,7 +29,7 @@ class CheckpointSink {
   virtual void settle() = 0;
   /// Returns when the last checkpoint is safe.
   ///
-  /// Errors    FileError if it is not.
+  /// Errors    LastCheckpointError if it is not.
   virtual void finish() = 0;
 };
 

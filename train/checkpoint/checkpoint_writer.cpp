@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "train/checkpoint/error.h"
+
 namespace gradring::train {
 
 CheckpointWriter::~CheckpointWriter() {
@@ -37,7 +39,12 @@ std::vector<std::string> CheckpointWriter::take_problems() {
 
 void CheckpointWriter::finish() {
   collect();
-  if (failure_) std::rethrow_exception(failure_);
+  if (!failure_) return;
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const FileError& error) {
+    throw LastCheckpointError(error.what());
+  }
 }
 
 }  // namespace gradring::train

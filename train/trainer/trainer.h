@@ -78,7 +78,7 @@ class Trainer {
   /// Trains and evaluates to the end. The same summary on every rank. Checkpoints are saved at the end of each epoch and of
   /// the run, and as often as the options say.
   ///
-  /// Errors    FileError if the last checkpoint could not be saved.
+  /// Errors    LastCheckpointError if the last checkpoint could not be saved.
   Summary run();
 
  private:

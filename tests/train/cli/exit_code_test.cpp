@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <new>
 
 #include "comm/error.h"
 #include "data/error.h"
+#include "train/checkpoint/checkpoint_sink.h"
+#include "train/checkpoint/error.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/check_replicas.h"
@@ -25,6 +28,8 @@ TEST(ExitCode, IsThatOfTheKindOfError) {
   EXPECT_EQ(exit_code_of(UsageError("")), 2);
   EXPECT_EQ(exit_code_of(EnvironmentError("")), 3);
   EXPECT_EQ(exit_code_of(DeviceError("")), 3);
+  EXPECT_EQ(exit_code_of(FileError("write", "f", ENOSPC)), 3);
+  EXPECT_EQ(exit_code_of(LastCheckpointError("")), 1);
   EXPECT_EQ(exit_code_of(std::bad_alloc()), 3);
   EXPECT_EQ(exit_code_of(std::filesystem::filesystem_error("", std::error_code())), 3);
   EXPECT_EQ(exit_code_of(data::DataError("", "", "")), 4);
