@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "train/cli/bench_allreduce_options.h"
 #include "train/cli/bench_allreduce_table.h"
 #include "train/cli/bench_file.h"
+#include "train/cli/standard_output.h"
 #include "train/config/usage_error.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
@@ -92,7 +92,7 @@ AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllRe
 void say(int rank, const std::string& text) {
   if (rank != 0) return;
   fmt::print("{}", text);
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {

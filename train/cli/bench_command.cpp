@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_compare.h"
 #include "train/cli/bench_kernels.h"
@@ -14,9 +12,11 @@
 #include "train/cli/bench_restart.h"
 #include "train/cli/bench_step.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/standard_output.h"
 #include "train/cli/subcommands.h"
 #include "train/launch/error_file.h"
 #include "train/launch/worker_environment.h"
+#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {
@@ -45,11 +45,13 @@ int bench_main(std::span<const std::string> args) {
   try {
     return run_subcommand(kBench, args);
   } catch (const std::exception& error) {
-    std::fflush(stdout);  // what was printed came first
+    if (is_output_failure(error)) throw;
+    const int code = finish_standard_output(exit_code_of(error));  // what was printed came first
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
-    if (!write_error_file(error_file, message_of(error))) fmt::print(stderr, "gradring bench: {}\n", message_of(error));
-    return exit_code_of(error);
+    const std::string message = message_of(error);
+    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("gradring bench: {}\n", message));
+    return code;
   }
 }
 

@@ -15,6 +15,7 @@
 #include "train/bench/timed_training.h"
 #include "train/cli/bench_compare_options.h"
 #include "train/cli/bench_file.h"
+#include "train/cli/standard_output.h"
 #include "train/config/usage_error.h"
 #include "train/launch/run_folder.h"
 
@@ -134,7 +135,7 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
   const auto say = [&](int round, std::size_t contender, bench::TrainingTime time) {
     fmt::print("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contenders[contender].name,
                time.seconds, time.processor_seconds);
-    std::fflush(stdout);
+    flush_standard_output();
   };
   const auto times = bench::train_in_turns(contenders, static_cast<int>(options.rounds), say);
   return {{"ranks", spec.ranks},

@@ -7,6 +7,7 @@
 
 #include "train/cli/bench_file.h"
 #include "train/cli/launch_report_text.h"
+#include "train/cli/standard_output.h"
 
 namespace gradring::train {
 namespace {
@@ -64,7 +65,7 @@ void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>&
   nlohmann::json variants = nlohmann::json::array();
   for (const kb::Measured& result : results)
     variants.push_back(result.right() ? row(c, result, beside) : wrong(result));
-  std::fflush(stdout);
+  flush_standard_output();
   cases_.push_back({{"name", c.name},
                     {"shape", c.shape},
                     {"dtype", name_of(c.dtype)},

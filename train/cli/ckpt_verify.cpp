@@ -9,6 +9,7 @@
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/standard_output.h"
 #include "train/config/usage_error.h"
 #include "train/setup/named_checkpoint.h"
 
@@ -66,7 +67,7 @@ std::vector<Verified> verify(FileSystem& files, const fs::path& path) {
 void print(const Verified& verified) {
   if (verified.problems.empty()) fmt::print("ok   {}\n", verified.path.string());
   for (const std::string& problem : verified.problems) fmt::print("BAD  {}\n", problem);
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 }  // namespace

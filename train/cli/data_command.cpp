@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cli/data_command.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 #include "train/cli/data_fetch.h"
 #include "train/cli/data_info.h"
 #include "train/cli/data_verify.h"
-#include "train/cli/exit_code.h"
+#include "train/cli/run_command.h"
 #include "train/cli/subcommands.h"
 
 namespace gradring::train {
@@ -29,13 +25,7 @@ constexpr CommandGroup kData{.command = "gradring data",
 }  // namespace
 
 int data_main(std::span<const std::string> args) {
-  try {
-    return run_subcommand(kData, args);
-  } catch (const std::exception& error) {
-    std::fflush(stdout);  // what went well stands above what did not
-    fmt::print(stderr, "gradring data: {}\n", message_of(error));
-    return exit_code_of(error);
-  }
+  return run_command("gradring data", [args] { return run_subcommand(kData, args); });
 }
 
 }  // namespace gradring::train

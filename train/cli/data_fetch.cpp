@@ -56,9 +56,15 @@ void data_fetch(std::span<const std::string> args) {
     return;
   }
   const data::CatalogueEntry& entry = data::find_entry(only_name(words, line));
-  const auto progress = make_fetch_progress(stdout);
+  Console out;
+  out.on_failure([](const std::string& message) {
+    print_to_stderr(fmt::format("gradring data fetch: {}; the fetch goes on\n", message));
+  });
+  const auto progress = make_fetch_progress(out);
   data::fetch(entry, {.data_dir = options.data_dir, .mirrors = options.mirrors}, *progress);
-  fmt::print("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir);
+  out.write(
+      fmt::format("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
+  out.check();
 }
 
 }  // namespace gradring::train

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "train/cli/command_line.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/run_command.h"
 #include "train/doctor/examine.h"
 
 namespace gradring::train {
@@ -56,13 +56,10 @@ void run(std::span<const std::string> args) {
 }  // namespace
 
 int doctor_main(std::span<const std::string> args) {
-  try {
+  return run_command("gradring doctor", [args] {
     run(args);
     return kOk;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "gradring doctor: {}\n", message_of(error));
-    return exit_code_of(error);
-  }
+  });
 }
 
 }  // namespace gradring::train

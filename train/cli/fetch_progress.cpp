@@ -19,7 +19,7 @@ constexpr const char* kClearLine = "\r\033[K";
 
 class FetchProgress final : public data::FetchListener {
  public:
-  explicit FetchProgress(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out))) {}
+  explicit FetchProgress(Console& out) : out_(out), terminal_(::isatty(out.fd())) {}
 
   void already_there(std::string_view file) override { say(fmt::format("{} is there already", file)); }
 
@@ -36,9 +36,9 @@ class FetchProgress final : public data::FetchListener {
     drawn_at_ = now;
     const double seconds = std::chrono::duration<double>(now - asked_at_).count();
     const double rate = seconds > 0 && bytes > begin_ ? static_cast<double>(bytes - begin_) / seconds / 1e6 : 0;
-    fmt::print(out_, "{}{} {:3.0f} % of {}, {:.1f} MB/s", kClearLine, file_,
-               100.0 * static_cast<double>(bytes) / static_cast<double>(of_bytes), megabytes(of_bytes), rate);
-    std::fflush(out_);
+    out_.write(fmt::format("{}{} {:3.0f} % of {}, {:.1f} MB/s", kClearLine, file_,
+                           100.0 * static_cast<double>(bytes) / static_cast<double>(of_bytes), megabytes(of_bytes),
+                           rate));
     line_open_ = true;
   }
 
@@ -47,12 +47,11 @@ class FetchProgress final : public data::FetchListener {
 
  private:
   void say(const std::string& text) {
-    fmt::print(out_, "{}{}\n", line_open_ ? kClearLine : "", text);
-    std::fflush(out_);
+    out_.write(fmt::format("{}{}\n", line_open_ ? kClearLine : "", text));
     line_open_ = false;
   }
 
-  std::FILE* out_;
+  Console& out_;
   const bool terminal_;
   std::string file_;
   std::uint64_t begin_ = 0;
@@ -63,8 +62,6 @@ class FetchProgress final : public data::FetchListener {
 
 }  // namespace
 
-std::unique_ptr<data::FetchListener> make_fetch_progress(std::FILE* out) {
-  return std::make_unique<FetchProgress>(out);
-}
+std::unique_ptr<data::FetchListener> make_fetch_progress(Console& out) { return std::make_unique<FetchProgress>(out); }
 
 }  // namespace gradring::train

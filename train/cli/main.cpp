@@ -19,6 +19,7 @@
 #include "train/cli/export_command.h"
 #include "train/cli/plan_command.h"
 #include "train/cli/predict_command.h"
+#include "train/cli/standard_output.h"
 #include "train/cli/train_command.h"
 #include "train/launch/launch_main.h"
 
@@ -73,20 +74,29 @@ int run(std::string_view name, Arguments rest) {
   return gradring::train::kUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(const std::vector<std::string>& args, std::string_view program) {
   try {
     gradring::kernels::cpu_level();  // before anything runs for it
   } catch (const std::exception& error) {
     fmt::print(stderr, "gradring: {}\n", error.what());
     return gradring::train::exit_code_of(error);
   }
-  const std::vector<std::string> args(argv + 1, argv + argc);
-  if (std::filesystem::path(argv[0]).filename() == "gradrun") return run("launch", args);
+  if (program == "gradrun") return run("launch", args);
   if (args.empty()) {
     print_help(stderr);
     return gradring::train::kUsage;
   }
   return run(args.front(), Arguments(args).subspan(1));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  try {
+    return gradring::train::finish_standard_output(run(args, std::filesystem::path(argv[0]).filename().string()));
+  } catch (const std::exception& error) {
+    if (!gradring::train::is_output_failure(error)) throw;
+    return gradring::train::finish_standard_output(gradring::train::kOk, &error);
+  }
 }

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
 #include "train/cli/bench_options.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/parse_train.h"
+#include "train/cli/run_command.h"
 #include "train/config/variables.h"
 #include "train/memory/memory_plan.h"
 #include "train/precision/precision.h"
@@ -86,14 +86,10 @@ void plan(std::span<const std::string> args) {
 }  // namespace
 
 int plan_main(std::span<const std::string> args) {
-  try {
+  return run_command("gradring plan", [args] {
     plan(args);
     return kOk;
-  } catch (const std::exception& error) {
-    std::fflush(stdout);  // what was printed came first
-    fmt::print(stderr, "gradring plan: {}\n", message_of(error));
-    return exit_code_of(error);
-  }
+  });
 }
 
 }  // namespace gradring::train

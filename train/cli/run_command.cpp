@@ -5,8 +5,9 @@
 
 #include <cstdio>
 
-#include "train/checkpoint/error.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/standard_output.h"
+#include "train/report/console.h"
 
 namespace gradring::train {
 
@@ -14,9 +15,10 @@ int run_command(std::string_view name, const std::function<int()>& body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    std::fflush(stdout);  // what went well stands above what did not
-    fmt::print(stderr, "{}: {}\n", name, message_of(error));
-    return dynamic_cast<const FileError*>(&error) ? kEnvironment : exit_code_of(error);
+    if (is_output_failure(error)) throw;
+    const int code = finish_standard_output(exit_code_of(error));  // what went well stands above what did not
+    print_to_stderr(fmt::format("{}: {}\n", name, message_of(error)));
+    return code;
   }
 }
 

@@ -7,7 +7,7 @@
 namespace gradring::train {
 
 /// Runs a command's body and returns its exit code; what it throws is said once on stderr, behind `name` ("gradring eval").
-/// A disk that refuses a call counts as this machine's fault: only a training goes on without its files.
+/// A failure to write standard output is thrown on, for finish_standard_output.
 int run_command(std::string_view name, const std::function<int()>& body);
 
 }  // namespace gradring::train

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "train/config/train_config.h"
+#include "train/report/console.h"
 #include "train/report/outcome.h"
 #include "train/report/summary.h"
 #include "train/setup/compute.h"
@@ -13,14 +14,15 @@
 
 namespace gradring::train {
 
-/// What is trained, by how many ranks, and on what, on stdout.
-void print_start(const TrainConfig& config, const Compute& compute, int ranks);
+/// What is trained, by how many ranks, and on what.
+void print_start(Console& out, const TrainConfig& config, const Compute& compute, int ranks);
 
-/// The figures of a run on stdout, for a person.
-void print_result(const Summary& summary, const std::filesystem::path& run_dir);
+/// The figures of a run, for a person.
+void print_result(Console& out, const Summary& summary, const std::filesystem::path& run_dir);
 
 /// That a run had finished before, so that nothing was trained, and its figures. `progress` is the style (--progress).
-void print_finished(const Summary& summary, const std::filesystem::path& run_dir, const std::string& progress);
+void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
+                    const std::string& progress);
 
 /// What a run's error makes of it.
 Outcome outcome_of(const std::exception& error);

@@ -3,17 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <vector>
 
 #include "train/cli/exit_code.h"
 #include "train/cli/parse_train.h"
 #include "train/cli/resume_command.h"
+#include "train/cli/standard_output.h"
 #include "train/cli/train_rank.h"
 #include "train/config/usage_error.h"
 #include "train/config/variables.h"
 #include "train/launch/error_file.h"
 #include "train/launch/launcher.h"
+#include "train/report/console.h"
 #include "train/setup/signal_requests.h"
 
 namespace gradring::train {
@@ -35,8 +36,8 @@ int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, Ran
     return kOk;
   } catch (const Preempted& stopped) {
     if (place.rank == 0)
-      fmt::print(stderr, "gradring train: {}; to resume:\n  {}\n", stopped.what(),
-                 resume_command(started_by(place), keeps.run_dir));
+      print_to_stderr(fmt::format("gradring train: {}; to resume:\n  {}\n", stopped.what(),
+                                  resume_command(started_by(place), keeps.run_dir)));
     return requests.exit_code();
   }
 }
@@ -72,10 +73,11 @@ int train_main(std::span<const std::string> args) {
   try {
     return train(args, keeps);
   } catch (const std::exception& error) {
+    if (is_output_failure(error)) throw;
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string message = message_of(error);
     const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
-    if (!write_error_file(error_file, message)) fmt::print(stderr, "gradring train: {}\n", message);
+    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("gradring train: {}\n", message));
     return exit_code_of(error);
   }
 }

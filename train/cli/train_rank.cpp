@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -17,6 +16,8 @@
 #include "train/config/usage_error.h"
 #include "train/faults/injected_faults.h"
 #include "train/launch/progress_file.h"
+#include "train/report/console.h"
+#include "train/report/environment_error.h"
 #include "train/report/json_lines.h"
 #include "train/report/progress.h"
 #include "train/report/rank_log.h"
@@ -74,16 +75,29 @@ Datasets open_datasets(const TrainConfig& config) {
   return sets;
 }
 
+/// For what is to be logged beside what went wrong: that the log cannot be written, on a full disk, is not to hide that.
+void say_if_possible(RankLog& log, const std::string& line) {
+  try {
+    log.say(line);
+  } catch (const EnvironmentError&) {
+  }
+}
+
 /// Rank 0's files and its words to the person; every rank's log, which it returns.
 RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const WorkerEnvironment& place,
-                      const Compute& compute, MetricsFan& metrics) {
+                      const Compute& compute, Console& out, MetricsFan& metrics) {
   if (place.rank == 0) {
     metrics.add(std::make_unique<JsonLinesSink>(metrics_of(run_dir)));
-    metrics.add(make_progress(config.progress, stdout));
+    metrics.add(make_progress(config.progress, out));
   }
-  auto log = std::make_unique<RankLog>(log_file(run_dir, place.rank));
+  const fs::path path = log_file(run_dir, place.rank);
+  auto log = std::make_unique<RankLog>(path);
   RankLog& opened = *log;
   metrics.add(std::move(log));
+  out.on_failure([&opened, path](const std::string& message) {
+    print_to_stderr(fmt::format("gradring train: {}; training goes on, see {}\n", message, path.string()));
+    say_if_possible(opened, message + "; training goes on");
+  });
   opened.say(fmt::format("rank {} of {}, process {}{}: {} by {}", place.rank, place.world_size, ::getpid(),
                          place.launcher.empty() ? "" : ", started by " + place.launcher, compute.device->description(),
                          compute.backend->name()));
@@ -131,7 +145,7 @@ Summary run_logged(Trainer& trainer, RankLog& log, const std::function<void(cons
   try {
     return trainer.run();
   } catch (const std::exception& error) {
-    log.say(fmt::format("stopped: {}", error.what()));
+    say_if_possible(log, fmt::format("stopped: {}", error.what()));
     failed(error);
     throw;
   }
@@ -153,6 +167,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                            &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_same_settings(group, config, cpu_code(*compute.device));
+  Console out;  // before the sinks that write to it
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
   InjectedFaults faults(config.faults, faulted_world(config, place, *compute.device), place.rank, requests,
@@ -169,8 +184,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
   if (choice_of_rank_0(group, [&] { return std::string(finished ? "finished" : ""); }) == "finished") {
-    if (finished) print_finished(*finished, output.path(), config.progress);
-    return;
+    if (finished) print_finished(out, *finished, output.path(), config.progress);
+    return out.check();
   }
   std::vector<std::string> remarks = std::move(start.remarks);
   if (leads) {
@@ -180,19 +195,21 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
-  RankLog& log = open_reports(config, run_dir, place, compute, metrics);
+  RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
   for (const std::string& remark : remarks) metrics.remark(remark);
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
 
-  if (leads && config.progress != "none") print_start(config, compute, place.world_size);
+  if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   const Summary summary = run_logged(trainer, log, [&](const std::exception& error) {
     if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
   });
-  for (const std::string& remark : faults.closing_remarks()) fmt::print(stderr, "gradring train: {}\n", remark);
+  for (const std::string& remark : faults.closing_remarks())
+    print_to_stderr(fmt::format("gradring train: {}\n", remark));
   if (!leads) return;
   output.finish(summary);
-  if (config.progress != "none") print_result(summary, run_dir);
+  if (config.progress != "none") print_result(out, summary, run_dir);
+  out.check();
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 
 #include "train/faults/do_fault.h"
+#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {
@@ -19,7 +19,7 @@ std::vector<PlannedFault> of_rank(std::span<const PlannedFault> plan, int rank) 
 }
 
 void say_and_do(const PlannedFault& fault) {
-  fmt::print(stderr, "gradring train: --inject: {}\n", to_string(fault));
+  print_to_stderr(fmt::format("gradring train: --inject: {}\n", to_string(fault)));
   do_fault(fault);
 }
 

@@ -22,22 +22,22 @@ int complain(const std::exception& error, ExitCode code) {
 
 }  // namespace
 
-int launch_main(std::span<const std::string> args) try {
-  const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
-                                                  .cores = usable_cores(),
-                                                  .gpus = visible_gpus(system_variable),
-                                                  .own_program = own_program(),
-                                                  .random_run_id = random_run_id,
-                                                  .free_tcp_port = free_tcp_port});
-  if (parsed.help) {
-    fmt::print("{}", launch_help());
-    return kOk;
+int launch_main(std::span<const std::string> args) {
+  try {
+    const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
+                                                    .cores = usable_cores(),
+                                                    .gpus = visible_gpus(system_variable),
+                                                    .own_program = own_program(),
+                                                    .random_run_id = random_run_id,
+                                                    .free_tcp_port = free_tcp_port});
+    if (!parsed.help) return launch(parsed.options);
+  } catch (const InvalidArgument& error) {
+    return complain(error, kUsage);
+  } catch (const std::exception& error) {  // no folder, no process, no memory
+    return complain(error, kEnvironment);
   }
-  return launch(parsed.options);
-} catch (const InvalidArgument& error) {
-  return complain(error, kUsage);
-} catch (const std::exception& error) {  // no folder, no process, no memory
-  return complain(error, kEnvironment);
+  fmt::print("{}", launch_help());  // where that fails, main() says so
+  return kOk;
 }
 
 }  // namespace gradring::train

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstring>
 #include <optional>
 
 #include "kernels/runtime/error.h"
@@ -31,6 +32,10 @@ int launch(const LaunchOptions& options) {
   check(options.nproc_per_node > 0, "launch needs at least one worker");
   Terminals terminals;
   const Say say = [&](const std::string& line) { terminals.err.write(fmt::format("{}: {}\n", options.title, line)); };
+  terminals.out.on_failure = [&](int error) {
+    say(fmt::format("cannot write standard output: {}; the run goes on, what its workers write there is dropped",
+                    std::strerror(error)));
+  };
   const int code =
       options.nnodes.most > 1 ? launch_nodes(options, terminals, say) : launch_here(options, terminals, say);
   // A reader that pauses is waited for, as any program does at its end, but not by one that was told to stop.

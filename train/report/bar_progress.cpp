@@ -24,9 +24,7 @@ std::string clock_text(EpochSoFar::Seconds time) {
 }  // namespace
 
 BarProgress::~BarProgress() {
-  if (!line_open_) return;
-  std::fputc('\n', out_);  // not fmt: it throws
-  std::fflush(out_);
+  if (line_open_) out_.write("\n");
 }
 
 void BarProgress::step(const StepRecord& record) {
@@ -43,8 +41,7 @@ void BarProgress::eval(const EvalRecord& record) { write_line(eval_text(record))
 
 /// In the place of the bar.
 void BarProgress::write_line(std::string_view text) {
-  fmt::print(out_, "{}{}\n", kClearLine, text);
-  std::fflush(out_);
+  out_.write(fmt::format("{}{}\n", kClearLine, text));
   line_open_ = false;
 }
 
@@ -59,14 +56,14 @@ void BarProgress::draw(const StepRecord& record) {
   const std::size_t text = head.size() + tail.size() + 1;  // a full line would wrap
   const std::size_t width = std::min(columns() > text ? columns() - text : 0, kWidestBar);
   const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
-  fmt::print(out_, "{}{}{}{}{}", kClearLine, head, std::string(filled, '#'), std::string(width - filled, ' '), tail);
-  std::fflush(out_);
+  out_.write(
+      fmt::format("{}{}{}{}{}", kClearLine, head, std::string(filled, '#'), std::string(width - filled, ' '), tail));
   line_open_ = true;
 }
 
 std::size_t BarProgress::columns() const {
   winsize size{};
-  return ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ::ioctl(out_.fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 }  // namespace gradring::train

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <string_view>
 
+#include "train/report/console.h"
 #include "train/report/epoch_so_far.h"
 #include "train/report/metrics_sink.h"
 
@@ -16,7 +16,8 @@ namespace gradring::train {
 ///   Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
 class BarProgress final : public MetricsSink {
  public:
-  explicit BarProgress(std::FILE* out) : out_(out) {}
+  /// `out` must outlive it.
+  explicit BarProgress(Console& out) : out_(out) {}
   ~BarProgress() override;
   void step(const StepRecord& record) override;
   void eval(const EvalRecord& record) override;
@@ -28,7 +29,7 @@ class BarProgress final : public MetricsSink {
   void draw(const StepRecord& record);
   std::size_t columns() const;
 
-  std::FILE* out_;
+  Console& out_;
   EpochSoFar epoch_;
   std::chrono::steady_clock::time_point drawn_at_{};
   bool line_open_ = false;

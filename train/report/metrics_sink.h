@@ -55,9 +55,12 @@ class MetricsSink {
   virtual void went_back(std::int64_t /*steps*/, std::int64_t /*epoch*/) {}
 };
 
-/// Passes everything on to the sinks that were added, in their order.
+/// Passes everything on to the sinks that were added, in their order; in the same order they are destroyed.
 class MetricsFan final : public MetricsSink {
  public:
+  ~MetricsFan() override {
+    for (auto& sink : sinks_) sink.reset();
+  }
   void add(std::unique_ptr<MetricsSink> sink) { sinks_.push_back(std::move(sink)); }
   void step(const StepRecord& record) override {
     for (const auto& sink : sinks_) sink->step(record);

@@ -15,18 +15,15 @@ class NoProgress final : public MetricsSink {
  public:
   void step(const StepRecord&) override {}
   void eval(const EvalRecord&) override {}
-  void remark(const std::string& text) override { fmt::print(stderr, "gradring train: {}\n", text); }
+  void remark(const std::string& text) override { print_to_stderr(fmt::format("gradring train: {}\n", text)); }
 };
 
 }  // namespace
 
-std::unique_ptr<MetricsSink> make_progress(std::string_view style, std::FILE* out) {
+std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out) {
   if (style == "none") return std::make_unique<NoProgress>();
-  if (style == "bar" || (style == "auto" && ::isatty(::fileno(out)))) return std::make_unique<BarProgress>(out);
-  return std::make_unique<PlainProgress>([out](std::string_view line) {
-    fmt::print(out, "{}\n", line);
-    std::fflush(out);
-  });
+  if (style == "bar" || (style == "auto" && ::isatty(out.fd()))) return std::make_unique<BarProgress>(out);
+  return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(fmt::format("{}\n", line)); });
 }
 
 }  // namespace gradring::train

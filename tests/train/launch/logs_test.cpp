@@ -228,6 +228,9 @@ TEST_F(Logs, OfAReaderThatIsGoneAreDropped) {
     EXPECT_EQ(launcher.wait(), 7);
   }
   EXPECT_THAT(errors(), HasSubstr("code 7"));
+  const std::string lost = "gradring launch: cannot write standard output: Broken pipe; the run goes on";
+  EXPECT_THAT(errors(), HasSubstr(lost));
+  EXPECT_EQ(errors().find(lost), errors().rfind(lost)) << "once";
 }
 
 /// A terminal of which nobody reads the other end has room for some bytes and not for a line.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/progress.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "kernels/runtime/unique_fd.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/rank_log.h"
@@ -41,11 +43,10 @@ void train_an_epoch(MetricsSink& sink, std::int64_t steps) {
 
 class Progress : public ::testing::Test {
  protected:
-  ~Progress() override { std::fclose(out_); }
-
   tests::TempFolder folder_;
   std::filesystem::path path_ = folder_.path() / "out";
-  std::FILE* out_ = std::fopen(path_.c_str(), "w");
+  UniqueFd fd_{::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  Console out_{fd_.get()};
 };
 
 TEST_F(Progress, SaysWhichStepIsSkippedAndWhere) {
@@ -134,6 +135,27 @@ TEST_F(Progress, NoneSaysNothing) {
   train_an_epoch(*progress, 5);
   progress->eval(kEval);
   EXPECT_EQ(text_of(path_), "");
+}
+
+TEST(MetricsFan, DestroysItsSinksInTheOrderInWhichTheyWereAdded) {
+  class Sink final : public MetricsSink {
+   public:
+    Sink(int name, std::vector<int>& gone) : name_(name), gone_(gone) {}
+    ~Sink() override { gone_.push_back(name_); }
+    void step(const StepRecord&) override {}
+    void eval(const EvalRecord&) override {}
+    void remark(const std::string&) override {}
+
+   private:
+    int name_;
+    std::vector<int>& gone_;
+  };
+  std::vector<int> gone;
+  {
+    MetricsFan fan;
+    for (const int name : {1, 2, 3}) fan.add(std::make_unique<Sink>(name, gone));
+  }
+  EXPECT_THAT(gone, ElementsAre(1, 2, 3));
 }
 
 TEST_F(Progress, ARankLogHasTheTimeInFront) {

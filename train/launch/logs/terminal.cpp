@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "kernels/runtime/poll_timeout.h"
 
@@ -63,15 +64,18 @@ void Terminal::catch_up() {
   if (!is_behind()) return;
   const NoSigpipe none;
   std::size_t written = 0;
+  int error = 0;
   while (written < waiting_.size()) {
     pollfd room = {fd_, POLLOUT, 0};
     if (::poll(&room, 1, 0) <= 0) break;
     const std::string_view piece = next_piece(std::string_view(waiting_).substr(written));
     const ssize_t count = ::write(fd_, piece.data(), piece.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) break;
+    if (count < 0) error = errno;
     written = count > 0 ? written + static_cast<std::size_t>(count) : waiting_.size();
   }
   waiting_.erase(0, written);
+  if (error != 0 && !std::exchange(failed_, true) && on_failure) on_failure(error);
 }
 
 void Terminal::finish(const std::optional<Deadline>& deadline) {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +16,14 @@ namespace gradring::train {
 /// The launcher's own stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) makes the workers wait
 /// whose lines go there, and not the launcher, which has signals and deadlines to look after.
 ///
-/// Errors    none: what can no longer be written, for the reader is gone or the disk is full, is dropped. There is no
-///           SIGPIPE.
+/// Errors    none: what can no longer be written, for the reader is gone or the disk is full, is dropped, and on_failure
+///           hears of it once. There is no SIGPIPE.
 class Terminal {
  public:
   explicit Terminal(int fd);
+
+  /// Who is told, by its errno, that a write has failed: at the first one.
+  std::function<void(int error)> on_failure{};
 
   /// Writes what there is room for now; the rest waits.
   void write(std::string_view text);
@@ -36,6 +40,7 @@ class Terminal {
   UniqueFd own_;  ///< the same stream, not blocking: the launcher's may be shared with others, who would be surprised
   int fd_;
   std::string waiting_;
+  bool failed_ = false;
 };
 
 /// Both of them.

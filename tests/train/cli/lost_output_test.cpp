@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard output that cannot be written: a reader that has closed its end, a full disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/cli/support/trained.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using tests::ProgramEnd;
+using tests::ProgramSpec;
+using tests::Words;
+using tests::Workplace;
+
+/// A shell script in which "$@" is the program.
+ProgramSpec in_shell(ProgramSpec spec, const std::string& script) {
+  Words command = {"/bin/sh", "-c", script, "sh"};
+  command.insert(command.end(), spec.command.begin(), spec.command.end());
+  spec.command = std::move(command);
+  return spec;
+}
+
+struct WithoutReader {
+  bool of_stderr = false;        ///< nobody reads stderr either
+  bool sigpipe_ignored = false;  ///< as a service manager may start its programs
+};
+
+/// The reader of standard output closes its end before the program begins.
+ProgramEnd run_without_reader(const Workplace& place, const Words& words, const WithoutReader& how = {}) {
+  const std::string program = std::string("\"$@\" ") + (how.of_stderr ? "2>&1" : "");
+  const std::string trap = how.sigpipe_ignored ? "trap '' PIPE; " : "";
+  return tests::run_program(
+      in_shell(place.gradring(words), "rm -f closed; { while [ ! -e closed ]; do sleep 0.01; done; " + trap + program +
+                                          "; echo $? > code; } | { exec <&-; : > closed; }; exit $(cat code)"));
+}
+
+ProgramEnd run_on_full_disk(const Workplace& place, const Words& words) {
+  return tests::run_program(in_shell(place.gradring(words), "exec \"$@\" > /dev/full"));
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+constexpr const char* kBrokenPipe = "cannot write standard output: Broken pipe";
+constexpr const char* kNoSpace = "cannot write standard output: No space left on device";
+
+Words training(const Words& more = {}) {
+  Words words = tests::short_training({"--steps", "20", "--epochs", "9", "--progress", "plain"});
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class LostOutput : public ::testing::Test {
+ protected:
+  void expect_trained_to_the_end() const {
+    const auto summary = nlohmann::json::parse(tests::text_of(place_.path("run/summary.json")));
+    EXPECT_EQ(summary.at("steps"), 20);
+    EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-20")));
+  }
+  std::string log() const { return tests::text_of(place_.path("run/logs/rank_0.log")); }
+
+  Workplace place_;
+};
+
+TEST_F(LostOutput, OfATrainingWithoutAReaderIsReportedOnceAndTrainingGoesOn) {
+  for (const char* progress : {"plain", "bar"}) {
+    const ProgramEnd end = run_without_reader(place_, training({"--progress", progress}));
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_EQ(count(end.err, kBrokenPipe), 1u) << end.err;
+    EXPECT_THAT(end.err, HasSubstr("training goes on, see "));
+    EXPECT_EQ(count(log(), kBrokenPipe), 1u) << log();
+    expect_trained_to_the_end();
+    std::filesystem::remove_all(place_.path("run"));
+  }
+}
+
+TEST_F(LostOutput, WithStderrStopsNoTrainingEither) {
+  const ProgramEnd end = run_without_reader(place_, training(), {.of_stderr = true});
+  EXPECT_EQ(end.code, 0);
+  EXPECT_EQ(count(log(), kBrokenPipe), 1u) << log();
+  expect_trained_to_the_end();
+}
+
+TEST_F(LostOutput, OfRanksIsReportedOnceAndTrainingGoesOn) {
+  const ProgramEnd end = run_without_reader(place_, training({"--nprocs", "2"}));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(count(end.err, kBrokenPipe), 1u) << end.err;
+  EXPECT_EQ(count(log(), kBrokenPipe), 1u) << log();
+  expect_trained_to_the_end();
+}
+
+TEST_F(LostOutput, OfALauncherThatTeesIsReportedOnceAndKeptInItsFiles) {
+  Words words = {"launch", "--nproc-per-node", "2", "--log-dir", "logs", "-t", "1"};
+  const Words trained = training();
+  words.insert(words.end(), trained.begin(), trained.end());
+  const ProgramEnd end = run_without_reader(place_, words);
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(count(end.err, std::string("gradring launch: ") + kBrokenPipe), 1u) << end.err;
+  EXPECT_THAT(tests::text_of(place_.path("logs/none/attempt_0/0/stdout.log")), HasSubstr("Test accuracy"));
+  expect_trained_to_the_end();
+}
+
+TEST_F(LostOutput, OfATrainingOnAFullDiskFailsItAfterTheLastStep) {
+  const ProgramEnd end = run_on_full_disk(place_, training());
+  EXPECT_EQ(end.code, 3);
+  EXPECT_EQ(count(end.err, std::string(kNoSpace) + "; training goes on"), 1u) << end.err;
+  EXPECT_THAT(log(), HasSubstr(kNoSpace));
+  expect_trained_to_the_end();
+}
+
+class LostResult : public tests::Trained {
+ protected:
+  /// Of each kind that reports its own errors, and of those that write out results as they come.
+  const std::vector<Words> quick_ = {{"--help"},
+                                     {"train", "--help"},
+                                     {"train", "--print-config"},
+                                     {"launch", "--help"},
+                                     {"ckpt", "ls", "run"},
+                                     {"ckpt", "verify", "run"},
+                                     {"data", "info"},
+                                     {"bench", "kernels", "--op", "relu", "--shape", "elements=10", "--seconds", "0"}};
+  const std::vector<Words> slow_ = {{"--version"},
+                                    {"plan"},
+                                    {"train", "--dry-run", "--run-dir", "new"},
+                                    {"eval", "--checkpoint", "run", "--json"},
+                                    {"eval", "--checkpoint", "run"},
+                                    {"ckpt", "--help"},
+                                    {"ckpt", "inspect", "run/checkpoints/step-20"},
+                                    {"doctor"},
+                                    {"doctor", "--json"},
+                                    {"bench", "step", "--batch-size", "8", "--steps", "1", "--warmup", "0"},
+                                    {"bench", "allreduce", "--nproc", "2", "--sizes", "1K"}};
+};
+
+TEST_F(LostResult, OnAFullDiskIsAFailure) {
+  for (const auto* commands : {&quick_, &slow_})
+    for (const Words& words : *commands) {
+      SCOPED_TRACE(testing::PrintToString(words));
+      const ProgramEnd end = run_on_full_disk(place_, words);
+      EXPECT_EQ(end.code, 3) << end.err;
+      EXPECT_EQ(count(end.err, kNoSpace), 1u) << end.err;
+    }
+}
+
+TEST_F(LostResult, WithoutAReaderIsNoSuccess) {
+  for (const Words& words : quick_) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    for (const bool sigpipe_ignored : {false, true}) {
+      const ProgramEnd end = run_without_reader(place_, words, {.sigpipe_ignored = sigpipe_ignored});
+      EXPECT_EQ(end.code, 141);
+      EXPECT_THAT(end.err, IsEmpty());
+    }
+  }
+}
+
+TEST_F(LostResult, KeepsTheCodeOfACommandThatSaysMoreByIt) {
+  const Words words = {"ckpt", "diff", "run/checkpoints/step-20", "run/checkpoints/step-40"};
+  const ProgramEnd end = run_on_full_disk(place_, words);
+  EXPECT_EQ(end.code, 1) << "they differ";
+  EXPECT_EQ(count(end.err, kNoSpace), 1u) << end.err;
+}
+
+}  // namespace
+}  // namespace gradring

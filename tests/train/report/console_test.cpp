@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/console.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/runtime/unique_fd.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Pipe {
+  explicit Pipe(int flags = 0) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | flags) != 0) throw std::runtime_error("no pipe");
+    reader = UniqueFd(ends[0]);
+    writer = UniqueFd(ends[1]);
+  }
+  UniqueFd reader, writer;
+};
+
+class ConsoleTest : public ::testing::Test {
+ protected:
+  /// Writes twice and returns what was reported.
+  std::vector<std::string> lose_two_lines(Console& console) {
+    console.on_failure([this](const std::string& message) { reported_.push_back(message); });
+    console.write("one\n");
+    console.write("two\n");
+    return reported_;
+  }
+
+  std::vector<std::string> reported_;
+};
+
+TEST_F(ConsoleTest, WritesAtOnce) {
+  const Pipe pipe;
+  Console console(pipe.writer.get());
+  console.write("a line\n");
+  char text[16];
+  EXPECT_EQ(::read(pipe.reader.get(), text, sizeof text), 7);
+  EXPECT_NO_THROW(console.check());
+}
+
+TEST_F(ConsoleTest, ReportsAReaderThatIsGoneOnceAndLives) {
+  Pipe pipe;
+  pipe.reader.reset();
+  Console console(pipe.writer.get());
+  EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: Broken pipe"));
+  EXPECT_NO_THROW(console.check()) << "nobody wants to read it";
+}
+
+TEST_F(ConsoleTest, ReportsAFullDiskOnceAndFailsAtTheEnd) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Console console(full.get());
+  EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: No space left on device"));
+  EXPECT_THROW(console.check(), EnvironmentError);
+}
+
+TEST_F(ConsoleTest, ReportsAClosedTerminalWhichIsNoFailure) {
+  UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(terminal && ::grantpt(terminal.get()) == 0 && ::unlockpt(terminal.get()) == 0);
+  const UniqueFd line(::open(::ptsname(terminal.get()), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  terminal.reset();
+  Console console(line.get());
+  EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: Input/output error"));
+  EXPECT_NO_THROW(console.check());
+}
+
+TEST_F(ConsoleTest, TellsWhoComesLaterOfTheFailure) {
+  Pipe pipe;
+  pipe.reader.reset();
+  Console console(pipe.writer.get());
+  console.write("lost\n");
+  console.on_failure([this](const std::string& message) { reported_.push_back(message); });
+  EXPECT_THAT(reported_, ElementsAre(HasSubstr("Broken pipe")));
+}
+
+TEST_F(ConsoleTest, WaitsForRoomInAPipeThatDoesNotBlock) {
+  const Pipe pipe(O_NONBLOCK);
+  Console console(pipe.writer.get());
+  constexpr std::size_t kBytes = 1 << 20;  // more than a pipe holds
+  std::size_t read = 0;
+  std::thread reader([&] {
+    char text[4096];
+    while (read < kBytes) {
+      const ssize_t size = ::read(pipe.reader.get(), text, sizeof text);
+      size > 0 ? void(read += static_cast<std::size_t>(size)) : std::this_thread::yield();
+    }
+  });
+  EXPECT_TRUE(lose_two_lines(console).empty());
+  console.write(std::string(kBytes - 8, 'x'));
+  reader.join();
+  EXPECT_EQ(read, kBytes);
+  EXPECT_THAT(reported_, IsEmpty());
+}
+
+TEST(PrintToStderr, SurvivesAReaderThatIsGone) {
+  const Console ignores_sigpipe(STDOUT_FILENO);
+  Pipe pipe;
+  pipe.reader.reset();
+  const UniqueFd before(::dup(STDERR_FILENO));
+  ::dup2(pipe.writer.get(), STDERR_FILENO);
+  print_to_stderr("lost\n");
+  ::dup2(before.get(), STDERR_FILENO);
+  SUCCEED();
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/standard_output.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <typeinfo>
+
+#include "train/launch/exit_code.h"
+#include "train/report/console.h"
+
+namespace gradring::train {
+
+/// fmt throws std::system_error itself; a class that is derived from it comes from elsewhere.
+bool is_output_failure(const std::exception& error) {
+  return std::ferror(stdout) != 0 && typeid(error) == typeid(std::system_error);
+}
+
+void flush_standard_output() {
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "cannot write standard output");
+}
+
+int finish_standard_output(int code, const std::exception* failure) {
+  const auto* reported = dynamic_cast<const std::system_error*>(failure);
+  int error = reported != nullptr ? reported->code().value() : 0;
+  const bool lost_before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0 && error == 0) error = errno;
+  if (error == 0 && !lost_before) return code;
+  if (error != EPIPE)
+    print_to_stderr(
+        fmt::format("gradring: cannot write standard output{}{}; the result is incomplete: free some space "
+                    "or choose another file\n",
+                    error != 0 ? ": " : "", error != 0 ? std::generic_category().message(error) : ""));
+  std::clearerr(stdout);  // it has been said
+  if (code != kOk) return code;
+  return error == EPIPE ? kReaderGone : kEnvironment;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace gradring::train {
+
+/// Standard output of a command that goes on without it: a reader may close its end of a pipe (`| head -3`), a terminal may be
+/// closed, a disk may be full. The first write that fails is reported once; the text after it is dropped. Writes at once, past
+/// stdio's buffers. From the first Console on, SIGPIPE is ignored in this process.
+///
+/// Threads   one at a time.
+/// Errors    none, but for check().
+/// Example   tests/train/report/console_test.cpp
+class Console {
+ public:
+  /// Takes the message: "cannot write standard output: Broken pipe".
+  using Report = std::function<void(const std::string& message)>;
+
+  explicit Console(int fd = STDOUT_FILENO);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  int fd() const { return fd_; }
+  void write(std::string_view text);
+  /// Who is told of the failure; at once, if it has happened. An empty function: nobody any more.
+  void on_failure(Report report);
+  /// Throws EnvironmentError if text was lost, but not because nobody was left to read it: a full disk.
+  void check() const;
+
+ private:
+  std::string message() const;
+
+  int fd_;
+  int error_ = 0;  // errno of the write that failed
+  Report report_;
+};
+
+/// Writes to stderr at once. What cannot be written is dropped: a message must not end the program that it is about.
+void print_to_stderr(std::string_view text) noexcept;
+
+}  // namespace gradring::train
