@@ -44,24 +44,20 @@ void Attempt::note(WorkerExit exit) {
 }
 
 void Attempt::handle(int signal) {
-  switch (signal) {
-    case SIGUSR1:
-    case SIGUSR2: return workers_.send(signal);
-    case SIGTSTP: return workers_.suspend();
-    default: break;
-  }
+  if (signal == SIGTSTP) return workers_.suspend();
+  if (!options_.ends_run(signal)) return workers_.send(signal);
   if (interrupted_by_ == 0) {
     interrupted_by_ = signal;
     const WorkerExit* cause = root_cause(exits_);
     const bool stopping = !undisturbed() && !regroup_;  // because of a failure
     failed_before_ = stopping && cause != nullptr && !cause->blames_a_peer();
     if (stopping) return say_(signal_name(signal) + ": not starting again");
-    say_(fmt::format("{}: waiting up to {} s for the workers to end{}", signal_name(signal), seconds(kill_grace_),
-                     signal == SIGINT ? "; once more kills them" : ""));
+    say_(fmt::format("{}: waiting up to {} s for the workers to end{}", signal_name(signal),
+                     seconds(options_.kill_grace), signal == SIGINT ? "; once more kills them" : ""));
     stop(signal);
   } else if (signal == SIGINT || signal == SIGQUIT) {
     if (phase_ == Phase::kStopping) kill("killing the workers");
-  }  // SIGTERM is often sent twice, by people and by schedulers: it does not cut a last checkpoint short
+  }  // the others are often sent twice, by people and by schedulers: they do not cut a last checkpoint short
 }
 
 /// Whoever can saves on SIGTERM, as when a run is preempted. What has ended well is not begun again in another world.
@@ -74,7 +70,7 @@ void Attempt::regroup() {
 
 void Attempt::stop(int signal) {
   phase_ = Phase::kStopping;
-  deadline_ = Deadline::after(kill_grace_);
+  deadline_ = Deadline::after(options_.kill_grace);
   workers_.send(signal);
   workers_.send(SIGCONT);  // a stopped process would not see it
 }
@@ -82,14 +78,14 @@ void Attempt::stop(int signal) {
 void Attempt::wait_for_the_rest() {
   interrupted_by_ = SIGTERM;
   phase_ = Phase::kStopping;
-  deadline_ = Deadline::after(kill_grace_);
+  deadline_ = Deadline::after(options_.kill_grace);
 }
 
 void Attempt::stop_harder() {
   if (phase_ == Phase::kSuspecting) return stop(SIGTERM);
   const std::string names = workers_.running_names();
   if (phase_ == Phase::kStopping)
-    return kill(fmt::format("{} did not end within {} s: killing", names, seconds(kill_grace_)));
+    return kill(fmt::format("{} did not end within {} s: killing", names, seconds(options_.kill_grace)));
   say_(fmt::format("{} cannot be killed, the kernel holds on to it: leaving it", names));
   given_up_ = true;
 }
@@ -106,7 +102,7 @@ AttemptEnd Attempt::conclude() {
   const WorkerExit* cause = root_cause(exits_);
   AttemptEnd end;
   if (interrupted_by_ != 0 && !failed_before_ && (cause == nullptr || !spoils_interruption(*cause)))
-    return {.code = 128 + interrupted_by_};
+    return {.code = exit_code_after(interrupted_by_)};
   if (cause == nullptr) return {.code = given_up_ ? 128 + SIGKILL : 0};
   end.code = cause->exit_code();
   end.may_repeat = interrupted_by_ == 0 && !given_up_ && cause->exec_error == 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "train/launch/launcher.h"
 #include "train/launch/workers.h"
 
 namespace gradring::train {
@@ -26,8 +27,9 @@ struct AttemptEnd {
 /// until all have ended.
 class Attempt {
  public:
-  Attempt(Workers& workers, std::chrono::milliseconds kill_grace, Say say)
-      : workers_(workers), kill_grace_(kill_grace), say_(std::move(say)) {}
+  /// `options` must outlive it; of them, the signals that end a run and kill_grace count.
+  Attempt(const LaunchOptions& options, Workers& workers, Say say)
+      : options_(options), workers_(workers), say_(std::move(say)) {}
 
   AttemptEnd to_the_end();
 
@@ -47,8 +49,8 @@ class Attempt {
   void kill(const std::string& why);
   AttemptEnd conclude();
 
+  const LaunchOptions& options_;
   Workers& workers_;
-  const std::chrono::milliseconds kill_grace_;
   const Say say_;
   std::vector<WorkerExit> exits_;
   Phase phase_ = Phase::kRunning;

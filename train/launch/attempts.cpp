@@ -12,12 +12,12 @@ namespace {
 double seconds(std::chrono::milliseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// Sleeps until the next attempt. Returns the signal that ends the run meanwhile, 0 if none does.
-int wait_for_restart(Workers& workers, std::chrono::milliseconds wait) {
+int wait_for_restart(const LaunchOptions& options, Workers& workers, std::chrono::milliseconds wait) {
   const auto deadline = Deadline::after(wait);
   while (!deadline.passed()) {
     const int signal = workers.wait(deadline).signal;
     if (signal == SIGTSTP) workers.suspend();
-    if (stops_a_run(signal)) return signal;
+    if (options.ends_run(signal)) return signal;
   }
   return 0;
 }
@@ -34,7 +34,7 @@ int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say)
   RestartPolicy restarts(options.restarts);
   for (int attempt = 0;; ++attempt) {
     workers.start(attempt);
-    const AttemptEnd end = Attempt(workers, options.kill_grace, say).to_the_end();
+    const AttemptEnd end = Attempt(options, workers, say).to_the_end();
     if (end.regroup || lost_a_node(end, workers)) {
       say("a node has come or gone: starting all workers again, which costs no restart");
       continue;
@@ -48,14 +48,14 @@ int run_attempts(const LaunchOptions& options, Workers& workers, const Say& say)
     say(fmt::format("starting all workers again{}: restart {} of {}",
                     next.wait.count() > 0 ? fmt::format(" in {} s", seconds(next.wait)) : "", restarts.restarts(),
                     options.restarts.most));
-    if (const int signal = wait_for_restart(workers, next.wait); signal != 0) {
+    if (const int signal = wait_for_restart(options, workers, next.wait); signal != 0) {
       say(signal_name(signal) + ": not starting again");
-      return 128 + signal;
+      return exit_code_after(signal);
     }
   }
 } catch (const StartInterrupted& interrupted) {
   say(signal_name(interrupted.signal) + " while waiting for the other nodes");
-  return 128 + interrupted.signal;
+  return exit_code_after(interrupted.signal);
 }
 
 }  // namespace gradring::train

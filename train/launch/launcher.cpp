@@ -10,6 +10,7 @@
 
 #include "kernels/runtime/error.h"
 #include "train/launch/attempts.h"
+#include "train/launch/exit_code.h"
 #include "train/launch/nodes/launch_nodes.h"
 #include "train/launch/signal_name.h"
 #include "train/launch/worker_group.h"
@@ -39,7 +40,8 @@ int launch(const LaunchOptions& options) {
   const int code =
       options.nnodes.most > 1 ? launch_nodes(options, terminals, say) : launch_here(options, terminals, say);
   // A reader that pauses is waited for, as any program does at its end, but not by one that was told to stop.
-  const auto patience = stops_a_run(code - 128) ? std::optional(Deadline::after(kPatienceWhenStopped)) : std::nullopt;
+  const bool stopped = code == exit_code_after(SIGINT) || code == exit_code_after(SIGQUIT) || code == kPreempted;
+  const auto patience = stopped ? std::optional(Deadline::after(kPatienceWhenStopped)) : std::nullopt;
   terminals.out.finish(patience);
   terminals.err.finish(patience);
   return code;

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -44,16 +45,18 @@ struct LaunchOptions {
   std::chrono::milliseconds kill_grace = std::chrono::seconds(30);        ///< from SIGTERM to SIGKILL
   std::vector<int> handled_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  ///< that end the run in order
   std::string title = "gradring launch";  ///< begins every line that the launcher writes
+
+  bool ends_run(int signal) const { return std::ranges::find(handled_signals, signal) != handled_signals.end(); }
 };
 
 /// Runs `nproc_per_node` copies of a program on this node, each as its own session, watches them, and returns when all
 /// have ended. The first failure stops the others: SIGTERM, kill_grace, SIGKILL; then all start again while
-/// `restarts` allows it. SIGINT is forwarded once; a second one kills. SIGTERM, SIGHUP and SIGQUIT are forwarded;
-/// SIGUSR1 and SIGUSR2 too, without ending the run. Output is inherited or goes where `logs` says; the launcher itself
+/// `restarts` allows it. SIGINT is forwarded once; a second one kills. The others of `handled_signals` are
+/// forwarded, and the workers have kill_grace to end; SIGUSR1 and SIGUSR2 are forwarded without ending the run, unless listed. Output is inherited or goes where `logs` says; the launcher itself
 /// writes to stderr, and nothing if all goes well. Opens no TCP port on one node. Nothing of the run outlives this call, nor the
 /// death of this process by any signal: no worker, no zombie, no folder but that of the logs. README.md has the details.
 ///
-/// Returns   0 if all workers returned 0; 130, 143, 129, 131 after SIGINT, SIGTERM, SIGHUP, SIGQUIT; else what the
+/// Returns   0 if all workers returned 0; 130 after SIGINT, 131 after SIGQUIT, 143 after another signal; else what the
 ///           first failing worker of the last attempt came to: its exit code, 128 + n if signal n killed it, 127 if there is no such
 ///           program, 126 if it cannot be executed.
 /// Threads   call it from the main thread of a process that has no other; the workers die with the calling thread.

@@ -14,11 +14,16 @@ std::string signal_name(int number) {
 }
 
 int stopping_signal(const std::string& name) {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
     if (name == signal_name(number)) return number;
   return 0;
 }
 
-bool stops_a_run(int number) { return number != 0 && stopping_signal(signal_name(number)) == number; }
+int exit_code_after(int signal) { return 128 + (signal == SIGINT || signal == SIGQUIT ? signal : SIGTERM); }
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 }  // namespace gradring::train

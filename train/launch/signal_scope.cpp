@@ -8,16 +8,12 @@
 #include <string>
 
 #include "kernels/runtime/error.h"
+#include "train/launch/signal_name.h"
 
 namespace gradring::train {
 namespace {
 
 constexpr int kAlwaysTaken[] = {SIGUSR1, SIGUSR2, SIGTSTP};
-
-bool is_ignored(int number) {
-  struct sigaction action {};
-  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 }  // namespace
 

@@ -61,9 +61,10 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   place.node_address = address_;
   place.progress_file = folder_.progress_file(local_rank);
 
+  const Variables own =
+      joined(joined(place.to_variables(), run_variables(options_)), device_variables(options_, local_rank));
   const WorkerCommand command{options_.program, arguments_of(options_, local_rank),
-                              extended_environment(joined(place.to_variables(), device_variables(options_, local_rank)),
-                                                   default_variables(options_.nproc_per_node, usable_cores())),
+                              extended_environment(own, default_variables(options_.nproc_per_node, usable_cores())),
                               out.worker_end(), err.worker_end()};
   auto process = WorkerProcess::start(place.rank, command, signals_, guard_);
   out.close_worker_end();

@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "train/launch/signal_name.h"
+
 namespace gradring::train {
 
 NodePlace only_node(const LaunchOptions& options) {
@@ -38,6 +40,12 @@ std::vector<std::string> arguments_of(const LaunchOptions& options, int local_ra
     for (auto at = text.find(kMacro); at != std::string::npos; at = text.find(kMacro, at))
       text.replace(at, kMacro.size(), std::to_string(local_rank));
   return arguments;
+}
+
+Variables run_variables(const LaunchOptions& options) {
+  std::vector<std::string> names;
+  for (const int signal : options.handled_signals) names.push_back(signal_name(signal));
+  return {{"TORCHELASTIC_SIGNALS_TO_HANDLE", fmt::format("{}", fmt::join(names, ","))}};
 }
 
 Variables device_variables(const LaunchOptions& options, int local_rank) {

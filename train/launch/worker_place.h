@@ -16,6 +16,9 @@ WorkerEnvironment place_of(const LaunchOptions& options, const NodePlace& node, 
 /// The program's arguments, in which, as with torchrun, ${local_rank} is the worker's.
 std::vector<std::string> arguments_of(const LaunchOptions& options, int local_rank);
 
+/// What every worker is told of the run beside its place: TORCHELASTIC_SIGNALS_TO_HANDLE, as torchrun sets it.
+Variables run_variables(const LaunchOptions& options);
+
 /// The variables that give a worker its GPUs: none where all see what the launcher sees.
 Variables device_variables(const LaunchOptions& options, int local_rank);
 

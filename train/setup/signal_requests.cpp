@@ -6,18 +6,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
+
+#include "train/launch/signal_name.h"
+#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr int kTaken[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
-
-sigset_t taken_signals() {
+/// A blocked signal waits for sigwaitinfo even where it is ignored: an ignored SIGHUP must not be blocked.
+sigset_t signals_to_take() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kTaken) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT}) sigaddset(&set, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -33,9 +35,8 @@ void die_of(int signal) {
 
 }  // namespace
 
-SignalRequests::SignalRequests(std::string name) : name_(std::move(name)) {
-  const sigset_t taken = taken_signals();
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &taken, &before_))
+SignalRequests::SignalRequests(std::string name) : name_(std::move(name)), taken_(signals_to_take()) {
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &taken_, &before_))
     throw std::system_error(error, std::generic_category(), "cannot block signals");
   thread_ = std::thread([this] { wait_for_signals(); });
 }
@@ -48,9 +49,8 @@ SignalRequests::~SignalRequests() {
 }
 
 void SignalRequests::wait_for_signals() {
-  const sigset_t taken = taken_signals();
   while (true) {
-    const int signal = ::sigwaitinfo(&taken, nullptr);
+    const int signal = ::sigwaitinfo(&taken_, nullptr);
     if (ended_) return;
     if (signal > 0) handle(signal);
   }
@@ -59,6 +59,7 @@ void SignalRequests::wait_for_signals() {
 void SignalRequests::handle(int signal) {
   if (signal == SIGQUIT) return print_place();
   if (signal == SIGUSR2) return ask(RunRequest::save);
+  if (signal == SIGHUP) signal = SIGTERM;
   if (!begun_ || (signal == SIGINT && interrupted_)) return die_of(signal);
   interrupted_ = interrupted_ || signal == SIGINT;
   if (signal == SIGINT) stopped_by_ = SIGINT;
@@ -87,7 +88,7 @@ void SignalRequests::print_place() {
   const std::string text =
       begun_ ? fmt::format("{} behind step {}, in epoch {}", place.doing, place.steps, place.epoch + 1)
              : "not training yet";
-  fmt::print(stderr, "{}, process {}: {}\n", name_, ::getpid(), text);
+  print_to_stderr(fmt::format("{}, process {}: {}\n", name_, ::getpid(), text));
 }
 
 }  // namespace gradring::train

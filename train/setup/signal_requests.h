@@ -14,10 +14,12 @@ namespace gradring::train {
 /// Requests by signals, as launchers, Slurm and Kubernetes send them:
 ///
 ///   SIGTERM, SIGUSR1, SIGINT    save a checkpoint and leave
+///   SIGHUP                      the same as SIGTERM, unless it is ignored when this is made (nohup): then it stays ignored
 ///   SIGUSR2                     save a checkpoint and go on
 ///   SIGQUIT                     say on stderr where this rank is
 ///
-/// Until the training has begun there is nothing to save: the first three end the process at once, as does a second SIGINT.
+/// Until the training has begun there is nothing to save: those of the first two lines end the process at once, as does a
+/// second SIGINT.
 ///
 /// Threads   make it before the process has other threads: they inherit that these signals are not theirs. One at a time.
 class SignalRequests final : public RunRequests {
@@ -47,7 +49,7 @@ class SignalRequests final : public RunRequests {
   bool interrupted_ = false;  // the waiting thread's alone
   std::mutex mutex_;          // guards the next one
   RunPlace place_;
-  sigset_t before_{};
+  sigset_t taken_{}, before_{};
   std::thread thread_;
 };
 

@@ -75,7 +75,7 @@ TEST(RunAttempts, ACrashLoopEndsEarly) {
 TEST(RunAttempts, WhoeverInterruptsARunDoesNotStartItAgain) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     ScriptedWorkers workers({{comes(signal), ends_as_told(0, signal), ends_as_told(1, signal)}});
-    EXPECT_EQ(run(workers, {.most = 3}).code, 128 + signal);
+    EXPECT_EQ(run(workers, {.most = 3}).code, signal == SIGHUP ? 143 : 128 + signal);
   }
 }
 
@@ -100,6 +100,14 @@ TEST(RunAttempts, Sigusr1ThatMakesWorkersLeaveEndsTheRunAsPreempted) {
   EXPECT_EQ(code, 143);
   EXPECT_EQ(workers.calls.at(1), "send 10");
   EXPECT_EQ(std::ranges::count(workers.calls, "send 15"), 0);  // they are leaving already
+}
+
+TEST(RunAttempts, Sigusr1EndsTheRunWhereItIsToBeHandled) {
+  ScriptedWorkers workers({{comes(SIGUSR1), leaves_after(1, SIGUSR1, 0), leaves_after(0, SIGUSR1, 9)}, kWell});
+  const LaunchOptions options{
+      .program = "p", .nproc_per_node = 2, .restarts = {.most = 3}, .handled_signals = {SIGTERM, SIGUSR1}};
+  EXPECT_EQ(run_attempts(options, workers, [](const std::string&) {}), 143);
+  EXPECT_THAT(workers.calls, ElementsAre("start 0", "send 10"));
 }
 
 TEST(RunAttempts, Sigusr1IsNoExcuseForAnotherFailure) {

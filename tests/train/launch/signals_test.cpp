@@ -10,6 +10,7 @@
 
 #include "tests/train/launch/process_table.h"
 #include "tests/train/launch/running_launcher.h"
+#include "train/launch/signal_name.h"
 
 namespace gradring::train {
 namespace {
@@ -80,8 +81,18 @@ TEST_F(LauncherSignals, StoppingSignalsHaveTheirCodes) {
     RunningLauncher launcher(folder, {"launch", "--nproc-per-node", "2", "train", "mark=up", "sleep"});
     launcher.await_mark("up", 0);
     launcher.send(number);
-    EXPECT_EQ(launcher.wait(), 128 + number);
+    EXPECT_EQ(launcher.wait(), number == SIGQUIT ? 131 : 143) << number;
   }
+}
+
+TEST_F(LauncherSignals, Sigusr1EndsTheRunWhereItIsToBeHandled) {
+  RunningLauncher launcher(folder_, {"launch", "--signals_to_handle=SIGTERM,SIGUSR1", "train", "ignore=10", "mark=up",
+                                     "await=go", "exit=0"});
+  launcher.await_mark("up", 0);
+  launcher.send(SIGUSR1);
+  ASSERT_TRUE(errors_say("SIGUSR1: waiting up to 30 s for the workers to end"));
+  folder_.touch("go");
+  EXPECT_EQ(launcher.wait(), 143);
 }
 
 TEST_F(LauncherSignals, NotHandledEndTheLauncherAtOnceAndLeaveNothing) {
@@ -97,7 +108,9 @@ TEST_F(LauncherSignals, ForwardedReachTheWorkersAsTheyAre) {
     RunningLauncher launcher(folder, {"launch", "train", "exit-on=" + std::to_string(number), "mark=up", "sleep"});
     launcher.await_mark("up", 0);
     launcher.send(number);
-    EXPECT_EQ(launcher.wait(), number == SIGUSR1 || number == SIGUSR2 ? 33 : 128 + number);
+    const int ended_by_itself = 33;
+    const bool ends_run = number != SIGUSR1 && number != SIGUSR2;
+    EXPECT_EQ(launcher.wait(), ends_run ? exit_code_after(number) : ended_by_itself) << number;
   }
 }
 

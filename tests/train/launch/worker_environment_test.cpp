@@ -167,6 +167,10 @@ TEST(WorkersOfALauncher, FindTheirEnvironment) {
       {{"--devices=4,2,7"}, {"CUDA_VISIBLE_DEVICES=5"}, {{"CUDA_VISIBLE_DEVICES", "4,2,7"}}},
       {{"--virtual-local-rank"}, {}, {{"CUDA_VISIBLE_DEVICES", "#"}, {"LOCAL_RANK", "0"}}},
       {{"--max-restarts=4"}, {}, {{"TORCHELASTIC_MAX_RESTARTS", "4"}}},
+      {{},
+       {"TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM"},
+       {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}}},
+      {{"--signals-to-handle=SIGTERM,SIGUSR1"}, {}, {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGUSR1"}}},
       {{"--rdzv-backend=c10d", "--rdzv-id=q"}, {}, {{"MASTER_ADDR", "localhost"}, {"TORCHELASTIC_RUN_ID", "q"}}},
       {{"--rdzv-endpoint=h:12"}, {}, {{"MASTER_ADDR", "h"}, {"MASTER_PORT", "12"}}},
   };

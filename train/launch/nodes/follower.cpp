@@ -51,7 +51,8 @@ void Follower::report(const WorkerEvents& events) {
   }
   if (events.signal == 0) return;
   // A run that goes on with fewer nodes is not ended by whoever wants this one back.
-  const bool leaves = events.signal == SIGTERM && options_.nnodes.least < options_.nnodes.most;
+  const bool leaves =
+      (events.signal == SIGTERM || events.signal == SIGHUP) && options_.nnodes.least < options_.nnodes.most;
   link_.send(leaves ? leave_message() : signal_message(events.signal));
 }
 

@@ -75,7 +75,7 @@ void Leader::wait_for_nodes() {
 void Leader::wait_a_moment(const Deadline& deadline) {
   const int signal = wait(deadline).signal;
   if (signal == SIGTSTP) suspend();
-  if (stops_a_run(signal)) throw StartInterrupted{signal};
+  if (options_.ends_run(signal)) throw StartInterrupted{signal};
 }
 
 /// Nodes that are here count, in the order of their seats.

@@ -65,11 +65,12 @@ std::string launch_help() {
       "GRADRING_STORE a private folder for the files by which ranks meet. OMP_NUM_THREADS is its share of the cores\n"
       "unless it is set. TORCHELASTIC_RESTART_COUNT counts the restarts; a worker that writes how many steps it has\n"
       "saved to the file GRADRING_PROGRESS_FILE is not given up while it comes further.\n\n"
-      "Ctrl-C asks the workers to end, a second one kills them; SIGTERM asks them, too.\n"
+      "Ctrl-C asks the workers to end, a second one kills them; SIGTERM and SIGHUP (a closed terminal) ask them, too.\n"
       "Exit codes: 0 if all workers returned 0; else the first failing worker's, 128 + n if signal n killed it;\n"
       "2 usage; 3 the machine cannot start workers; 126 the program cannot be executed, 127 is not there;\n"
-      "130 Ctrl-C; 143 SIGTERM; 161 a node, or the one that leads, is lost. GRADRING_TOKEN is what agents of several\n"
-      "machines prove to know; without it, the run id.\n";
+      "130 Ctrl-C; 143 SIGTERM or SIGHUP; 161 a node, or the one that leads, is lost. GRADRING_TOKEN is what agents "
+      "of\n"
+      "several machines prove to know; without it, the run id.\n";
   return text;
 }
 

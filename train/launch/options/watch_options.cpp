@@ -34,9 +34,12 @@ void read_monitor_interval(LaunchDraft&, const std::string& value) { duration(va
 
 void read_signals(LaunchDraft& draft, const std::string& value) {
   draft.options.handled_signals.clear();
-  for (const std::string& name : comma_separated(value)) {
+  for (std::string name : comma_separated(value)) {
+    std::erase(name, ' ');  // as torchrun does
     const int number = stopping_signal(name);
-    if (number == 0) throw InvalidArgument(fmt::format("'{}' is none of SIGTERM, SIGINT, SIGHUP and SIGQUIT", name));
+    if (number == 0)
+      throw InvalidArgument(
+          fmt::format("'{}' is not one of SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2", name));
     draft.options.handled_signals.push_back(number);
   }
 }
@@ -59,7 +62,9 @@ constexpr Option kOptions[] = {
      read_kill_grace},
     {"shutdown-timeout", 0, "SECONDS", "the same, as torchrun calls it", read_kill_grace,
      "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"},
-    {"signals-to-handle", 0, "LIST", "which signals end the run in order (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+    {"signals-to-handle", 0, "LIST",
+     "signals that are forwarded and end the run, SIGUSR1 and SIGUSR2 if listed (default "
+     "SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      read_signals},
     {"monitor-interval", 0, "SECONDS", "without effect: the end of a worker is noticed at once (default 0.1)",
      read_monitor_interval},

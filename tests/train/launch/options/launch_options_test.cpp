@@ -133,6 +133,10 @@ TEST(ParseLaunch, TheGraceHasTorchrunsNameToo) {
 TEST(ParseLaunch, HandlesTheSignalsThatItIsTold) {
   EXPECT_THAT(parse({"train"}).handled_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
   EXPECT_THAT(parse({"--signals-to-handle=SIGINT,SIGTERM", "train"}).handled_signals, ElementsAre(SIGINT, SIGTERM));
+  for (const char* name : {"--signals-to-handle", "--signals_to_handle"})
+    EXPECT_THAT(parse({name, "SIGTERM, SIGUSR1,SIGUSR2", "train"}).handled_signals,
+                ElementsAre(SIGTERM, SIGUSR1, SIGUSR2));
+  EXPECT_THAT(parse({"train"}, {{"PET_SIGNALS_TO_HANDLE", "SIGHUP"}}).handled_signals, ElementsAre(SIGHUP));
 }
 
 TEST(ParseLaunch, ShortOptionsTakeTheirValueInAnyForm) {
