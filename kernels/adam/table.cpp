@@ -6,14 +6,13 @@
 
 namespace gradring::kernels::adam {
 
+GRADRING_DECLARE_COPIES(Variant, flat);    // 1_flat.cu
 GRADRING_DECLARE_COPIES(Variant, vector);  // 2_vector.cu
 
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant flat();  // 1_flat.cu
-
 std::span<const Variant> variants() {
-  static const std::array kTable = {flat(), GRADRING_COPY_TO_RUN(vector)()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)(), GRADRING_COPY_TO_RUN(vector)()};
   return kTable;
 }
 

@@ -6,15 +6,15 @@
 
 namespace gradring::kernels::conv_relu_pool {
 
+GRADRING_DECLARE_COPIES(Variant, direct);      // 1_direct.cu
 GRADRING_DECLARE_COPIES(Variant, native_cpu);  // 2_native.cpp; no_native.cpp in the CUDA module
 
 inline namespace GRADRING_KERNEL_COPY {
 
-Variant direct();     // 1_direct.cu
 Variant mma_tiles();  // 3_mma_forward.cu, 3_mma_backward.cu
 
 std::span<const Variant> variants() {
-  static const std::array kTable = {direct(), GRADRING_COPY_TO_RUN(native_cpu)(), mma_tiles()};
+  static const std::array kTable = {GRADRING_COPY_TO_RUN(direct)(), GRADRING_COPY_TO_RUN(native_cpu)(), mma_tiles()};
   return kTable;
 }
 

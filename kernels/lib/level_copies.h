@@ -10,7 +10,7 @@
 ///   Variant variant = GRADRING_COPY_TO_RUN(vector)();  // of the level that this process runs
 ///   }
 ///
-/// Where there is one copy (one level, or nvcc's copy), it is declared and taken.
+/// Where there is one copy (one level, or nvcc's copy), the macros declare and select it.
 #ifdef GRADRING_CPU_LEVELS
 #include "kernels/runtime/cpu_level.h"
 

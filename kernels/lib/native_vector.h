@@ -27,6 +27,13 @@ inline constexpr int kNativeLanes = 4;
 inline constexpr int kNativePairs = 6;
 #endif
 
+/// Whether multiply-adds are one instruction; std::fma is a call of the C library elsewhere.
+#if defined(__FMA__) || defined(__aarch64__)
+inline constexpr bool kFusedMultiplyAdd = true;
+#else
+inline constexpr bool kFusedMultiplyAdd = false;
+#endif
+
 using NativeFloats __attribute__((vector_size(kNativeLanes * sizeof(float)))) = float;
 using NativeInts __attribute__((vector_size(kNativeLanes * sizeof(std::int32_t)))) = std::int32_t;
 /// Two lanes of the others in one: by words, an even lane below an odd one, and by bytes.

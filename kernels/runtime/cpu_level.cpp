@@ -43,14 +43,14 @@ CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> re
   if (found == names().end()) {
     const std::vector<std::string_view> known(names().begin(), names().end());
     std::string message = std::string(kCpuLevelVariable) + " is '" + std::string(*requested) +
-                          "', which is no level of this build." + did_you_mean(*requested, known) + " Levels:";
+                          "', which is not a level of this build." + did_you_mean(*requested, known) + " Levels:";
     for (const std::string_view name : known) message += " " + std::string(name);
     throw InvalidArgument(message);
   }
   const auto level = static_cast<CpuLevel>(found - names().begin());
   if (level <= supported) return level;
   throw DeviceError(std::string(kCpuLevelVariable) + " is " + std::string(*requested) +
-                    ", but this processor has no more than " + std::string(cpu_level_name(supported)) +
+                    ", but this processor supports at most " + std::string(cpu_level_name(supported)) +
                     ": unset it, or set a lower level");
 }
 
@@ -66,9 +66,9 @@ CpuLevel supported_cpu_level() {
 
 CpuLevel cpu_level() {
   static const CpuLevel level = [] {
-    const char* requested = std::getenv(kCpuLevelVariable);
-    return choose_cpu_level(supported_cpu_level(),
-                            requested ? std::optional<std::string_view>(requested) : std::nullopt);
+    const char* variable = std::getenv(kCpuLevelVariable);
+    const std::string_view requested = variable ? variable : "";
+    return choose_cpu_level(supported_cpu_level(), requested.empty() ? std::nullopt : std::optional(requested));
   }();
   return level;
 }

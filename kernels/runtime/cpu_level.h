@@ -8,7 +8,7 @@
 /// Which copy of the hot code runs on this processor.
 ///
 /// The program is compiled for the oldest processors that it supports; a listed set of hot sources (gradring_level_sources in
-/// the CMakeLists) is compiled once more for each level of the instruction set above. A level is chosen once a process: the
+/// the CMakeLists) is compiled once more for each higher level of the instruction set. A level is chosen once a process: the
 /// highest that the processor has, or a lower one by GRADRING_CPU_LEVEL. A build for one processor (-DGRADRING_ARCH=native),
 /// a build with sanitizers, and processors other than x86-64 have one level only.
 namespace gradring::kernels {
@@ -39,7 +39,7 @@ CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> re
 /// Errors    DeviceError if it lacks even the baseline.
 CpuLevel supported_cpu_level();
 
-/// The level that this process runs: chosen at the first call, the same ever after.
+/// The level that this process runs, chosen at the first call and fixed from then on. An empty variable selects nothing.
 ///
 /// Errors    those of supported_cpu_level and choose_cpu_level.
 /// Threads   safe.

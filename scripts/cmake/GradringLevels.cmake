@@ -9,6 +9,7 @@
 
 set(GRADRING_LEVELS "")
 set(GRADRING_LEVELS_MISSING "")
+include(CheckCXXCompilerFlag)
 set(GRADRING_MARCH ${GRADRING_ARCH})
 if(GRADRING_ARCH STREQUAL portable)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -35,12 +36,28 @@ if(GRADRING_ARCH STREQUAL portable)
   endif()
 endif()
 
-# "native" is a name that differs from machine to machine.
+if(GRADRING_MARCH)
+  string(MAKE_C_IDENTIFIER "GRADRING_HAS_MARCH_${GRADRING_MARCH}" known)
+  check_cxx_compiler_flag(-march=${GRADRING_MARCH} ${known})
+  if(NOT ${known})
+    message(FATAL_ERROR "GRADRING_ARCH is '${GRADRING_ARCH}', but ${CMAKE_CXX_COMPILER} has no -march=${GRADRING_MARCH}: "
+                        "use portable, native or a processor that it knows")
+  endif()
+elseif(NOT GRADRING_ARCH STREQUAL portable)
+  message(FATAL_ERROR "GRADRING_ARCH is empty: use portable, native or the -march of a processor")
+endif()
+
+# "native" is a name that differs from machine to machine, and compilers give processors that they do not know the name of an older
+# one: znver3+avx512f.
 set(GRADRING_LEVEL_NAMES ${GRADRING_MARCH})
 if(GRADRING_MARCH STREQUAL native)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -E -v -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE text)
-  if(text MATCHES "cc1plus[^\n]* -march=([a-z0-9._-]+)" OR text MATCHES "-target-cpu\"? \"?([a-z0-9._-]+)")
-    set(GRADRING_LEVEL_NAMES ${CMAKE_MATCH_1})
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -v -x c++ /dev/null OUTPUT_VARIABLE macros ERROR_VARIABLE text)
+  if(NOT text MATCHES "(cc1plus[^\n]* -march=|-target-cpu\"? \"?)([a-z0-9._-]+)")
+    message(FATAL_ERROR "${CMAKE_CXX_COMPILER} does not tell what -march=native stands for: set GRADRING_ARCH to a name")
+  endif()
+  set(GRADRING_LEVEL_NAMES ${CMAKE_MATCH_2})
+  if(macros MATCHES "__AVX512F__")
+    string(APPEND GRADRING_LEVEL_NAMES +avx512f)
   endif()
 elseif(NOT GRADRING_MARCH)
   set(GRADRING_LEVEL_NAMES ${CMAKE_SYSTEM_PROCESSOR})
@@ -68,15 +85,19 @@ function(gradring_add_levels target)
     set(copy ${target}_${level})
     add_library(${copy} OBJECT ${sources})
     target_link_libraries(${copy} PRIVATE gradring_flags)
-    set_target_properties(${copy} PROPERTIES GRADRING_LEVEL x86-64-${level})
+    set_target_properties(${copy} PROPERTIES GRADRING_LEVEL x86-64-${level} INTERPROCEDURAL_OPTIMIZATION OFF)
     target_compile_definitions(${copy} PRIVATE GRADRING_KERNEL_COPY=on_cpu_${level})
-    target_compile_options(${copy} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+    target_compile_options(${copy} PRIVATE -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${copy}.o)
     set(script ${CMAKE_CURRENT_BINARY_DIR}/${copy}.ld)
-    file(CONFIGURE OUTPUT ${script} CONTENT "SECTIONS { .x86_64_@level@ : { *(.text .text.*) } }\n" @ONLY)
+    file(CONFIGURE OUTPUT ${script} CONTENT 
+"SECTIONS { .x86_64_@level@ : { *(.text .text.*) } .init_array : { *(.init_array .init_array.*) } }
+ASSERT(SIZEOF(.init_array) == 0, \"a source of a level has a static initialiser, which would run on every processor\")
+" @ONLY)
     add_custom_command(OUTPUT ${object}
       COMMAND ${GRADRING_LD} -r --force-group-allocation -T ${script} -o ${object}.all $<TARGET_OBJECTS:${copy}>
-      COMMAND ${GRADRING_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" ${object}.all ${object}
+      COMMAND ${GRADRING_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" "--keep-global-symbol=_ZT[IS]*"
+              ${object}.all ${object}
       DEPENDS $<TARGET_OBJECTS:${copy}> ${script}
       COMMENT "Linking ${copy}.o" COMMAND_EXPAND_LISTS VERBATIM)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

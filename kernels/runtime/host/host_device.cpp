@@ -48,8 +48,8 @@ HostDevice::HostDevice(simt::ExecutorOptions execution)
 HostDevice::~HostDevice() = default;
 
 std::string HostDevice::description() const {
-  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads, code for " +
-         std::string(cpu_level_name(cpu_level()));
+  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads, " +
+         std::string(cpu_level_name(cpu_level())) + " code";
 }
 
 Buffer HostDevice::allocate(std::size_t bytes, MemoryKind) {

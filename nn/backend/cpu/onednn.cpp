@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/runtime/cpu_level.h"
@@ -13,11 +14,19 @@ namespace gradring::nn {
 namespace onednn {
 namespace {
 
+/// Whoever sets oneDNN's own variable knows better.
 bool limit_instruction_set() {
   using kernels::CpuLevel;
-  const CpuLevel level = kernels::cpu_level();
-  if (level == kernels::supported_cpu_level()) return true;
-  const auto most = level == CpuLevel::baseline ? dnnl::cpu_isa::sse41 : dnnl::cpu_isa::avx2;
+  if (kernels::cpu_levels().size() == 1 || std::getenv("ONEDNN_MAX_CPU_ISA") || std::getenv("DNNL_MAX_CPU_ISA"))
+    return true;
+  const auto most = [] {
+    switch (kernels::cpu_level()) {
+      case CpuLevel::x86_64_v4: return dnnl::cpu_isa::avx512_core;
+      case CpuLevel::x86_64_v3: return dnnl::cpu_isa::avx2;
+      case CpuLevel::baseline: break;
+    }
+    return dnnl::cpu_isa::sse41;
+  }();
   return dnnl::set_max_cpu_isa(most) == dnnl::status::success;
 }
 
@@ -26,8 +35,7 @@ bool limit_instruction_set() {
 dnnl::engine cpu_engine() {
   static const bool limited = limit_instruction_set();
   if (!limited)
-    throw DeviceError(std::string(kernels::kCpuLevelVariable) +
-                      " is set, but this oneDNN cannot be limited to a lower level: unset it");
+    throw DeviceError("oneDNN was used before it was limited to the CPU level: set ONEDNN_MAX_CPU_ISA yourself");
   return {dnnl::engine::kind::cpu, 0};
 }
 

@@ -32,7 +32,9 @@ struct Convolution {
 class OnednnPeers final : public kernels::bench::PeerMaker {
  public:
   explicit OnednnPeers(kernels::Device& device)
-      : device_(device), relu_(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)) {}
+      : device_(device), relu_(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)) {
+    onednn::cpu_engine();  // limits oneDNN before its first product, which takes no engine
+  }
 
   Peer peer(const kernels::conv2d::ForwardArgs& args) override {
     return convolution(args,

@@ -65,8 +65,8 @@ inline void mask_by_relu(kernels::Stream& stream, const kernels::relu::Variant& 
                          .elements = static_cast<std::size_t>(output.with_batch(pass.batch).elements())});
 }
 
-/// The engine of this process's CPU. The first call holds oneDNN to the level of the instruction set that our own code runs
-/// (kernels/runtime/cpu_level.h), where that was set lower than what the processor has.
+/// The engine of this process's CPU. The first call limits oneDNN to the level of the instruction set that our own
+/// code runs (kernels/runtime/cpu_level.h), so that a level means the same bits on every processor; ONEDNN_MAX_CPU_ISA overrides it.
 dnnl::engine cpu_engine();
 
 /// Engine and stream of one plan.

@@ -31,7 +31,7 @@ TEST(CpuLevel, RejectsOneThatTheProcessorLacks) {
   const CpuLevel highest = cpu_levels().back();
   if (lowest == highest) GTEST_SKIP() << "this build has one level";
   EXPECT_THAT([&] { choose_cpu_level(lowest, name(highest)); },
-              ThrowsMessage<DeviceError>(HasSubstr("this processor has no more than " + std::string(name(lowest)))));
+              ThrowsMessage<DeviceError>(HasSubstr("this processor supports at most " + std::string(name(lowest)))));
 }
 
 TEST(CpuLevel, RejectsAnUnknownNameAndListsTheLevels) {
@@ -44,7 +44,8 @@ TEST(CpuLevel, OfThisProcessIsOneOfTheBuild) {
   EXPECT_LE(cpu_level(), supported_cpu_level());
 }
 
-TEST(CpuLevel, NamesDiffer) {
+TEST(CpuLevel, HasANameOfItsOwn) {
+  for (const CpuLevel level : cpu_levels()) EXPECT_FALSE(name(level).empty());
   for (const CpuLevel a : cpu_levels())
     for (const CpuLevel b : cpu_levels()) EXPECT_EQ(name(a) == name(b), a == b);
 }
