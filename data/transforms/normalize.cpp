@@ -2,25 +2,26 @@
 #include "data/transforms/normalize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <string>
 
+#include "data/transforms/normalize_loop.h"
+#include "kernels/lib/level_copies.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::data {
+
+GRADRING_DECLARE_COPIES(NormalizeLoop, normalize_loop);  // normalize_loop.cpp
+
 namespace {
 
 /// Floats in a row of means_ and the like, at least: long enough to keep vector units busy, short enough for L1.
 constexpr std::size_t kRow = 768;
 
-/// a / b, where inverse is 1 / b: a product and one step of correction round as a division does, for all but a few b, in a
-/// fraction of its time.
-/// Source    Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990.
-float divided(float a, float b, float inverse) {
-  const float quotient = a * inverse;
-  return std::fma(std::fma(-b, quotient, a), inverse, quotient);
+const NormalizeLoop& loop() {
+  static const NormalizeLoop loop = GRADRING_COPY_TO_RUN(normalize_loop)();
+  return loop;
 }
 
 void check_spec(const NormalizeSpec& spec, std::int64_t channels) {
@@ -53,7 +54,7 @@ Normalize::Normalize(const NormalizeSpec& spec, std::int64_t channels) {
     stds_.push_back(entry(spec.std, i % tables_.size()));
     inverse_stds_.push_back(1.0f / stds_.back());
   }
-  computed_ = computes_what_the_tables_say();
+  computed_ = loop().is_fast && computes_what_the_tables_say();
 }
 
 void Normalize::apply(std::span<const std::uint8_t> pixels, std::span<float> out) const {
@@ -72,18 +73,7 @@ void Normalize::look_up(std::span<const std::uint8_t> pixels, std::span<float> o
 }
 
 void Normalize::compute(std::span<const std::uint8_t> pixels, std::span<float> out) const {
-  const float* __restrict mean = means_.data();
-  const float* __restrict std = stds_.data();
-  const float* __restrict inverse_std = inverse_stds_.data();
-  for (std::size_t begin = 0; begin < pixels.size(); begin += means_.size()) {
-    const std::size_t count = std::min(means_.size(), pixels.size() - begin);
-    const std::uint8_t* __restrict x = pixels.data() + begin;
-    float* __restrict y = out.data() + begin;
-    for (std::size_t i = 0; i < count; ++i) {
-      const float scaled = divided(static_cast<float>(x[i]), 255.0f, 1.0f / 255.0f);
-      y[i] = divided(scaled - mean[i], std[i], inverse_std[i]);
-    }
-  }
+  loop().run({.means = means_, .stds = stds_, .inverse_stds = inverse_stds_}, pixels, out);
 }
 
 bool Normalize::computes_what_the_tables_say() const {
