@@ -29,7 +29,7 @@ done
 
 if ((${#programs[@]} == 0)); then
   need_packages "${build_packages[@]}"
-  configure release
+  configure release -DGRADRING_ARCH=portable
   cmake --build --preset release --target gradring
   cmake -S . -B build/native -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADRING_ARCH=native -DGRADRING_TESTS=OFF -DGRADRING_CUDA=OFF
   cmake --build build/native --target gradring

@@ -44,7 +44,7 @@ run_suite() {
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 for preset in "${kinds[@]}"; do
-  configure "$preset" -DGRADRING_TESTS=ON
+  configure "$preset" -DGRADRING_TESTS=ON -DGRADRING_ARCH=native
   mapfile -t suites < <(suites_of "$preset")
   ((${#suites[@]})) || die "no suite begins with ${2-}"
   say "Building ${#suites[@]} suites in build/$preset"

@@ -30,8 +30,8 @@
 #include "train/setup/same_settings.h"
 #include "train/setup/start.h"
 #include "train/setup/step_change.h"
-#include "train/trainer/cpu_code.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/recorded_cpu_level.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -166,7 +166,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                             .allow_shared_gpu = config.allow_shared_gpu},
                            &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
-  check_same_settings(group, config, cpu_code(*compute.device));
+  check_same_settings(group, config);
+  check_same_cpu_level(group, recorded_cpu_level(*compute.device));
   Console out;  // before the sinks that write to it
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;

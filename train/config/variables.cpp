@@ -16,13 +16,14 @@ namespace gradring::train {
 namespace {
 
 constexpr std::string_view kPrefix = "GRADRING_";
-/// No options: from launcher to worker, and what is read before there are options.
+/// Variables that are not options: from launcher to worker, and what is read before options are.
 constexpr std::string_view kNoOptions[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
                                            "GRADRING_TOKEN", kernels::kCpuLevelVariable};
 
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;
   for (const Option& option : train_options()) known.push_back(variable_of(option).substr(kPrefix.size()));
+  known.emplace_back(std::string_view(kernels::kCpuLevelVariable).substr(kPrefix.size()));
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view nearest = nearest_name(name.substr(kPrefix.size()), views);
   if (nearest.empty()) return;

@@ -19,9 +19,9 @@ Finding cpu_level() {
   const auto running = kernels::cpu_level();
   const auto supported = kernels::supported_cpu_level();
   const std::string_view name = kernels::cpu_level_name(running);
-  if (kernels::cpu_levels().size() == 1) return {"CPU code", fmt::format("{}, no other level in this build", name)};
-  if (running == supported) return {"CPU code", std::string(name)};
-  return {"CPU code", fmt::format("{}, set by {}", name, kernels::kCpuLevelVariable),
+  if (kernels::cpu_levels().size() == 1) return {"CPU level", fmt::format("{}, no other level in this build", name)};
+  if (running == supported) return {"CPU level", std::string(name)};
+  return {"CPU level", fmt::format("{}, set by {}", name, kernels::kCpuLevelVariable),
           fmt::format("this processor has {}: unset {} for more speed", kernels::cpu_level_name(supported),
                       kernels::kCpuLevelVariable)};
 }

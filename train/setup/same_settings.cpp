@@ -8,9 +8,9 @@
 #include <sstream>
 #include <vector>
 
-#include "kernels/runtime/cpu_level.h"
 #include "train/config/resolve.h"
 #include "train/trainer/check_replicas.h"
+#include "train/trainer/recorded_cpu_level.h"
 
 namespace gradring::train {
 namespace {
@@ -64,11 +64,18 @@ std::string describe_differences(std::span<const std::string> settings) {
   return differences;
 }
 
-void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config, const std::string& cpu_code) {
-  const std::string settings = fmt::format("{}\n{} (set the lowest on all ranks){}{}", to_toml(config),
-                                           kernels::kCpuLevelVariable, kIs, cpu_code);
-  const std::string differences = describe_differences(gather_texts(group, settings));
+void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config) {
+  const std::string differences = describe_differences(gather_texts(group, to_toml(config)));
   if (!differences.empty()) throw ReplicaError("the ranks were started with different settings: " + differences);
+}
+
+void check_same_cpu_level(comm::ProcessGroup& group, const std::string& level) {
+  const std::vector<std::string> levels = gather_texts(group, level);
+  const auto other = std::ranges::find_if(levels, [&](const std::string& one) { return one != levels.front(); });
+  if (other == levels.end()) return;
+  throw ReplicaError(fmt::format(
+      "rank 0 runs {} code and rank {} runs {} code, which round differently; {} on all ranks", levels.front(),
+      other - levels.begin(), *other, advice_for_cpu_level(std::min(levels.front(), *other))));
 }
 
 }  // namespace gradring::train

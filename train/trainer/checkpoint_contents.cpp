@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "train/checkpoint/meta_file.h"
-#include "train/trainer/cpu_code.h"
+#include "train/trainer/recorded_cpu_level.h"
 
 namespace gradring::train {
 namespace {
@@ -31,7 +31,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                     {kStepState, to_json(state.replica.step)},
                     {kSamplesOfStep, state.samples_of_step},
                     {kOrder, std::move(state.order)},
-                    {kCpuCode, std::move(state.cpu_code)},
+                    {kCpuLevel, std::move(state.cpu_level)},
                     {kPlans, std::move(state.plans)},
                     {"settings", settings},
                     {"settings_sha256", sum_of(std::as_bytes(std::span(settings)))}},

@@ -18,7 +18,7 @@ struct TrainingState {
   ReplicaState replica;
   std::int64_t samples_of_step = 0;   ///< of all ranks
   nlohmann::ordered_json order;       ///< in what order samples come: an epoch that was begun goes on only in the same
-  std::string cpu_code = {};          ///< cpu_code() of the device
+  std::string cpu_level = {};         ///< recorded_cpu_level() of the device
   nlohmann::ordered_json plans = {};  ///< plans_of(): for people, nothing depends on it
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainer/cpu_code.h"
+#include "train/trainer/recorded_cpu_level.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "kernels/runtime/cpu_level.h"
@@ -10,22 +12,33 @@
 
 namespace gradring::train {
 
-std::string cpu_code(const kernels::Device& device) {
+std::string recorded_cpu_level(const kernels::Device& device) {
   if (device.id().kind != kernels::DeviceKind::cpu) return {};
-  return std::string(kernels::cpu_level_name(kernels::cpu_level()));
+  std::string level(kernels::cpu_level_name(kernels::cpu_level()));
+  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
+    if (const char* limit = std::getenv(variable)) level += fmt::format(", {}={}", variable, limit);
+  return level;
 }
 
-void check_cpu_code(const nlohmann::ordered_json& about, const kernels::Device& device,
-                    const std::filesystem::path& from) {
-  const auto saved = about.find(kCpuCode);
-  const std::string here = cpu_code(device);
+std::string advice_for_cpu_level(const std::string& wanted) {
+  const auto levels = kernels::cpu_levels();
+  const bool is_here =
+      std::ranges::any_of(levels, [&](kernels::CpuLevel level) { return kernels::cpu_level_name(level) == wanted; });
+  if (is_here) return fmt::format("set {}={}", kernels::kCpuLevelVariable, wanted);
+  return fmt::format("use the build and the environment that ran {}", wanted);
+}
+
+void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
+                     const std::filesystem::path& from) {
+  const auto saved = about.find(kCpuLevel);
+  const std::string here = recorded_cpu_level(device);
   if (saved == about.end() || !saved->is_string() || here.empty()) return;
   const auto there = saved->get<std::string>();
   if (there.empty() || there == here) return;
   throw UsageError(
-      fmt::format("{} was computed with code for {}, but this run uses code for {}, which rounds differently, and "
-                  "--reproducible forbids that: set {}={}, or resume without --reproducible",
-                  from.string(), there, here, kernels::kCpuLevelVariable, there));
+      fmt::format("checkpoint {} was saved with {} code; this run uses {}, which rounds differently; {}, or resume "
+                  "without --reproducible",
+                  from.string(), there, here, advice_for_cpu_level(there)));
 }
 
 }  // namespace gradring::train

@@ -11,9 +11,9 @@
 #include "train/precision/precision.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/checkpoint_contents.h"
-#include "train/trainer/cpu_code.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/recorded_cpu_level.h"
 #include "train/trainer/sample_order.h"
 #include "train/trainer/step_sizes.h"
 
@@ -70,7 +70,8 @@ void Trainer::resume(ResumePoint point) {
   const Deadline deadline = Deadline::after(config_.timeout);
   point.checkpoint.about =
       nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
-  if (config_.reproducible) check_cpu_code(point.checkpoint.about, world_.device, point.from);
+  point.from = world_.group.broadcast_on_host(point.from.string(), 0);
+  if (config_.reproducible) check_cpu_level(point.checkpoint.about, world_.device, point.from);
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
   check_order({.progress = progress_,
@@ -199,7 +200,7 @@ void Trainer::save(std::optional<double> score) {
                       .replica = replica_.save(Deadline::after(config_.timeout)),
                       .samples_of_step = sizes_.of_all,
                       .order = order_of_samples(world_.train_set, config_.seed),
-                      .cpu_code = cpu_code(world_.device),
+                      .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program())};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));

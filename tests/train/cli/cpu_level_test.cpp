@@ -20,7 +20,7 @@ using tests::short_training;
 using tests::Words;
 using tests::Workplace;
 
-class CpuLevelOfARun : public testing::Test {
+class CpuLevelOfRun : public testing::Test {
  protected:
   static std::string name(kernels::CpuLevel level) { return std::string(kernels::cpu_level_name(level)); }
 
@@ -37,21 +37,31 @@ class CpuLevelOfARun : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(CpuLevelOfARun, IsNamedByDoctorAndAtTheStart) {
+TEST_F(CpuLevelOfRun, IsNamedByDoctorAndAtTheStartOfARun) {
   const std::string level = name(kernels::supported_cpu_level());
-  EXPECT_THAT(run(level, {"doctor"}).out, HasSubstr("CPU code        " + level));
-  EXPECT_THAT(run(level, training({"--steps", "1", "--progress", "plain"})).out, HasSubstr("code for " + level));
-  EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_0.log")), HasSubstr("code for " + level));
+  EXPECT_THAT(run(level, {"doctor"}).out, HasSubstr("CPU level       " + level));
+  EXPECT_THAT(run(level, training({"--steps", "1", "--progress", "plain"})).out, HasSubstr(level + " code"));
+  EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_0.log")), HasSubstr(level + " code"));
 }
 
-TEST_F(CpuLevelOfARun, ThatDoesNotExistIsAUsageError) {
+TEST_F(CpuLevelOfRun, MisspeltVariableIsAUsageError) {
+  const ProgramEnd end = tests::run_program(place_.gradring(training({"--steps", "1"}), {{"GRADRING_CPU_LEVL", "x"}}));
+  EXPECT_EQ(end.code, 2);
+  EXPECT_THAT(end.err, HasSubstr("Did you mean 'GRADRING_CPU_LEVEL'?"));
+}
+
+TEST_F(CpuLevelOfRun, EmptyVariableSelectsTheHighest) {
+  EXPECT_THAT(run("", {"doctor"}).out, HasSubstr("CPU level       " + name(kernels::supported_cpu_level())));
+}
+
+TEST_F(CpuLevelOfRun, RejectsUnknownLevel) {
   const ProgramEnd end = run("x86-64-v9", training({"--steps", "1"}));
   EXPECT_EQ(end.code, 2);
   EXPECT_THAT(end.err, AllOf(HasSubstr("x86-64-v9"), HasSubstr("Levels:")));
   EXPECT_FALSE(std::filesystem::exists(place_.path("run")));
 }
 
-TEST_F(CpuLevelOfARun, MustBeThatOfTheCheckpointWithReproducible) {
+TEST_F(CpuLevelOfRun, ReproducibleResumeRejectsAnotherLevel) {
   const auto highest = kernels::supported_cpu_level();
   if (highest == kernels::CpuLevel::baseline) GTEST_SKIP() << "one level on this processor, or in this build";
   const std::string lowest = name(kernels::CpuLevel::baseline);
@@ -63,11 +73,15 @@ TEST_F(CpuLevelOfARun, MustBeThatOfTheCheckpointWithReproducible) {
   EXPECT_THAT(rejected.err, HasSubstr("set GRADRING_CPU_LEVEL=" + lowest));
   EXPECT_EQ(tests::text_of(place_.path("run/metrics.jsonl")), metrics);
 
+  const ProgramEnd sharded = run(name(highest), training({"--steps", "3", "--nprocs", "2", "--zero", "3"}));
+  EXPECT_EQ(sharded.code, 2);
+  EXPECT_THAT(sharded.err, HasSubstr("checkpoints/step-2 was saved with"));
+
   EXPECT_EQ(run(lowest, training({"--steps", "3"})).code, 0);
 }
 
 /// Replicas that round differently would not stay equal.
-TEST_F(CpuLevelOfARun, MustBeTheSameOnAllRanks) {
+TEST_F(CpuLevelOfRun, RanksMustRunTheSame) {
   const auto highest = kernels::supported_cpu_level();
   if (highest == kernels::CpuLevel::baseline) GTEST_SKIP() << "one level on this processor, or in this build";
   const auto rank = [&](const std::string& level, const char* number) {
@@ -83,7 +97,7 @@ TEST_F(CpuLevelOfARun, MustBeTheSameOnAllRanks) {
   tests::RunningProgram first(rank(name(kernels::CpuLevel::baseline), "0"));
   const ProgramEnd second = tests::run_program(rank(name(highest), "1"));
   EXPECT_EQ(second.code, 163);
-  EXPECT_THAT(second.err, HasSubstr(name(highest) + " on rank 1"));
+  EXPECT_THAT(second.err, HasSubstr("rank 1 runs " + name(highest) + " code"));
   EXPECT_EQ(first.wait().code, 163);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainer/cpu_code.h"
+#include "train/trainer/recorded_cpu_level.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,28 +17,35 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class CpuCode : public testing::Test {
+class RecordedCpuLevel : public testing::Test {
  protected:
-  void check(const nlohmann::ordered_json& about) const { check_cpu_code(about, device_, "run/checkpoints/step-6"); }
+  void check(const nlohmann::ordered_json& about) const { check_cpu_level(about, device_, "run/checkpoints/step-6"); }
 
   kernels::HostDevice device_;
 };
 
-TEST_F(CpuCode, IsTheLevelThatRuns) { EXPECT_EQ(cpu_code(device_), kernels::cpu_level_name(kernels::cpu_level())); }
+TEST_F(RecordedCpuLevel, NamesTheRunningLevel) {
+  EXPECT_THAT(recorded_cpu_level(device_), testing::StartsWith(kernels::cpu_level_name(kernels::cpu_level())));
+}
 
-TEST_F(CpuCode, OfTheSameLevelIsAccepted) { EXPECT_NO_THROW(check({{kCpuCode, cpu_code(device_)}})); }
+TEST_F(RecordedCpuLevel, AcceptsTheSameLevel) { EXPECT_NO_THROW(check({{kCpuLevel, recorded_cpu_level(device_)}})); }
 
-TEST_F(CpuCode, OfAnotherLevelIsRejectedWithTheVariableToSet) {
+TEST_F(RecordedCpuLevel, RejectsAnotherLevelAndNamesBoth) {
   EXPECT_THAT(
       [&] {
-        check({{kCpuCode, "x86-64-v9"}});
+        check({{kCpuLevel, "x86-64-v9"}});
       },
       ThrowsMessage<UsageError>(AllOf(HasSubstr("run/checkpoints/step-6 was computed with code for x86-64-v9"),
                                       HasSubstr("set GRADRING_CPU_LEVEL=x86-64-v9"))));
 }
 
-TEST_F(CpuCode, OfAGpuOrAnOlderCheckpointIsUnknownAndAccepted) {
-  EXPECT_NO_THROW(check({{kCpuCode, ""}}));
+TEST_F(RecordedCpuLevel, AdvisesTheVariableForALevelOfThisBuild) {
+  const std::string level(kernels::cpu_level_name(kernels::CpuLevel::baseline));
+  EXPECT_EQ(advice_for_cpu_level(level), "set GRADRING_CPU_LEVEL=" + level);
+}
+
+TEST_F(RecordedCpuLevel, AcceptsGpuAndOlderCheckpoints) {
+  EXPECT_NO_THROW(check({{kCpuLevel, ""}}));
   EXPECT_NO_THROW(check(nlohmann::ordered_json::object()));
 }
 
