@@ -62,7 +62,8 @@ need_packages debootstrap git
 commit=$(git describe --always --dirty --abbrev=8 --exclude='*')
 [[ $commit != *-dirty ]] || say "Uncommitted changes are not checked"
 
-readonly checkout="/home/user/my projects/grad ring"
+readonly homes=/home
+readonly checkout="$homes/user/my projects/grad ring"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/gradring-fresh.XXXXXX")
 chmod 755 "$work"
 child=
@@ -118,7 +119,7 @@ expect() {
 built_nothing() {
   grep -q 'ninja: no work to do' "$work/$system.log" && ! grep -qE '==> (Installing|Configuring)' "$work/$system.log"
 }
-owns_everything() { [[ -z $(find "$work/$system/home/user" ! -uid "$(stat -c %u "$work/$system/home/user")" -print -quit) ]]; }
+owns_everything() { [[ -z $(find "$work/$system$homes/user" ! -uid "$(stat -c %u "$work/$system$homes/user")" -print -quit) ]]; }
 
 # check SUITE USER: all commands in the fresh system of both.
 check() {
@@ -129,7 +130,7 @@ check() {
     step "the same again" scripts/quickstart.sh &&
     expect "it installed, configured or built something" built_nothing &&
     if ((with_tests)); then step test scripts/test.sh; fi &&
-    expect "files of another owner in /home/user" owns_everything
+    expect "files of another owner in the home directory" owns_everything
 }
 
 failures=0

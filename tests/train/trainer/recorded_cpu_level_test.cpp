@@ -35,8 +35,8 @@ TEST_F(RecordedCpuLevel, RejectsAnotherLevelAndNamesBoth) {
       [&] {
         check({{kCpuLevel, "x86-64-v9"}});
       },
-      ThrowsMessage<UsageError>(AllOf(HasSubstr("run/checkpoints/step-6 was computed with code for x86-64-v9"),
-                                      HasSubstr("set GRADRING_CPU_LEVEL=x86-64-v9"))));
+      ThrowsMessage<UsageError>(AllOf(HasSubstr("run/checkpoints/step-6 was saved with x86-64-v9 code"),
+                                      HasSubstr("use the build and the environment that ran x86-64-v9"))));
 }
 
 TEST_F(RecordedCpuLevel, AdvisesTheVariableForALevelOfThisBuild) {
