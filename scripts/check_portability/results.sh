@@ -61,11 +61,11 @@ print_results() {
 }
 
 # each NAME: the distinct values of it in all results.
-each() { sed -n "s/^$1\t//p" "$results"/* | sort -u; }
+each() { sed -n "s/^$1\t//p" "$results"/*_* | sort -u; }
 
 # write_results FILE
 write_results() {
-  compgen -G "$results/*" >/dev/null || die "no results in $results: run scripts/check_portability.sh first"
+  compgen -G "$results/*_*" >/dev/null || die "no results in $results: run scripts/check_portability.sh first"
   {
     cat <<'TEXT'
 # Portability: compilers and processors
