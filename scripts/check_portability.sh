@@ -87,9 +87,10 @@ step() {
 
 # cell COMPILER ARCH: sets outcome and detail.
 cell() {
-  local compiler=$1 arch=$2 march=$2 folder=build/portability/$1/$2 log=build/portability/$1/$2.log
+  local compiler=$1 arch=$2 march=$2 folder=build/portability/${1//+/}/$2 log
   local options=() targets label='^(kernels_.*|nn|comm.*|reference_losses)$' lacks=''
   detail=''
+  log=$folder.log
   mkdir -p "$folder"
   : >"$log"
   case $compiler in
@@ -141,12 +142,12 @@ for compiler in "${compilers[@]}"; do
       continue
     fi
     need_system "$compiler"
-    say "$compiler, $arch: see build/portability/$compiler/$arch.log"
+    say "$compiler, $arch: see build/portability/${compiler//+/}/$arch.log"
     began=$SECONDS
     cell "$compiler" "$arch" || failures=$((failures + 1))
     save_result "$compiler" "$arch" $((SECONDS - began))
     say "$compiler, $arch: $outcome${detail:+: $detail}"
-    if ((!keep)) && [[ $outcome != FAILED* ]]; then rm -rf "build/portability/$compiler/$arch"; fi
+    if ((!keep)) && [[ $outcome != FAILED* ]]; then rm -rf "build/portability/${compiler//+/}/$arch"; fi
   done
 done
 print_results
