@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <thread>
 
 #include "kernels/runtime/unique_fd.h"
@@ -28,6 +29,8 @@ struct Start {
   Words before;
   Words options;
 };
+
+void PrintTo(const Start& start, std::ostream* out) { *out << start.name; }
 
 class Hangup : public ::testing::TestWithParam<Start> {
  protected:
