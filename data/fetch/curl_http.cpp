@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <curl/curl.h>
-
 #include <array>
 #include <charconv>
 #include <exception>
@@ -8,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "data/fetch/curl_api.h"
 #include "data/fetch/error.h"
 #include "data/fetch/http.h"
 #include "kernels/runtime/error.h"
@@ -21,13 +20,13 @@ constexpr long kFewestBytesASecond = 1024;
 constexpr long kMostRedirections = 5;
 
 struct CurlCleanup {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+  void operator()(CURL* curl) const { curl_api().easy_cleanup(curl); }
 };
 
 /// One request. libcurl is C: no exception may pass through it, so they are kept and thrown again behind it.
 class Transfer {
  public:
-  Transfer(const HttpRequest& request, HttpBody& body) : body_(body), curl_(curl_easy_init()) {
+  Transfer(const HttpRequest& request, HttpBody& body) : body_(body), api_(curl_api()), curl_(api_.easy_init()) {
     check<FetchError>(curl_ != nullptr, "libcurl does not start");
     const bool secure = request.url.starts_with("https:");
     set(CURLOPT_URL, request.url.c_str());
@@ -51,22 +50,22 @@ class Transfer {
   }
 
   void run() {
-    const CURLcode result = curl_easy_perform(curl_.get());
+    const CURLcode result = api_.easy_perform(curl_.get());
     if (thrown_) std::rethrow_exception(thrown_);
     if (result == CURLE_HTTP_RETURNED_ERROR) throw HttpStatusError(status());
-    if (result != CURLE_OK) throw FetchError(reason_[0] ? reason_.data() : curl_easy_strerror(result));
+    if (result != CURLE_OK) throw FetchError(reason_[0] ? reason_.data() : api_.easy_strerror(result));
     if (!begun_) begin();  // a file without bytes
   }
 
  private:
   template <class Value>
   void set(CURLoption option, Value value) {
-    check<FetchError>(curl_easy_setopt(curl_.get(), option, value) == CURLE_OK, "libcurl knows too little");
+    check<FetchError>(api_.easy_setopt(curl_.get(), option, value) == CURLE_OK, "libcurl knows too little");
   }
 
   long status() const {
     long code = 0;
-    curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &code);
+    api_.easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &code);
     return code;
   }
 
@@ -76,7 +75,7 @@ class Transfer {
     const std::string_view line(data, size);
     if (line.starts_with("HTTP/")) transfer.range_begin_.reset();
     constexpr std::string_view kName = "content-range:";
-    if (size > kName.size() && curl_strnequal(data, kName.data(), kName.size()))
+    if (size > kName.size() && transfer.api_.strnequal(data, kName.data(), kName.size()))
       transfer.read_range(line.substr(kName.size()));
     return size;
   }
@@ -116,6 +115,7 @@ class Transfer {
   }
 
   HttpBody& body_;
+  const CurlApi& api_;
   std::unique_ptr<CURL, CurlCleanup> curl_;
   std::array<char, CURL_ERROR_SIZE> reason_{};
   std::optional<std::uint64_t> range_begin_;
@@ -131,8 +131,14 @@ void http_get(const HttpRequest& request, HttpBody& body) {
   Transfer(request, body).run();
 }
 
-void require_http() {}
+void require_http() { curl_api(); }
 
-std::string http_library() { return curl_version(); }
+std::string http_library() {
+  try {
+    return curl_api().version();
+  } catch (const FetchError&) {
+    return {};
+  }
+}
 
 }  // namespace gradring::data

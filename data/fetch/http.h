@@ -38,10 +38,10 @@ class HttpBody {
 /// Source    RFC 9110 (HTTP, ranges), by libcurl.
 void http_get(const HttpRequest& request, HttpBody& body);
 
-/// Errors    FetchError that says what to install, if this build has no HTTP.
+/// Errors    FetchError that says what to install, if this build has no HTTP or its libcurl does not load.
 void require_http();
 
-/// "libcurl/7.88.1 OpenSSL/3.0.19 ...", or nothing where this build cannot fetch.
+/// "libcurl/7.88.1 OpenSSL/3.0.19 ...", or nothing where require_http would throw.
 std::string http_library();
 
 }  // namespace gradring::data

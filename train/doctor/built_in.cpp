@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "data/fetch/error.h"
 #include "data/fetch/http.h"
 #include "data/images/png.h"
 #include "kernels/bench/provenance.h"
@@ -34,9 +35,13 @@ Finding onednn() {
 }
 
 Finding libcurl() {
-  const std::string library = data::http_library();
-  if (!library.empty()) return {"libcurl", library.substr(0, library.find(' '))};  // not what it is made of
-  return {"libcurl", "none", "gradring data fetch cannot work: install libcurl4-openssl-dev and build again"};
+  try {
+    data::require_http();
+    const std::string library = data::http_library();
+    return {"libcurl", library.substr(0, library.find(' '))};  // not what it is made of
+  } catch (const data::FetchError& error) {
+    return {"libcurl", "none", fmt::format("gradring data fetch cannot work: {}", error.what())};
+  }
 }
 
 Finding libpng() {
