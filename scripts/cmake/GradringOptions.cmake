@@ -9,13 +9,22 @@ set(GRADRING_ARCH portable CACHE STRING "Processors to build for: portable (any 
 set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_PRECOMPILE "Read the headers that most files include once for all of them" ON)
+option(GRADRING_DEBIAN "Install as Debian's packages do, and let cpack make them" OFF)
 option(GRADRING_STATIC "Need no shared library at run time but the C library's: static or header-only dependencies" OFF)
+option(GRADRING_MAP_PATHS "Record source files by their path in the repository, so that the program is the same from any folder" OFF)
 foreach(choice GRADRING_CUDA GRADRING_ONEDNN GRADRING_CURL GRADRING_PNG)
   set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
   if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "${choice} is '${${choice}}': say AUTO, ON or OFF")
   endif()
 endforeach()
+
+# Where the CUDA module is installed; the program looks for it in ../ of that.
+if(GRADRING_DEBIAN)
+  set(GRADRING_MODULE_DIR lib/${CMAKE_LIBRARY_ARCHITECTURE}/gradring)
+else()
+  set(GRADRING_MODULE_DIR lib/gradring)
+endif()
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -81,4 +90,9 @@ elseif(GRADRING_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
 endif()
 if(GRADRING_STATIC)
   target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
+endif()
+if(GRADRING_MAP_PATHS)
+  target_compile_options(gradring_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 endif()

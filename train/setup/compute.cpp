@@ -46,8 +46,8 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
     throw DeviceError(
-        "there is no CUDA module (libgradring_cuda.so beside the program, or in ../lib): build with the preset "
-        "cuda");
+        "there is no CUDA module (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
+        "): install the package gradring-cuda, or build with the preset cuda");
   Compute compute;
   compute.module = std::make_unique<CudaModule>(file);
   compute.kernels = compute.module->kernels();

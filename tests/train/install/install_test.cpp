@@ -65,7 +65,7 @@ TEST_F(Installed, RunsWhereItWasMovedTo) {
 TEST_F(Installed, FindsTheCudaModuleThatCameWithIt) {
   const ProgramEnd doctor = run("gradring", {"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.err;
-  const fs::path module = moved_ / "lib/libgradring_cuda.so";
+  const fs::path module = moved_ / GRADRING_MODULE_DIR "/libgradring_cuda.so";
   if (!fs::exists(module)) GTEST_SKIP() << "this build has no CUDA module";
   EXPECT_THAT(doctor.out, HasSubstr(module.string()));
   const ProgramEnd refused = run("gradring", tests::short_training({"--device", "cuda:99"}));
