@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the packages: a .tar.gz and a Python wheel, which need no library but libc, and .deb files for this Debian.
+#
+# Usage: scripts/package.sh [OPTION...] [PACKAGE...]
+#
+#   PACKAGE                tar, wheel, deb (default all three); tar and wheel hold one build
+#   --output DIR           folder of the packages (default dist)
+#   --check-reproducible   builds the packages a second time, from a clone in another folder with another umask and time
+#                          zone and an empty compiler cache, and compares their bytes
+#   --try                  installs each package in a fresh Debian and trains there on two ranks (root; package/try.sh)
+#
+# The packages hold the commit that is checked out. The same commit gives the same bytes on the same Debian: dates come from
+# SOURCE_DATE_EPOCH (default: the commit's). The CUDA module is built where nvcc is found, for the architectures in CUDAARCHS;
+# GRADRING_CUDA=OFF leaves it out. GRADRING_MAINTAINER is the maintainer of the .deb packages, "NAME <ADDRESS>".
+
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+umask 022
+export LC_ALL=C.UTF-8
+
+output=$PWD/dist
+wanted=()
+check=0
+try=0
+while (($#)); do
+  case $1 in
+    -h | --help) usage; exit ;;
+    --output) output=$(from_here "${2:?"--output needs a folder"}"); shift 2 ;;
+    --check-reproducible) check=1; shift ;;
+    --try) try=1; shift ;;
+    tar | wheel | deb) wanted+=("$1"); shift ;;
+    *) die "unknown argument '$1'; --help lists the options" ;;
+  esac
+done
+((${#wanted[@]})) || wanted=(tar wheel deb)
+is_wanted() { [[ " ${wanted[*]} " == *" $1 "* ]]; }
+
+need_packages "${build_packages[@]}" binutils dpkg-dev file git gzip python3
+commit=$(git describe --always --dirty --abbrev=8 --exclude='*') || die "no git checkout here, whose commit a package names"
+((!check)) || [[ $commit != *-dirty ]] || die "uncommitted changes: --check-reproducible compares two builds of a commit"
+[[ $commit != *-dirty ]] || say "Uncommitted changes go into the packages"
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+version=$(sed -n 's/^project(gradring VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+stage=build/package/gradring-$version-linux-$(uname -m)
+
+# build PRESET [OPTION...]: configured anew, since dates come from the environment; tests that were configured before stay.
+build() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" "-DGRADRING_TESTS=$(cached "$preset" GRADRING_TESTS | grep . || echo OFF)" \
+    "-DGRADRING_CUDA=${GRADRING_CUDA-AUTO}" "$@"
+  say "Building build/$preset"
+  cmake --build "build/$preset" --target gradring
+  [[ -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
+}
+
+# The notices of the libraries that a portable program contains.
+copy_licenses() {
+  local name
+  mkdir -p "$1"
+  for name in libfmt-dev libpng-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev; do
+    cp "/usr/share/doc/$name/copyright" "$1/${name%-dev}" || die "no license of $name, which goes into the program"
+  done
+}
+
+# The newest version of glibc's symbols that the staged files use: 2.34.
+needed_glibc() {
+  find "$stage" -type f \( -path '*/bin/*' -o -name '*.so' \) -exec readelf --version-info --wide {} + |
+    grep -oE 'Name: GLIBC_[0-9.]+' | sed 's/.*_//' | sort -uV | tail -n 1
+}
+
+write_readme() {
+  local processor='' cuda='The CUDA module is not included: this package trains on CPUs.'
+  if [[ -f $stage/lib/gradring/libgradring_cuda.so ]]; then
+    cuda='GPUs need the NVIDIA driver; cuDNN, cuBLASLt and NCCL are loaded from the system or from pip'\''s wheels.'
+  fi
+  if [[ $(uname -m) == x86_64 ]]; then processor=', with SSE4.2 (x86-64-v2)'; fi
+  sed -e "s/@version@/$version/; s/@machine@/$(uname -m)/; s/@processor@/$processor/; s/@glibc@/$(needed_glibc)/" \
+    -e "s|@cuda@|$cuda|" scripts/package/README.in.md >"$stage/README.md"
+}
+
+# What the .tar.gz and the wheel hold, in $stage.
+stage_portable() {
+  build portable
+  rm -rf build/package
+  cmake --install build/portable --prefix "$stage" --strip >/dev/null
+  tests/rules/needs_libc_only.sh "$stage/bin/gradring"
+  copy_licenses "$stage/share/doc/gradring/licenses"
+  cp scripts/package/debian/copyright "$stage/share/doc/gradring/copyright"
+  write_readme
+}
+
+make_tar() {
+  tar --create --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+    --mode=u+rw,go=rX --directory=build/package "${stage##*/}" | gzip -9 --no-name >"$output/${stage##*/}.tar.gz"
+}
+
+make_wheel() {
+  python3 scripts/package/wheel.py --version "$version" --readme "$stage/README.md" --output "$output" "$stage" >/dev/null
+}
+
+make_deb() {
+  build debian ${GRADRING_MAINTAINER:+"-DGRADRING_MAINTAINER=$GRADRING_MAINTAINER"}
+  rm -rf build/debian/packages
+  cpack --config build/debian/CPackConfig.cmake -B build/debian/packages
+  cp build/debian/packages/*.deb "$output/"
+}
+
+# Builds the packages once more in a clone elsewhere, and compares.
+check_reproducible() {
+  local elsewhere file differences=0
+  elsewhere=$(mktemp -d "${TMPDIR:-/var/tmp}/gradring-package.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "rm -rf '$elsewhere'" EXIT
+  say "Building a second time in $elsewhere"
+  (
+    umask 077
+    git clone --quiet --no-local . "$elsewhere/a second/checkout"
+    cd /
+    TZ=UTC-13 CCACHE_DIR=$elsewhere/ccache "$elsewhere/a second/checkout/scripts/package.sh" --output "$elsewhere/packages" "${wanted[@]}"
+  )
+  for file in "${made[@]}"; do
+    if cmp "$output/$file" "$elsewhere/packages/$file"; then
+      echo "same bytes       $file"
+    else
+      echo "DIFFERENT BYTES  $file"
+      differences=1
+      ! command -v diffoscope >/dev/null || diffoscope "$output/$file" "$elsewhere/packages/$file" | head -n 200 || true
+    fi
+  done
+  ((!differences)) || die "two builds of $commit differ"
+}
+
+mkdir -p "$output"
+new=$(mktemp -d "$output/.new.XXXXXX")
+final=$output output=$new
+trap 'rm -rf "$new"' EXIT
+if is_wanted tar || is_wanted wheel; then stage_portable; fi
+for package in "${wanted[@]}"; do "make_$package"; done
+mapfile -t made < <(find "$new" -type f -printf '%f\n' | LC_ALL=C sort)
+output=$final
+(cd "$new" && mv -f -- "${made[@]}" "$output/")
+rm -rf "$new"
+trap - EXIT
+
+if ((check)); then check_reproducible; fi
+if ((try)); then scripts/package/try.sh "${made[@]/#/$output/}"; fi
+say "Packages of $commit in $output"
+(cd "$output" && sha256sum -- "${made[@]}")
