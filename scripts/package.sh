@@ -50,7 +50,7 @@ build() {
   local preset=$1
   shift
   cmake --preset "$preset" "-DGRADRING_TESTS=$(cached "$preset" GRADRING_TESTS | grep . || echo OFF)" \
-    "-DGRADRING_CUDA=${GRADRING_CUDA-AUTO}" "$@"
+    "-DGRADRING_CUDA=${GRADRING_CUDA-AUTO}" -DGRADRING_ARCH=portable "$@"
   say "Building build/$preset"
   cmake --build "build/$preset" --target gradring
   [[ -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
@@ -76,7 +76,7 @@ write_readme() {
   if [[ -f $stage/lib/gradring/libgradring_cuda.so ]]; then
     cuda='GPUs need the NVIDIA driver; cuDNN, cuBLASLt and NCCL are loaded from the system or from pip'\''s wheels.'
   fi
-  if [[ $(uname -m) == x86_64 ]]; then processor=', with SSE4.2 (x86-64-v2)'; fi
+  if [[ $(uname -m) == x86_64 ]]; then processor=' with SSE4.2 (x86-64-v2)'; fi
   sed -e "s/@version@/$version/; s/@machine@/$(uname -m)/; s/@processor@/$processor/; s/@glibc@/$(needed_glibc)/" \
     -e "s|@cuda@|$cuda|" scripts/package/README.in.md >"$stage/README.md"
 }
