@@ -11,9 +11,9 @@ namespace gradring::train {
 
 /// How a run was started, as far as it can be read from the processes that run it.
 struct StartedBy {
-  std::vector<std::string> own;     ///< the words of this process: "gradring", "train", "--epochs", "3"
-  std::vector<std::string> parent;  ///< those of the process that started it
-  bool launched = false;            ///< this process is one rank of several, or has a launcher
+  std::vector<std::string> own{};     ///< the words of this process: "gradring", "train", "--epochs", "3"
+  std::vector<std::string> parent{};  ///< those of the process that started it
+  bool launched = false;              ///< this process is one rank of several, or has a launcher
   int world_size = 1;
   int nodes = 1;
   Variables environment{};  ///< all of it

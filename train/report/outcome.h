@@ -21,15 +21,15 @@ std::string_view name_of(Outcome outcome);
 /// summary.json of a run that did not finish. It has no accuracy and no hash of weights: nothing was evaluated.
 struct UnfinishedRun {
   Outcome outcome = Outcome::failed;
-  std::string reason;             ///< the error message
+  std::string reason{};           ///< the error message
   std::int64_t steps = 0;         ///< made so far; a checkpoint may have fewer
   std::int64_t epoch = 0;         ///< 0 for the first
   double seconds = 0;             ///< training only
   double samples_per_second = 0;  ///< of all ranks together
   int world_size = 1;
-  std::string device;
-  std::string backend;
-  std::string precision;
+  std::string device{};
+  std::string backend{};
+  std::string precision{};
 
   std::string to_json() const;
 };

@@ -46,16 +46,16 @@ void check_is_run_dir(const std::filesystem::path& path);
 
 /// A run directory to be made.
 struct NewRunDir {
-  std::filesystem::path path;
-  bool generated = false;               ///< then another run may have taken the name: NAME-2, NAME-3, ... do as well
-  std::filesystem::path launch_folder;  ///< as RunLock
-  std::string config;                   ///< the text of config.resolved.toml
+  std::filesystem::path path{};
+  bool generated = false;                 ///< then another run may have taken the name: NAME-2, NAME-3, ... do as well
+  std::filesystem::path launch_folder{};  ///< as RunLock
+  std::string config{};                   ///< the text of config.resolved.toml
 };
 
 /// A run directory that this process has locked.
 struct LockedRunDir {
-  std::filesystem::path path;
-  RunLock lock;
+  std::filesystem::path path{};
+  RunLock lock{};
 };
 
 /// Makes the run directory, locks it, and writes config.resolved.toml and an empty logs/ into it. A vacant directory may be
