@@ -188,7 +188,9 @@ const std::vector<Option>& train_options() {
       text_option("weights", "F",
                   "begin with the weights of a file (safetensors, or a PyTorch state_dict) or of a checkpoint",
                   &TrainConfig::weights),
-      text_option("run-dir", "R", "new folder for the results; default runs/<dataset>-<model>-<time>",
+      text_option("run-dir", "R",
+                  "directory for the results, new or empty (to resume: that of the run); default "
+                  "runs/<dataset>-<model>-<time>",
                   &TrainConfig::run_dir),
       word_option("progress", "how to show progress; auto: a bar on a terminal, else lines", kProgress,
                   &TrainConfig::progress),

@@ -96,7 +96,7 @@ TEST_F(RunDirectories, AreLockedWhileARunLasts) {
   EXPECT_FALSE(fs::exists(run() / ".lock"));
 }
 
-TEST_F(RunDirectories, OfSeveralRunsOfOneNameAreOnesThatStartedFirst) {
+TEST_F(RunDirectories, OfOneNameGoToOneOfTwoRunsThatStartTogether) {
   const Words words = short_training({"--steps", "8", "--epochs", "1", "--resume", "auto", "--inject",
                                       "delay:rank=0,step=4,ms=2000"});  // the other one comes in the meantime
   RunningProgram first(place_.gradring(words)), second(place_.gradring(words));
