@@ -49,8 +49,8 @@ ccache=  # of check_fresh, which this is without
 
 # in_system ACCOUNT SCRIPT: bash runs SCRIPT in the home directory of ACCOUNT in $system.
 in_system() {
-  local account=$1 home=/home/user
-  if [[ $account == root ]]; then home=/root; fi
+  local account=$1 home
+  home=$(awk -F: -v account="$account" '$1 == account { print $6 }' "$work/$system/etc/passwd")
   unshare --mount --pid --fork --kill-child scripts/check_fresh/enter.sh "$work/$system" "$account" "$home" \
     bash -euo pipefail -c "$2" </dev/null
 }
