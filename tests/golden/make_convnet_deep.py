@@ -5,11 +5,11 @@
 Of every tensor with n elements stand in the file the norm and the elements 0, k, 2k, ..., where k = n // 256, or one more if
 that is even: such a k would keep to a few columns of a matrix.
 """
-import json
 import pathlib
-import struct
 
 import torch
+
+from safetensors_file import save
 
 KEPT = 256
 
@@ -50,18 +50,6 @@ def step(height, width, channels, classes, batch):
         tensors.update(digest("grad." + name, weight.grad))
     tensors.update({"images_u8": images, "labels": labels, "logits": logits.detach(), "loss": loss.detach().reshape(1)})
     return tensors
-
-
-def save(path, tensors):
-    types = {torch.float32: "F32", torch.int64: "I64", torch.uint8: "U8"}
-    header, data = {}, b""
-    for name, tensor in tensors.items():
-        raw = tensor.contiguous().numpy().tobytes()
-        header[name] = {"dtype": types[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 if __name__ == "__main__":

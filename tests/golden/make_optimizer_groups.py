@@ -12,6 +12,8 @@ import struct
 import torch
 import torch.optim.swa_utils
 
+from safetensors_file import save
+
 HERE = pathlib.Path(__file__).parent
 KEPT = ("conv_layers.0.weight", "conv_layers.3.bias", "fc_layers.0.bias", "fc_layers.2.weight")
 STEPS, BATCH = 10, 32
@@ -30,18 +32,6 @@ def read(name):
         data = bytearray(raw[8 + size + begin : 8 + size + end])
         tensors[key] = torch.frombuffer(data, dtype=types[about["dtype"]]).reshape(about["shape"])
     return tensors
-
-
-def save(name, tensors):
-    types = {torch.float32: "F32", torch.float64: "F64"}
-    header, data = {}, b""
-    for key, tensor in tensors.items():
-        raw = tensor.detach().contiguous().numpy().tobytes()
-        header[key] = {"dtype": types[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    (HERE / f"{name}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def convnet():
@@ -79,7 +69,7 @@ def with_groups(name, optimizer_of):
     model = convnet()
     tensors = train(model, optimizer_of(two_groups(model)))
     tensors.update({key: dict(model.named_parameters())[key] for key in KEPT})
-    save(f"convnet_10steps_{name}_no_bias_decay", tensors)
+    save(HERE / f"convnet_10steps_{name}_no_bias_decay.safetensors", tensors)
 
 
 def with_average():
@@ -88,7 +78,7 @@ def with_average():
     averaged = torch.optim.swa_utils.AveragedModel(layers, avg_fn=lambda avg, p, n: EMA_DECAY * avg + (1 - EMA_DECAY) * p)
     tensors = train(model, torch.optim.Adam(model.parameters(), lr=1e-3), lambda: averaged.update_parameters(layers))
     tensors.update({key: dict(averaged.module.named_parameters())[key] for key in KEPT})
-    save("convnet_10steps_adam_ema", tensors)
+    save(HERE / "convnet_10steps_adam_ema.safetensors", tensors)
 
 
 if __name__ == "__main__":
