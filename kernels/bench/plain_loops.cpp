@@ -96,7 +96,7 @@ double flops_per_second_in(int rounds) {
   for (int round = 0; round < rounds; ++round)
     for (Lanes& sum : sums) sum = sum * factor + term;
   const double seconds = watch.seconds();
-  volatile float kept = 0;  // else nobody would need the sums
+  volatile float kept = 0;  // so that the compiler computes the sums
   for (const Lanes& sum : sums) kept = kept + sum[0];
   return 2.0 * kLanes * kAccumulators * rounds / seconds;
 }

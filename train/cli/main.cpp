@@ -76,7 +76,7 @@ int run(std::string_view name, Arguments rest) {
 
 int run(const std::vector<std::string>& args, std::string_view program) {
   try {
-    gradring::kernels::cpu_level();  // before anything runs for it
+    gradring::kernels::cpu_level();  // fail before any code of a level runs
   } catch (const std::exception& error) {
     fmt::print(stderr, "gradring: {}\n", error.what());
     return gradring::train::exit_code_of(error);

@@ -20,6 +20,7 @@ constexpr const char* kFoot =
     "file (batch-size = 64). The command line wins, then the environment, then the file.\n"
     "\nA run directory holds config.resolved.toml (--config takes it back; after a resume with other options also\n"
     "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it.\n"
+    "GRADRING_CPU_LEVEL selects a lower instruction-set level for the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n"
     "\nExit codes: 0 ok; 1 training failed, or its last checkpoint could not be saved (a full disk, too); 2 usage;\n"
     "3 this machine: no such device, or a full disk where metrics, logs or standard output go; 4 bad data or\n"
     "checkpoint; 5 diverged; 130 Ctrl-C; 143 stopped by SIGTERM or SIGHUP (closed terminal) after a checkpoint;\n"

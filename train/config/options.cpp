@@ -140,7 +140,7 @@ const std::vector<Option>& train_options() {
       flag_option("autotune", "measure what cuDNN offers for each convolution, and remember the fastest (cuda)",
                   &TrainConfig::autotune),
       flag_option("reproducible",
-                  "the same bits in every run, and by any number of ranks that share one --global-batch",
+                  "the same bits in every run at one CPU level, by any number of ranks that share one --global-batch",
                   &TrainConfig::reproducible),
       on_or_off_option("cuda-graph",
                        "launch a forward and backward pass on a GPU as one, with its all-reduces and its update",

@@ -14,7 +14,7 @@ namespace gradring::nn {
 namespace onednn {
 namespace {
 
-/// Whoever sets oneDNN's own variable knows better.
+/// A limit that the user set by oneDNN's own variable stays.
 bool limit_instruction_set() {
   using kernels::CpuLevel;
   if (kernels::cpu_levels().size() == 1 || std::getenv("ONEDNN_MAX_CPU_ISA") || std::getenv("DNNL_MAX_CPU_ISA"))
