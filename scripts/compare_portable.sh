@@ -88,8 +88,8 @@ report() {
 measure training training_seconds
 measure all_reduce all_reduce_microseconds
 say "Portable / native: $(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(date +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
-"${programs[0]}" doctor | sed -n 's/^ *CPU code */portable runs code for /p'
-"${programs[1]}" doctor | sed -n 's/^ *CPU code */native runs code for /p'
+"${programs[0]}" doctor | sed -n 's/^ *CPU level */portable: CPU level /p'
+"${programs[1]}" doctor | sed -n 's/^ *CPU level */native: CPU level /p'
 printf '%-34s %5s %9s   %s\n' "time of" pairs median "95 % interval"
 report "${dataset[1]}, 2 ranks x 256, $epochs epoch" "$folder/training.0"
 row=0
