@@ -115,7 +115,7 @@ cell() {
   mapfile -t targets < <(in_system "$compiler" ninja -C "$folder" -t targets all |
     sed -n 's/^test_\([a-z0-9_]*\): phony$/\1/p' | grep -E "$label" | sed 's/^/test_/')
   if [[ -n $lacks ]] && ((program_only)); then targets=(); fi
-  step build ninja -C "$folder" -j "$jobs" gradring "${targets[@]}" || return 1
+  step build ninja -C "$folder" -j "$jobs" -k 0 gradring "${targets[@]}" || return 1
   if [[ -n $lacks ]]; then
     outcome="built (not run: processor)"
     detail="lacks ${lacks//_/.}"

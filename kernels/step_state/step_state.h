@@ -77,7 +77,7 @@ struct LossScalePolicy {
 /// Example   tests/kernels/step_state/step_state_test.cpp
 struct AdvanceArgs {
   StepState* state = nullptr;
-  LossScalePolicy policy;
+  LossScalePolicy policy{};
   bool dynamic = false;
 };
 

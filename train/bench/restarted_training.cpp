@@ -24,7 +24,7 @@ constexpr auto kPatience = std::chrono::minutes(1);
 constexpr std::int64_t kStepsBetween = 25;  // more than two checkpoints
 constexpr int kMostWait = 300;              // milliseconds behind those steps, drawn
 constexpr std::streamoff kTail = 4096;      // holds some lines of the metrics
-constexpr std::string_view kGoesOn = "goes on behind step ";
+constexpr std::string_view kGoesOn = "resumes after step ";
 
 std::string text_of(const std::filesystem::path& path, std::streamoff most) {
   std::ifstream file(path, std::ios::ate);

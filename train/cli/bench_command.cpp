@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/runtime/write_all.h"
 #include "train/cli/bench_allreduce.h"
 #include "train/cli/bench_compare.h"
 #include "train/cli/bench_kernels.h"
@@ -16,7 +17,6 @@
 #include "train/cli/subcommands.h"
 #include "train/launch/error_file.h"
 #include "train/launch/worker_environment.h"
-#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "kernels/runtime/write_all.h"
 #include "train/checkpoint/contents_difference.h"
 #include "train/cli/ckpt_options.h"
 #include "train/config/usage_error.h"
@@ -96,7 +97,7 @@ Json to_json(const Differences& found, const NamedTensors& a, const NamedTensors
 
 NamedTensors read(FileSystem& files, const std::string& path) {
   NamedTensors named = named_tensors(files, path, "its path");
-  for (const std::string& remark : named.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   return named;
 }
 

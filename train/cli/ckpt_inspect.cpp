@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/runtime/nearest_name.h"
+#include "kernels/runtime/write_all.h"
 #include "train/checkpoint/tensor_statistics.h"
 #include "train/cli/bench_options.h"
 #include "train/cli/ckpt_options.h"
@@ -115,7 +116,7 @@ void ckpt_inspect(std::span<const std::string> args) {
   }
   PosixFileSystem files;
   const NamedTensors named = named_tensors(files, only_path(words, line, "PATH"), "its path");
-  for (const std::string& remark : named.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   const Tensors tensors = chosen(named.contents, tensor);
   if (json) {
     fmt::print("{}\n", to_json(named, tensors).dump(2));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/fetch/fetch.h"
+#include "kernels/runtime/write_all.h"
 #include "train/cli/data_options.h"
 #include "train/cli/fetch_progress.h"
 #include "train/config/usage_error.h"

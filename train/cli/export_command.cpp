@@ -10,6 +10,7 @@
 #include "data/datasets/known_set.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/runtime/nearest_name.h"
+#include "kernels/runtime/write_all.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/npy.h"
 #include "train/checkpoint/pt.h"
@@ -134,7 +135,7 @@ int run(std::span<const std::string> args) {
   if (files.exists(options.output))
     throw UsageError(fmt::format("--output: {} is there already: name another, or remove it", options.output));
   NamedTensors named = named_tensors(files, options.checkpoint, "--checkpoint");
-  for (const std::string& remark : named.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   if (options.ema) take_averaged(named);
   sort_as_model(named.contents);
   const Tensors tensors = chosen(std::move(named.contents), options.tensor);

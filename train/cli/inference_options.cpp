@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/runtime/write_all.h"
 #include "train/checkpoint/npy.h"
 #include "train/cli/bench_options.h"
 #include "train/config/usage_error.h"
@@ -79,7 +80,7 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
   PosixFileSystem files;
   InferenceSetting setting{
       .config = {}, .tensors = named_tensors(files, options.checkpoint, "--checkpoint"), .compute = {}};
-  for (const std::string& remark : setting.tensors.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& remark : setting.tensors.remarks) print_to_stderr(remark + "\n");
   if (options.ema) take_averaged(setting.tensors);
   setting.config = settle(options.given, setting.tensors);
   setting.compute = compute_for(setting.config);

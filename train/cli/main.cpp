@@ -10,6 +10,7 @@
 
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/nearest_name.h"
+#include "kernels/runtime/write_all.h"
 #include "train/cli/bench_command.h"
 #include "train/cli/ckpt_command.h"
 #include "train/cli/data_command.h"
@@ -25,6 +26,7 @@
 
 namespace {
 
+using gradring::print_to_stderr;
 using Arguments = std::span<const std::string>;
 
 struct Command {
@@ -47,17 +49,17 @@ constexpr Command kCommands[] = {
      gradring::train::doctor_main},
 };
 
-void print_help(std::FILE* out) {
-  fmt::print(out,
-             "gradring {}: a data-parallel trainer that a person can read\n\nUsage: gradring COMMAND [OPTIONS]\n\n",
-             GRADRING_VERSION);
-  for (const Command& command : kCommands) fmt::print(out, "  {:<8} {}\n", command.name, command.help);
-  fmt::print(out, "\ngradring COMMAND --help says more. gradrun is gradring launch.\nFirst try: gradring train\n");
+std::string help() {
+  std::string text = fmt::format(
+      "gradring {}: a data-parallel trainer that a person can read\n\nUsage: gradring COMMAND [OPTIONS]\n\n",
+      GRADRING_VERSION);
+  for (const Command& command : kCommands) text += fmt::format("  {:<8} {}\n", command.name, command.help);
+  return text + "\ngradring COMMAND --help says more. gradrun is gradring launch.\nFirst try: gradring train\n";
 }
 
 int run(std::string_view name, Arguments rest) {
   if (name == "--help" || name == "-h" || name == "help") {
-    print_help(stdout);
+    fmt::print("{}", help());
     return gradring::train::kOk;
   }
   if (name == "--version") {
@@ -69,8 +71,8 @@ int run(std::string_view name, Arguments rest) {
     if (command.name == name) return command.run(rest);
     names.push_back(command.name);
   }
-  fmt::print(stderr, "gradring: there is no command '{}'.{} Try gradring --help\n", name,
-             gradring::did_you_mean(name, names));
+  print_to_stderr(fmt::format("gradring: there is no command '{}'.{} Try gradring --help\n", name,
+                              gradring::did_you_mean(name, names)));
   return gradring::train::kUsage;
 }
 
@@ -78,12 +80,12 @@ int run(const std::vector<std::string>& args, std::string_view program) {
   try {
     gradring::kernels::cpu_level();  // fail before any code of a level runs
   } catch (const std::exception& error) {
-    fmt::print(stderr, "gradring: {}\n", error.what());
+    print_to_stderr(fmt::format("gradring: {}\n", error.what()));
     return gradring::train::exit_code_of(error);
   }
   if (program == "gradrun") return run("launch", args);
   if (args.empty()) {
-    print_help(stderr);
+    print_to_stderr(help());
     return gradring::train::kUsage;
   }
   return run(args.front(), Arguments(args).subspan(1));
@@ -92,6 +94,7 @@ int run(const std::vector<std::string>& args, std::string_view program) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gradring::train::reserve_standard_streams();
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
     return gradring::train::finish_standard_output(run(args, std::filesystem::path(argv[0]).filename().string()));

@@ -23,7 +23,7 @@ constexpr const char* kFoot =
     "GRADRING_CPU_LEVEL selects a lower instruction-set level for the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n"
     "\nExit codes: 0 ok; 1 training failed, or its last checkpoint could not be saved (a full disk, too); 2 usage;\n"
     "3 this machine: no such device, or a full disk where metrics, logs or standard output go; 4 bad data or\n"
-    "checkpoint; 5 diverged; 130 Ctrl-C; 143 stopped by SIGTERM or SIGHUP (closed terminal) after a checkpoint;\n"
+    "checkpoint; 5 diverged; 130 Ctrl-C; 143 stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint;\n"
     "161 a rank was lost; 162 a rank was late or never came; 163 the ranks differ.\n"
     "\nA reader of standard output that goes away (| head) does not stop training: stderr and the log say so.\n"
     "\nExamples:\n"

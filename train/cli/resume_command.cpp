@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/runtime/cpu_level.h"
+#include "nn/backend/cpu/onednn.h"
 #include "train/cli/shell_words.h"
 #include "train/config/variables.h"
 
@@ -74,7 +75,7 @@ std::string assignments(const StartedBy& started_by) {
   for (const auto& [name, value] : started_by.environment) {
     const bool sets_option =
         std::ranges::any_of(options, [&](const auto& option) { return option.second.source == name; });
-    const bool sets_code = name == kernels::kCpuLevelVariable;
+    const bool sets_code = name == kernels::kCpuLevelVariable || std::ranges::count(nn::kOneDnnLimits, name) > 0;
     if (sets_option || sets_code || (started_by.launched && name.starts_with("PET_")))
       text += name + "=" + shell_quoted(value) + " ";
   }

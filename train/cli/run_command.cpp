@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
+#include "kernels/runtime/write_all.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/standard_output.h"
-#include "train/report/console.h"
 
 namespace gradring::train {
 

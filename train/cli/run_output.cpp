@@ -101,11 +101,11 @@ std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgres
     return where + "; " + options;
   }
   if (!lock_) lock_ = RunLock(path_, launch_folder_);
-  continue_run_dir(path_, progress.steps, progress.epoch);
-  if (!changes.empty()) {
+  if (!changes.empty()) {  // first: where the disk is full, nothing has been removed yet
     const std::string head = fmt::format("# Since step {}, changed options: {}\n", progress.steps, to_string(changes));
     options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());
   }
+  continue_run_dir(path_, progress.steps, progress.epoch);
   CheckpointDirectory(files_, checkpoints_of(path_)).abandon_after(progress.steps);
   return where + "; " + options;
 }

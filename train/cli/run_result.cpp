@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "train/cli/exit_code.h"
 #include "train/report/progress.h"
 #include "train/trainer/on_nan.h"
 #include "train/trainer/run_requests.h"
@@ -48,7 +49,7 @@ Outcome outcome_of(const std::exception& error) {
 UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
                              int world_size) {
   return {.outcome = outcome_of(error),
-          .reason = error.what(),
+          .reason = message_of(error),
           .steps = made.steps,
           .epoch = made.epoch,
           .seconds = made.seconds,

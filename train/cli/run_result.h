@@ -24,7 +24,7 @@ void print_result(Console& out, const Summary& summary, const std::filesystem::p
 void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
                     const std::string& progress);
 
-/// What a run's error makes of it.
+/// The outcome of a run that ended with `error`.
 Outcome outcome_of(const std::exception& error);
 
 /// What summary.json says of a run of `world_size` ranks that ended with `error` after `made`; `resolved` is its config with

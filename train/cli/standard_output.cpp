@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cli/standard_output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <typeinfo>
 
+#include "kernels/runtime/write_all.h"
 #include "train/launch/exit_code.h"
-#include "train/report/console.h"
 
 namespace gradring::train {
+
+void reserve_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1)
+      ::open("/dev/null", O_RDONLY);  // takes the lowest free number; writes fail with EBADF
+}
 
 /// fmt throws std::system_error itself; a class that is derived from it comes from elsewhere.
 bool is_output_failure(const std::exception& error) {
@@ -35,7 +43,7 @@ int finish_standard_output(int code, const std::exception* failure) {
                     error != 0 ? ": " : "", error != 0 ? std::generic_category().message(error) : ""));
   std::clearerr(stdout);  // it has been said
   if (code != kOk) return code;
-  return error == EPIPE ? kReaderGone : kEnvironment;
+  return error == EPIPE ? kBrokenPipe : kEnvironment;
 }
 
 }  // namespace gradring::train

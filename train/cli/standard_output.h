@@ -5,7 +5,12 @@
 
 namespace gradring::train {
 
-/// Whether this is stdio's failure to write standard output. Who reports a command's errors lets it pass, to main().
+/// Opens /dev/null as each of stdin, stdout and stderr that is closed. Otherwise the next file or shared memory that is opened
+/// would get its number, and receive what is printed. Called first in main().
+void reserve_standard_streams();
+
+/// Whether `error` is stdio's failure to write standard output. Functions that report a command's errors rethrow it; main()
+/// handles it.
 bool is_output_failure(const std::exception& error);
 
 /// Writes out what stdout holds, for a command that shows results as they come.
@@ -13,12 +18,11 @@ bool is_output_failure(const std::exception& error);
 /// Errors    std::system_error, which is_output_failure knows.
 void flush_standard_output();
 
-/// The end of every command: a result counts once it is written, and stdio may have kept it until now. Writes out what stdout
-/// holds. Where that fails, or `failure` has come from a command, says so on stderr, once, but for a pipe whose reader has
-/// gone.
+/// Called at the end of every command: flushes stdout. If that fails, or `failure` is such an error, reports it once on
+/// stderr, except for a broken pipe.
 ///
-/// Returns   `code` if all is written, or if the command has failed anyway; 141, as a shell says SIGPIPE, if the reader has gone;
-///           3 otherwise: a full disk.
+/// Returns   `code` if all is written, or if the command has failed anyway; 141 (128 + SIGPIPE) for a broken pipe; 3
+///           otherwise, for example for a full disk.
 int finish_standard_output(int code, const std::exception* failure = nullptr);
 
 }  // namespace gradring::train

@@ -3,33 +3,34 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <vector>
 
 #include "kernels/runtime/nearest_name.h"
+#include "kernels/runtime/write_all.h"
 #include "train/config/usage_error.h"
 #include "train/launch/exit_code.h"
 
 namespace gradring::train {
 namespace {
 
-void print_help(const CommandGroup& group, std::FILE* out) {
-  fmt::print(out, "{}: {}\n\nUsage: {} {}\n\n", group.command, group.purpose, group.command, group.usage);
+std::string help_of(const CommandGroup& group) {
+  std::string text =
+      fmt::format("{}: {}\n\nUsage: {} {}\n\n", group.command, group.purpose, group.command, group.usage);
   for (const Subcommand& subcommand : group.subcommands)
-    fmt::print(out, "  {:<10} {}\n", subcommand.name, subcommand.help);
-  fmt::print(out, "\n{} {} --help says more.\n", group.command, group.usage.substr(0, group.usage.find(' ')));
+    text += fmt::format("  {:<10} {}\n", subcommand.name, subcommand.help);
+  return text + fmt::format("\n{} {} --help says more.\n", group.command, group.usage.substr(0, group.usage.find(' ')));
 }
 
 }  // namespace
 
 int run_subcommand(const CommandGroup& group, std::span<const std::string> args) {
   if (args.empty()) {
-    print_help(group, stderr);
+    print_to_stderr(help_of(group));
     return kUsage;
   }
   const std::string& name = args.front();
   if (name == "--help" || name == "-h" || name == "help") {
-    print_help(group, stdout);
+    fmt::print("{}", help_of(group));
     return kOk;
   }
   std::vector<std::string_view> names;

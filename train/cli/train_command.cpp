@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "kernels/runtime/write_all.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/parse_train.h"
 #include "train/cli/resume_command.h"
@@ -14,7 +15,6 @@
 #include "train/config/variables.h"
 #include "train/launch/error_file.h"
 #include "train/launch/launcher.h"
-#include "train/report/console.h"
 #include "train/setup/signal_requests.h"
 
 namespace gradring::train {
@@ -28,7 +28,7 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
 }
 
 /// Who asked this process to stop is told by its exit code that it did so in order; that is no failure of its own.
-/// Rank 0 tells how to go on.
+/// Rank 0 prints the command that resumes the run.
 int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
   SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
   try {

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "data/datasets/open_dataset.h"
+#include "kernels/runtime/write_all.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/cli/run_output.h"
 #include "train/cli/run_result.h"
@@ -140,12 +141,17 @@ FaultedWorld faulted_world(const TrainConfig& config, const WorkerEnvironment& p
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda};
 }
 
+/// Reports lost output, unless a launcher would answer the failure with a restart: the run itself is complete.
+void check_output(const Console& out, const WorkerEnvironment& place) {
+  if (place.max_restarts == 0) out.check();
+}
+
 /// Trains to the end; `failed` hears of an error.
 Summary run_logged(Trainer& trainer, RankLog& log, const std::function<void(const std::exception&)>& failed) {
   try {
     return trainer.run();
   } catch (const std::exception& error) {
-    say_if_possible(log, fmt::format("stopped: {}", error.what()));
+    say_if_possible(log, fmt::format("training ended: {}", error.what()));
     failed(error);
     throw;
   }
@@ -184,9 +190,9 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   begin(trainer, config, group, start);
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
-  if (choice_of_rank_0(group, [&] { return std::string(finished ? "finished" : ""); }) == "finished") {
+  if (group.broadcast_on_host(std::string(finished ? "finished" : ""), 0) == "finished") {
     if (finished) print_finished(out, *finished, output.path(), config.progress);
-    return out.check();
+    return check_output(out, place);
   }
   std::vector<std::string> remarks = std::move(start.remarks);
   if (leads) {
@@ -197,11 +203,11 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
+  if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   for (const std::string& remark : remarks) metrics.remark(remark);
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
-  if (const auto steps = trainer.progress().steps) log.say(fmt::format("goes on behind step {}", steps));
+  if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
-  if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   const Summary summary = run_logged(trainer, log, [&](const std::exception& error) {
     if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
   });
@@ -210,7 +216,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (!leads) return;
   output.finish(summary);
   if (config.progress != "none") print_result(out, summary, run_dir);
-  out.check();
+  check_output(out, place);
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/runtime/write_all.h"
 #include "train/faults/do_fault.h"
-#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {

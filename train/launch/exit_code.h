@@ -13,7 +13,7 @@ enum ExitCode : int {
   kDiverged = 5,
   kCannotExecute = 126,  ///< the launcher's, as a shell's: the program is there, but cannot be executed
   kNotFound = 127,       ///< the launcher's: there is no such program
-  kReaderGone = 141,     ///< nobody reads the output (128 + SIGPIPE)
+  kBrokenPipe = 141,     ///< the reader of the output has closed it (128 + SIGPIPE)
   kPreempted = 143,      ///< after a checkpoint, because somebody asked for it (128 + SIGTERM)
   kPeerLost = 161,
   kTimeout = 162,

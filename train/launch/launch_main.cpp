@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/write_all.h"
 #include "train/launch/exit_code.h"
 #include "train/launch/launcher.h"
 #include "train/launch/options/launch_options.h"
@@ -16,7 +17,7 @@ namespace gradring::train {
 namespace {
 
 int complain(const std::exception& error, ExitCode code) {
-  fmt::print(stderr, "gradring launch: {}\n", error.what());
+  print_to_stderr(fmt::format("gradring launch: {}\n", error.what()));
   return code;
 }
 

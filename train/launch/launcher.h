@@ -52,9 +52,10 @@ struct LaunchOptions {
 /// Runs `nproc_per_node` copies of a program on this node, each as its own session, watches them, and returns when all
 /// have ended. The first failure stops the others: SIGTERM, kill_grace, SIGKILL; then all start again while
 /// `restarts` allows it. SIGINT is forwarded once; a second one kills. The others of `handled_signals` are
-/// forwarded, and the workers have kill_grace to end; SIGUSR1 and SIGUSR2 are forwarded without ending the run, unless listed. Output is inherited or goes where `logs` says; the launcher itself
-/// writes to stderr, and nothing if all goes well. Opens no TCP port on one node. Nothing of the run outlives this call, nor the
-/// death of this process by any signal: no worker, no zombie, no folder but that of the logs. README.md has the details.
+/// forwarded, and the workers have kill_grace to end; SIGUSR1 and SIGUSR2 are forwarded without ending the run, unless
+/// listed. Output is inherited or goes where `logs` says; the launcher itself writes to stderr, and nothing if all goes well.
+/// Opens no TCP port on one node. Nothing of the run outlives this call, nor the death of this process by any signal: no
+/// worker, no zombie, no folder but that of the logs. README.md has the details.
 ///
 /// Returns   0 if all workers returned 0; 130 after SIGINT, 131 after SIGQUIT, 143 after another signal; else what the
 ///           first failing worker of the last attempt came to: its exit code, 128 + n if signal n killed it, 127 if there is no such

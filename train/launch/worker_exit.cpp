@@ -19,7 +19,9 @@ bool WorkerExit::stopped_by_launcher() const {
   return number > 0 && number < NSIG && sent[static_cast<std::size_t>(number)];
 }
 
-bool WorkerExit::left_on_request() const { return code == kPreempted && sent[SIGUSR1]; }
+bool WorkerExit::left_on_request() const {
+  return code == kPreempted && (sent[SIGHUP] || sent[SIGUSR1] || sent[SIGUSR2]);
+}
 
 bool WorkerExit::blames_a_peer() const { return code == kPeerLost || code == kTimeout; }
 

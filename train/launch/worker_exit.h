@@ -28,7 +28,7 @@ struct WorkerExit {
   bool was_asked_to_end() const;
   /// It ended as the launcher told it to.
   bool stopped_by_launcher() const;
-  /// SIGUSR1, passed on, has made it save and leave: 143.
+  /// A forwarded SIGHUP, SIGUSR1 or SIGUSR2 made it save a checkpoint and exit with 143.
   bool left_on_request() const;
   /// It failed because a peer was lost or late: 161, 162.
   bool blames_a_peer() const;

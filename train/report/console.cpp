@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/console.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <system_error>
 
+#include "kernels/runtime/write_all.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
 namespace {
 
-/// Returns 0, or errno of the write that failed.
-int write_all(int fd, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // somebody who shares the pipe has made it non-blocking
-      pollfd room = {fd, POLLOUT, 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
-}
-
-/// A pipe without a reader, or a terminal that was closed.
-bool nobody_reads(int fd, int error) {
+/// A pipe without a reader, a terminal that was closed, or standard output closed from the start (reserve_standard_streams).
+bool reader_closed(int fd, int error) {
   struct stat kind {};
   const bool is_file = ::fstat(fd, &kind) == 0 && S_ISREG(kind.st_mode);
-  return error == EPIPE || (error == EIO && !is_file);
+  return error == EPIPE || error == EBADF || (error == EIO && !is_file);
 }
 
 }  // namespace
@@ -52,13 +36,12 @@ void Console::on_failure(Report report) {
 }
 
 void Console::check() const {
-  if (error_ != 0 && !nobody_reads(fd_, error_)) throw EnvironmentError(message());
+  if (error_ != 0 && !reader_closed(fd_, error_))
+    throw EnvironmentError("the output is incomplete: " + message() + "; free some space");
 }
 
 std::string Console::message() const {
   return "cannot write standard output: " + std::generic_category().message(error_);
 }
-
-void print_to_stderr(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 }  // namespace gradring::train

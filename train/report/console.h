@@ -27,9 +27,10 @@ class Console {
 
   int fd() const { return fd_; }
   void write(std::string_view text);
-  /// Who is told of the failure; at once, if it has happened. An empty function: nobody any more.
+  /// Sets the function that is called once with the error message; at once if a write has already failed. An empty function
+  /// removes it.
   void on_failure(Report report);
-  /// Throws EnvironmentError if text was lost, but not because nobody was left to read it: a full disk.
+  /// Throws EnvironmentError if text was lost for another reason than a closed reader: a full disk.
   void check() const;
 
  private:
@@ -39,8 +40,5 @@ class Console {
   int error_ = 0;  // errno of the write that failed
   Report report_;
 };
-
-/// Writes to stderr at once. What cannot be written is dropped: a message must not end the program that it is about.
-void print_to_stderr(std::string_view text) noexcept;
 
 }  // namespace gradring::train

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "kernels/runtime/write_all.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -15,17 +16,6 @@ namespace {
 [[noreturn]] void fail(const std::filesystem::path& path, int error) {
   throw EnvironmentError("cannot write " + path.string() + ": " + std::generic_category().message(error) +
                          "; free some space or choose another --run-dir");
-}
-
-/// Returns 0, or errno of the write that failed.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace gradring::train {
 /// How a run ended: "outcome" in summary.json.
 enum class Outcome : std::uint8_t {
   finished,     ///< all steps and the evaluation after them
-  interrupted,  ///< stopped by a signal, after a checkpoint; --resume goes on
+  interrupted,  ///< stopped by a signal, after a checkpoint; --resume auto continues it
   diverged,     ///< a loss or gradient was not finite
   failed,       ///< any other error: a lost rank, a full disk
 };

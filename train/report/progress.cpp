@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "kernels/runtime/write_all.h"
 #include "train/report/bar_progress.h"
 #include "train/report/plain_progress.h"
 

@@ -105,7 +105,11 @@ void check_is_run_dir(const fs::path& path) {
 
 LockedRunDir make_run_dir(const NewRunDir& spec) {
   std::error_code error;
-  if (!spec.generated) check_new_run_dir(spec.path);
+  if (!spec.generated) {
+    // Another run may have made it since it was looked for: names that run while it lasts.
+    if (state_of(spec.path) == RunDirState::run) RunLock(spec.path, spec.launch_folder).release();
+    check_new_run_dir(spec.path);
+  }
   if (spec.path.has_parent_path()) fs::create_directories(spec.path.parent_path(), error);
   check_made(spec.path, error);
   LockedRunDir run{.path = spec.path, .lock = {}};

@@ -33,13 +33,13 @@ enum class RunDirState : std::uint8_t {
 /// Errors    EnvironmentError if it cannot be read.
 RunDirState state_of(const std::filesystem::path& path);
 
-/// That a run may begin in `path`: nothing is there, or an empty directory. For before hours of work, or a wait for other
-/// ranks, are lost.
+/// Checks that a run may start in `path`: it does not exist or is an empty directory. Called early, before work or a wait for
+/// other ranks is lost.
 ///
 /// Errors    UsageError.
 void check_new_run_dir(const std::filesystem::path& path);
 
-/// That a directory was made by make_run_dir, before a run resumes in it.
+/// Checks that make_run_dir made this directory, before a run resumes in it.
 ///
 /// Errors    UsageError.
 void check_is_run_dir(const std::filesystem::path& path);
@@ -60,7 +60,7 @@ struct LockedRunDir {
 
 /// Makes the run directory, locks it, and writes config.resolved.toml and an empty logs/ into it. A vacant directory may be
 /// there. Of several processes that make one of the same name at the same time, each gets its own (a generated name) or one
-/// gets it. Nothing is left behind if this fails.
+/// gets it. Nothing but parent directories is left if this fails.
 ///
 /// Errors    UsageError if another run has the name, or it is not vacant; EnvironmentError if it cannot be made or written.
 LockedRunDir make_run_dir(const NewRunDir& spec);

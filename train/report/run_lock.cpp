@@ -29,17 +29,21 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// A process that has just locked the file writes its name next.
-constexpr int kLooks = 50;
-constexpr std::chrono::milliseconds kBetweenLooks(4);
+constexpr int kReadAttempts = 50;
+constexpr std::chrono::milliseconds kRetryInterval(4);
 
 [[noreturn]] void fail(const fs::path& file, int error) {
+  const char* advice =
+      error == ENOSPC || error == EDQUOT ? "free some space or choose another --run-dir" : "choose another --run-dir";
   throw EnvironmentError("cannot lock the run directory: " + file.string() + ": " +
-                         std::generic_category().message(error) + "; free some space or choose another --run-dir");
+                         std::generic_category().message(error) + "; " + advice);
 }
 
-Json this_process(const fs::path& launch_folder) {
+std::string describe_this_process(const fs::path& launch_folder) {
   const std::string now = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
-  return {{"pid", ::getpid()}, {"host", host_name()}, {"started", now}, {"launch_folder", launch_folder.string()}};
+  const Json holder{
+      {"pid", ::getpid()}, {"host", host_name()}, {"started", now}, {"launch_folder", launch_folder.string()}};
+  return holder.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 /// What the file says; an empty object if it says nothing yet.
@@ -51,32 +55,42 @@ Json holder_in(const UniqueFd& file) {
 }
 
 Json holder_when_written(const UniqueFd& file) {
-  for (int look = 0; look < kLooks; ++look) {
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     if (Json holder = holder_in(file); !holder.empty()) return holder;
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kRetryInterval);
   }
   return Json::object();
 }
 
-std::string text_in(const Json& holder, const char* name) {
+/// A string of the file; empty if it has none of that name.
+std::string string_in(const Json& holder, const char* name) {
+  const auto found = holder.find(name);
+  return found != holder.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string shown(const Json& holder, const char* name) {
   const auto found = holder.find(name);
   if (found == holder.end()) return "unknown";
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-/// Whether the launcher of the run that held the lock last will start its ranks again.
-bool launcher_lives(const Json& holder, const fs::path& own_launch_folder) {
-  const std::string folder = holder.value("launch_folder", "");
-  return !folder.empty() && folder != own_launch_folder && holder.value("host", "") == host_name() &&
+/// Whether another run's launcher, which may start the ranks again, is still running.
+bool launcher_is_running(const Json& holder, const fs::path& own_launch_folder) {
+  const std::string folder = string_in(holder, "launch_folder");
+  return !folder.empty() && folder != own_launch_folder && string_in(holder, "host") == host_name() &&
          RunFolder::is_held(folder);
 }
 
-[[noreturn]] void refuse(const fs::path& run_dir, const Json& holder, std::string_view note) {
+[[noreturn]] void throw_in_use(const fs::path& run_dir, const Json& holder, std::string_view note) {
   throw UsageError(
       fmt::format("--run-dir {} is in use by another run: process {} on host {}, started {}{}; wait for its end, stop "
-                  "it, or choose "
-                  "another --run-dir",
-                  run_dir.string(), text_in(holder, "pid"), text_in(holder, "host"), text_in(holder, "started"), note));
+                  "it, or choose another --run-dir",
+                  run_dir.string(), shown(holder, "pid"), shown(holder, "host"), shown(holder, "started"), note));
+}
+
+void check_launcher(const fs::path& run_dir, const Json& holder, const fs::path& own_launch_folder) {
+  if (launcher_is_running(holder, own_launch_folder))
+    throw_in_use(run_dir, holder, ", under a launcher that may start it again");
 }
 
 /// Whether the file still has its name: the run that held it may have ended, and removed it.
@@ -109,16 +123,16 @@ bool RunLock::try_lock(const fs::path& launch_folder) {
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file) fail(path, errno);
   // Before the lock is tried: that run's rank 0, which may just be starting, must not find it taken.
-  if (const Json holder = holder_in(file); launcher_lives(holder, launch_folder))
-    refuse(run_dir_, holder, " and about to be started again by its launcher");
+  check_launcher(run_dir_, holder_in(file), launch_folder);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     const Json holder = holder_when_written(file);
     if (!is_at(path, file)) return false;
-    refuse(run_dir_, holder, "");
+    throw_in_use(run_dir_, holder, "");
   }
   if (!is_at(path, file)) return false;
+  check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have come and gone since
   file_ = std::move(file);
-  if (const int error = write_whole(file_, this_process(launch_folder).dump() + "\n")) {
+  if (const int error = write_whole(file_, describe_this_process(launch_folder))) {
     release();
     fail(path, error);
   }

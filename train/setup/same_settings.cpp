@@ -73,9 +73,13 @@ void check_same_cpu_level(comm::ProcessGroup& group, const std::string& level) {
   const std::vector<std::string> levels = gather_texts(group, level);
   const auto other = std::ranges::find_if(levels, [&](const std::string& one) { return one != levels.front(); });
   if (other == levels.end()) return;
-  throw ReplicaError(fmt::format(
-      "rank 0 runs {} code and rank {} runs {} code, which round differently; {} on all ranks", levels.front(),
-      other - levels.begin(), *other, advice_for_cpu_level(std::min(levels.front(), *other))));
+  const auto& [lower, higher] = std::minmax(levels.front(), *other);
+  if (lower.empty())
+    throw ReplicaError(fmt::format("rank 0 and rank {} train on a GPU and on a CPU: use one --device for all",
+                                   other - levels.begin()));
+  throw ReplicaError(
+      fmt::format("rank 0 runs {} code and rank {} runs {} code, which round differently; {} on all ranks",
+                  levels.front(), other - levels.begin(), *other, advice_for_cpu_level(lower, higher)));
 }
 
 }  // namespace gradring::train

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "kernels/runtime/write_all.h"
 #include "train/launch/signal_name.h"
-#include "train/report/console.h"
 
 namespace gradring::train {
 namespace {
@@ -85,9 +85,9 @@ void SignalRequests::print_place() {
     const std::lock_guard lock(mutex_);
     place = place_;
   }
-  const std::string text =
-      begun_ ? fmt::format("{} behind step {}, in epoch {}", place.doing, place.steps, place.epoch + 1)
-             : "not training yet";
+  const std::string text = begun_
+                               ? fmt::format("{} after step {}, in epoch {}", place.doing, place.steps, place.epoch + 1)
+                               : "not training yet";
   print_to_stderr(fmt::format("{}, process {}: {}\n", name_, ::getpid(), text));
 }
 

@@ -16,8 +16,9 @@ inline constexpr const char* kCpuLevel = "cpu_level";
 /// oneDNN's limit where the user set one ("x86-64-v3, ONEDNN_MAX_CPU_ISA=SSE41"). Empty for a GPU.
 std::string recorded_cpu_level(const kernels::Device& device);
 
-/// How to get from level `here` to `wanted`: "set GRADRING_CPU_LEVEL=x86-64-v2" where this build has that level.
-std::string advice_for_cpu_level(const std::string& wanted);
+/// How to get from level `here` to `wanted`: "set GRADRING_CPU_LEVEL=x86-64-v2" where this build has that level, "unset ..."
+/// where only oneDNN's limit differs.
+std::string advice_for_cpu_level(const std::string& wanted, const std::string& here);
 
 /// Compares the level that a checkpoint was saved with to that of this run, for runs whose bits must not change.
 ///

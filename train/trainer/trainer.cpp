@@ -231,7 +231,7 @@ bool Trainer::answer_requests() {
   if (request == RunRequest::save) return back;
   finish_saving();
   world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
-  throw Preempted(fmt::format("was asked to stop, and did behind step {}", progress_.steps));
+  throw Preempted(fmt::format("stopped by request after step {}", progress_.steps));
 }
 
 void Trainer::tell(const char* doing) {

@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -17,8 +18,11 @@ namespace {
 /// A limit that the user set by oneDNN's own variable stays.
 bool limit_instruction_set() {
   using kernels::CpuLevel;
-  if (kernels::cpu_levels().size() == 1 || std::getenv("ONEDNN_MAX_CPU_ISA") || std::getenv("DNNL_MAX_CPU_ISA"))
-    return true;
+  const auto is_set = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value && *value;
+  };
+  if (kernels::cpu_levels().size() == 1 || std::ranges::any_of(kOneDnnLimits, is_set)) return true;
   const auto most = [] {
     switch (kernels::cpu_level()) {
       case CpuLevel::x86_64_v4: return dnnl::cpu_isa::avx512_core;

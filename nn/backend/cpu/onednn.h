@@ -17,6 +17,9 @@ namespace gradring::nn {
 /// Errors    DeviceError if oneDNN refuses the shapes; says which.
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
 
+/// oneDNN's own environment variables that limit its instructions; where one is set, GRADRING_CPU_LEVEL does not limit oneDNN.
+inline constexpr const char* kOneDnnLimits[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
+
 /// How many threads oneDNN computes with from now on, for work that the calling thread runs.
 void set_onednn_threads(unsigned threads);
 

@@ -15,7 +15,9 @@ using ::testing::Not;
 
 TEST(BenchLayouts, ShowsThatAllOfThemTrainAlike) {
   const tests::Workplace place;
-  const auto end = place.run({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"});
+  tests::RunningProgram program(
+      place.gradring({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"}));
+  const auto end = program.wait(std::chrono::minutes(9));  // 160 trainings
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, HasSubstr("80 layouts, 0 differ"));
   EXPECT_THAT(end.out, Not(HasSubstr("DIFFERS")));

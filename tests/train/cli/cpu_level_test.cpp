@@ -38,7 +38,7 @@ class CpuLevelOfRun : public testing::Test {
 };
 
 TEST_F(CpuLevelOfRun, IsNamedByDoctorAndAtTheStartOfARun) {
-  const std::string level = name(kernels::supported_cpu_level());
+  const std::string level = name(kernels::CpuLevel::baseline);
   EXPECT_THAT(run(level, {"doctor"}).out, HasSubstr("CPU level       " + level));
   EXPECT_THAT(run(level, training({"--steps", "1", "--progress", "plain"})).out, HasSubstr(level + " code"));
   EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_0.log")), HasSubstr(level + " code"));

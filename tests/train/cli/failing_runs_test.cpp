@@ -42,7 +42,7 @@ TEST(FailingRun, ThatDivergesSaysSo) {
   EXPECT_THAT(end.err,
               AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (it is 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
-  EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("stopped: the loss of step "));
+  EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("training ended: the loss of step "));
   expect_honest_files(place, "diverged");
 }
 

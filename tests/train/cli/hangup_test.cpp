@@ -62,7 +62,7 @@ class Hangup : public ::testing::TestWithParam<Start> {
     const auto latest = place_.path("run/checkpoints/latest");
     ASSERT_TRUE(std::filesystem::is_symlink(latest)) << "no checkpoint";
     EXPECT_EQ(std::filesystem::read_symlink(latest), "step-" + std::to_string(last.value("step", 0)));
-    EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_0.log")), HasSubstr("stopped: was asked to stop"));
+    EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_0.log")), HasSubstr("stopped by request after step "));
   }
 
   tests::Workplace place_;
@@ -76,9 +76,12 @@ TEST_P(Hangup, SavesACheckpointAndExitsAsAfterSigterm) {
 }
 
 TEST_P(Hangup, IsIgnoredUnderNohup) {
-  tests::RunningProgram program(training("40", {"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"}));
+  ProgramSpec spec = training("40", {"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"});
+  spec.command.insert(spec.command.end(), {"--inject", "delay:rank=0,step=5,ms=500"});
+  tests::RunningProgram program(spec);
   ASSERT_TRUE(trains());
   ::kill(program.pid(), SIGHUP);
+  ASSERT_LT(steps_made(), 40u) << "the run was over before the signal";
   const ProgramEnd end = program.wait();
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-40")));

@@ -107,6 +107,34 @@ TEST_F(LostOutput, OfALauncherThatTeesIsReportedOnceAndKeptInItsFiles) {
   expect_trained_to_the_end();
 }
 
+/// The next file, or shared memory of the ranks, would otherwise get the number of the closed stream.
+TEST_F(LostOutput, WhereStandardStreamsAreClosedStopsNoTraining) {
+  for (const char* closed : {">&-", "<&- >&- 2>&-"}) {
+    SCOPED_TRACE(closed);
+    const ProgramEnd end = tests::run_program(
+        in_shell(place_.gradring(training({"--nprocs", "2"})), std::string("exec \"$@\" ") + closed));
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_EQ(count(log(), "cannot write standard output: Bad file descriptor"), 1u) << log();
+    expect_trained_to_the_end();
+    std::filesystem::remove_all(place_.path("run"));
+  }
+}
+
+TEST_F(LostOutput, OfAMessageIsNoCrash) {
+  for (const Words& words : {Words{"bogus"}, Words{"launch", "--bogus"}, Words{}, Words{"ckpt"}})
+    EXPECT_EQ(tests::run_program(in_shell(place_.gradring(words), "exec \"$@\" 2> /dev/full")).code, 2);
+}
+
+TEST_F(LostOutput, DoesNotRestartARunThatIsComplete) {
+  Words words = {"launch", "--nproc-per-node", "2", "--max-restarts", "2"};
+  const Words trained = training();
+  words.insert(words.end(), trained.begin(), trained.end());
+  const ProgramEnd end = run_on_full_disk(place_, words);
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(count(end.err, kNoSpace), 1u) << end.err;
+  expect_trained_to_the_end();
+}
+
 TEST_F(LostOutput, OfATrainingOnAFullDiskFailsItAfterTheLastStep) {
   const ProgramEnd end = run_on_full_disk(place_, training());
   EXPECT_EQ(end.code, 3);

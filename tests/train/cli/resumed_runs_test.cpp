@@ -61,7 +61,7 @@ TEST_F(ResumedRun, GoesOnBehindItsNewestCheckpointAfterItWasKilled) {
   EXPECT_FALSE(std::filesystem::exists(place_.path("run/summary.json")));
   const ProgramEnd end = place_.run(training("run"));
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_1.log")), HasSubstr("goes on behind step "));
+  EXPECT_THAT(tests::text_of(place_.path("run/logs/rank_1.log")), HasSubstr("resumes after step "));
   EXPECT_EQ(weights_of("run"), weights_of("whole"));
   EXPECT_EQ(metrics_of("run"), metrics_of("whole"));
 }
@@ -112,7 +112,7 @@ TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
     const ProgramEnd end = asked.wait();
     code = end.code;
     if (code != 143) break;
-    EXPECT_THAT(end.err, HasSubstr("was asked to stop, and did behind step "));
+    EXPECT_THAT(end.err, HasSubstr("stopped by request after step "));
     const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
     const auto last = json::parse(lines.back()).value("step", 0);
     EXPECT_EQ(std::filesystem::read_symlink(place_.path("run/checkpoints/latest")), "step-" + std::to_string(last));
@@ -131,7 +131,7 @@ TEST_F(ResumedRun, SavesAndGoesOnAndSaysWhereItIsIfItIsAskedTo) {
   const ProgramEnd end = asked.wait();
   EXPECT_EQ(end.code, 0);
   EXPECT_THAT(end.err,
-              ::testing::ContainsRegex("rank 0 of 1, process [0-9]+: [a-z]+ behind step [0-9]+, in epoch [0-9]"));
+              ::testing::ContainsRegex("rank 0 of 1, process [0-9]+: [a-z]+ after step [0-9]+, in epoch [0-9]"));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(place_.path("run/checkpoints")))
     names.push_back(entry.path().filename());

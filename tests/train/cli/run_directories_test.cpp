@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 
 #include "tests/train/cli/support/workplace.h"
@@ -49,6 +49,11 @@ class RunDirectories : public ::testing::Test {
     while (!condition() && std::chrono::steady_clock::now() < patience)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return condition();
+  }
+  /// Whether a process has ended, without waiting for it.
+  static bool has_ended(pid_t pid) {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
   }
   /// That a training in `run` has made steps.
   bool trains(const fs::path& run) const {
@@ -97,13 +102,17 @@ TEST_F(RunDirectories, AreLockedWhileARunLasts) {
 }
 
 TEST_F(RunDirectories, OfOneNameGoToOneOfTwoRunsThatStartTogether) {
-  const Words words = short_training({"--steps", "8", "--epochs", "1", "--resume", "auto", "--inject",
-                                      "delay:rank=0,step=4,ms=2000"});  // the other one comes in the meantime
-  RunningProgram first(place_.gradring(words)), second(place_.gradring(words));
-  std::set<int> codes;
-  for (RunningProgram* program : {&first, &second}) codes.insert(program->wait().code);
-  EXPECT_EQ(codes, (std::set{0, 2}));
-  EXPECT_EQ(tests::lines_of(run() / "metrics.jsonl").size(), 8u + 1) << "steps and an evaluation";
+  const Words words = short_training({"--steps", "1000000", "--epochs", "1000000", "--resume", "auto"});
+  RunningProgram one(place_.gradring(words)), other(place_.gradring(words));
+  ASSERT_TRUE(waits_for([&] { return has_ended(one.pid()) || has_ended(other.pid()); }));
+  RunningProgram& refused = has_ended(one.pid()) ? one : other;
+  RunningProgram& trains_on = has_ended(one.pid()) ? other : one;
+  const ProgramEnd end = refused.wait();
+  EXPECT_EQ(end.code, 2);
+  EXPECT_THAT(end.err, HasSubstr("in use by another run: process " + std::to_string(trains_on.pid())));
+  ASSERT_TRUE(trains(run()));
+  ::kill(trains_on.pid(), SIGINT);
+  EXPECT_EQ(trains_on.wait().code, 130);
 }
 
 TEST_F(RunDirectories, OfGeneratedNamesAreDifferentForRunsThatStartTogether) {

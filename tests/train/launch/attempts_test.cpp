@@ -115,6 +115,15 @@ TEST(RunAttempts, Sigusr1IsNoExcuseForAnotherFailure) {
   EXPECT_EQ(run(workers).code, 7);
 }
 
+TEST(RunAttempts, SighupIsNoExcuseForAnotherFailure) {
+  WorkerEvents fails = leaves_after(0, SIGHUP, 1);
+  fails.exits.front().message = "the disk is full";
+  ScriptedWorkers workers({{comes(SIGHUP), leaves_after(1, SIGHUP, 143), fails}});
+  const auto [code, said] = run(workers);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(said.back(), HasSubstr("rank 0"));
+}
+
 TEST(RunAttempts, Sigusr2AndTheTerminalsStopDisturbNobody) {
   ScriptedWorkers workers({{comes(SIGUSR2), comes(SIGTSTP), ends(0, 0), ends(1, 0)}});
   EXPECT_EQ(run(workers).code, 0);

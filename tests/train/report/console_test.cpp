@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/write_all.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {

@@ -41,7 +41,9 @@ TEST_F(RecordedCpuLevel, RejectsAnotherLevelAndNamesBoth) {
 
 TEST_F(RecordedCpuLevel, AdvisesTheVariableForALevelOfThisBuild) {
   const std::string level(kernels::cpu_level_name(kernels::CpuLevel::baseline));
-  EXPECT_EQ(advice_for_cpu_level(level), "set GRADRING_CPU_LEVEL=" + level);
+  EXPECT_EQ(advice_for_cpu_level(level, "another"), "set GRADRING_CPU_LEVEL=" + level);
+  EXPECT_EQ(advice_for_cpu_level(level, level + ", DNNL_MAX_CPU_ISA=SSE41"),
+            "unset ONEDNN_MAX_CPU_ISA and DNNL_MAX_CPU_ISA");
 }
 
 TEST_F(RecordedCpuLevel, AcceptsGpuAndOlderCheckpoints) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/runtime/poll_timeout.h"
+#include "kernels/runtime/write_all.h"
 
 namespace gradring::train {
 namespace {
@@ -29,27 +30,6 @@ UniqueFd opened_again(int fd) {
   if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISCHR(kind.st_mode))) return {};
   return UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
-
-/// While it lives, a write to a pipe that nobody reads any more is an error and no signal.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec at_once{};
-    while (::sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-};
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "train/launch/exit_code.h"
 #include "train/launch/nodes/identity.h"
 #include "train/launch/nodes/message.h"
+#include "train/launch/signal_name.h"
 
 namespace gradring::train {
 
@@ -51,8 +52,8 @@ void Follower::report(const WorkerEvents& events) {
   }
   if (events.signal == 0) return;
   // A run that goes on with fewer nodes is not ended by whoever wants this one back.
-  const bool leaves =
-      (events.signal == SIGTERM || events.signal == SIGHUP) && options_.nnodes.least < options_.nnodes.most;
+  const bool leaves = options_.ends_run(events.signal) && exit_code_after(events.signal) == kPreempted &&
+                      options_.nnodes.least < options_.nnodes.most;
   link_.send(leaves ? leave_message() : signal_message(events.signal));
 }
 

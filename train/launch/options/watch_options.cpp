@@ -63,9 +63,7 @@ constexpr Option kOptions[] = {
     {"shutdown-timeout", 0, "SECONDS", "the same, as torchrun calls it", read_kill_grace,
      "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"},
     {"signals-to-handle", 0, "LIST",
-     "signals that are forwarded and end the run, SIGUSR1 and SIGUSR2 if listed (default "
-     "SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
-     read_signals},
+     "signals that end the run; SIGUSR1 and SIGUSR2 are allowed (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)", read_signals},
     {"monitor-interval", 0, "SECONDS", "without effect: the end of a worker is noticed at once (default 0.1)",
      read_monitor_interval},
     {"event-log-handler", 0, "NAME", "null (default null)", read_event_log_handler},

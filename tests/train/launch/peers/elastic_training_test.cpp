@@ -98,7 +98,7 @@ TEST_F(ElasticTraining, GoesOnWithMoreRanksToTheSameWeights) {
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(late.wait().code, 0);
   EXPECT_EQ(summary_in(first).at("world_size"), 3);
-  EXPECT_THAT(tests::text_of(first.path("run/logs/rank_0.log")), HasSubstr("goes on behind step "));
+  EXPECT_THAT(tests::text_of(first.path("run/logs/rank_0.log")), HasSubstr("resumes after step "));
   EXPECT_EQ(weights_in(first), expected_weights());
 }
 
@@ -113,11 +113,11 @@ TEST_F(ElasticTraining, ANodeThatIsToldToGoLetsAllSaveOneCommonStep) {
   const auto end = leading.wait();
   EXPECT_EQ(end.code, 0) << end.err;
   const std::string log = tests::text_of(first.path("run/logs/rank_1.log"));
-  const auto at = log.find("did behind step ");
+  const auto at = log.find("stopped by request after step ");
   ASSERT_NE(at, std::string::npos) << log;
   const std::string step = log.substr(at + 16, log.find_first_not_of("0123456789", at + 16) - at - 16);
   EXPECT_THAT(tests::text_of(first.path("run/logs/rank_0.log")),
-              AllOf(HasSubstr("did behind step " + step), HasSubstr("goes on behind step " + step)));
+              AllOf(HasSubstr("stopped by request after step " + step), HasSubstr("resumes after step " + step)));
   EXPECT_EQ(weights_in(first), expected_weights());
 }
 
