@@ -15,7 +15,7 @@ void write_bench_file(const std::string& path, const std::string& benchmark,
                                  {"date", provenance.date},
                                  {"commit", provenance.commit}};
   for (const auto& [name, value] : results.items()) file[name] = value;
-  write_file_whole(path, file.dump(2) + "\n");
+  write_named_file(path, file.dump(2) + "\n");
 }
 
 nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit) {

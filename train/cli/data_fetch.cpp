@@ -65,7 +65,7 @@ void data_fetch(std::span<const std::string> args) {
   data::fetch(entry, {.data_dir = options.data_dir, .mirrors = options.mirrors}, *progress);
   out.write(
       fmt::format("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
-  out.check();
+  out.finish();
 }
 
 }  // namespace gradring::train

@@ -80,7 +80,7 @@ void plan(std::span<const std::string> args) {
              config.dataset, config.batch_size, precision_name(spec.replica.precision), config.optimizer.name,
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
   print_table(table);
-  if (!words.json_file.empty()) write_file_whole(words.json_file, to_json(table, world_size).dump(2) + "\n");
+  if (!words.json_file.empty()) write_named_file(words.json_file, to_json(table, world_size).dump(2) + "\n");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/config/changed_options.h"
+#include "train/config/config_file.h"
 #include "train/config/option_kinds.h"
 #include "train/config/resolve.h"
 #include "train/report/line_file.h"
@@ -27,9 +28,11 @@ fs::path launch_folder_of(const WorkerEnvironment& place) {
   return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
 }
 
-std::string text_of(const fs::path& path) {
+std::optional<std::string> text_of(const fs::path& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::error_code ignored;
+  if (!file || !fs::is_regular_file(path, ignored)) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 fs::path shown(const fs::path& path) {
@@ -50,18 +53,24 @@ Start RunOutput::find_start() {
   if (named && config_.resume != "none" && state_of(*named) == RunDirState::run)
     lock_ = RunLock(*named, launch_folder_);
   Start start = train::find_start(config_, named, files_);
+  if (start.in_place && !lock_) {  // another run has made it in the meantime
+    lock_ = RunLock(*named, launch_folder_);
+    start = train::find_start(config_, named, files_);
+  }
   in_place_ = start.in_place;
   if (start.resume) {
     resumed_from_ = start.resume->from;
     before_ = saved_settings(start.resume->checkpoint);
   }
-  if (in_place_) before_ = text_of(newest_config(path_));
+  if (const auto config = in_place_ ? text_of(newest_config(path_)) : std::nullopt;
+      config && read_known_options(*config))
+    before_ = config;
   return start;
 }
 
 std::optional<Summary> RunOutput::finished_before(const TrainingProgress& progress, bool is_over) {
   if (!in_place_ || !is_over) return std::nullopt;
-  auto summary = Summary::from_json(text_of(train::summary_of(path_)));
+  auto summary = Summary::from_json(text_of(train::summary_of(path_)).value_or(""));
   if (!summary || summary->steps != progress.steps) return std::nullopt;
   lock_.release();
   return summary;
@@ -88,13 +97,14 @@ void RunOutput::make(const TrainConfig& resolved) {
 }
 
 std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgress& progress) {
-  const auto changes = before_ ? changed_options(*before_, config_, resolved) : std::vector<ChangedOption>();
+  const auto compared = before_ ? changed_options(*before_, config_, resolved) : std::nullopt;
+  const auto changes = compared.value_or(std::vector<ChangedOption>());
   const std::string where =
       resumed_from_.empty()
           ? fmt::format("no valid checkpoint in {}: training from step 0", shown(checkpoints_of(path_)).string())
           : fmt::format("resumed from {}: {} step{} done, in epoch {}", shown(resumed_from_).string(), progress.steps,
                         progress.steps == 1 ? "" : "s", progress.epoch + 1);
-  std::string options = before_ ? "no option changed" : "the options of its run are not known";
+  std::string options = compared ? "no option changed" : "the options of its run are not known";
   if (!changes.empty()) options = "changed options: " + to_string(changes);
   if (!in_place_) {
     make(resolved);
@@ -110,6 +120,11 @@ std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgres
   return where + "; " + options;
 }
 
+void RunOutput::begin() const {
+  std::error_code ignored;  // there may be none
+  fs::remove(train::summary_of(path_), ignored);
+}
+
 void RunOutput::finish(const Summary& summary) {
   write_file_whole(train::summary_of(path_), summary.to_json());
   lock_.release();
@@ -120,6 +135,9 @@ void RunOutput::fail(const UnfinishedRun& run) noexcept try {
 } catch (...) {  // a full disk; the error that ended the run is the one to report
 }
 
-fs::path RunOutput::shown_path() const { return shown(path_); }
+fs::path RunOutput::shown_path() const {
+  const auto named = named_run_dir(config_);
+  return named ? *named : shown(path_);
+}
 
 }  // namespace gradring::train

@@ -9,7 +9,6 @@
 #include "train/checkpoint/file_system.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
-#include "train/report/outcome.h"
 #include "train/report/run_lock.h"
 #include "train/report/summary.h"
 #include "train/setup/start.h"
@@ -19,7 +18,7 @@ namespace gradring::train {
 
 /// Rank 0's run directory, from the first look at it to the last file: the lock, the config files, summary.json.
 ///
-///   find_start(), finished_before(), and, if it had not: open(), then finish() or fail()
+///   find_start(), finished_before(), and, if it had not: open(), begin(), then finish() or fail()
 ///
 /// Threads   one.
 class RunOutput {
@@ -43,6 +42,8 @@ class RunOutput {
   /// Errors    as make_run_dir and continue_run_dir.
   std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
 
+  /// Called when nothing is left that can stop the training from starting: removes the summary of an earlier start.
+  void begin() const;
   /// Writes summary.json and releases the lock.
   ///
   /// Errors    EnvironmentError.
@@ -52,7 +53,7 @@ class RunOutput {
 
   /// The run directory: absolute, once it is open or was named.
   const std::filesystem::path& path() const { return path_; }
-  /// The same as a user types it here.
+  /// The same as the user gave it; a generated one relative to the working directory.
   std::filesystem::path shown_path() const;
 
  private:

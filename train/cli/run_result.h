@@ -7,7 +7,6 @@
 
 #include "train/config/train_config.h"
 #include "train/report/console.h"
-#include "train/report/outcome.h"
 #include "train/report/summary.h"
 #include "train/setup/compute.h"
 #include "train/trainer/training_progress.h"

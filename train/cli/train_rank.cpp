@@ -141,9 +141,9 @@ FaultedWorld faulted_world(const TrainConfig& config, const WorkerEnvironment& p
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda};
 }
 
-/// Reports lost output, unless a launcher would answer the failure with a restart: the run itself is complete.
-void check_output(const Console& out, const WorkerEnvironment& place) {
-  if (place.max_restarts == 0) out.check();
+/// Lost output is an error, unless a launcher would answer it with a restart: the run itself is complete.
+void finish_output(Console& out, const WorkerEnvironment& place) try { out.finish(); } catch (const EnvironmentError&) {
+  if (place.max_restarts == 0) throw;
 }
 
 /// Trains to the end; `failed` hears of an error.
@@ -192,7 +192,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
   if (group.broadcast_on_host(std::string(finished ? "finished" : ""), 0) == "finished") {
     if (finished) print_finished(out, *finished, output.path(), config.progress);
-    return check_output(out, place);
+    return finish_output(out, place);
   }
   std::vector<std::string> remarks = std::move(start.remarks);
   if (leads) {
@@ -203,6 +203,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
+  if (leads) output.begin();
   if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   for (const std::string& remark : remarks) metrics.remark(remark);
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
@@ -216,7 +217,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (!leads) return;
   output.finish(summary);
   if (config.progress != "none") print_result(out, summary, run_dir);
-  check_output(out, place);
+  finish_output(out, place);
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {

@@ -14,9 +14,11 @@ namespace {
 
 constexpr std::string_view kNotCompared[] = {"resume", "weights", "run-dir", "nprocs", "progress"};
 
-TrainConfig config_in(std::string_view text) {
+std::optional<TrainConfig> config_in(std::string_view text) {
+  const auto given = read_known_options(text);
+  if (!given) return std::nullopt;
   TrainConfig config;
-  for (const auto& [name, value] : read_known_options(text)) try {
+  for (const auto& [name, value] : *given) try {
       find_option(name)->read(config, value.text);
     } catch (const InvalidArgument&) {  // a value of another version
     }
@@ -31,13 +33,14 @@ std::string shown(std::string literal) {
 
 }  // namespace
 
-std::vector<ChangedOption> changed_options(std::string_view before, const TrainConfig& given,
-                                           const TrainConfig& resolved) {
-  const TrainConfig earlier = config_in(before);
+std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,
+                                                          const TrainConfig& resolved) {
+  const auto earlier = config_in(before);
+  if (!earlier) return std::nullopt;
   std::vector<ChangedOption> changes;
   for (const Option& option : train_options()) {
     if (std::ranges::find(kNotCompared, option.name) != std::end(kNotCompared)) continue;
-    const std::string was = option.show(earlier), is = option.show(resolved);
+    const std::string was = option.show(*earlier), is = option.show(resolved);
     if (was != is && was != option.show(given)) changes.push_back({option.name, shown(was), shown(is)});
   }
   return changes;

@@ -55,14 +55,14 @@ GivenOptions read_config_file(const std::string& path) {
   return given;
 }
 
-GivenOptions read_known_options(std::string_view text) try {
+std::optional<GivenOptions> read_known_options(std::string_view text) try {
   GivenOptions given;
   for (const auto& [key, node] : toml::parse(text))
     if (node.is_value() && find_option(key.str()))
       given[std::string(key.str())] = {text_of(node, "settings"), "settings"};
-  return given;
+  return given.empty() ? std::nullopt : std::optional(std::move(given));
 } catch (const std::runtime_error&) {  // not TOML, or a date
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ namespace gradring::train {
 GivenOptions read_config_file(const std::string& path);
 
 /// The options that TOML text sets, for settings that another version may have written: keys that are not options are left
-/// out, and text that is not TOML sets none.
-GivenOptions read_known_options(std::string_view text);
+/// out. Nothing if the text is not TOML or sets no option.
+std::optional<GivenOptions> read_known_options(std::string_view text);
 
 }  // namespace gradring::train

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "data/datasets/fetch_command.h"
 #include "train/config/train_config.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
+
+namespace {
+
+bool is_utf8(const std::string& text) try {
+  static_cast<void>(nlohmann::json(text).dump());
+  return true;
+} catch (const nlohmann::json::type_error&) {
+  return false;
+}
+
+}  // namespace
 
 void validate(const TrainConfig& config) {
   const OptimizerSpec& optimizer = config.optimizer;
@@ -43,6 +55,10 @@ void validate(const TrainConfig& config) {
   require(config.resume != "auto" || !config.run_dir.empty(),
           "--resume auto looks for checkpoints in --run-dir: name it");
   require(!config.resume.empty(), "--resume is auto, none, or the path of a checkpoint");
+  // Checkpoints and config.resolved.toml hold these options, as JSON and as TOML.
+  require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or make a link to it");
+  require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or make a link to it");
+  require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb belongs to --checkpoint-activations auto");
   const ScheduleSpec& schedule = config.schedule;

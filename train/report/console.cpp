@@ -5,13 +5,19 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 
-#include "kernels/runtime/write_all.h"
+#include "kernels/runtime/deadline.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
 namespace {
+
+/// More than a day of progress lines.
+constexpr std::size_t kMostWaiting = 4 << 20;
+/// For text that is left when a run fails or is stopped.
+constexpr std::chrono::seconds kLastWait(1);
 
 /// A pipe without a reader, a terminal that was closed, or standard output closed from the start (reserve_standard_streams).
 bool reader_closed(int fd, int error) {
@@ -22,12 +28,23 @@ bool reader_closed(int fd, int error) {
 
 }  // namespace
 
-Console::Console(int fd) : fd_(fd) { ::signal(SIGPIPE, SIG_IGN); }
+Console::Console(int fd) : fd_(fd), terminal_(fd) {
+  ::signal(SIGPIPE, SIG_IGN);
+  terminal_.on_failure = [this](int error) {
+    error_ = error;
+    if (report_) report_(message());
+  };
+}
+
+Console::~Console() {
+  terminal_.on_failure = {};
+  terminal_.finish(Deadline::after(kLastWait));
+}
 
 void Console::write(std::string_view text) {
   if (error_ != 0) return;
-  error_ = write_all(fd_, text);
-  if (error_ != 0 && report_) report_(message());
+  if (terminal_.waiting() > kMostWaiting) terminal_.replace_waiting("\n(lines were dropped: nobody has read them)\n");
+  terminal_.write(text);
 }
 
 void Console::on_failure(Report report) {
@@ -35,7 +52,8 @@ void Console::on_failure(Report report) {
   if (error_ != 0 && report_) report_(message());
 }
 
-void Console::check() const {
+void Console::finish() {
+  if (error_ == 0) terminal_.finish(std::nullopt);
   if (error_ != 0 && !reader_closed(fd_, error_))
     throw EnvironmentError("the output is incomplete: " + message() + "; free some space");
 }

@@ -7,14 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "train/launch/logs/terminal.h"
+
 namespace gradring::train {
 
 /// Standard output of a command that goes on without it: a reader may close its end of a pipe (`| head -3`), a terminal may be
-/// closed, a disk may be full. The first write that fails is reported once; the text after it is dropped. Writes at once, past
-/// stdio's buffers. From the first Console on, SIGPIPE is ignored in this process.
+/// closed, a disk may be full. The first write that fails is reported once; the text after it is dropped. Writes past stdio's
+/// buffers, and as much as the reader takes: a reader that pauses (Ctrl-S, a pager) stops no training. From the first Console
+/// on, SIGPIPE is ignored in this process.
 ///
 /// Threads   one at a time.
-/// Errors    none, but for check().
+/// Errors    none, except in finish().
 /// Example   tests/train/report/console_test.cpp
 class Console {
  public:
@@ -22,6 +25,8 @@ class Console {
   using Report = std::function<void(const std::string& message)>;
 
   explicit Console(int fd = STDOUT_FILENO);
+  /// Waits a moment for a reader that pauses.
+  ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
@@ -30,13 +35,16 @@ class Console {
   /// Sets the function that is called once with the error message; at once if a write has already failed. An empty function
   /// removes it.
   void on_failure(Report report);
-  /// Throws EnvironmentError if text was lost for another reason than a closed reader: a full disk.
-  void check() const;
+  /// Waits until the reader has taken everything.
+  ///
+  /// Errors    EnvironmentError if text was lost for another reason than a closed reader: a full disk.
+  void finish();
 
  private:
   std::string message() const;
 
   int fd_;
+  Terminal terminal_;
   int error_ = 0;  // errno of the write that failed
   Report report_;
 };

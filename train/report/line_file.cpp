@@ -7,15 +7,19 @@
 #include <cerrno>
 #include <system_error>
 
+#include "kernels/runtime/unique_fd.h"
 #include "kernels/runtime/write_all.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
 namespace {
 
+namespace fs = std::filesystem;
+
 [[noreturn]] void fail(const std::filesystem::path& path, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   throw EnvironmentError("cannot write " + path.string() + ": " + std::generic_category().message(error) +
-                         "; free some space or choose another --run-dir");
+                         (is_full ? "; free some space or choose another folder" : "; choose another folder"));
 }
 
 }  // namespace
@@ -45,7 +49,8 @@ std::filesystem::path draft_of(const std::filesystem::path& path) {
 
 void write_file_whole(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path aside = draft_of(path);
-  const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  ::unlink(aside.c_str());  // one that a killed process left; never what a link leads to
+  const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) fail(path, errno);
   int error = write_all(fd, text);
   if (!error && ::fsync(fd) != 0) error = errno;
@@ -54,6 +59,19 @@ void write_file_whole(const std::filesystem::path& path, std::string_view text) 
   if (!error) return;
   ::unlink(aside.c_str());
   fail(path, error);
+}
+
+void write_named_file(const fs::path& path, std::string_view text) {
+  std::error_code ignored;
+  const fs::file_status target = fs::status(path, ignored);
+  const std::string name = path.string();
+  const bool is_stream = name.starts_with("/dev/") || name.starts_with("/proc/") ||
+                         (fs::exists(target) && !fs::is_regular_file(target) && !fs::is_directory(target));
+  if (!is_stream) return write_file_whole(fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path, text);
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!fd) fail(path, errno);
+  const NoSigpipe none;
+  if (const int error = write_all(fd.get(), text)) fail(path, error);
 }
 
 }  // namespace gradring::train

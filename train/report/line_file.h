@@ -34,4 +34,9 @@ std::filesystem::path draft_of(const std::filesystem::path& path);
 /// Errors    EnvironmentError with path and reason; nothing is left behind.
 void write_file_whole(const std::filesystem::path& path, std::string_view text);
 
+/// Writes a file that the user named. A device or a pipe is written to; a link stays, and what it leads to is written whole.
+///
+/// Errors    EnvironmentError with path and reason.
+void write_named_file(const std::filesystem::path& path, std::string_view text);
+
 }  // namespace gradring::train

@@ -28,7 +28,8 @@ void check_made(const fs::path& path, const std::error_code& error) {
 bool is_leftover(const fs::directory_entry& entry, const fs::path& run_dir) {
   std::error_code error;
   if (entry.path().filename() == kLogs) return fs::is_empty(entry.path(), error);
-  return entry.path().filename() == kRunLockFile || entry.path() == draft_of(first_config(run_dir));
+  if (entry.path().filename() == kRunLockFile) return is_run_lock(entry.path());
+  return entry.path() == draft_of(first_config(run_dir));
 }
 
 void remove_leftovers(const fs::path& path) {
@@ -131,8 +132,6 @@ LockedRunDir make_run_dir(const NewRunDir& spec) {
 }
 
 void continue_run_dir(const fs::path& path, std::int64_t steps, std::int64_t epoch) {
-  std::error_code ignored;  // it may not be there
-  fs::remove(summary_of(path), ignored);
   keep_metrics_until(metrics_of(path), steps, epoch);
 }
 

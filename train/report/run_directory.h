@@ -65,8 +65,8 @@ struct LockedRunDir {
 /// Errors    UsageError if another run has the name, or it is not vacant; EnvironmentError if it cannot be made or written.
 LockedRunDir make_run_dir(const NewRunDir& spec);
 
-/// Makes ready for a run that resumes in its directory after `steps` steps, in epoch `epoch`: removes the summary, and of the
-/// metrics what comes later.
+/// Makes ready for a run that resumes in its directory after `steps` steps, in epoch `epoch`: removes later lines of the
+/// metrics.
 ///
 /// Errors    EnvironmentError.
 void continue_run_dir(const std::filesystem::path& path, std::int64_t steps, std::int64_t epoch);

@@ -111,10 +111,28 @@ int write_whole(const UniqueFd& file, const std::string& text) {
 
 }  // namespace
 
+bool is_run_lock(const fs::path& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::error_code error;
+  return file && fs::is_regular_file(fs::symlink_status(path, error)) &&
+         (fs::is_empty(path, error) || holder_in(file).contains("pid"));
+}
+
 RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
     : run_dir_(run_dir), stays_(!launch_folder.empty()) {
   while (!try_lock(launch_folder)) {
   }
+}
+
+/// Locks the directory itself, beside the file: a user may have removed the file of a run that goes on.
+UniqueFd lock_directory(const fs::path& run_dir) {
+  UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw UsageError(
+        fmt::format("--run-dir {} is in use by another run, whose {} was removed; wait for its end, stop it, "
+                    "or choose another --run-dir",
+                    run_dir.string(), kRunLockFile));
+  return directory;
 }
 
 /// Returns   false if the file was removed in the meantime.
@@ -132,6 +150,12 @@ bool RunLock::try_lock(const fs::path& launch_folder) {
   if (!is_at(path, file)) return false;
   check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have come and gone since
   file_ = std::move(file);
+  try {
+    directory_ = lock_directory(run_dir_);
+  } catch (const UsageError&) {
+    release();
+    throw;
+  }
   if (const int error = write_whole(file_, describe_this_process(launch_folder))) {
     release();
     fail(path, error);
@@ -146,6 +170,7 @@ RunLock::~RunLock() {
 RunLock& RunLock::operator=(RunLock&& other) noexcept {
   std::swap(run_dir_, other.run_dir_);
   std::swap(file_, other.file_);
+  std::swap(directory_, other.directory_);
   std::swap(stays_, other.stays_);
   return *this;
 }
@@ -153,6 +178,7 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
 void RunLock::release() noexcept {
   if (!file_) return;
   const fs::path path = run_dir_ / kRunLockFile;
+  directory_.reset();                              // first: who gets the file next must get the directory, too
   if (is_at(path, file_)) ::unlink(path.c_str());  // while it is locked: another run's file is never removed
   file_.reset();
 }

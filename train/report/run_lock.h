@@ -8,7 +8,7 @@
 
 namespace gradring::train {
 
-/// The lock on a run directory: flock on R/.lock. Rank 0's process holds it from before it reads a checkpoint there until its
+/// The lock on a run directory: flock on R/.lock, and on R itself. Rank 0's process holds it from before it reads a checkpoint there until its
 /// run has ended, so that no two runs write into one directory. The kernel releases it when the process dies, however that
 /// happens.
 ///
@@ -40,10 +40,14 @@ class RunLock {
 
   std::filesystem::path run_dir_;
   UniqueFd file_;
+  UniqueFd directory_;
   bool stays_ = false;
 };
 
 /// The name of the lock's file in a run directory.
 inline constexpr const char* kRunLockFile = ".lock";
+
+/// Whether a file of that name was written by a RunLock, or is empty.
+bool is_run_lock(const std::filesystem::path& path);
 
 }  // namespace gradring::train

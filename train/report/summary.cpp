@@ -3,8 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/report/outcome.h"
-
 namespace gradring::train {
 namespace {
 
@@ -19,6 +17,16 @@ nlohmann::ordered_json side_by_side(const MemoryTable& planned, const MemoryTabl
 }
 
 }  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return "finished";
+    case Outcome::interrupted: return "interrupted";
+    case Outcome::diverged: return "diverged";
+    case Outcome::failed: break;
+  }
+  return "failed";
+}
 
 std::string Summary::to_json() const {
   nlohmann::ordered_json json{{"outcome", name_of(Outcome::finished)},
@@ -61,6 +69,20 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
   return summary;
 } catch (const nlohmann::json::exception&) {
   return std::nullopt;
+}
+
+std::string UnfinishedRun::to_json() const {
+  const nlohmann::ordered_json json{{"outcome", name_of(outcome)},
+                                    {"reason", reason},
+                                    {"steps", steps},
+                                    {"epoch", epoch},
+                                    {"seconds", seconds},
+                                    {"samples_per_second", samples_per_second},
+                                    {"world_size", world_size},
+                                    {"device", device},
+                                    {"backend", backend},
+                                    {"precision", precision}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace gradring::train

@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(const fs::path& folder, const fs::path& inner) {
-  const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(folder));
-  return !relative.empty() && *relative.begin() != "..";
+/// Whether a checkpoint is one of the run in `run_dir`.
+bool is_of(const fs::path& run_dir, const fs::path& checkpoint) {
+  return fs::weakly_canonical(checkpoint).parent_path() == fs::weakly_canonical(checkpoints_of(run_dir));
 }
 
 Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, FileSystem& files) {
@@ -28,7 +28,8 @@ Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, Fi
     }
   } else if (config.resume != "none") {
     start.resume = named_checkpoint(files, config.resume, "--resume", start.remarks);
-    start.in_place = run_dir && holds(*run_dir, start.resume->from);
+    start.in_place = run_dir && is_of(*run_dir, start.resume->from);
+    if (start.in_place) check_is_run_dir(*run_dir);
   }
   if (run_dir && !start.in_place) check_new_run_dir(*run_dir);
   if (!start.resume && !config.weights.empty()) {

@@ -2,6 +2,7 @@
 // gradring bench layouts, by the program that was built: a few steps by every layout of one rank and two.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/train/cli/support/workplace.h"

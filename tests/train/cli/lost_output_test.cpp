@@ -114,7 +114,6 @@ TEST_F(LostOutput, WhereStandardStreamsAreClosedStopsNoTraining) {
     const ProgramEnd end = tests::run_program(
         in_shell(place_.gradring(training({"--nprocs", "2"})), std::string("exec \"$@\" ") + closed));
     EXPECT_EQ(end.code, 0) << end.err;
-    EXPECT_EQ(count(log(), "cannot write standard output: Bad file descriptor"), 1u) << log();
     expect_trained_to_the_end();
     std::filesystem::remove_all(place_.path("run"));
   }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -218,6 +219,41 @@ TEST_F(RunDirectories, OfAFinishedRunTellSoEvenWhereProgressIsNotShown) {
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.out, "");
   EXPECT_THAT(again.err, HasSubstr("gradring train: the run is already finished (2 steps): nothing was trained"));
+}
+
+/// A run directory is never a folder that only contains the run which is resumed.
+TEST_F(RunDirectories, OfUsersAreNotTakenForThatOfARunInside) {
+  ASSERT_EQ(place_.run(short_training({"--run-dir", "mine/run"})).code, 0);
+  std::ofstream(place_.path("mine/summary.json")) << "precious";
+  const auto before = snapshot(place_.path("mine"));
+  for (const char* from : {"mine/run", "mine/run/checkpoints/step-2"}) {
+    const ProgramEnd end = place_.run(short_training({"--run-dir", "mine", "--resume", from, "--steps", "4"}));
+    EXPECT_EQ(end.code, 2);
+    EXPECT_THAT(end.err, HasSubstr("exists and is not an empty directory"));
+    EXPECT_TRUE(snapshot(place_.path("mine")) == before) << "a file has changed";
+  }
+}
+
+TEST_F(RunDirectories, KeepTheSummaryWhereAResumeCannotStart) {
+  ASSERT_EQ(place_.run(short_training()).code, 0);
+  const std::string summary = tests::text_of(run() / "summary.json");
+  const fs::path log = run() / "logs" / "rank_0.log";
+  fs::remove(log);
+  fs::create_directory(log);
+  EXPECT_EQ(place_.run(short_training({"--resume", "auto", "--steps", "4"})).code, 3);
+  EXPECT_EQ(tests::text_of(run() / "summary.json"), summary);
+}
+
+TEST_F(RunDirectories, WithoutAReadableConfigAreComparedWithTheCheckpoint) {
+  const Words words = short_training({"--progress", "plain", "--resume", "auto"});
+  for (const char* text : {"", "half a fi"}) {
+    fs::remove_all(run());
+    ASSERT_EQ(place_.run(short_training()).code, 0);
+    std::ofstream(run() / "config.resolved.toml") << text;
+    const ProgramEnd end = place_.run(joined(words, {"--steps", "4"}));
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_THAT(end.out, HasSubstr("changed options: steps 2 -> 4"));
+  }
 }
 
 TEST_F(RunDirectories, TellTheOutcomeOfARunThatDiverged) {

@@ -9,7 +9,8 @@ namespace gradring::train {
 namespace {
 
 std::string changes(std::string_view before, const TrainConfig& given, const TrainConfig& resolved) {
-  return to_string(changed_options(before, given, resolved));
+  const auto found = changed_options(before, given, resolved);
+  return found ? to_string(*found) : "unknown";
 }
 
 TEST(ChangedOptions, AreNamedWithTheirOldAndNewValues) {
@@ -21,6 +22,11 @@ TEST(ChangedOptions, AreNamedWithTheirOldAndNewValues) {
   EXPECT_EQ(changes(to_toml(before), now, now),
             "data-dir \"\" -> else where, epochs 2 -> 3, lr 0.001 -> 0.002, nesterov false -> true");
   EXPECT_EQ(changes(to_resolved_toml(now), now, now), "");
+}
+
+TEST(ChangedOptions, AreUnknownWithoutReadableSettings) {
+  for (const char* text : {"", "half a fi", "epochs = [", "# only a comment\n"})
+    EXPECT_EQ(changes(text, TrainConfig(), TrainConfig()), "unknown") << text;
 }
 
 TEST(ChangedOptions, DoNotIncludeWhereARunStartsAndHowItIsShown) {
@@ -47,7 +53,7 @@ TEST(ChangedOptions, AreNotWhatAutoStandsFor) {
 TEST(ChangedOptions, PassOverWhatAnotherVersionWrote) {
   const TrainConfig now{.epochs = 3};
   EXPECT_EQ(changes("# a comment\nwarp = 9\nepochs = \"many\"\nseed = 7\n", now, now), "epochs 2 -> 3, seed 7 -> 0");
-  EXPECT_EQ(changes("not TOML", now, now), "epochs 2 -> 3");
+  EXPECT_EQ(changes("not TOML", now, now), "unknown");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST_F(ConsoleTest, WritesAtOnce) {
   console.write("a line\n");
   char text[16];
   EXPECT_EQ(::read(pipe.reader.get(), text, sizeof text), 7);
-  EXPECT_NO_THROW(console.check());
+  EXPECT_NO_THROW(console.finish());
 }
 
 TEST_F(ConsoleTest, ReportsAReaderThatIsGoneOnceAndLives) {
@@ -58,14 +58,14 @@ TEST_F(ConsoleTest, ReportsAReaderThatIsGoneOnceAndLives) {
   pipe.reader.reset();
   Console console(pipe.writer.get());
   EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: Broken pipe"));
-  EXPECT_NO_THROW(console.check()) << "nobody wants to read it";
+  EXPECT_NO_THROW(console.finish()) << "nobody wants to read it";
 }
 
 TEST_F(ConsoleTest, ReportsAFullDiskOnceAndFailsAtTheEnd) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   Console console(full.get());
   EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: No space left on device"));
-  EXPECT_THROW(console.check(), EnvironmentError);
+  EXPECT_THROW(console.finish(), EnvironmentError);
 }
 
 TEST_F(ConsoleTest, ReportsAClosedTerminalWhichIsNoFailure) {
@@ -75,7 +75,7 @@ TEST_F(ConsoleTest, ReportsAClosedTerminalWhichIsNoFailure) {
   terminal.reset();
   Console console(line.get());
   EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: Input/output error"));
-  EXPECT_NO_THROW(console.check());
+  EXPECT_NO_THROW(console.finish());
 }
 
 TEST_F(ConsoleTest, TellsWhoComesLaterOfTheFailure) {
@@ -101,9 +101,46 @@ TEST_F(ConsoleTest, WaitsForRoomInAPipeThatDoesNotBlock) {
   });
   EXPECT_TRUE(lose_two_lines(console).empty());
   console.write(std::string(kBytes - 8, 'x'));
+  console.finish();
   reader.join();
   EXPECT_EQ(read, kBytes);
   EXPECT_THAT(reported_, IsEmpty());
+}
+
+TEST_F(ConsoleTest, IsNotHeldUpByAReaderThatPauses) {
+  const Pipe pipe;
+  constexpr std::size_t kBytes = 1 << 20;  // more than a pipe holds
+  Console console(pipe.writer.get());
+  console.write(std::string(kBytes, 'x'));  // returns, although nobody reads
+  console.write("last\n");
+  std::string text;
+  std::thread reader([&] {
+    char piece[4096];
+    while (!text.ends_with("last\n"))
+      text.append(piece, static_cast<std::size_t>(::read(pipe.reader.get(), piece, sizeof piece)));
+  });
+  console.finish();
+  reader.join();
+  EXPECT_EQ(text.size(), kBytes + 5);
+}
+
+TEST_F(ConsoleTest, DropsTheOldestTextBeforeItFillsTheMemory) {
+  const Pipe pipe;
+  std::string text;
+  {
+    Console console(pipe.writer.get());
+    for (int i = 0; i < 64; ++i) console.write(std::string(1 << 18, 'x'));
+    console.write("last\n");
+    std::thread reader([&] {
+      char piece[4096];
+      while (!text.ends_with("last\n"))
+        text.append(piece, static_cast<std::size_t>(::read(pipe.reader.get(), piece, sizeof piece)));
+    });
+    console.finish();
+    reader.join();
+  }
+  EXPECT_THAT(text, HasSubstr("(lines were dropped: nobody has read them)"));
+  EXPECT_LT(text.size(), std::size_t{8} << 20);
 }
 
 TEST(PrintToStderr, SurvivesAReaderThatIsGone) {

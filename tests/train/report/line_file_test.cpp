@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/line_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
+#include "kernels/runtime/unique_fd.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
@@ -50,7 +54,40 @@ TEST_F(LineFileTest, AddsToAnOlderFile) {
 
 TEST_F(LineFileTest, SaysWhyItCannotBeMade) {
   EXPECT_THAT(message_of<EnvironmentError>([&] { LineFile file(folder_.path() / "none" / "lines"); }),
-              AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another --run-dir")));
+              AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another folder")));
+}
+
+TEST_F(LineFileTest, WritesThroughALinkThatTheUserNamed) {
+  const fs::path link = folder_.path() / "link";
+  std::ofstream(path_) << "older";
+  fs::create_symlink("lines", link);
+  write_named_file(link, "new\n");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(text_of(path_), "new\n");
+}
+
+TEST_F(LineFileTest, WritesToAPipeThatTheUserNamed) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const UniqueFd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  write_named_file(path_, "new\n");
+  char text[8];
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
+  EXPECT_TRUE(fs::is_fifo(path_));
+}
+
+TEST_F(LineFileTest, FailsOnADeviceThatIsFull) {
+  fs::create_symlink("/dev/full", path_);  // not the device itself: a defect would replace it
+  EXPECT_THROW(write_named_file(path_, "new\n"), EnvironmentError);
+  EXPECT_TRUE(fs::is_symlink(path_));
+}
+
+TEST_F(LineFileTest, NeverWritesThroughALinkBesideTheFile) {
+  const fs::path precious = folder_.path() / "precious";
+  std::ofstream(precious) << "older";
+  fs::create_symlink(precious, draft_of(path_));
+  write_file_whole(path_, "new\n");
+  EXPECT_EQ(text_of(precious), "older");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path_)));
 }
 
 TEST_F(LineFileTest, TakesALineBackThatDoesNotFit) {

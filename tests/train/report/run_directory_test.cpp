@@ -63,7 +63,7 @@ TEST_F(RunDirectory, MayBeAnEmptyDirectoryThatExists) {
 
 TEST_F(RunDirectory, MayBeOneInWhichItsMakerWasKilled) {
   fs::create_directories(path_ / "logs");
-  std::ofstream(path_ / ".lock") << "{}";
+  std::ofstream(path_ / ".lock") << R"({"pid": 4194305, "host": "here"})";
   std::ofstream(path_ / "config.resolved.toml.tmp") << "half a li";
   EXPECT_EQ(state_of(path_), RunDirState::vacant);
   make(path_);
@@ -156,11 +156,11 @@ TEST_F(RunDirectory, LeavesNothingBehindWhenTheDiskIsFull) {
   EXPECT_TRUE(fs::is_empty(path_)) << "what was there before stays";
 }
 
-TEST_F(RunDirectory, ThatIsContinuedLosesItsSummary) {
+TEST_F(RunDirectory, ThatIsContinuedKeepsItsSummaryAndConfig) {
   make(path_);
   std::ofstream(path_ / "summary.json") << "{}";
   continue_run_dir(path_, 3, 0);
-  EXPECT_FALSE(fs::exists(path_ / "summary.json"));
+  EXPECT_TRUE(fs::exists(path_ / "summary.json"));
   EXPECT_EQ(tests::text_of(path_ / "config.resolved.toml"), kConfig);
 }
 

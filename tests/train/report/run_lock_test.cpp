@@ -111,6 +111,26 @@ TEST_F(RunLockTest, IsGivenUpByARunThatEndsWellBeforeItsLauncher) {
   EXPECT_TRUE(RunLock(run_, {}));
 }
 
+TEST_F(RunLockTest, HoldsAfterItsFileWasRemoved) {
+  {
+    const RunLock lock(run_, {});
+    fs::remove(file_);
+    EXPECT_THAT(refusal(), HasSubstr("in use by another run, whose .lock was removed"));
+    EXPECT_TRUE(fs::is_empty(run_));
+  }
+  EXPECT_TRUE(RunLock(run_, {}));
+}
+
+TEST_F(RunLockTest, KnowsItsFile) {
+  std::ofstream(file_) << "my notes\n";
+  EXPECT_FALSE(is_run_lock(file_));
+  std::ofstream(file_, std::ios::trunc);
+  EXPECT_TRUE(is_run_lock(file_));
+  const RunLock lock(run_, {});
+  EXPECT_TRUE(is_run_lock(file_));
+  EXPECT_FALSE(is_run_lock(run_));
+}
+
 TEST_F(RunLockTest, SurvivesAFileThatNamesNobody) {
   for (const char* text :
        {"", "half a li", "[1, 2]", R"({"pid": "x", "launch_folder": ""})", R"({"launch_folder": 5, "host": 7})"}) {

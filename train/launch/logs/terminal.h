@@ -13,8 +13,8 @@
 
 namespace gradring::train {
 
-/// The launcher's own stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) makes the workers wait
-/// whose lines go there, and not the launcher, which has signals and deadlines to look after.
+/// This process's stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) does not block the process, which
+/// has signals and deadlines to look after; a launcher makes those workers wait whose lines go there.
 ///
 /// Errors    none: what can no longer be written, for the reader is gone or the disk is full, is dropped, and on_failure
 ///           hears of it once. There is no SIGPIPE.
@@ -29,6 +29,10 @@ class Terminal {
   void write(std::string_view text);
   /// Whether text waits: nothing more is to be taken from workers until it is gone.
   bool is_behind() const { return !waiting_.empty(); }
+  /// How much of it, in bytes.
+  std::size_t waiting() const { return waiting_.size(); }
+  /// Drops what waits, for `text` in its place.
+  void replace_waiting(std::string_view text) { waiting_ = text; }
   /// Writable when there is something to do for catch_up(); -1 while nothing waits.
   int fd() const { return is_behind() ? fd_ : -1; }
   /// Goes on with what waits. Does not wait itself.

@@ -2,9 +2,11 @@
 #include "train/launch/options/command.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include "kernels/runtime/error.h"
 #include "train/launch/exit_code.h"
+#include "train/launch/signal_name.h"
 
 namespace gradring::train {
 namespace {
@@ -34,7 +36,8 @@ void run_python(std::span<const std::string> words, bool module, LaunchOptions& 
 void run_own(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {
   options.program = world.own_program;
   options.arguments.assign(words.begin(), words.end());
-  options.restarts.final_codes = {kUsage, kBadData, kDiverged, kPreempted};
+  options.restarts.final_codes = {
+      kUsage, kBadData, kDiverged, kPreempted, exit_code_after(SIGINT), exit_code_after(SIGQUIT)};
 }
 
 void read_by_first_word(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {

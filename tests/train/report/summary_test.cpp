@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/report/outcome.h"
+#include "train/report/summary.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-
-#include "train/report/summary.h"
 
 namespace gradring::train {
 namespace {
