@@ -146,7 +146,10 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
   EXPECT_THAT(refuse({{"optimizer", "sgd"}, {"nesterov", "true"}}), HasSubstr("--nesterov needs a --momentum"));
   EXPECT_THAT(refuse({{"dataset", "mnist"}}), HasSubstr("--data-dir"));
   for (const char* option : {"data-dir", "resume", "weights"})
-    EXPECT_THAT(refuse({{option, "donn\xe9" "es"}}), HasSubstr(std::string("--") + option + " is not UTF-8"));
+    EXPECT_THAT(refuse({{option,
+                         "donn\xe9"
+                         "es"}}),
+                HasSubstr(std::string("--") + option + " is not UTF-8"));
   EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"allreduce", "direct"}}), HasSubstr("leave out --allreduce direct"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or take --zero 2 or 3"));
