@@ -92,7 +92,8 @@ if(GRADRING_STATIC)
   target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
 endif()
 if(GRADRING_MAP_PATHS)
+  # nvcc hands an option to a shell: a path with spaces needs quotes of its own.
   target_compile_options(gradring_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=\"${PROJECT_SOURCE_DIR}/\"=>)
 endif()
