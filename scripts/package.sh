@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the packages: a .tar.gz and a Python wheel, which need no library but libc, and .deb files for this Debian.
+# Makes the packages: a .tar.gz and a Python wheel, which need no library but glibc and libgcc_s, and .deb files for this Debian.
 #
 # Usage: scripts/package.sh [OPTION...] [PACKAGE...]
 #

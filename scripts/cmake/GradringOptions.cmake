@@ -10,7 +10,7 @@ set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, addre
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_PRECOMPILE "Read the headers that most files include once for all of them" ON)
 option(GRADRING_DEBIAN "Install as Debian's packages do, and let cpack make them" OFF)
-option(GRADRING_STATIC "Need no shared library at run time but the C library's: static or header-only dependencies" OFF)
+option(GRADRING_STATIC "Need no shared library at run time but glibc's and libgcc_s: static or header-only dependencies" OFF)
 option(GRADRING_MAP_PATHS "Record source files by their path in the repository, so that the program is the same from any folder" OFF)
 foreach(choice GRADRING_CUDA GRADRING_ONEDNN GRADRING_CURL GRADRING_PNG)
   set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
@@ -89,7 +89,9 @@ elseif(GRADRING_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>)
 endif()
 if(GRADRING_STATIC)
-  target_link_options(gradring_flags INTERFACE -static-libstdc++ -static-libgcc)
+  # Not -static-libgcc: an exception that the CUDA module throws is caught by the program, and with a libgcc in each of the two
+  # the program's would be asked to unwind before it is initialised (it aborts). glibc itself needs libgcc_s.
+  target_link_options(gradring_flags INTERFACE -static-libstdc++)
 endif()
 if(GRADRING_MAP_PATHS)
   # nvcc hands an option to a shell: a path with spaces needs quotes of its own.
