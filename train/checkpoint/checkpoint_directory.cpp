@@ -25,6 +25,17 @@ void try_to(std::vector<std::string>& problems, const std::function<void()>& act
   }
 }
 
+/// Errors    FileError if it cannot be known.
+bool is_link(FileSystem& files, const fs::path& path) {
+  try {
+    files.read_link(path);
+    return true;
+  } catch (const FileError& error) {
+    if (error.code() == EINVAL || error.code() == ENOENT) return false;
+    throw;
+  }
+}
+
 }  // namespace
 
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
@@ -140,8 +151,15 @@ std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
 std::vector<std::string> CheckpointDirectory::prune() {
   std::vector<std::string> problems;
   try_to(problems, [&] { remove_replaced(); });
-  const std::vector<CheckpointEntry> all = unwanted();
-  try_to(problems, [&] { remove(all); });
+  std::vector<CheckpointEntry> all = unwanted();
+  try_to(problems, [&] {
+    std::erase_if(all, [&](const CheckpointEntry& entry) {
+      if (!is_link(files_, entry.folder)) return false;
+      problems.push_back(entry.folder.string() + " is a link: it was not pruned");
+      return true;
+    });
+    remove(all);
+  });
   return problems;
 }
 
@@ -209,7 +227,9 @@ fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state) co
   return root_ / step_folder_name(step, state);
 }
 
+/// Never what a link leads to.
 void CheckpointDirectory::remove_tree(const fs::path& folder) {
+  if (is_link(files_, folder)) return files_.remove_file(folder);
   for (const std::string& name : files_.list(folder)) files_.remove_file(folder / name);
   files_.remove_folder(folder);
 }

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "data/datasets/open_dataset.h"
+#include "data/error.h"
 #include "kernels/runtime/write_all.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/cli/run_output.h"
@@ -69,9 +70,19 @@ Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& plac
   return make_compute(spec);
 }
 
+void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_set, const std::string& folder) {
+  if (train_set.shape() == test_set.shape() && train_set.classes() == test_set.classes()) return;
+  throw data::DataError(
+      folder,
+      fmt::format("{} has training samples of {} in {} classes, but test samples of {} in {} classes", train_set.name(),
+                  train_set.shape().to_string(), train_set.classes(), test_set.shape().to_string(), test_set.classes()),
+      "use files of one data set");
+}
+
 Datasets open_datasets(const TrainConfig& config) {
   Datasets sets{.train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir),
                 .test_set = data::open_dataset(config.dataset, data::Split::test, config.data_dir)};
+  check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
   check_batch_size(config, *sets.train_set);
   return sets;
 }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "train/launch/signal_name.h"
 
 namespace gradring::train {
@@ -103,7 +105,11 @@ AttemptEnd Attempt::conclude() {
   AttemptEnd end;
   if (interrupted_by_ != 0 && !failed_before_ && (cause == nullptr || !spoils_interruption(*cause)))
     return {.code = exit_code_after(interrupted_by_)};
-  if (cause == nullptr) return {.code = given_up_ ? 128 + SIGKILL : 0};
+  if (given_up_ && cause == nullptr) return {.code = 128 + SIGKILL};
+  if (cause == nullptr) {
+    const auto failed = std::ranges::find_if(exits_, &WorkerExit::failed);
+    return {.code = failed == exits_.end() ? 0 : failed->exit_code()};
+  }
   end.code = cause->exit_code();
   end.may_repeat = interrupted_by_ == 0 && !given_up_ && cause->exec_error == 0;
   end.exits = std::move(exits_);

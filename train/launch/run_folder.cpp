@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "gradring-run-";
+constexpr std::string_view kPrefix = "gradring-run-", kRandom = "XXXXXX";
+constexpr const char* kMarker = "made-by-gradring";
 constexpr std::size_t kLongestParent = 40;  // a socket's path has 107 characters; our part takes about 30
 
 /// The folder itself, not what a link that somebody else put there leads to.
@@ -38,19 +42,36 @@ bool is_at(const fs::path& path, const UniqueFd& folder) {
   return ::fstat(folder.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
 }
 
-/// Removes the folders of runs of this user that were killed together with their guards.
+/// As mkdtemp names them.
+bool has_our_name(const fs::path& path) {
+  const std::string name = path.filename();
+  return name.starts_with(kPrefix) && name.size() == kPrefix.size() + kRandom.size() &&
+         std::ranges::all_of(name.substr(kPrefix.size()),
+                             [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
+}
+
+bool has_marker(const UniqueFd& folder) {
+  struct stat facts {};
+  return ::fstatat(folder.get(), kMarker, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode);
+}
+
+/// Removes the folders of runs of this user that were killed together with their guards. Only what a RunFolder made: a user's
+/// own folder may have such a name.
 void remove_stale(const fs::path& parent) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, fs::directory_options::skip_permission_denied, ignored)) {
-    if (!entry.path().filename().string().starts_with(kPrefix)) continue;
+    if (!has_our_name(entry.path())) continue;
     const UniqueFd folder = open_folder(entry.path());
-    if (folder && is_ours(folder) && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0)
+    if (!folder || !is_ours(folder) || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (has_marker(folder))
       fs::remove_all(entry.path(), ignored);
+    else
+      ::rmdir(entry.path().c_str());  // its maker was killed before it wrote the marker: empty
   }
 }
 
 fs::path make_folder(const fs::path& parent) {
-  std::string name = (parent / kPrefix).string() + "XXXXXX";
+  std::string name = (parent / kPrefix).string() + std::string(kRandom);
   if (::mkdtemp(name.data()) == nullptr)
     throw DeviceError(
         fmt::format("cannot make a folder for this run under {}: {}; point TMPDIR at a folder that can be written",
@@ -97,7 +118,13 @@ RunFolder::RunFolder(const fs::path& parent) {
     path_ = make_folder(parent);
     lock_ = lock_folder(path_);
   } while (!lock_);
-  if (::mkdir(store().c_str(), S_IRWXU) != 0) give_up(path_, std::strerror(errno));
+  const UniqueFd marker(::openat(lock_.get(), kMarker, O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR));
+  if (!marker || ::mkdir(store().c_str(), S_IRWXU) != 0) {
+    const std::string reason = std::strerror(errno);
+    std::error_code ignored;
+    fs::remove(path_ / kMarker, ignored);
+    give_up(path_, reason);
+  }
 }
 
 RunFolder::~RunFolder() {
@@ -112,7 +139,8 @@ fs::path RunFolder::progress_file(int local_rank) const { return path_ / fmt::fo
 void RunFolder::renew() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error))
-    if (!entry.path().filename().string().starts_with("progress_")) fs::remove_all(entry.path(), error);
+    if (const std::string name = entry.path().filename(); name != kMarker && !name.starts_with("progress_"))
+      fs::remove_all(entry.path(), error);
   if (::mkdir(store().c_str(), S_IRWXU) != 0)
     throw DeviceError(
         fmt::format("cannot use {} again, the folder of this run: {}", path_.string(), std::strerror(errno)));

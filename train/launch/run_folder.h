@@ -12,8 +12,8 @@ namespace gradring::train {
 /// and progress_<local rank>. It is removed when this object goes.
 ///
 /// While its run lives, the folder is locked (flock), by the launcher and by its guard. A run whose every process was
-/// killed at once leaves a folder without a lock: the next one to be created removes it. systemd-tmpfiles, too, leaves
-/// locked folders alone.
+/// killed at once leaves a folder without a lock: the next one to be created removes it, by its name and a marker file inside.
+/// systemd-tmpfiles, too, leaves locked folders alone.
 ///
 /// Errors    DeviceError if the folder cannot be made and locked: it says where and why.
 class RunFolder {

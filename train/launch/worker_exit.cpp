@@ -10,13 +10,21 @@
 #include "train/launch/signal_name.h"
 
 namespace gradring::train {
+namespace {
+
+/// By these the launcher ends workers. It forwards SIGUSR1 and SIGUSR2 without that intention: a worker that dies of them has
+/// failed.
+constexpr int kStoppingSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGKILL};
+
+}  // namespace
+
 bool WorkerExit::was_asked_to_end() const {
-  return sent[SIGTERM] || sent[SIGINT] || sent[SIGHUP] || sent[SIGQUIT] || sent[SIGKILL];
+  return std::ranges::any_of(kStoppingSignals, [this](int number) { return sent[static_cast<std::size_t>(number)]; });
 }
 
 bool WorkerExit::stopped_by_launcher() const {
   const int number = signal != 0 ? signal : code - 128;
-  return number > 0 && number < NSIG && sent[static_cast<std::size_t>(number)];
+  return std::ranges::count(kStoppingSignals, number) > 0 && sent[static_cast<std::size_t>(number)];
 }
 
 bool WorkerExit::left_on_request() const {

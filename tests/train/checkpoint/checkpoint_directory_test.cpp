@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/small_checkpoint.h"
@@ -18,6 +19,7 @@
 namespace gradring::train {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -166,6 +168,27 @@ TEST_F(Directory, DamagedOnesTakeNoPlaceAndStay) {
 
 TEST_F(Directory, NegativeStepsAreRefused) {
   EXPECT_THROW((void)keeping(0, 1).save(small_checkpoint(-1)), InvalidArgument);
+}
+
+/// A user may have moved a checkpoint to another disk, and left a link.
+TEST(DirectoryOnDisk, RemovesNothingThatALinkLeadsTo) {
+  const tests::TempFolder folder;
+  const fs::path root = folder.path() / "c", archive = folder.path() / "archive", photos = folder.path() / "photos";
+  PosixFileSystem files;
+  CheckpointDirectory directory(files, root, {.keep_last = 1, .keep_best = 0});
+  EXPECT_THAT(directory.save(small_checkpoint(10)), IsEmpty());
+  fs::rename(root / "step-10", archive);
+  fs::create_symlink(archive, root / "step-10");
+  fs::create_directory(photos);
+  std::ofstream(photos / "precious") << "x";
+  for (const char* name : {"step-5.partial", "step-6.removing", "step-7.replaced"})
+    fs::create_symlink(photos, root / name);
+
+  EXPECT_THAT(directory.save(small_checkpoint(20)), ElementsAre(HasSubstr("step-10 is a link: it was not pruned")));
+  EXPECT_TRUE(fs::is_symlink(root / "step-10"));
+  EXPECT_TRUE(fs::exists(archive / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(photos / "precious"));
+  EXPECT_FALSE(fs::is_symlink(root / "step-5.partial"));
 }
 
 TEST(DirectoryOnDisk, SavesLinksAndPrunes) {

@@ -54,6 +54,16 @@ std::vector<BadInput> bad_inputs() {
        {"--data-dir", "nowhere"},
        4,
        {"nowhere: ", "get it: gradring data fetch mnist --data-dir nowhere", "name the folder that has it"}},
+      {"TestImagesOfAnotherSize",
+       {},
+       4,
+       {"data: ", "training samples of [28, 28, 1] in 10 classes, but test samples of [14, 14, 1]",
+        "use files of one data set"},
+       {},
+       [](const tests::TempFolder& folder) {
+         put_data(folder, std::string(tests::kTestImages),
+                  tests::idx_bytes({32, 14, 14}, tests::counting(32 * 14 * 14)));
+       }},
       {"NcclWithoutGpus", {"--comm", "nccl"}, 2, {"--comm nccl", "for GPUs", "leave them out"}},
       {"DirectSumsOverTcp",
        {"--comm", "tcp", "--allreduce", "direct"},

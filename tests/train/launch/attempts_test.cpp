@@ -115,6 +115,15 @@ TEST(RunAttempts, Sigusr1IsNoExcuseForAnotherFailure) {
   EXPECT_EQ(run(workers).code, 7);
 }
 
+TEST(RunAttempts, AWorkerThatDiesOfAForwardedSignalHasFailed) {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    ScriptedWorkers workers({{comes(signal), ends_as_told(1, signal), ends_as_told(0, SIGTERM)}});
+    const auto [code, said] = run(workers);
+    EXPECT_EQ(code, 128 + signal);
+    EXPECT_THAT(said.back(), HasSubstr("rank 1"));
+  }
+}
+
 TEST(RunAttempts, SighupIsNoExcuseForAnotherFailure) {
   WorkerEvents fails = leaves_after(0, SIGHUP, 1);
   fails.exits.front().message = "the disk is full";

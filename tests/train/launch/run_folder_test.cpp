@@ -34,16 +34,22 @@ TEST(RunFolder, IsPrivateAndGoesWithItsOwner) {
 TEST(RunFolder, SweepsStaleOnesAndNoOthers) {
   TestFolder parent;
   const RunFolder alive(parent.path());
-  const fs::path stale = parent.path() / "gradring-run-stale";
+  const fs::path stale = parent.path() / "gradring-run-stale0";
   const fs::path others = parent.path() / "another-folder";
-  fs::create_directories(stale / "store");
+  fs::copy(alive.path(), stale, fs::copy_options::recursive);  // as it lies there when its run was killed
   fs::create_directories(others);
-  fs::create_directory_symlink(others, parent.path() / "gradring-run-link");
+  fs::create_directory_symlink(others, parent.path() / "gradring-run-linked");
+  for (const char* name : {"gradring-run-abcdef", "gradring-run-my", "gradring-run-mnist-7"})
+    fs::create_directories(parent.path() / name / "checkpoints");  // a user's
+  fs::copy(alive.path(), parent.path() / "gradring-run-a copy", fs::copy_options::recursive);
 
   const RunFolder next(parent.path());
   EXPECT_FALSE(fs::exists(stale));
   EXPECT_TRUE(fs::exists(alive.store()));
   EXPECT_TRUE(fs::exists(others));
+  for (const char* name : {"gradring-run-abcdef", "gradring-run-my", "gradring-run-mnist-7"})
+    EXPECT_TRUE(fs::exists(parent.path() / name / "checkpoints")) << name;
+  EXPECT_TRUE(fs::exists(parent.path() / "gradring-run-a copy"));
   EXPECT_NE(next.path(), alive.path());
 }
 

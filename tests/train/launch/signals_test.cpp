@@ -115,6 +115,17 @@ TEST_F(LauncherSignals, ForwardedReachTheWorkersAsTheyAre) {
   }
 }
 
+TEST_F(LauncherSignals, ThatKillAProgramAreNoSuccess) {
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    TestFolder folder;
+    RunningLauncher launcher(folder, {"launch", "--nproc-per-node=2", "train", "mark=up", "sleep"});
+    launcher.await_mark("up", 0);
+    launcher.await_mark("up", 1);
+    launcher.send(number);
+    EXPECT_EQ(launcher.wait(), 128 + number);
+  }
+}
+
 TEST_F(LauncherSignals, SigtermTwiceDoesNotCutALastCheckpointShort) {
   RunningLauncher launcher(folder_, {"launch", "train", "ignore=15", "mark=up", "await=go", "mark=saved"});
   launcher.await_mark("up", 0);

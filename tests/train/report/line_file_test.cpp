@@ -54,7 +54,7 @@ TEST_F(LineFileTest, AddsToAnOlderFile) {
 
 TEST_F(LineFileTest, SaysWhyItCannotBeMade) {
   EXPECT_THAT(message_of<EnvironmentError>([&] { LineFile file(folder_.path() / "none" / "lines"); }),
-              AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another folder")));
+              AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another --run-dir")));
 }
 
 TEST_F(LineFileTest, WritesThroughALinkThatTheUserNamed) {
