@@ -128,7 +128,7 @@ loses_a_host() {
   local begin end
   begin=$(date +%s.%N)
   ip -n "$tag-2" link set eth0 down
-  wait_for "the rest's next step" grep -q "goes on behind step" "$folder/cut0/run/logs/rank_0.log"
+  wait_for "the rest's next step" grep -q "resumes after step" "$folder/cut0/run/logs/rank_0.log"
   end=$(date +%s.%N)
   expect 0 "${pids[0]}" "the leader after the loss of a host"
   expect 0 "${pids[1]}" "the second host after the loss of the third"

@@ -71,7 +71,7 @@ expect_words_of_lost_ranks() {
 }
 
 # stops RANK: the steps behind which it has stopped because it was asked to, a line each.
-stops() { sed -n 's/.*stopped: was asked to stop, and did behind step \([0-9]*\).*/\1/p' "$run/run/logs/rank_$1.log" 2>/dev/null || true; }
+stops() { sed -n 's/.*stopped by request after step \([0-9]*\).*/\1/p' "$run/run/logs/rank_$1.log" 2>/dev/null || true; }
 
 # Before SIGTERM: how often each rank has stopped until now.
 remember_stops() {
@@ -89,7 +89,7 @@ expect_common_step() {
   ((${#newest[@]})) || return 0
   [[ ${newest[*]} == "${newest[0]} ${newest[0]} ${newest[0]}" ]] || fail "the ranks did not stop behind one step: ${newest[*]}"
   [[ $(readlink "$run/run/checkpoints/latest") == "step-${newest[0]}" ]] ||
-    fail "they stopped behind step ${newest[0]}, but the newest checkpoint is $(readlink "$run/run/checkpoints/latest")"
+    fail "they stopped after step ${newest[0]}, but the newest checkpoint is $(readlink "$run/run/checkpoints/latest")"
   messages=$((messages + 1))
 }
 
