@@ -11,8 +11,9 @@
 #   --try                  installs each package in a fresh Debian and trains there on two ranks (root; package/try.sh)
 #
 # The packages hold the commit that is checked out. One commit gives the same bytes on one Debian, except for the CUDA module,
-# whose names contain a hash of the folder (docs/building.md). Dates come from SOURCE_DATE_EPOCH (default: the commit's). The CUDA module is built where nvcc is found, for the architectures in CUDAARCHS;
-# GRADRING_CUDA=OFF leaves it out. GRADRING_MAINTAINER is the maintainer of the .deb packages, "NAME <ADDRESS>".
+# whose names contain a hash of the folder (docs/building.md). Dates come from SOURCE_DATE_EPOCH (default: the commit's). The
+# CUDA module is built where nvcc is found, for the architectures in CUDAARCHS; GRADRING_CUDA=OFF leaves it out.
+# GRADRING_MAINTAINER is the maintainer of the .deb packages, "NAME <ADDRESS>".
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
