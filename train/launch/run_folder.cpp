@@ -15,6 +15,7 @@
 #include <string>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/is_at.h"
 
 namespace gradring::train {
 namespace {
@@ -33,13 +34,6 @@ UniqueFd open_folder(const fs::path& path) {
 bool is_ours(const UniqueFd& folder) {
   struct stat facts {};
   return ::fstat(folder.get(), &facts) == 0 && facts.st_uid == ::geteuid();
-}
-
-/// Whether the folder still has its name: another launcher may have taken it for a stale one.
-bool is_at(const fs::path& path, const UniqueFd& folder) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(folder.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
 }
 
 /// As mkdtemp names them.
@@ -94,7 +88,7 @@ UniqueFd lock_folder(const fs::path& path) {
   if (!folder && errno == ENOENT) return {};
   if (!folder) give_up(path, std::strerror(errno));
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
-  if (!is_at(path, folder)) return {};
+  if (!is_at(path, folder)) return {};  // another launcher has taken it for a stale one
   if (!is_ours(folder)) give_up(path, "the file system gives it to another user; point TMPDIR at another one");
   return folder;
 }

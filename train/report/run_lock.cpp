@@ -5,7 +5,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/runtime/is_at.h"
 #include "train/config/usage_error.h"
 #include "train/launch/host_name.h"
 #include "train/launch/run_folder.h"
@@ -93,20 +93,23 @@ void check_launcher(const fs::path& run_dir, const Json& holder, const fs::path&
     throw_in_use(run_dir, holder, ", under a launcher that may start it again");
 }
 
-/// Whether the file still has its name: the run that held it may have ended, and removed it.
-bool is_at(const fs::path& path, const UniqueFd& file) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(file.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
-}
-
 /// Returns errno, or 0.
 int write_whole(const UniqueFd& file, const std::string& text) {
   if (::ftruncate(file.get(), 0) != 0) return errno;
   const ssize_t written = ::pwrite(file.get(), text.data(), text.size(), 0);
   if (written < 0) return errno;
   return written == static_cast<ssize_t>(text.size()) ? 0 : ENOSPC;
+}
+
+/// Locks the directory itself, beside the file: a user may have removed the file of a run that goes on.
+UniqueFd lock_directory(const fs::path& run_dir) {
+  UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw UsageError(
+        fmt::format("--run-dir {} is in use by another run, whose {} was removed; wait for its end, stop it, "
+                    "or choose another --run-dir",
+                    run_dir.string(), kRunLockFile));
+  return directory;
 }
 
 }  // namespace
@@ -124,17 +127,6 @@ RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
   }
 }
 
-/// Locks the directory itself, beside the file: a user may have removed the file of a run that goes on.
-UniqueFd lock_directory(const fs::path& run_dir) {
-  UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw UsageError(
-        fmt::format("--run-dir {} is in use by another run, whose {} was removed; wait for its end, stop it, "
-                    "or choose another --run-dir",
-                    run_dir.string(), kRunLockFile));
-  return directory;
-}
-
 /// Returns   false if the file was removed in the meantime.
 bool RunLock::try_lock(const fs::path& launch_folder) {
   const fs::path path = run_dir_ / kRunLockFile;
@@ -147,7 +139,7 @@ bool RunLock::try_lock(const fs::path& launch_folder) {
     if (!is_at(path, file)) return false;
     throw_in_use(run_dir_, holder, "");
   }
-  if (!is_at(path, file)) return false;
+  if (!is_at(path, file)) return false;                      // the run that held it has ended, and removed it
   check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have come and gone since
   file_ = std::move(file);
   try {
@@ -178,8 +170,9 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
 void RunLock::release() noexcept {
   if (!file_) return;
   const fs::path path = run_dir_ / kRunLockFile;
-  directory_.reset();                              // first: who gets the file next must get the directory, too
-  if (is_at(path, file_)) ::unlink(path.c_str());  // while it is locked: another run's file is never removed
+  directory_.reset();  // first: the next process that locks the file must get the directory, too
+  // While it is locked: another run's file is never removed.
+  if (is_at(path, file_)) ::unlink(path.c_str());
   file_.reset();
 }
 

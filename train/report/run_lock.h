@@ -8,9 +8,10 @@
 
 namespace gradring::train {
 
-/// The lock on a run directory: flock on R/.lock, and on R itself. Rank 0's process holds it from before it reads a checkpoint there until its
-/// run has ended, so that no two runs write into one directory. The kernel releases it when the process dies, however that
-/// happens.
+/// The lock on a run directory: flock on R/.lock, and on R itself, which still holds where a user removes the file. (NFS locks
+/// files that are open for writing, and so no directories: both are needed.) Rank 0's process holds it from before it reads a
+/// checkpoint there until its run has ended, so that no two runs write into one directory. The kernel releases it when the
+/// process dies, however that happens.
 ///
 /// The file says who holds the lock. Between two starts of the ranks no process holds it, so the file also names the folder of
 /// the launcher that starts them (launch/run_folder.h); as long as that launcher lives, the directory is its run's.
