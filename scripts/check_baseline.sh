@@ -16,14 +16,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1-} in -h | --help) usage; exit ;; esac
 wanted="^(${1:-.*})$"
-not_whole='^(accuracy|fuzz_.*|gradring|install|kernels_simt_planted|launch|launch_peers|reference_losses|rules)$'
+not_whole='^(accuracy|fuzz_.*|gradring|install|launch|launch_peers|reference_losses|rules)$'
 emulator=(qemu-x86_64 -cpu Nehalem)
 
 need_packages "${build_packages[@]}" "${test_packages[@]}" qemu-user
 [[ $(uname -m) == x86_64 ]] || die "this is $(uname -m): the portable build has one level here"
 configure release -DGRADRING_TESTS=ON -DGRADRING_ARCH=portable "-DGRADRING_CUDA=$(cuda_choice)"
-mapfile -t suites < <(ninja -C build/release -t targets all | sed -n 's/^test_\([a-z0-9_]*\): phony$/\1/p' |
-  grep -vE "$not_whole" | grep -E "$wanted" | sort)
+mapfile -t suites < <(ninja -C build/release -t targets all | suite_names | grep -vE "$not_whole" | grep -E "$wanted")
+((${#suites[@]})) || die "no suite that can be emulated whole has the name ${1-}"
 say "Building ${#suites[@]} suites in build/release"
 cmake --build --preset release --target gradring "${suites[@]/#/test_}"
 

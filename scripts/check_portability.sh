@@ -112,8 +112,7 @@ cell() {
   # Tests are listed when they run, not when they are linked: this processor may be unable to.
   step configure cmake -G Ninja -S . -B "$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
     -DGRADRING_CUDA=OFF "-DGRADRING_ARCH=$arch" -DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST "${options[@]}" || return 1
-  mapfile -t targets < <(in_system "$compiler" ninja -C "$folder" -t targets all |
-    sed -n 's/^test_\([a-z0-9_]*\): phony$/\1/p' | grep -E "$label" | sed 's/^/test_/')
+  mapfile -t targets < <(in_system "$compiler" ninja -C "$folder" -t targets all | suite_names | grep -E "$label" | sed 's/^/test_/')
   if [[ -n $lacks ]] && ((program_only)); then targets=(); fi
   step build ninja -C "$folder" -j "$jobs" -k 0 gradring "${targets[@]}" || return 1
   if [[ -n $lacks ]]; then

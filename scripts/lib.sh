@@ -70,6 +70,9 @@ configure() {
   cmake --preset "$preset" "$@"
 }
 
+# suite_names: of the targets that `ninja -t targets all` prints, the test suites: test_comm is the binary of suite comm.
+suite_names() { sed -n 's/^test_\([a-z0-9_]*\): phony$/\1/p' | sort; }
+
 # seconds since the script began, as 3m07s
 elapsed() { printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60)); }
 

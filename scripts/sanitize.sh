@@ -24,9 +24,6 @@ wanted="^(${2:-.*})"
 fixed_addresses=()
 if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 
-# The names of the suites: test_comm is the binary of suite comm.
-suites_of() { ninja -C "build/$1" -t targets all | sed -n 's/^test_\([a-z0-9_]*\): phony$/\1/p' | sort | grep -E "$wanted"; }
-
 table=()
 failed=0
 # run_suite PRESET SUITE: its tests by label, one row for the table, the whole log only if something is wrong.
@@ -45,7 +42,7 @@ run_suite() {
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 for preset in "${kinds[@]}"; do
   configure "$preset" -DGRADRING_TESTS=ON -DGRADRING_ARCH=native
-  mapfile -t suites < <(suites_of "$preset")
+  mapfile -t suites < <(ninja -C "build/$preset" -t targets all | suite_names | grep -E "$wanted")
   ((${#suites[@]})) || die "no suite begins with ${2-}"
   say "Building ${#suites[@]} suites in build/$preset"
   "${fixed_addresses[@]}" cmake --build --preset "$preset" --target "${suites[@]/#/test_}"

@@ -70,7 +70,7 @@ expect_words_of_lost_ranks() {
   done
 }
 
-# stops RANK: the steps behind which it has stopped because it was asked to, a line each.
+# stops RANK: the steps after which it stopped by request, a line each.
 stops() { sed -n 's/.*stopped by request after step \([0-9]*\).*/\1/p' "$run/run/logs/rank_$1.log" 2>/dev/null || true; }
 
 # Before SIGTERM: how often each rank has stopped until now.
@@ -87,7 +87,7 @@ expect_common_step() {
   for rank in 0 1 2; do newest+="$(stops $rank | tail -n "+$((stops_before[rank] + 1))") "; done
   read -r -a newest <<<"$newest"
   ((${#newest[@]})) || return 0
-  [[ ${newest[*]} == "${newest[0]} ${newest[0]} ${newest[0]}" ]] || fail "the ranks did not stop behind one step: ${newest[*]}"
+  [[ ${newest[*]} == "${newest[0]} ${newest[0]} ${newest[0]}" ]] || fail "the ranks did not stop after one step: ${newest[*]}"
   [[ $(readlink "$run/run/checkpoints/latest") == "step-${newest[0]}" ]] ||
     fail "they stopped after step ${newest[0]}, but the newest checkpoint is $(readlink "$run/run/checkpoints/latest")"
   messages=$((messages + 1))
