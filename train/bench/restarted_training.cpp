@@ -24,7 +24,7 @@ constexpr auto kPatience = std::chrono::minutes(1);
 constexpr std::int64_t kStepsBetween = 25;  // more than two checkpoints
 constexpr int kMostWait = 300;              // milliseconds behind those steps, drawn
 constexpr std::streamoff kTail = 4096;      // holds some lines of the metrics
-constexpr std::string_view kGoesOn = "resumes after step ";
+constexpr std::string_view kResumes = "resumes after step ";
 
 std::string text_of(const std::filesystem::path& path, std::streamoff most) {
   std::ifstream file(path, std::ios::ate);
@@ -118,12 +118,12 @@ RestartTime RestartedTraining::crash() {
   for (int rank = 0; rank < ranks_; ++rank)
     await("all ranks to come back", [&] {
       const std::string log = log_of(rank);
-      const std::size_t last = log.rfind(kGoesOn);
+      const std::size_t last = log.rfind(kResumes);
       return process_of(rank) != before[static_cast<std::size_t>(rank)] && last != std::string::npos &&
              last > log.rfind(", process ");
     });
   RestartTime time{.back = since()};
-  from_ = number_behind(log_of(0), kGoesOn);
+  from_ = number_behind(log_of(0), kResumes);
   await("the first step", [&] { return steps() > from_; });
   time.first_step = since();
   return time;

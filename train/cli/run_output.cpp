@@ -110,7 +110,6 @@ std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgres
     make(resolved);
     return where + "; " + options;
   }
-  if (!lock_) lock_ = RunLock(path_, launch_folder_);
   if (!changes.empty()) {  // first: where the disk is full, nothing has been removed yet
     const std::string head = fmt::format("# Since step {}, changed options: {}\n", progress.steps, to_string(changes));
     options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());

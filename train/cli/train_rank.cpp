@@ -153,8 +153,12 @@ FaultedWorld faulted_world(const TrainConfig& config, const WorkerEnvironment& p
 }
 
 /// Lost output is an error, unless a launcher would answer it with a restart: the run itself is complete.
-void finish_output(Console& out, const WorkerEnvironment& place) try { out.finish(); } catch (const EnvironmentError&) {
-  if (place.max_restarts == 0) throw;
+void finish_output(Console& out, const WorkerEnvironment& place) {
+  try {
+    out.finish();
+  } catch (const EnvironmentError&) {
+    if (place.max_restarts == 0) throw;
+  }
 }
 
 /// Trains to the end; `failed` hears of an error.

@@ -14,9 +14,9 @@
 namespace gradring::train {
 namespace {
 
-/// More than a day of progress lines.
+/// Beyond this many bytes that nobody has read, the oldest are dropped.
 constexpr std::size_t kMostWaiting = 4 << 20;
-/// For text that is left when a run fails or is stopped.
+/// How long a run that failed or was stopped waits for the reader of its last lines.
 constexpr std::chrono::seconds kLastWait(1);
 
 /// A pipe without a reader, a terminal that was closed, or standard output closed from the start (reserve_standard_streams).
