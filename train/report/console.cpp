@@ -43,7 +43,7 @@ Console::~Console() {
 
 void Console::write(std::string_view text) {
   if (error_ != 0) return;
-  if (terminal_.waiting() > kMostWaiting) terminal_.replace_waiting("\n(lines were dropped: nobody has read them)\n");
+  if (terminal_.waiting() > kMostWaiting) terminal_.replace_waiting("\n(output dropped: the reader is too slow)\n");
   terminal_.write(text);
 }
 

@@ -13,7 +13,7 @@ namespace gradring::train {
 
 /// Standard output of a command that goes on without it: a reader may close its end of a pipe (`| head -3`), a terminal may be
 /// closed, a disk may be full. The first write that fails is reported once; the text after it is dropped. Writes past stdio's
-/// buffers, and as much as the reader takes: a reader that pauses (Ctrl-S, a pager) stops no training. From the first Console
+/// buffers, and as much as the reader takes: a reader that pauses (Ctrl-S, a pager) does not stop training. From the first Console
 /// on, SIGPIPE is ignored in this process.
 ///
 /// Threads   one at a time.
