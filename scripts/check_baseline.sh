@@ -16,7 +16,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1-} in -h | --help) usage; exit ;; esac
 wanted="^(${1:-.*})$"
-not_whole='^(accuracy|fuzz_.*|gradring|install|launch|launch_peers|reference_losses|rules)$'
+not_whole='^(accuracy|fuzz_.*|gradring|install|kernels_simt_planted|launch|launch_peers|reference_losses|rules)$'
 emulator=(qemu-x86_64 -cpu Nehalem)
 
 need_packages "${build_packages[@]}" "${test_packages[@]}" qemu-user

@@ -82,7 +82,8 @@ TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
   const ProgramEnd end = place.run({"bench", "kernels", "--op", "conv2d", "--variant", "mma", "--dtype", "f16",
                                     "--shape", "in=32,batch=512", "--ncu", "-J", "bench.json"});
   ASSERT_EQ(end.code, 0) << end.err;
-  const std::string program = std::filesystem::canonical(GRADRING_BINARY);
+  const std::string path = std::filesystem::canonical(GRADRING_BINARY);
+  const std::string program = path.find(' ') == path.npos ? path : "'" + path + "'";
   EXPECT_EQ(end.out,
             "ncu --set full --kernel-name-base function --kernel-name 'regex:^conv2d_' --filter-mode per-launch-config "
             "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_f16 " +

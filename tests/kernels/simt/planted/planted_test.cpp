@@ -2,16 +2,16 @@
 // Runs each planted kernel in a process of its own and asserts what this build must say about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <array>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "kernels/simt/engine/sanitizer.h"
+#include "tests/support/run_program.h"
 
 namespace gradring::simt_test {
 namespace {
@@ -35,16 +35,11 @@ struct Report {
 };
 
 Report run_planted(const std::string& name, const std::string& order) {
-  const std::string command =
-      "TSAN_OPTIONS=exitcode=66 UBSAN_OPTIONS=print_stacktrace=1 timeout 120 " SIMT_PLANTED_PROGRAM " " + name + " " +
-      order + " 2>&1";
-  Report report;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) return report;
-  std::array<char, 4096> part;
-  while (const std::size_t bytes = std::fread(part.data(), 1, part.size(), pipe))
-    report.text.append(part.data(), bytes);
-  pclose(pipe);
+  const tests::ProgramEnd end =
+      tests::run_program({.command = {SIMT_PLANTED_PROGRAM, name, order},
+                          .folder = std::filesystem::temp_directory_path(),
+                          .variables = {{"TSAN_OPTIONS", "exitcode=66"}, {"UBSAN_OPTIONS", "print_stacktrace=1"}}});
+  Report report{.finding = Finding::other, .text = end.out + end.err};
   const auto says = [&](const char* words) { return report.text.find(words) != std::string::npos; };
   if (says("data race"))
     report.finding = Finding::race;
