@@ -7,16 +7,17 @@
 #   --compiler NAME   g++-12, g++-14, clang++-19 or aarch64-linux-gnu-g++; may be repeated (default all)
 #   --arch ARCH       value of GRADRING_ARCH, such as portable or znver4; may be repeated (default all of the table)
 #   --jobs N          compilations and tests at a time (default: number of processors)
-#   --again           repeats cells that have a result of this commit
+#   --again           repeats cells that have a result of these sources
 #   --program-only    for processors other than this one: builds the program without the suites
-#   --keep            keeps the build folders of green cells
+#   --keep            keeps the build folder of a compiler none of whose cells failed
 #   --list            prints the table of the results so far; builds nothing
 #   --write           the same, into docs/results/portability.md
 #
 # A cell configures, builds the program and the suites of kernels, nn and comm with -Werror, and links them. Where this
 # processor has the instructions, the suites run, and reference_losses compares 50 training steps with PyTorch's; the
 # portable build is disassembled to find newer instructions outside its copies of hot code. aarch64 is a cross build, whose
-# suites kernels_simt, comm and data run under qemu-aarch64.
+# suites kernels_simt, comm and data run under qemu-aarch64. The cells of a compiler share a build folder: only what computes
+# is compiled for each ARCH.
 #
 # Results are kept in build/portability/results, one file a cell; a cell with a result of the same sources is not built
 # again, so that an interrupted matrix goes on where it was. g++-14 runs in a Debian 13 system that debootstrap makes in
@@ -73,6 +74,8 @@ lacking() {
   comm -23 <(macros "$march") <(macros native) | paste -sd' '
 }
 
+log_of() { echo "build/portability/${1//+/}/$2.log"; }
+
 # step NAME COMMAND...: runs it in the compiler's system with the output in the cell's log; says what failed.
 step() {
   local name=$1
@@ -87,10 +90,10 @@ step() {
 
 # cell COMPILER ARCH: sets outcome and detail.
 cell() {
-  local compiler=$1 arch=$2 march=$2 folder=build/portability/${1//+/}/$2 log
+  local compiler=$1 arch=$2 march=$2 folder=build/portability/${1//+/}/build log
   local options=() targets label='^(kernels_.*|nn|comm.*|reference_losses)$' lacks=''
   detail=''
-  log=$folder.log
+  log=$(log_of "$compiler" "$arch")
   mkdir -p "$folder"
   : >"$log"
   case $compiler in
@@ -132,22 +135,23 @@ cell() {
 
 failures=0
 for compiler in "${compilers[@]}"; do
-  own_archs=("${archs[@]}")
+  own_archs=("${archs[@]}") own_failures=0
   if [[ $compiler == aarch64-* ]]; then own_archs=(portable); fi
   for arch in "${own_archs[@]}"; do
     if ((!again)) && [[ $(result_of "$compiler" "$arch" key) == "$key" ]]; then
       say "$compiler, $arch: $(result_of "$compiler" "$arch" outcome), as at $(result_of "$compiler" "$arch" commit)"
-      [[ $(result_of "$compiler" "$arch" outcome) != FAILED* ]] || failures=$((failures + 1))
+      [[ $(result_of "$compiler" "$arch" outcome) != FAILED* ]] || own_failures=$((own_failures + 1))
       continue
     fi
     need_system "$compiler"
-    say "$compiler, $arch: see build/portability/${compiler//+/}/$arch.log"
+    say "$compiler, $arch: see $(log_of "$compiler" "$arch")"
     began=$SECONDS
-    cell "$compiler" "$arch" || failures=$((failures + 1))
+    cell "$compiler" "$arch" || own_failures=$((own_failures + 1))
     save_result "$compiler" "$arch" $((SECONDS - began))
     say "$compiler, $arch: $outcome${detail:+: $detail}"
-    if ((!keep)) && [[ $outcome != FAILED* ]]; then rm -rf "build/portability/${compiler//+/}/$arch"; fi
   done
+  failures=$((failures + own_failures))
+  if ((!keep && !own_failures)); then rm -rf "build/portability/${compiler//+/}/build"; fi
 done
 print_results
 ((failures == 0)) || die "$failures cells failed"

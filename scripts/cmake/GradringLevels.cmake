@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copies of hot sources for newer processors (kernels/runtime/cpu_level.h). Sets GRADRING_LEVELS, the levels above the baseline,
-# GRADRING_MARCH, the -march of everything else, and GRADRING_LEVEL_NAMES, the names of all as the program shows them.
+# GRADRING_MARCH, the -march of the other code that computes, and GRADRING_LEVEL_NAMES, the names of all as the program shows them.
 #
 # A source that is compiled with AVX emits more than its own functions: also copies of the inline functions and templates that it
 # includes, which the linker may choose for the whole program. So the objects of a level are linked into one, in which every
@@ -84,7 +84,7 @@ function(gradring_add_levels target)
   foreach(level IN LISTS GRADRING_LEVELS)
     set(copy ${target}_${level})
     add_library(${copy} OBJECT ${sources})
-    target_link_libraries(${copy} PRIVATE gradring_flags)
+    target_link_libraries(${copy} PRIVATE gradring_flags gradring_processor)
     set_target_properties(${copy} PROPERTIES GRADRING_LEVEL x86-64-${level} INTERPROCEDURAL_OPTIMIZATION OFF)
     target_compile_definitions(${copy} PRIVATE GRADRING_KERNEL_COPY=on_cpu_${level})
     target_compile_options(${copy} PRIVATE -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)

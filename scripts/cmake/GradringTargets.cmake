@@ -2,13 +2,15 @@
 # The three kinds of things that the CMakeLists of the folders declare.
 
 # gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
-# LIGHT: with gradring_light.
+# LIGHT: it computes little, and is compiled with gradring_light, others with gradring_processor.
 function(gradring_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "LIGHT" "" "")
   add_library(gradring_${name} STATIC)
   target_link_libraries(gradring_${name} PUBLIC gradring_flags)
   if(arg_LIGHT)
     target_link_libraries(gradring_${name} PRIVATE gradring_light)
+  else()
+    target_link_libraries(gradring_${name} PRIVATE gradring_processor)
   endif()
 endfunction()
 
