@@ -94,6 +94,7 @@ function(gradring_test_lower_levels name)
   if(NOT GRADRING_LEVELS)
     set(lower "")
   endif()
+  add_dependencies(test_${name} print_cpu_level)
   foreach(level IN LISTS lower)
     add_test(NAME ${name}.at_${level} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/at_lower_level.sh ${level}
       $<TARGET_FILE:print_cpu_level> $<TARGET_FILE:test_${name}> --gtest_brief=1 "--gtest_filter=${filter}")

@@ -33,6 +33,25 @@ bool is_pickle(std::string_view start) {
                         "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
 }
 
+/// What is often given in place of a safetensors file, by its first bytes. Checked only where no header of safetensors begins.
+struct Mistaken {
+  std::string_view start, what, advice;
+};
+
+constexpr Mistaken kMistaken[] = {
+    {"version https://git-lfs", "is a Git LFS pointer to a file", "fetch the file itself: git lfs pull"},
+    {"\x1f\x8b", "is compressed with gzip", "decompress it with gunzip"},
+    {"<!DOCTYPE", "is a web page", "download the file itself"},
+    {"<!doctype", "is a web page", "download the file itself"},
+    {"<html", "is a web page", "download the file itself"},
+};
+
+void refuse_mistaken(const std::filesystem::path& path, std::string_view start) {
+  if (start.substr(std::min(start.size(), sizeof(std::uint64_t))).starts_with('{')) return;
+  for (const auto& [first, what, advice] : kMistaken)
+    if (start.starts_with(first)) throw CheckpointError(path, std::string(what), std::string(advice));
+}
+
 }  // namespace
 
 std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesystem::path& path) {
@@ -40,6 +59,7 @@ std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesys
   const std::string start = read_text(*file, path, 0, std::min(file->size(), kStartBytes));
   if (start.starts_with("PK")) return read_pt(*file, path);
   if (is_pickle(start)) refuse_bare_pickle(path, start);
+  refuse_mistaken(path, start);
   if (!start.starts_with("\x93NUMPY")) return read_safetensors(files, path);
   TensorRecord record = read_npy(*file, path);
   record.name = path.stem().string();

@@ -10,6 +10,7 @@
 #include "kernels/runtime/write_all.h"
 #include "train/checkpoint/contents_difference.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/print_json.h"
 #include "train/config/usage_error.h"
 #include "train/setup/named_checkpoint.h"
 
@@ -123,7 +124,7 @@ void ckpt_diff(std::span<const std::string> args) {
   const NamedTensors a = read(files, words.words[0]), b = read(files, words.words[1]);
   const Differences found = compare(a, b, tensors_only);
   if (json)
-    fmt::print("{}\n", to_json(found, a, b).dump(2));
+    print_json(to_json(found, a, b));
   else
     print(found, a, b);
   if (!found.none())

@@ -12,6 +12,7 @@
 #include "train/checkpoint/tensor_statistics.h"
 #include "train/cli/bench_options.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/print_json.h"
 #include "train/config/usage_error.h"
 #include "train/setup/named_checkpoint.h"
 #include "train/trainer/checkpoint_contents.h"
@@ -119,7 +120,7 @@ void ckpt_inspect(std::span<const std::string> args) {
   for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   const Tensors tensors = chosen(named.contents, tensor);
   if (json) {
-    fmt::print("{}\n", to_json(named, tensors).dump(2));
+    print_json(to_json(named, tensors));
     return;
   }
   print_about(named);

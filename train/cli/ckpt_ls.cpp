@@ -9,6 +9,7 @@
 
 #include "train/checkpoint/listing.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/print_json.h"
 
 namespace gradring::train {
 namespace {
@@ -77,7 +78,7 @@ void ckpt_ls(std::span<const std::string> args) {
   if (!json) return print(all);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const ListedCheckpoint& listed : all) list.push_back(to_json(listed));
-  fmt::print("{}\n", list.dump(2));
+  print_json(list);
 }
 
 }  // namespace gradring::train

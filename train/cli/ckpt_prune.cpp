@@ -10,6 +10,7 @@
 #include "train/checkpoint/error.h"
 #include "train/cli/bench_options.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/print_json.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
 
@@ -62,7 +63,7 @@ void report(const std::vector<CheckpointEntry>& unwanted, const Options& options
     list.push_back({{"path", entry.folder.string()}, {"step", entry.step}});
     if (!options.json) fmt::print("{} {}\n", options.dry_run ? "would remove" : "removed", entry.folder.string());
   }
-  if (options.json) fmt::print("{}\n", nlohmann::ordered_json{{"dry_run", options.dry_run}, {"removed", list}}.dump(2));
+  if (options.json) print_json(nlohmann::ordered_json{{"dry_run", options.dry_run}, {"removed", list}});
   if (!options.json && unwanted.empty()) fmt::print("nothing to remove\n");
 }
 

@@ -9,6 +9,7 @@
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/ckpt_options.h"
+#include "train/cli/print_json.h"
 #include "train/cli/standard_output.h"
 #include "train/config/usage_error.h"
 #include "train/setup/named_checkpoint.h"
@@ -90,7 +91,7 @@ void ckpt_verify(std::span<const std::string> args) {
       list.push_back({{"path", verified.path.string()}, {"problems", verified.problems}});
       if (!json) print(verified);
     }
-  if (json) fmt::print("{}\n", list.dump(2));
+  if (json) print_json(list);
   if (bad > 0)
     throw CheckpointError(words.words.front() + (words.words.size() > 1 ? ", ..." : ""),
                           fmt::format("{} of {} are not as they should be", bad, list.size()),

@@ -7,6 +7,7 @@
 
 #include "train/cli/command_line.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/print_json.h"
 #include "train/cli/run_command.h"
 #include "train/doctor/examine.h"
 
@@ -48,7 +49,7 @@ void run(std::span<const std::string> args) {
   }
   const Sections sections = doctor::examine(system_variable);
   if (json)
-    fmt::print("{}\n", to_json(sections).dump(2));
+    print_json(to_json(sections));
   else
     print(sections);
 }

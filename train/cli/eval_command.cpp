@@ -7,6 +7,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "train/cli/inference_options.h"
+#include "train/cli/print_json.h"
 #include "train/cli/run_command.h"
 #include "train/inference/inference.h"
 #include "train/launch/exit_code.h"
@@ -71,7 +72,7 @@ int run(std::span<const std::string> args) {
   const Inference::Result result = inference.run(*dataset);
   write_logits(options, result.evaluation.samples, result.logits);
   if (options.json)
-    fmt::print("{}\n", to_json(setting, result.evaluation, precision).dump(2));
+    print_json(to_json(setting, result.evaluation, precision));
   else
     print(setting, result.evaluation, precision);
   return kOk;

@@ -15,6 +15,7 @@
 #include "kernels/runtime/write_all.h"
 #include "train/cli/bench_options.h"
 #include "train/cli/inference_options.h"
+#include "train/cli/print_json.h"
 #include "train/cli/run_command.h"
 #include "train/config/usage_error.h"
 #include "train/inference/inference.h"
@@ -127,7 +128,7 @@ int run(std::span<const std::string> args) {
     const auto best = guesses(std::span(logits).subspan(i * set.classes.size(), set.classes.size()), set, options.top);
     options.inference.json ? results.push_back(to_json(words.words[i], best)) : print(words.words[i], best);
   }
-  if (options.inference.json) fmt::print("{}\n", results.dump(2));
+  if (options.inference.json) print_json(results);
   return kOk;
 }
 

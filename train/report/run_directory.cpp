@@ -70,10 +70,9 @@ fs::path generated_run_dir(const TrainConfig& config, std::time_t now) {
 
 RunDirState state_of(const fs::path& path) {
   std::error_code error;
-  const fs::file_status status = fs::symlink_status(path, error);
-  if (status.type() == fs::file_type::not_found) return RunDirState::absent;
+  if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return RunDirState::absent;
   if (fs::exists(first_config(path), error)) return RunDirState::run;
-  if (status.type() == fs::file_type::directory) {
+  if (!error && fs::exists(path, error) && fs::is_directory(path, error)) {  // and no link to nothing, which is no error
     fs::directory_iterator entries(path, error);
     if (!error) {
       for (const fs::directory_entry& entry : entries)
@@ -81,7 +80,7 @@ RunDirState state_of(const fs::path& path) {
       return RunDirState::vacant;
     }
   }
-  if (error == std::errc::permission_denied)
+  if (error)
     throw EnvironmentError("cannot read " + path.string() + ": " + error.message() + "; choose another --run-dir");
   return RunDirState::other;
 }

@@ -25,7 +25,7 @@ std::filesystem::path generated_run_dir(const TrainConfig& config, std::time_t n
 /// What is found under the name of a run directory.
 enum class RunDirState : std::uint8_t {
   absent,
-  vacant,  ///< an empty directory (no link to one), or one in which make_run_dir was killed
+  vacant,  ///< an empty directory, or one in which make_run_dir was killed
   run,     ///< a run directory
   other,
 };

@@ -68,6 +68,19 @@ TEST(TensorFile, NamesAPlainPickle) {
     EXPECT_THAT(refusal([&] { read_tensor_file(disk, name); }), HasSubstr("is a Python pickle")) << name;
 }
 
+TEST(TensorFile, NamesWhatIsOftenGivenInPlaceOfWeights) {
+  using namespace std::string_literals;
+  const std::pair<std::string, std::string> files[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n", "is a Git LFS pointer to a file; fetch"},
+      {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s + std::string(100, 'x'), "is compressed with gzip; decompress"},
+      {"<!DOCTYPE html>\n<html>\n", "is a web page; download"}};
+  for (const auto& [text, found] : files) {
+    tests::MemoryDisk disk;
+    write_new_file(disk, "/weights", text);
+    EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/weights"); }), HasSubstr("/weights: " + found));
+  }
+}
+
 TEST(TensorFile, IsNoPickleBecauseItsHeaderIsAsLongAsAPicklesFirstBytesSay) {
   tests::MemoryDisk disk;
   TensorRecord tensor = counting("w", TensorType::f32, {1});

@@ -38,6 +38,13 @@ TEST_F(Eval, PassesOverADamagedCheckpointAndSaysSo) {
   EXPECT_EQ(place_.run({"eval", "--checkpoint", "run/checkpoints/step-40"}).code, 4);
 }
 
+TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {
+  std::filesystem::rename(place_.path("run"), place_.path("run\xff"));
+  const json result = json_of({"eval", "--checkpoint", "run\xff"});
+  EXPECT_EQ(result["accuracy"], json::parse(tests::text_of(place_.path("run\xff/summary.json")))["accuracy"]);
+  EXPECT_THAT(result["checkpoint"].get<std::string>(), HasSubstr("run\xef\xbf\xbd")) << "U+FFFD";
+}
+
 TEST_F(Eval, OfAFileNeedsADataSet) {
   ASSERT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.pt"}).code, 0);
   const ProgramEnd none = place_.run({"eval", "--checkpoint", "w.pt"});

@@ -87,6 +87,18 @@ TEST_F(RunDirectory, IsNeverOneThatHoldsSomethingElse) {
   EXPECT_THAT(message_of<UsageError>([&] { make(folder_.path() / "new"); }), HasSubstr("holds a run"));
 }
 
+TEST_F(RunDirectory, MayBeALinkToAnEmptyDirectory) {
+  fs::create_directory(folder_.path() / "disk");
+  fs::create_directory_symlink("disk", path_);
+  make(path_);
+  EXPECT_EQ(tests::text_of(folder_.path() / "disk" / "config.resolved.toml"), kConfig);
+}
+
+TEST_F(RunDirectory, WithANameThatIsTooLongIsAnErrorOfTheSystem) {
+  const auto name_it = [&] { make(folder_.path() / std::string(300, 'n')); };
+  EXPECT_THAT(message_of<EnvironmentError>(name_it), HasSubstr("File name too long"));
+}
+
 TEST_F(RunDirectory, IsNotTakenFromARunThatHasJustMadeIt) {
   fs::create_directory(path_);
   const RunLock other(path_, {});  // which writes its config next
