@@ -19,10 +19,10 @@
 # suites kernels_simt, comm and data run under qemu-aarch64. The cells of a compiler share a build folder: only what computes
 # is compiled for each ARCH.
 #
-# Results are kept in build/portability/results, one file a cell; a cell with a result of the same sources is not built
-# again, so that an interrupted matrix goes on where it was. g++-14 runs in a Debian 13 system that debootstrap makes in
-# build/portability (needs root), the others on Debian 12, in a system of the same kind where this machine is another.
-# The exit status is 1 if a cell failed.
+# Results are kept in build/portability/results, one file a cell; a cell with a result of the same sources, compiler and
+# machine is not built again unless it failed, so that an interrupted matrix goes on where it was. g++-14 runs in a Debian 13 system that debootstrap makes in
+# build/portability, the others on Debian 12, in a system of the same kind where this machine is another; these systems, and
+# the libraries for aarch64, need root. The exit status is 1 if a cell failed.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -46,7 +46,11 @@ while (($#)); do
       compilers+=("$2")
       shift 2
       ;;
-    --arch) archs+=("${2:?--arch needs a value}"); shift 2 ;;
+    --arch)
+      [[ " ${all_archs[*]} " == *" ${2-} "* ]] || die "$1 is '${2-}': expected one of ${all_archs[*]}"
+      archs+=("$2")
+      shift 2
+      ;;
     --jobs) jobs=${2:?--jobs needs a number}; shift 2 ;;
     --again) again=1; shift ;;
     --program-only) program_only=1; shift ;;
@@ -64,8 +68,19 @@ if ((write)); then write_results docs/results/portability.md; exit; fi
 
 sources=(CMakeLists.txt scripts/cmake kernels nn comm data train tests)
 [[ -z $(git status --porcelain -- "${sources[@]}") ]] || die "there are uncommitted changes, and results are kept by commit: commit them"
-key=$(git ls-tree -r HEAD -- "${sources[@]}" | sha256sum | cut -c1-16)
+tree=$(git ls-tree -r HEAD -- "${sources[@]}")
 commit=$(git rev-parse --short=8 HEAD)
+
+# key_of COMPILER: of what a result depends on.
+key_of() { printf '%s\n' "$tree" "$(version_of "$1")" "$(machine)" | sha256sum | cut -c1-16; }
+
+# has_result COMPILER ARCH: of these sources, this compiler and this machine, and no failure.
+has_result() {
+  local outcome
+  outcome=$(result_of "$1" "$2" outcome)
+  [[ $(result_of "$1" "$2" key) == "$(key_of "$1")" && $outcome != FAILED* ]] || return 1
+  ((program_only)) || [[ $outcome != program* ]]
+}
 
 # The instruction sets, of those that compilers use by themselves, that code for $1 may use and this processor lacks.
 lacking() {
@@ -106,6 +121,7 @@ cell() {
       options=("-DCMAKE_CXX_COMPILER=$(command_of "$compiler")")
       if [[ $arch == portable ]]; then march=x86-64-v2; fi
       if ! in_system "$compiler" "$compiler" -march="$march" -fsyntax-only -x c++ /dev/null 2>>"$log"; then
+        step compiler "$compiler" -march=x86-64 -fsyntax-only -x c++ /dev/null || return 1
         outcome=unsupported
         return
       fi
@@ -116,6 +132,7 @@ cell() {
   step configure cmake -G Ninja -S . -B "$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
     -DGRADRING_CUDA=OFF "-DGRADRING_ARCH=$arch" -DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST "${options[@]}" || return 1
   mapfile -t targets < <(in_system "$compiler" ninja -C "$folder" -t targets all | suite_names | grep -E "$label" | sed 's/^/test_/')
+  ((${#targets[@]})) || { outcome='FAILED: no suites'; return 1; }
   if [[ -n $lacks ]] && ((program_only)); then targets=(); fi
   step build ninja -C "$folder" -j "$jobs" -k 0 gradring "${targets[@]}" || return 1
   if [[ -n $lacks ]]; then
@@ -133,17 +150,19 @@ cell() {
   if [[ $compiler == aarch64-* ]]; then outcome="green (qemu)"; fi
 }
 
+# An interrupted cell has no result.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 failures=0
 for compiler in "${compilers[@]}"; do
   own_archs=("${archs[@]}") own_failures=0
   if [[ $compiler == aarch64-* ]]; then own_archs=(portable); fi
+  need_system "$compiler"
   for arch in "${own_archs[@]}"; do
-    if ((!again)) && [[ $(result_of "$compiler" "$arch" key) == "$key" ]]; then
+    if ((!again)) && has_result "$compiler" "$arch"; then
       say "$compiler, $arch: $(result_of "$compiler" "$arch" outcome), as at $(result_of "$compiler" "$arch" commit)"
-      [[ $(result_of "$compiler" "$arch" outcome) != FAILED* ]] || own_failures=$((own_failures + 1))
       continue
     fi
-    need_system "$compiler"
     say "$compiler, $arch: see $(log_of "$compiler" "$arch")"
     began=$SECONDS
     cell "$compiler" "$arch" || own_failures=$((own_failures + 1))

@@ -4,8 +4,8 @@
 #
 # Usage: scripts/compare_portable.sh [--pairs N] [--epochs N] [PORTABLE NATIVE]
 #
-# Builds both programs (build/release, build/native) unless they are given, and runs them in turns, N pairs (default: 15):
-# MNIST on 2 ranks with batches of 256, its training time, where GRADRING_DATA_DIR or ../shared/data has MNIST, else digits;
+# Builds both programs (build/for_portable, build/for_native) unless they are given, and runs them in turns, N pairs (default: 15):
+# MNIST on 2 CPU ranks with batches of 256, its training time, where GRADRING_DATA_DIR or ../shared/data has MNIST, else digits;
 # and `bench allreduce` at three sizes, the median time of each. Prints for each the median of the ratios portable / native
 # and an interval that holds the median with a probability of at least 95 % (order statistics, no distribution assumed).
 
@@ -15,6 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 pairs=15
 epochs=1
 programs=()
+built=  # of which commit, where they are built here
 while (($#)); do
   case $1 in
     -h | --help) usage; exit ;;
@@ -29,11 +30,12 @@ done
 
 if ((${#programs[@]} == 0)); then
   need_packages "${build_packages[@]}"
-  configure release -DGRADRING_ARCH=portable
-  cmake --build --preset release --target gradring
-  cmake -S . -B build/native -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADRING_ARCH=native -DGRADRING_TESTS=OFF -DGRADRING_CUDA=OFF
-  cmake --build build/native --target gradring
-  programs=(build/release/gradring build/native/gradring)
+  for arch in portable native; do
+    cmake -S . -B "build/for_$arch" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRADRING_ARCH=$arch -DGRADRING_TESTS=OFF -DGRADRING_CUDA=OFF
+    cmake --build "build/for_$arch" --target gradring
+    programs+=("build/for_$arch/gradring")
+  done
+  built=", commit $(git describe --always --dirty --abbrev=8 --exclude='*' 2>/dev/null || echo unknown)"
 fi
 data=${GRADRING_DATA_DIR:-../shared/data}/mnist
 dataset=(--dataset digits)
@@ -45,23 +47,26 @@ trap 'rm -rf "$folder"' EXIT
 
 # training_seconds PROGRAM: of one run.
 training_seconds() {
-  "$1" launch --nproc-per-node 2 train "${dataset[@]}" --batch-size 256 --epochs "$epochs" --progress none --run-dir "$folder/run" >&2
+  rm -rf "$folder/run"
+  "$1" launch --nproc-per-node 2 train "${dataset[@]}" --device cpu --batch-size 256 --epochs "$epochs" --progress none \
+    --run-dir "$folder/run" >&2 || return
   sed -n 's/.*"seconds": *\([0-9.e+-]*\).*/\1/p' "$folder/run/summary.json"
-  rm -r "$folder/run"
 }
 
 # all_reduce_microseconds PROGRAM: a line a size.
 all_reduce_microseconds() {
-  "$1" bench allreduce --sizes "$sizes" -n 200 -w 20 -c 0 -J "$folder/all_reduce.json" >&2
+  rm -f "$folder/all_reduce.json"
+  "$1" bench allreduce --sizes "$sizes" -n 200 -w 20 -c 0 -J "$folder/all_reduce.json" >&2 || return
   sed -n 's/.*"median": *\([0-9.e+-]*\).*/\1/p' "$folder/all_reduce.json"
 }
 
-# measure NAME FUNCTION: pairs in turns, the first of each alternating; lines "portable native" in NAME.<row>.
+# measure NAME FUNCTION ROWS: pairs in turns, the first of each alternating; lines "portable native" in NAME.<row>.
 measure() {
   local pair which row
   for ((pair = 1; pair <= pairs; pair++)); do
     for which in $((pair % 2)) $((1 - pair % 2)); do
       "$2" "${programs[which]}" >"$folder/$which" 2>"$folder/log" || { cat "$folder/log" >&2; die "${programs[which]} failed"; }
+      [[ $(wc -l <"$folder/$which") == "$3" ]] || die "${programs[which]} did not report its $3 times"
     done
     row=0
     while read -r portable native; do
@@ -85,9 +90,9 @@ report() {
     }'
 }
 
-measure training training_seconds
-measure all_reduce all_reduce_microseconds
-say "Portable / native: $(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(date +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+measure training training_seconds 1
+measure all_reduce all_reduce_microseconds 3
+say "Portable / native: $(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(date +%F)$built"
 "${programs[0]}" doctor | sed -n 's/^ *CPU level */portable: CPU level /p'
 "${programs[1]}" doctor | sed -n 's/^ *CPU level */native: CPU level /p'
 printf '%-34s %5s %9s   %s\n' "time of" pairs median "95 % interval"

@@ -38,7 +38,8 @@ done
 is_wanted() { [[ " ${wanted[*]} " == *" $1 "* ]]; }
 
 need_packages "${build_packages[@]}" binutils dpkg-dev file git gzip python3
-commit=$(git describe --always --dirty --abbrev=8 --exclude='*') || die "no git checkout here, whose commit a package names"
+commit=$(git describe --always --abbrev=8 --exclude='*') || die "no git checkout here, whose commit a package names"
+[[ -z $(git status --porcelain) ]] || commit+=-dirty
 ((!check)) || [[ $commit != *-dirty ]] || die "uncommitted changes: --check-reproducible compares two builds of a commit"
 [[ $commit != *-dirty ]] || say "Uncommitted changes go into the packages"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -57,10 +58,11 @@ build() {
   [[ -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
 }
 
-# The notices of the libraries that a portable program contains.
+# The licenses of gradring and of the libraries that a portable program contains.
 copy_licenses() {
   local name
   mkdir -p "$1"
+  cp LICENSE "$1/gradring"
   for name in libfmt-dev libpng-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev; do
     cp "/usr/share/doc/$name/copyright" "$1/${name%-dev}" || die "no license of $name, which goes into the program"
   done
@@ -87,9 +89,8 @@ stage_portable() {
   build portable
   rm -rf build/package
   cmake --install build/portable --prefix "$stage" --strip >/dev/null
-  tests/rules/needs_libc_only.sh "$stage/bin/gradring"
+  find "$stage" -type f \( -name gradring -o -name '*.so' \) -print0 | xargs -0 -n 1 tests/rules/needs_libc_only.sh
   copy_licenses "$stage/share/doc/gradring/licenses"
-  cp scripts/package/debian/copyright "$stage/share/doc/gradring/copyright"
   write_readme
 }
 

@@ -29,7 +29,7 @@ std::vector<CpuLevel> cpu_levels();
 /// "x86-64-v3"; of a build with one level, the -march that it was compiled with: "znver4", "armv8-a".
 std::string_view cpu_level_name(CpuLevel level);
 
-/// The level that is run when `requested` asks for one by name, or for none, and the processor has `supported`.
+/// The level to run: `requested` by its name, or `supported` if nothing is requested.
 ///
 /// Errors    InvalidArgument if the build has no level of that name; DeviceError if the processor lacks it.
 CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> requested);

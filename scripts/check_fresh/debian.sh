@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# For check_fresh.sh: makes fresh Debian systems in folders of $work.
+# For check_fresh.sh, check_portability.sh and package/try.sh: makes fresh Debian systems in folders of $work.
 
 # archives SUITE: "URI SUITE COMPONENT" for every Debian repository that apt uses here, with this machine's release replaced
 # by SUITE: bookworm-security becomes trixie-security. Empty where this is no Debian.

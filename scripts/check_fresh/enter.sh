@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command in a system in a folder, as a login there would. check_fresh.sh starts it in new mount and process namespaces.
+# Runs a command in a Debian system in a folder, as a login there would. Started in new mount and process namespaces.
 #
 # Usage: enter.sh ROOT ACCOUNT FOLDER COMMAND...
 #
@@ -23,7 +23,7 @@ environment=(HOME="$home" USER="$account" LOGNAME="$account" SHELL=/bin/bash TER
 if [[ -n ${FRESH_CCACHE-} ]]; then
   mkdir -p "$FRESH_CCACHE" "$root/var/cache/ccache"
   mount --bind "$FRESH_CCACHE" "$root/var/cache/ccache"
-  chroot "$root" chown -R "$account" /var/cache/ccache
+  [[ $(chroot "$root" stat -c %U /var/cache/ccache) == "$account" ]] || chroot "$root" chown -R "$account" /var/cache/ccache
   environment+=(CCACHE_DIR=/var/cache/ccache)
 fi
 

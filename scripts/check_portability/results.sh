@@ -7,12 +7,12 @@ results=build/portability/results
 # result_of COMPILER ARCH NAME: empty where there is none.
 result_of() { sed -n "s/^$3\t//p" "$results/$1_$2" 2>/dev/null || true; }
 
+version_of() { in_system "$1" "$1" --version | head -n 1; }
+
 save_result() {
-  local version
-  version=$(in_system "$1" "$1" --version | head -n 1)
   mkdir -p "$results"
-  printf '%s\t%s\n' key "$key" commit "$commit" date "$(date -I)" outcome "$outcome" detail "$detail" seconds "$3" \
-    version "$version" machine "$(machine)" >"$results/.new"
+  printf '%s\t%s\n' key "$(key_of "$1")" commit "$commit" date "$(date -I)" outcome "$outcome" detail "$detail" seconds "$3" \
+    version "$(version_of "$1")" machine "$(machine)" >"$results/.new"
   mv "$results/.new" "$results/$1_$2"
 }
 
@@ -90,8 +90,8 @@ TEXT
 * **program built**: the same for the program; the suites were not built.
 * **unsupported**: the compiler does not know the processor.
 * **green (qemu)**: the program and the suites kernels_simt, comm and data are cross-compiled without warnings and link; the suites pass
-  under qemu-aarch64. qemu on x86-64 runs them in x86-64's stronger memory order: that order of loads and stores suffices on a real
-  aarch64 processor stays unproved.
+  under qemu-aarch64. qemu on x86-64 runs them in x86-64's stronger memory order: it has not been tested
+  on a real aarch64 processor.
 * The portable build has copies of its hot code for x86-64-v3 and x86-64-v4. reference_losses runs those that this machine's
   processor has; the others are compiled and linked only. The rest of the program is disassembled: it has no instruction above
   x86-64-v2.

@@ -29,8 +29,15 @@ need_system() {
     ((EUID == 0)) || die "$1 needs a Debian system of its own: run as root, for debootstrap and chroot"
     need_packages debootstrap
     mkdir -p "$work"
-    [[ -f $root/.made ]] || { rm -rf --one-file-system "$root" && make_base "$suite" && touch "$root/.made"; }
-    if [[ ! -f $root/.has-$1 ]]; then install_in "$root" "${packages[@]}" && touch "$root/.has-$1"; fi
+    if [[ ! -f $root/.made ]]; then
+      rm -rf --one-file-system "$root"
+      make_base "$suite"
+      touch "$root/.made"
+    fi
+    if [[ ! -f $root/.has-$1 ]]; then
+      install_in "$root" "${packages[@]}"
+      touch "$root/.has-$1"
+    fi
   fi
   if [[ $1 == aarch64-* ]]; then need_sysroot; fi
 }
@@ -62,14 +69,15 @@ in_system() {
     "$@"
     return
   fi
+  # In a worktree, .git names a folder elsewhere.
   # shellcheck disable=SC2016
-  FRESH_CCACHE=$(ccache_folder) unshare --mount --pid --fork --kill-child bash -c '
-    mkdir -p "$0$PWD"
-    mount --bind "$PWD" "$0$PWD"
+  FRESH_CCACHE=$PWD/$work/ccache GIT_FOLDER=$(realpath "$(git rev-parse --git-common-dir)") unshare --mount --pid --fork --kill-child bash -c '
+    for folder in "$PWD" "$GIT_FOLDER"; do
+      mkdir -p "$0$folder"
+      mount --bind "$folder" "$0$folder"
+    done
     exec scripts/check_fresh/enter.sh "$0" root "$PWD" "$@"' "$PWD/$work/$suite" "$@" </dev/null
 }
-
-ccache_folder() { ccache -k cache_dir 2>/dev/null || echo "$PWD/$work/ccache"; }
 
 # command_of COMPILER: c++ where it is this one, as in other builds, whose cached results ccache then finds.
 command_of() {

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds cuDNN 9: NVIDIA's packages, beside the toolkit, or pip's wheel.
-# Result: CUDNN_FOUND, CUDNN_VERSION, the target CUDNN::cudnn. Hints: CUDNN_ROOT, CUDNN_PATH.
+# Finds the headers of cuDNN 9, which the program opens at run time: NVIDIA's packages, beside the toolkit, or pip's wheel.
+# Result: CUDNN_FOUND, CUDNN_VERSION, CUDNN_INCLUDE_DIR. Hints: CUDNN_ROOT, CUDNN_PATH.
 
 include(GradringHeaderVersion)
 include(GradringNvidiaRoots)
 gradring_nvidia_roots(roots)
 set(hints ${CUDNN_PATH} $ENV{CUDNN_PATH} ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})
 find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${hints} PATHS ${roots} PATH_SUFFIXES include)
-find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${hints} PATHS ${roots} PATH_SUFFIXES lib lib64)
 if(CUDNN_INCLUDE_DIR)
   gradring_header_version(CUDNN_VERSION ${CUDNN_INCLUDE_DIR}/cudnn_version.h CUDNN_MAJOR CUDNN_MINOR CUDNN_PATCHLEVEL)
 endif()
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(CUDNN REQUIRED_VARS CUDNN_LIBRARY CUDNN_INCLUDE_DIR VERSION_VAR CUDNN_VERSION)
-mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
-if(CUDNN_FOUND AND NOT TARGET CUDNN::cudnn)
-  add_library(CUDNN::cudnn UNKNOWN IMPORTED)
-  set_target_properties(CUDNN::cudnn PROPERTIES
-    IMPORTED_LOCATION ${CUDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
-endif()
+find_package_handle_standard_args(CUDNN REQUIRED_VARS CUDNN_INCLUDE_DIR VERSION_VAR CUDNN_VERSION)
+mark_as_advanced(CUDNN_INCLUDE_DIR)

@@ -46,7 +46,7 @@ if(NOT GRADRING_CUDA_MISSING)
   if(NOT CMAKE_CUDA_COMPILER)
     unset(CMAKE_CUDA_COMPILER CACHE)  # so that the next configure looks again
     set(GRADRING_CUDA_MISSING
-      "${nvcc} cannot compile with $ENV{CUDAHOSTCXX} (see CMakeFiles/CMakeError.log): name another by CUDAHOSTCXX")
+      "${nvcc} cannot compile with $ENV{CUDAHOSTCXX} (see CMakeFiles/CMakeError.log, or CMakeConfigureLog.yaml of CMake 3.26 and later): name another by CUDAHOSTCXX")
   endif()
 endif()
 
@@ -66,6 +66,6 @@ if(GRADRING_CCACHE)
 endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
-find_package(CUDNN QUIET)
-find_package(NCCL QUIET)
+find_package(CUDNN 9 QUIET)
+find_package(NCCL 2 QUIET)
 set(GRADRING_HAVE_CUDA ON)

@@ -26,13 +26,17 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json REQUIRED)
 
 set(GRADRING_HAVE_ONEDNN OFF)
+set(GRADRING_ONEDNN_MISSING libdnnl-dev)
 if(NOT GRADRING_ONEDNN STREQUAL OFF)
   find_package(DNNL 2...<4)
-  if(DNNL_FOUND)
+  find_package(OpenMP COMPONENTS CXX)  # whose threads oneDNN computes with
+  if(DNNL_FOUND AND OpenMP_CXX_FOUND)
     set(GRADRING_HAVE_ONEDNN ON)
-    find_package(OpenMP REQUIRED COMPONENTS CXX)  # whose threads oneDNN computes with
-  elseif(GRADRING_ONEDNN STREQUAL ON)
-    message(FATAL_ERROR "GRADRING_ONEDNN is ON, but oneDNN 2 or 3 was not found: install libdnnl-dev, or set DNNL_ROOT")
+  elseif(DNNL_FOUND)
+    set(GRADRING_ONEDNN_MISSING "OpenMP for ${CMAKE_CXX_COMPILER}, such as libomp-dev")
+  endif()
+  if(GRADRING_ONEDNN STREQUAL ON AND NOT GRADRING_HAVE_ONEDNN)
+    message(FATAL_ERROR "GRADRING_ONEDNN is ON, but something was not found: install ${GRADRING_ONEDNN_MISSING}, or set DNNL_ROOT")
   endif()
 endif()
 

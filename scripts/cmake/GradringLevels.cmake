@@ -90,7 +90,7 @@ function(gradring_add_levels target)
     target_compile_options(${copy} PRIVATE -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${copy}.o)
     set(script ${CMAKE_CURRENT_BINARY_DIR}/${copy}.ld)
-    file(CONFIGURE OUTPUT ${script} CONTENT 
+    file(CONFIGURE OUTPUT ${script} CONTENT
 "SECTIONS { .x86_64_@level@ : { *(.text .text.*) } .init_array : { *(.init_array .init_array.*) } }
 ASSERT(SIZEOF(.init_array) == 0, \"a source of a level has a static initialiser, which would run on every processor\")
 " @ONLY)

@@ -73,15 +73,15 @@ elseif(GRADRING_SANITIZE STREQUAL thread)
 elseif(GRADRING_SANITIZE)
   message(FATAL_ERROR "GRADRING_SANITIZE is '${GRADRING_SANITIZE}': say address, thread, or leave it empty")
 endif()
-# And in addition the libraries that compute.
+# Additional flags of the libraries that compute.
 add_library(gradring_processor INTERFACE)
 target_compile_options(gradring_processor INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${GRADRING_MARCH}>>:-march=$<IF:$<BOOL:$<TARGET_PROPERTY:GRADRING_LEVEL>>,$<TARGET_PROPERTY:GRADRING_LEVEL>,${GRADRING_MARCH}>>)
-# And in addition the code that only calls them, and tests: it is the same for every GRADRING_ARCH, and -O1 halves its compile time.
+# Additional flags of the code that only calls them, and of tests: it is the same for every GRADRING_ARCH, and -O1 halves its compile time.
 add_library(gradring_light INTERFACE)
 target_link_libraries(gradring_light INTERFACE gradring_flags)
 target_compile_options(gradring_light INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
-# And in addition what has precompiled headers, of which gcc 12 forgets that they are the system's, and warns of std::string's inside.
+# Additional flags of targets with precompiled headers: gcc 12 takes them for ours, and warns of the inside of std::string.
 add_library(gradring_precompiled INTERFACE)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(gradring_precompiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)

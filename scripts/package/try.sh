@@ -41,7 +41,12 @@ need_packages debootstrap
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/gradring-try.XXXXXX")
 chmod 755 "$work"
-trap 'rm -rf --one-file-system "$work"' EXIT
+trial=  # the process group of the one that runs
+clean_up() {
+  if [[ -n $trial ]]; then kill -KILL -- "-$trial" 2>/dev/null && wait "$trial" 2>/dev/null; fi || true
+  rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 # shellcheck disable=SC2034
@@ -131,8 +136,12 @@ try_one() {
   local began=$SECONDS status=0 result=ok
   say "$1 in a fresh $2"
   # As `wait`, unlike `||`, lets a failing command end the trial.
+  set -m
   "try_$1" "$2" &
-  wait $! || status=$?
+  trial=$!
+  set +m
+  wait "$trial" || status=$?
+  trial=
   ((status == 0)) || { result="FAILED with exit status $status"; failures=$((failures + 1)); }
   rows+=("$(printf '%-6s %-13s %8d  %s' "$1" "$(title_of "$2")" $((SECONDS - began)) "$result")")
   rm -rf --one-file-system "${work:?}/$2-$1"

@@ -23,8 +23,9 @@ done
 objdump -d --no-show-raw-insn "${sections[@]}" "$program" | awk -v expected="$(($# > 1))" '
   /^[0-9a-f]+ <.*>:$/ { name = $2; next }
   !/^ +[0-9a-f]+:/ { next }
-  { count++; instruction = $2 }
-  instruction ~ /^v[a-z]/ || instruction ~ /^(andn|bextr|blsi|blsmsk|blsr|bzhi|lzcnt|movbe|mulx|pdep|pext|rorx|sarx|shlx|shrx)[lqw]?$/ {
+  { count++; instruction = $2 ~ /^{/ ? $3 : $2 }  # behind {vex} or {evex}
+  instruction ~ /^[kv][a-z]/ || instruction ~ /^(aes|gf2p8|pclmul|rd(rand|seed)|sha(1|256)|tdp|tile|xsave|xrstor)/ ||
+  instruction ~ /^(adcx|adox|andn|bextr|blsi|blsmsk|blsr|bzhi|lzcnt|movbe|mulx|pdep|pext|rorx|sarx|shlx|shrx)[lqw]?$/ {
     if (found++ < 10 && !expected) print "above x86-64-v2: " $0 " in " name
   }
   END {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/rules/rules.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::rules {
 namespace {
@@ -24,9 +25,6 @@ auto at(const std::string& path, int line) {
 
 class Planted : public testing::Test {
  protected:
-  Planted() { fs::create_directories(root_); }
-  ~Planted() override { fs::remove_all(root_); }
-
   /// Writes a file whose second line is `line`, the first being the licence.
   void plant(const std::string& path, const std::string& line) { plant_bare(path, kLicence + line); }
 
@@ -37,9 +35,8 @@ class Planted : public testing::Test {
 
   SourceTree tree() const { return read_tree(root_); }
 
-  const fs::path root_ =
-      fs::path(testing::TempDir()) /
-      ("gradring_rules_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  const tests::TempFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(Planted, IncludeUpwards) {

@@ -11,12 +11,12 @@ namespace fs = std::filesystem;
 
 bool is_left_out(const fs::path& top) {
   const std::string name = top.filename().string();
-  return name == "build" || name == "runs" || (name.starts_with('.') && name != ".ci" && name != ".clang-tidy");
+  return name == "build" || name == "dist" || name == "runs" || (name.starts_with('.') && name != ".ci" && name != ".clang-tidy");
 }
 
 bool is_text(const fs::path& path) {
   static const std::set<std::string> extensions = {".h",  ".cpp",   ".cu",  ".cuh", ".md",
-                                                   ".sh", ".cmake", ".txt", ".json"};
+                                                   ".sh", ".cmake", ".txt", ".json", ".py"};
   return extensions.contains(path.extension().string()) || path.filename() == "run" || path.filename() == ".clang-tidy";
 }
 
@@ -41,7 +41,7 @@ class Blanker {
       else if (line.compare(at, 2, "//") == 0)
         break;
       else if (line.compare(at, 2, "/*") == 0)
-        until_ = "*/";
+        at = open_comment(at, out);
       else if (line.compare(at, 2, "R\"") == 0)
         at = open_raw_string(line, at, out);
       else if (line[at] == '"' || is_character_quote(line, at))
@@ -53,6 +53,12 @@ class Blanker {
   }
 
  private:
+  std::size_t open_comment(std::size_t at, std::string& out) {
+    until_ = "*/";
+    out.append(2, ' ');
+    return at + 2;
+  }
+
   std::size_t skip(const std::string& line, std::size_t at, std::string& out) {
     const std::size_t end = line.find(until_, at);
     const std::size_t next = end == std::string::npos ? line.size() : end + until_.size();

@@ -25,7 +25,7 @@ all_of_module | grep -E 'gradring::kernels::[a-z0-9_:]*on_cpu::' && fail "$modul
 nm -C "$archive" 2>/dev/null | grep -F '::on_cuda::' && fail "$archive holds nvcc's copy of these"
 
 mapfile -t names < <(entry_points)
-((${#names[@]})) || fail "no function of a device source in $archive: what does the module hold?"
+((${#names[@]})) || fail "no function of a device source in $archive: expected a function of each"
 missing=$(comm -23 <(printf '%s\n' "${names[@]//::on_cpu::/::on_cuda::}" | sort) <(all_of_module | sort))
 [[ -z $missing ]] || fail "not in $module:"$'\n'"$missing"
 echo "${#names[@]} functions, each in both copies"
