@@ -44,7 +44,7 @@ class Rivals {
 
   std::vector<bench::Contender> contenders() const {
     std::vector<bench::Contender> all;
-    for (const auto& [name, peer] : peers_) all.push_back({name, [&peer = *peer] { return peer.train(); }});
+    for (const auto& [name, peer] : peers_) all.push_back({name, [it = peer.get()] { return it->train(); }});
     return all;
   }
   /// Of their tensors; empty if there are none.
