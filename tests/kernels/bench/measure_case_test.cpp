@@ -36,7 +36,7 @@ KernelCase ones(CaseMaker& make, const std::vector<std::pair<std::string, float>
   BenchArray& y = make.output(c, DType::f32, 3, [](double) { return 0.25; });
   c.reference = [&y] { std::fill_n(y.as<float>(Side::host), 3, 1.0f); };
   for (const auto& [name, value] : writers)
-    c.variants.push_back({name, [&y, value = value](Stream&) { std::fill_n(y.as<float>(Side::device), 3, value); }});
+    c.variants.push_back({name, [&y, filled = value](Stream&) { std::fill_n(y.as<float>(Side::device), 3, filled); }});
   return c;
 }
 
