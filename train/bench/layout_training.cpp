@@ -62,7 +62,8 @@ class Keeper final : public CheckpointSink {
     if (checkpoint.step == step_) kept_ = std::move(checkpoint);
   }
   std::vector<std::string> take_problems() override { return {}; }
-  void settle() override {}
+  bool is_idle(std::chrono::milliseconds) override { return true; }
+  int failures() const override { return 0; }
   void finish() override {}
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@
 
 namespace gradring::train {
 
-/// The last checkpoint of a run could not be saved, by a full disk, say: its last steps are lost. Exit code 1.
-class LastCheckpointError : public Error {
+/// Checkpoints cannot be saved, for example because the disk is full. Exit code 3.
+class SaveError : public Error {
  public:
   using Error::Error;
 };
@@ -21,15 +22,17 @@ class LastCheckpointError : public Error {
 class CheckpointSink {
  public:
   virtual ~CheckpointSink() = default;
-  /// Takes a checkpoint over. What goes wrong with it shows in take_problems(), or in finish().
+  /// Takes a checkpoint over; waits until the one before is written. What goes wrong shows in take_problems(), or in finish().
   virtual void save(Checkpoint checkpoint) = 0;
-  /// What went wrong since the last call, one line each; training goes on.
+  /// Whether nothing is being written; waits for that as long as `patience`.
+  virtual bool is_idle(std::chrono::milliseconds patience) = 0;
+  /// What went wrong since the last call, one line each.
   virtual std::vector<std::string> take_problems() = 0;
-  /// Returns when nothing is being written any more; what went wrong shows in take_problems().
-  virtual void settle() = 0;
+  /// How many checkpoints in a row, the newest that was written included, could not be saved.
+  virtual int failures() const = 0;
   /// Returns when the last checkpoint is safe.
   ///
-  /// Errors    LastCheckpointError if it is not.
+  /// Errors    SaveError if it is not.
   virtual void finish() = 0;
 };
 

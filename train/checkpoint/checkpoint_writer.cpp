@@ -14,6 +14,7 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::save(Checkpoint checkpoint) {
   collect();
   failure_ = nullptr;
+  step_ = checkpoint.step;
   writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
     Problems problems = directory_.save(checkpoint);
     if (saved_) saved_(checkpoint.step);
@@ -25,15 +26,23 @@ void CheckpointWriter::save(Checkpoint checkpoint) {
 void CheckpointWriter::collect() {
   if (!writing_.valid()) return;
   try {
-    for (std::string& problem : writing_.get()) problems_.push_back(std::move(problem));
+    for (const std::string& problem : writing_.get())
+      problems_.push_back("after saving the checkpoint of step " + std::to_string(step_) + ": " + problem);
+    failures_ = 0;
   } catch (const std::exception& error) {
-    problems_.emplace_back(error.what());
+    problems_.push_back("the checkpoint of step " + std::to_string(step_) + " could not be saved: " + error.what());
     failure_ = std::current_exception();
+    ++failures_;
   }
 }
 
+bool CheckpointWriter::is_idle(std::chrono::milliseconds patience) {
+  if (writing_.valid() && writing_.wait_for(patience) == std::future_status::ready) collect();
+  return !writing_.valid();
+}
+
 std::vector<std::string> CheckpointWriter::take_problems() {
-  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) collect();
+  is_idle(std::chrono::milliseconds(0));
   return std::exchange(problems_, {});
 }
 
@@ -43,7 +52,7 @@ void CheckpointWriter::finish() {
   try {
     std::rethrow_exception(failure_);
   } catch (const FileError& error) {
-    throw LastCheckpointError(error.what());
+    throw SaveError("the last checkpoint could not be saved: " + std::string(error.what()));
   }
 }
 

@@ -23,8 +23,9 @@ class CheckpointWriter final : public CheckpointSink {
   ~CheckpointWriter() override;
 
   void save(Checkpoint checkpoint) override;
+  bool is_idle(std::chrono::milliseconds patience) override;
   std::vector<std::string> take_problems() override;
-  void settle() override { collect(); }
+  int failures() const override { return failures_; }
   void finish() override;
 
  private:
@@ -34,8 +35,10 @@ class CheckpointWriter final : public CheckpointSink {
   CheckpointDirectory directory_;
   std::function<void(std::int64_t)> saved_;
   std::future<Problems> writing_;  // invalid: nothing is
+  std::int64_t step_ = 0;          // of the checkpoint that is written, or was written last
   Problems problems_;
   std::exception_ptr failure_;  // of the newest checkpoint
+  int failures_ = 0;
 };
 
 }  // namespace gradring::train

@@ -30,7 +30,8 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<DivergedError>(error)) return kDiverged;
   if (is<data::DataError>(error) || is<CheckpointError>(error)) return kBadData;
   if (is<data::FetchError>(error) || is<data::NoPngError>(error)) return kEnvironment;
-  if (is<EnvironmentError>(error) || is<DeviceError>(error) || is<FileError>(error)) return kEnvironment;
+  if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
+  if (is<FileError>(error) || is<SaveError>(error)) return kEnvironment;
   if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
   if (is<InvalidArgument>(error)) return kUsage;
   return kTrainingFailed;

@@ -22,6 +22,7 @@ constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
 constexpr std::string_view kMeans[] = {"samples", "ranks"};
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
+constexpr std::string_view kOnSaveError[] = {"stop", "continue"};
 constexpr std::string_view kOnNan[] = {"auto", "skip", "halt", "rollback"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
@@ -182,6 +183,9 @@ const std::vector<Option>& train_options() {
                      &TrainConfig::keep_last),
       integer_option("keep-best", "checkpoints of the highest accuracy that stay beside them",
                      {.least = 0, .most = kMostKept}, &TrainConfig::keep_best),
+      word_option("on-save-error",
+                  "what to do if checkpoints cannot be saved; stop: end the run after the second in a row",
+                  kOnSaveError, &TrainConfig::on_save_error),
       text_option("resume", "auto|none|PATH",
                   "go on from a checkpoint: PATH, or, by auto, the newest sound one in --run-dir, if there is one",
                   &TrainConfig::resume),

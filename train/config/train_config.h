@@ -68,6 +68,7 @@ struct TrainConfig {
   std::int64_t save_every_steps = 0;  ///< checkpoints beside those at the end of each epoch; 0: none
   std::int64_t keep_last = 3;         ///< checkpoints of the highest steps that stay; 0: all
   std::int64_t keep_best = 1;         ///< beside them, those of the highest accuracy
+  std::string on_save_error = "stop";  ///< what becomes of a run whose checkpoints cannot be saved: stop, continue
   std::string resume = "none";        ///< none, auto, or the path of a checkpoint
   std::string weights;                ///< a file of weights to begin with; empty: they are drawn
 

@@ -28,7 +28,6 @@ ResumePoint Rollback::take() {
 }
 
 std::optional<ResumePoint> Rollback::read() const {
-  if (world_.checkpoints) world_.checkpoints->settle();
   if (!world_.newest_checkpoint) return std::nullopt;
   std::vector<std::string> remarks;
   auto newest = world_.newest_checkpoint(remarks);

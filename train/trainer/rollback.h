@@ -24,7 +24,7 @@ class Rollback {
   /// Whether it is time, when so many steps are enqueued: where all ranks took all results (`all_taken`), or where even the rank
   /// that looks last has seen the one.
   bool is_due(std::int64_t enqueued, bool all_taken) const;
-  /// Where to: what rank 0 reads, when nothing is being written any more. Blocks until all ranks have come.
+  /// Where to: what rank 0 reads, which must write nothing at that time. Blocks until all ranks have come.
   ///
   /// Errors    DivergedError if there is no checkpoint, or going back did not help often enough; comm::CommError; on rank 0 what
   ///           reading throws.

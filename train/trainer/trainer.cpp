@@ -48,7 +48,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
               .scales_loss = replica_.step().scales_loss(),
               .learning_rate = config.learning_rate,
               .parameters = replica_.parameters()}),
-      rollback_(world_) {}
+      rollback_(world_),
+      saver_(world_, config.timeout, config.on_save_error == "stop") {}
 
 Trainer::~Trainer() {
   try {
@@ -105,7 +106,7 @@ Summary Trainer::run() {
   }
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
-  finish_saving();
+  saver_.finish();
   return summary_of(*result, weights);
 }
 
@@ -183,19 +184,20 @@ bool Trainer::run_epoch() {
 bool Trainer::go_back_if_asked() {
   if (!rollback_.asked()) return false;
   take_results(true);
+  saver_.wait();
   resume(rollback_.take());
-  if (world_.checkpoints) pass_on_problems();
   rollback_.done(progress_.steps, progress_.epoch);
   return true;
 }
 
 void Trainer::save(std::optional<double> score) {
   rollback_.saved(progress_.steps);
-  if (!world_.checkpoints && config_.zero == 0) return;  // what ranks share out, they save together
-  if (world_.checkpoints) pass_on_problems();
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
   tell("saving");
+  saver_.wait();
+  saver_.report();
+  if (!world_.checkpoints && config_.zero == 0) return;  // what ranks share out, they save together
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
                       .samples_of_step = sizes_.of_all,
@@ -204,12 +206,6 @@ void Trainer::save(std::optional<double> score) {
                       .plans = plans_of(replica_.program())};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
-}
-
-void Trainer::finish_saving() {
-  if (!world_.checkpoints) return;
-  world_.checkpoints->finish();
-  pass_on_problems();
 }
 
 /// Ranks that wait for every step anyway agree after each; those that run ahead of a GPU now and then.
@@ -229,7 +225,7 @@ bool Trainer::answer_requests() {
   const bool back = go_back_if_asked();
   save(std::nullopt);
   if (request == RunRequest::save) return back;
-  finish_saving();
+  saver_.finish();
   world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
   throw Preempted(fmt::format("stopped by request after step {}", progress_.steps));
 }
@@ -237,11 +233,6 @@ bool Trainer::answer_requests() {
 void Trainer::tell(const char* doing) {
   if (world_.requests)
     world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_, .begun = enqueued_});
-}
-
-void Trainer::pass_on_problems() {
-  for (const std::string& problem : world_.checkpoints->take_problems())
-    world_.metrics.remark("a checkpoint is not as it should be: " + problem);
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
@@ -291,6 +282,7 @@ void Trainer::report(const StepResult& result) {
     rollback_.ask(progress_.steps, judge_.trouble_of(progress_.steps, result));
     return;
   }
+  saver_.report();
   check_weights();
   if (std::isfinite(result.loss)) {
     progress_.epoch_samples += step.samples;

@@ -21,6 +21,7 @@
 #include "train/report/metrics_sink.h"
 #include "train/report/sha256.h"
 #include "train/report/summary.h"
+#include "train/trainer/checkpoint_saver.h"
 #include "train/trainer/evaluate.h"
 #include "train/trainer/on_nan.h"
 #include "train/trainer/replica.h"
@@ -78,7 +79,7 @@ class Trainer {
   /// Trains and evaluates to the end. The same summary on every rank. Checkpoints are saved at the end of each epoch and of
   /// the run, and as often as the options say.
   ///
-  /// Errors    LastCheckpointError if the last checkpoint could not be saved.
+  /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row.
   Summary run();
 
  private:
@@ -101,9 +102,7 @@ class Trainer {
   /// Does what ranks were asked, if it is time to agree on that. Returns whether the training went back before.
   bool answer_requests();
   RunRequest agree_on_request();
-  void finish_saving();
   void tell(const char* doing);
-  void pass_on_problems();
   double learning_rate_of(const StepResult& result) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes the results that are there, and waits for those that must be: all of them, or room for one more.
@@ -125,6 +124,7 @@ class Trainer {
   std::unique_ptr<BatchFeed> feed_;
   StepJudge judge_;
   Rollback rollback_;
+  CheckpointSaver saver_;
 
   std::optional<Evaluation> averaged_;  // of the averaged weights, if there are any, with the newest evaluation
   std::int64_t enqueued_ = 0;           // steps

@@ -29,7 +29,7 @@ TEST(ExitCode, IsThatOfTheKindOfError) {
   EXPECT_EQ(exit_code_of(EnvironmentError("")), 3);
   EXPECT_EQ(exit_code_of(DeviceError("")), 3);
   EXPECT_EQ(exit_code_of(FileError("write", "f", ENOSPC)), 3);
-  EXPECT_EQ(exit_code_of(LastCheckpointError("")), 1);
+  EXPECT_EQ(exit_code_of(SaveError("")), 3);
   EXPECT_EQ(exit_code_of(std::bad_alloc()), 3);
   EXPECT_EQ(exit_code_of(std::filesystem::filesystem_error("", std::error_code())), 3);
   EXPECT_EQ(exit_code_of(data::DataError("", "", "")), 4);

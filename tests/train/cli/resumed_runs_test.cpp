@@ -146,15 +146,30 @@ TEST_F(ResumedRun, TrainsOnIfACheckpointCannotBeSavedAndFailsIfItIsTheLast) {
   std::ofstream(place_.path("run/checkpoints/step-2.partial")) << "in the way";
   const ProgramEnd end = place_.run(steps("3"));
   EXPECT_EQ(end.code, 0);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("a checkpoint is not as it should be: cannot "), HasSubstr("step-2.partial")));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the checkpoint of step 2 could not be saved: cannot "), HasSubstr("step-2.partial")));
   EXPECT_FALSE(std::filesystem::exists(place_.path("run/checkpoints/step-2")));
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-3")));
 
   std::ofstream(place_.path("run/checkpoints/step-4.partial")) << "in the way";
   const ProgramEnd last = place_.run(steps("4"));
-  EXPECT_EQ(last.code, 1);
-  EXPECT_THAT(last.err, HasSubstr("gradring train: cannot make the folder"));
+  EXPECT_EQ(last.code, 3);
+  EXPECT_THAT(last.err, HasSubstr("gradring train: the last checkpoint could not be saved: cannot make the folder"));
   EXPECT_EQ(metrics_of("run").size(), 5u) << "four steps and the test, though they were not saved";
+}
+
+TEST_F(ResumedRun, EndsAfterTwoCheckpointsThatCannotBeSavedUnlessToldToContinue) {
+  const auto train = [&](const char* on_save_error) {
+    return place_.run(short_training({"--steps", "6", "--save-every-steps", "1", "--resume", "auto", "--on-save-error", on_save_error}));
+  };
+  ASSERT_EQ(place_.run(short_training({"--steps", "1"})).code, 0);
+  for (const char* name : {"step-2.partial", "step-3.partial"})
+    std::ofstream(place_.path("run/checkpoints") / name) << "in the way";
+  const ProgramEnd end = train("stop");
+  EXPECT_EQ(end.code, 3);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the checkpoint of step 3 could not be saved: cannot "),
+                             HasSubstr("gradring train: two checkpoints in a row could not be saved: free space")));
+  EXPECT_EQ(train("continue").code, 0);
+  EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-6")));
 }
 
 TEST_F(ResumedRun, RefusesADamagedCheckpointThatWasNamedAndPassesOverOneThatWasNot) {

@@ -69,6 +69,7 @@ OptionTexts everything_else() {
           {"save-every-steps", "8"},
           {"keep-last", "4"},
           {"keep-best", "2"},
+          {"on-save-error", "continue"},
           {"resume", "runs/a"},
           {"weights", "w.pt"},
           {"run-dir", "elsewhere"},

@@ -37,7 +37,8 @@ class KeptCheckpoints final : public train::CheckpointSink {
  public:
   void save(train::Checkpoint checkpoint) override { all.push_back(std::move(checkpoint)); }
   std::vector<std::string> take_problems() override { return {}; }
-  void settle() override {}
+  bool is_idle(std::chrono::milliseconds) override { return true; }
+  int failures() const override { return 0; }
   void finish() override {}
   /// That of a step, which must be there.
   const train::Checkpoint& of_step(std::int64_t step) const;
