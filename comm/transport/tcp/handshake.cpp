@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -14,7 +15,7 @@ namespace gradring::comm::tcp {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
 static_assert(std::has_unique_object_representations_v<Hello>, "no padding may leak what was there before");
@@ -26,6 +27,10 @@ Hello hello_of(const Identity& self) {
           .world_size = self.world_size,
           .zero = 0,
           .nonce = random_nonce()};
+}
+
+std::span<const std::uint8_t> bytes_of(const Hello& hello) {
+  return {reinterpret_cast<const std::uint8_t*>(&hello), sizeof hello};
 }
 
 }  // namespace
@@ -40,15 +45,13 @@ Handshake::Handshake(UniqueFd socket, const Identity& self, bool dialled, int pe
 
 Handshake Handshake::dial(UniqueFd socket, const Identity& self, int peer, Deadline patience) {
   Handshake handshake(std::move(socket), self, true, peer, patience);
-  std::memcpy(handshake.out_.data(), &handshake.mine_, sizeof(Hello));
-  handshake.out_bytes_ = sizeof(Hello);
-  handshake.in_bytes_ = sizeof(Hello) + sizeof(Digest);
+  handshake.say(bytes_of(handshake.mine_), Awaited::hello);
   return handshake;
 }
 
 Handshake Handshake::answer(UniqueFd socket, const Identity& self, Deadline patience) {
   Handshake handshake(std::move(socket), self, false, -1, patience);
-  handshake.in_bytes_ = sizeof(Hello);
+  handshake.say({}, Awaited::hello);
   return handshake;
 }
 
@@ -60,20 +63,32 @@ Handshake::State Handshake::advance() {
   while (state_ == State::going) {
     if (sent_ < out_bytes_) {
       if (!send_out()) break;
-      continue;
-    }
-    if (received_ == in_bytes_) return finish(State::proven);  // there is nothing left to say or to hear
-    if (!receive_in()) break;
-    if (received_ < in_bytes_) continue;
-    if (!heard_hello_) {
-      if (!take_hello() || (dialled_ && !take_proof(sizeof(Hello)))) return finish(State::refused);
-      put_proof();
-    } else if (!take_proof(0)) {
-      return finish(State::refused);
+    } else if (received_ < in_bytes_) {
+      if (!receive_in()) break;
+    } else {
+      go_on();
     }
   }
   if (state_ == State::going && overdue()) return finish(State::refused);
   return state_;
+}
+
+void Handshake::go_on() {
+  if (awaited_ == Awaited::nothing) {
+    finish(last_);
+  } else if (awaited_ == Awaited::hello) {
+    if (!take_hello())
+      finish(State::refused);
+    else if (dialled_)
+      say(proof_of(true), Awaited::proof);
+    else
+      say(bytes_of(mine_), Awaited::proof);
+  } else if (dialled_) {
+    finish(take_proof() ? State::proven : State::refused);
+  } else {
+    last_ = take_proof() ? State::proven : State::refused;
+    say(last_ == State::proven ? proof_of(false) : Digest{}, Awaited::nothing);
+  }
 }
 
 /// False if the system takes no more, or the connection is over.
@@ -106,29 +121,24 @@ bool Handshake::receive_in() {
 
 bool Handshake::take_hello() {
   std::memcpy(&theirs_, in_.data(), sizeof(Hello));
-  heard_hello_ = true;
   if (theirs_.magic != kMagic || theirs_.version != kVersion || theirs_.world_size != self_->world_size) return false;
   if (dialled_) return theirs_.rank == peer_;
   peer_ = theirs_.rank;
   return peer_ > self_->rank && peer_ < self_->world_size;  // a rank dials those below it
 }
 
-bool Handshake::take_proof(std::size_t at) {
+bool Handshake::take_proof() const {
   Digest proof;
-  std::memcpy(proof.data(), in_.data() + at, sizeof proof);
+  std::memcpy(proof.data(), in_.data(), sizeof proof);
   return equal_digests(proof, proof_of(!dialled_));
 }
 
-/// What is said next: the dialler's proof, after which it has heard all; or the listener's Hello and proof, after which
-/// it wants the dialler's.
-void Handshake::put_proof() {
-  const Digest proof = proof_of(dialled_);
-  const std::size_t hello_bytes = dialled_ ? 0 : sizeof(Hello);
-  if (!dialled_) std::memcpy(out_.data(), &mine_, hello_bytes);
-  std::memcpy(out_.data() + hello_bytes, proof.data(), sizeof proof);
-  out_bytes_ = hello_bytes + sizeof proof;
+void Handshake::say(std::span<const std::uint8_t> words, Awaited answer) {
+  std::ranges::copy(words, out_.begin());
+  out_bytes_ = words.size();
   sent_ = 0;
-  in_bytes_ = dialled_ ? 0 : sizeof proof;
+  awaited_ = answer;
+  in_bytes_ = answer == Awaited::hello ? sizeof(Hello) : answer == Awaited::proof ? sizeof(Digest) : 0;
   received_ = 0;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "comm/transport/tcp/run_token.h"
 #include "kernels/runtime/deadline.h"
@@ -32,11 +33,13 @@ static_assert(sizeof(Hello) == 56);
 /// How two ranks that have just connected prove to each other that they belong to one run:
 ///
 ///   dialler   -> listener   Hello
-///   listener  -> dialler    Hello, HMAC(token, "listener", both Hellos)
+///   listener  -> dialler    Hello
 ///   dialler   -> listener   HMAC(token, "dialler", both Hellos)
+///   listener  -> dialler    HMAC(token, "listener", both Hellos), or zeros if the dialler's was wrong
 ///
-/// Who does not know the token gets no further: other users of this host, port scanners, ranks of another run. The nonces
-/// are fresh, so what was overheard cannot be played back. It does not protect against somebody who can read or change
+/// Who does not know the token gets no further: other users of this host, port scanners, ranks of another run. Nor do they
+/// get anything that depends on the token, with which they could try out passwords: the dialler proves itself first. The
+/// nonces are fresh, so what was overheard cannot be played back. It does not protect against somebody who can read or change
 /// packets on their way: gradients travel in the clear, so hosts need a network of their own.
 ///
 /// Until it is over nothing is kept of a peer but this object, and nothing is read that it does not ask for.
@@ -69,15 +72,17 @@ class Handshake {
   UniqueFd release() { return std::move(socket_); }
 
  private:
-  static constexpr std::size_t kRoom = sizeof(Hello) + sizeof(Digest);
+  enum class Awaited : std::uint8_t { hello, proof, nothing };
 
   Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline patience);
   State finish(State state);
   bool send_out();
   bool receive_in();
+  /// What follows when all is sent and what was awaited is here.
+  void go_on();
   bool take_hello();
-  bool take_proof(std::size_t at);
-  void put_proof();
+  bool take_proof() const;
+  void say(std::span<const std::uint8_t> words, Awaited answer);
   Digest proof_of(bool dialler) const;
 
   UniqueFd socket_;
@@ -89,11 +94,12 @@ class Handshake {
   int error_number_ = 0;
   Hello mine_;
   Hello theirs_;
-  bool heard_hello_ = false;
-  std::array<std::byte, kRoom> out_;
+  Awaited awaited_ = Awaited::hello;
+  State last_ = State::proven;  // what it comes to when nothing is awaited
+  std::array<std::uint8_t, sizeof(Hello)> out_;
   std::size_t out_bytes_ = 0;
   std::size_t sent_ = 0;
-  std::array<std::byte, kRoom> in_;
+  std::array<std::uint8_t, sizeof(Hello)> in_;
   std::size_t in_bytes_ = 0;  // asked for
   std::size_t received_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -49,6 +50,28 @@ std::pair<State, State> meet(const Identity& dialler, int dialled, const Identit
               Handshake::answer(std::move(ends.other), listener, later()));
 }
 
+/// A stranger that sends `bytes` and listens to the answer.
+struct Stranger {
+  explicit Stranger(const Identity& listener, Deadline patience = later())
+      : handshake(Handshake::answer(std::move(ends.other), listener, patience)) {}
+  State say(const std::string& bytes) {
+    EXPECT_EQ(::send(ends.one.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    return handshake.advance();
+  }
+  std::string hear() const {
+    char buffer[256];
+    const ssize_t count = ::recv(ends.one.get(), buffer, sizeof buffer, 0);
+    return {buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+  }
+  Ends ends;
+  Handshake handshake;
+};
+
+std::string hello_of_rank_3() {
+  const Hello hello{.magic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'}, .version = 2, .rank = 3, .world_size = 4};
+  return {reinterpret_cast<const char*>(&hello), sizeof hello};
+}
+
 TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
   const RunToken token = RunToken::draw();
   Ends ends;
@@ -58,16 +81,32 @@ TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
   Handshake listener = Handshake::answer(std::move(ends.other), one, later());
   EXPECT_EQ(dialler.advance(), State::going);
   EXPECT_EQ(listener.advance(), State::going);
-  EXPECT_EQ(dialler.advance(), State::proven);
+  EXPECT_EQ(dialler.advance(), State::going) << "it proves itself first";
   EXPECT_EQ(listener.advance(), State::proven);
+  EXPECT_EQ(dialler.advance(), State::proven);
   EXPECT_EQ(dialler.peer(), 1);
   EXPECT_EQ(listener.peer(), 3);
 }
 
-TEST(TcpHandshake, AnotherTokenIsRefusedByWhoHearsItFirst) {
+TEST(TcpHandshake, AnotherTokenIsRefusedByBoth) {
   const auto [dialler, listener] = meet(identity(3, RunToken::draw()), 1, identity(1, RunToken::draw()));
   EXPECT_EQ(dialler, State::refused);
-  EXPECT_EQ(listener, State::closed);
+  EXPECT_EQ(listener, State::refused);
+}
+
+TEST(TcpHandshake, AStrangerGetsNothingThatDependsOnTheToken) {
+  // The same words from two listeners with different tokens, but for the nonce.
+  const auto heard_from = [](const RunToken& token) {
+    const Identity listener = identity(1, token);
+    Stranger stranger(listener);
+    stranger.say(hello_of_rank_3());
+    std::string heard = stranger.hear();
+    EXPECT_EQ(heard.size(), sizeof(Hello));
+    heard.resize(offsetof(Hello, nonce));
+    EXPECT_EQ(stranger.say(std::string(sizeof(Digest), 'x')), State::refused);
+    return heard + stranger.hear();
+  };
+  EXPECT_EQ(heard_from(RunToken::draw()), heard_from(RunToken::draw()));
 }
 
 TEST(TcpHandshake, AnotherWorldIsRefused) {
@@ -86,23 +125,6 @@ TEST(TcpHandshake, ADiallerNoticesThatAnotherRankAnswers) {
   const RunToken token = RunToken::draw();
   EXPECT_EQ(meet(identity(3, token), 2, identity(1, token)).first, State::refused);
 }
-
-/// A stranger that sends `bytes` and listens to the answer.
-struct Stranger {
-  explicit Stranger(const Identity& listener, Deadline patience = later())
-      : handshake(Handshake::answer(std::move(ends.other), listener, patience)) {}
-  State say(const std::string& bytes) {
-    EXPECT_EQ(::send(ends.one.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-    return handshake.advance();
-  }
-  std::string hear() const {
-    char buffer[256];
-    const ssize_t count = ::recv(ends.one.get(), buffer, sizeof buffer, 0);
-    return {buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
-  }
-  Ends ends;
-  Handshake handshake;
-};
 
 TEST(TcpHandshake, GarbageIsRefusedWithoutAWord) {
   const Identity listener = identity(1, RunToken::draw());
@@ -130,28 +152,38 @@ TEST(TcpHandshake, WhatWasOverheardCannotBePlayedBack) {
     const ssize_t count = ::recv(ends.other.get(), buffer, sizeof buffer, 0);
     return std::string(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   };
+  const auto pass_on = [&](const std::string& answer) {
+    ASSERT_EQ(::send(ends.other.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
+  };
   const std::string hello = overhear();
   Stranger first(listener);
   EXPECT_EQ(first.say(hello), State::going);
-  const std::string answer = first.hear();
-  ASSERT_EQ(::send(ends.other.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
-  EXPECT_EQ(dialler.advance(), State::proven);
+  pass_on(first.hear());
+  EXPECT_EQ(dialler.advance(), State::going);
   const std::string proof = overhear();
   EXPECT_EQ(first.say(proof), State::proven);
+  pass_on(first.hear());
+  EXPECT_EQ(dialler.advance(), State::proven);
 
   Stranger second(listener);
   EXPECT_EQ(second.say(hello), State::going);
   EXPECT_EQ(second.say(proof), State::refused);
 }
 
-TEST(TcpHandshake, AnEchoOfTheListenerProvesNothing) {
-  const Identity listener = identity(1, RunToken::draw());
-  Stranger stranger(listener);
-  Hello hello{.magic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'}, .version = 1, .rank = 3, .world_size = 4};
-  EXPECT_EQ(stranger.say({reinterpret_cast<const char*>(&hello), sizeof hello}), State::going);
-  const std::string answer = stranger.hear();
-  ASSERT_EQ(answer.size(), sizeof(Hello) + sizeof(Digest));
-  EXPECT_EQ(stranger.say(answer.substr(sizeof(Hello))), State::refused);
+TEST(TcpHandshake, AnEchoOfTheDiallerProvesNothing) {
+  Ends ends;
+  const Identity rank = identity(3, RunToken::draw());
+  Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
+  dialler.advance();
+  const auto echo = [&](int as_rank) {
+    char buffer[256];
+    const ssize_t count = ::recv(ends.other.get(), buffer, sizeof buffer, 0);
+    if (as_rank >= 0) std::memcpy(buffer + offsetof(Hello, rank), &as_rank, sizeof as_rank);
+    EXPECT_EQ(::send(ends.other.get(), buffer, static_cast<std::size_t>(count), 0), count);
+    return dialler.advance();
+  };
+  EXPECT_EQ(echo(1), State::going) << "its Hello, and the same nonce";
+  EXPECT_EQ(echo(-1), State::refused) << "its own proof";
 }
 
 TEST(TcpHandshake, APeerThatHangsUpIsClosed) {

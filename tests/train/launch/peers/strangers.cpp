@@ -72,10 +72,12 @@ void Strangers::overhear() {
   member.advance();
   hello_ = hear(wire, sizeof(Hello));
   say(socket, hello_);
-  say(wire, hear(socket, sizeof(Hello) + sizeof(Digest)));
-  if (member.advance() != Handshake::State::proven) throw std::runtime_error("a member was not let in");
+  say(wire, hear(socket, sizeof(Hello)));
+  member.advance();
   proof_ = hear(wire, sizeof(Digest));
   say(socket, proof_);
+  say(wire, hear(socket, sizeof(Digest)));
+  if (member.advance() != Handshake::State::proven) throw std::runtime_error("a member was not let in");
 }
 
 bool Strangers::send_and_go(const std::string& bytes) const {
@@ -108,10 +110,11 @@ bool Strangers::try_token() const {
 bool Strangers::play_back() const {
   const UniqueFd socket = connect();
   say(socket, hello_);
-  if (hear(socket, sizeof(Hello) + sizeof(Digest)).size() < sizeof(Hello)) return true;
+  if (hear(socket, sizeof(Hello)).size() < sizeof(Hello)) return true;
   say(socket, proof_);
   say(socket, "{\"say\": \"join\"}\n");
-  return hear(socket, 1).empty() && ::send(socket.get(), "\n", 1, MSG_NOSIGNAL) <= 0;
+  const std::string answer = hear(socket, sizeof(Digest));
+  return answer.find_first_not_of('\0') == std::string::npos && hear(socket, 1).empty() && ::send(socket.get(), "\n", 1, MSG_NOSIGNAL) <= 0;
 }
 
 bool Strangers::knock() {
