@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 /// Reads a file tensor by tensor, compares each with its sum, and hands those that are sound to `take`.
 ///
-/// Errors    CheckpointError if the file as a whole cannot be read.
+/// Errors    CheckpointError if the file as a whole is damaged; FileError if it could not be read.
 void read_verified(FileSystem& files, const fs::path& path, const FileSums& sums,
                    const std::function<void(TensorRecord)>& take,
                    const std::function<void(const CheckpointError&)>& complain) {
@@ -55,7 +55,7 @@ void write_checkpoint(FileSystem& files, const fs::path& folder, const Checkpoin
 }
 
 Checkpoint read_checkpoint(FileSystem& files, const fs::path& folder) {
-  CheckpointMeta meta = read_meta(files, folder / kMetaFile);
+  CheckpointMeta meta = read_meta(files, folder);
   Checkpoint checkpoint{
       .step = meta.step, .model = {}, .state = {}, .about = std::move(meta.about), .score = meta.score};
   const auto append_to = [](std::vector<TensorRecord>& list) {
@@ -78,7 +78,7 @@ std::vector<std::string> verify_checkpoint(FileSystem& files, const fs::path& fo
     }
   };
   try {
-    const CheckpointMeta meta = read_meta(files, folder / kMetaFile);
+    const CheckpointMeta meta = read_meta(files, folder);
     verify(kModelFile, meta.model);
     verify(kStateFile, meta.state);
   } catch (const CheckpointError& error) {

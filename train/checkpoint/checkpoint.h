@@ -35,11 +35,13 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& folder, co
 
 /// Reads a folder and compares every byte with what was written.
 ///
-/// Errors    CheckpointError with the file, and the tensor, that is not as it was saved, is missing, or of a newer format.
+/// Errors    CheckpointError with the file, and the tensor, that is not as it was saved, is missing, or of a newer format;
+///           FileError if a file could not be read: then it may be valid.
 Checkpoint read_checkpoint(FileSystem& files, const std::filesystem::path& folder);
 
 /// What is wrong with a folder, one line each; nothing if all is as it was saved. A flipped bit is found wherever it is.
 ///
+/// Errors    FileError if a file could not be read.
 /// Cost      reads and hashes all; takes memory for one tensor at a time.
 std::vector<std::string> verify_checkpoint(FileSystem& files, const std::filesystem::path& folder);
 

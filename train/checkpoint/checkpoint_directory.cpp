@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -25,6 +26,15 @@ void try_to(std::vector<std::string>& problems, const std::function<void()>& act
   }
 }
 
+/// Runs what has nothing to do where another process removed the file or folder first.
+void unless_removed(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const FileError& error) {
+    if (error.code() != ENOENT) throw;
+  }
+}
+
 /// Errors    FileError if it cannot be known.
 bool is_link(FileSystem& files, const fs::path& path) {
   try {
@@ -37,6 +47,14 @@ bool is_link(FileSystem& files, const fs::path& path) {
 }
 
 }  // namespace
+
+std::optional<fs::path> target_of(FileSystem& files, const fs::path& link) {
+  try {
+    return files.read_link(link);
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
 
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
     : files_(files), root_(std::move(root)), retention_(retention) {}
@@ -53,7 +71,9 @@ std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint)
     if (const auto best = best_first(); retention_.keep_best > 0 && !best.empty())
       point(kBestLink, best.front().folder);
   });
-  for (std::string& problem : prune()) problems.push_back(std::move(problem));
+  try_to(problems, [&] {
+    for (std::string& problem : prune(unwanted())) problems.push_back(std::move(problem));
+  });
   return problems;
 }
 
@@ -110,25 +130,49 @@ void CheckpointDirectory::point(const char* link, const fs::path& folder) {
   files_.sync_folder(root_);
 }
 
-void CheckpointDirectory::abandon_after(std::int64_t step) {
-  bool any = false;
-  for (const CheckpointEntry& entry : entries()) {
-    if (entry.step <= step) continue;
-    const fs::path aside = root_ / ("abandoned-" + step_folder_name(entry.step));
+std::vector<std::string> CheckpointDirectory::abandon_after(std::int64_t step) {
+  restore_replaced(step);
+  move_aside_after(step);
+  std::vector<std::string> problems;
+  try_to(problems, [&] { point_to_first(kLatestLink, entries()); });
+  try_to(problems, [&] {
+    if (retention_.keep_best > 0 || target_of(files_, root_ / kBestLink)) point_to_first(kBestLink, best_first());
+  });
+  return problems;
+}
+
+/// Of a step-<N> and the step-<N>.replaced that it replaced, the first is kept.
+void CheckpointDirectory::move_aside_after(std::int64_t step) {
+  std::vector<StepFolder> later = list_step_folders(files_, root_);
+  std::erase_if(later, [step](const StepFolder& folder) {
+    return folder.step <= step || (folder.state != FolderState::in_place && folder.state != FolderState::replaced);
+  });
+  if (later.empty()) return;
+  for (const StepFolder& folder : later | std::views::reverse) {
+    const fs::path aside = folder_of(folder.step, FolderState::abandoned);
     if (files_.exists(aside)) remove_tree(aside);
-    files_.rename(entry.folder, aside);
-    any = true;
+    files_.rename(folder.path, aside);
   }
-  if (!any) return;
-  point_or_remove(kLatestLink, entries());
-  point_or_remove(kBestLink, best_first());
   files_.sync_folder(root_);
 }
 
-void CheckpointDirectory::point_or_remove(const char* link, const std::vector<CheckpointEntry>& candidates) {
-  const std::optional<std::string> target = target_of(link);
-  if (!target || files_.exists(root_ / *target)) return;
-  candidates.empty() ? files_.remove_file(root_ / link) : point(link, candidates.front().folder);
+/// A save that was killed between its two renames left the checkpoint under this name alone.
+void CheckpointDirectory::restore_replaced(std::int64_t step) {
+  const fs::path aside = folder_of(step, FolderState::replaced);
+  if (files_.exists(folder_of(step)) || !files_.exists(aside)) return;
+  files_.rename(aside, folder_of(step));
+  files_.sync_folder(root_);
+}
+
+void CheckpointDirectory::point_to_first(const char* link, const std::vector<CheckpointEntry>& candidates) {
+  const std::optional<fs::path> target = target_of(files_, root_ / link);
+  if (!candidates.empty()) {
+    const fs::path& first = candidates.front().folder;
+    if (target != first.filename()) point(link, first);
+  } else if (target && !files_.exists(root_ / *target)) {
+    files_.remove_file(root_ / link);
+    files_.sync_folder(root_);
+  }
 }
 
 std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
@@ -143,22 +187,22 @@ std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
   keep(all, retention_.keep_last);
   keep(best_first(), retention_.keep_best);
   for (const char* link : {kLatestLink, kBestLink})
-    if (const auto target = target_of(link)) kept.insert(root_ / *target);
+    if (const auto target = target_of(files_, root_ / link)) kept.insert(root_ / *target);
   std::erase_if(all, [&](const CheckpointEntry& entry) { return kept.contains(entry.folder); });
   return all;
 }
 
-std::vector<std::string> CheckpointDirectory::prune() {
+std::vector<std::string> CheckpointDirectory::prune(const std::vector<CheckpointEntry>& unwanted) {
   std::vector<std::string> problems;
   try_to(problems, [&] { remove_replaced(); });
-  std::vector<CheckpointEntry> all = unwanted();
   try_to(problems, [&] {
-    std::erase_if(all, [&](const CheckpointEntry& entry) {
+    std::vector<CheckpointEntry> folders = unwanted;
+    std::erase_if(folders, [&](const CheckpointEntry& entry) {
       if (!is_link(files_, entry.folder)) return false;
       problems.push_back(entry.folder.string() + " is a link: it was not pruned");
       return true;
     });
-    remove(all);
+    remove(folders);
   });
   return problems;
 }
@@ -167,17 +211,9 @@ std::vector<std::string> CheckpointDirectory::prune() {
 void CheckpointDirectory::remove(const std::vector<CheckpointEntry>& unwanted) {
   if (unwanted.empty()) return;
   for (const CheckpointEntry& entry : unwanted)
-    files_.rename(entry.folder, folder_of(entry.step, FolderState::removing));
+    unless_removed([&] { files_.rename(entry.folder, folder_of(entry.step, FolderState::removing)); });
   files_.sync_folder(root_);
   remove_leftovers({FolderState::removing});
-}
-
-std::optional<std::string> CheckpointDirectory::target_of(const char* link) const {
-  try {
-    return files_.read_link(root_ / link).string();
-  } catch (const FileError&) {
-    return std::nullopt;
-  }
 }
 
 std::vector<CheckpointEntry> CheckpointDirectory::best_first() const {
@@ -198,27 +234,42 @@ std::vector<CheckpointEntry> CheckpointDirectory::entries() const {
 NewestValid CheckpointDirectory::newest_valid() const {
   NewestValid newest;
   for (const StepFolder& folder : list_step_folders(files_, root_)) {
-    if (folder.state == FolderState::removing) continue;
+    if (folder.state == FolderState::removing || folder.state == FolderState::abandoned) continue;
     if (folder.state == FolderState::partial) {
-      newest.passed_over.push_back({folder.path, "was never finished"});
+      newest.passed_over.push_back({folder.path, folder.state, "was never finished"});
       continue;
     }
-    const std::vector<std::string> problems = verify_checkpoint(files_, folder.path);
-    if (problems.empty()) {
+    const auto problems = problems_of(folder.path);
+    if (!problems) {
+      newest.removed_meanwhile = true;
+    } else if (problems->empty()) {
       newest.found = entry_of(folder);
       break;
+    } else {
+      newest.passed_over.push_back({folder.path, folder.state, problems->front()});
     }
-    newest.passed_over.push_back({folder.path, problems.front()});
   }
   return newest;
+}
+
+/// Nothing if another process has removed the checkpoint.
+std::optional<std::vector<std::string>> CheckpointDirectory::problems_of(const fs::path& folder) const {
+  try {
+    std::vector<std::string> problems = verify_checkpoint(files_, folder);
+    if (problems.empty() || files_.exists(folder)) return problems;
+  } catch (const FileError&) {
+    if (files_.exists(folder)) throw;
+  }
+  return std::nullopt;
 }
 
 CheckpointEntry CheckpointDirectory::entry_of(const StepFolder& folder) const {
   CheckpointEntry entry{.folder = folder.path, .step = folder.step, .score = std::nullopt, .readable = false};
   try {
-    entry.score = read_meta(files_, entry.folder / kMetaFile).score;
+    entry.score = read_meta(files_, entry.folder).score;
     entry.readable = true;
   } catch (const CheckpointError&) {  // verify_checkpoint says why
+  } catch (const FileError&) {
   }
   return entry;
 }
@@ -229,9 +280,12 @@ fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state) co
 
 /// Never what a link leads to.
 void CheckpointDirectory::remove_tree(const fs::path& folder) {
-  if (is_link(files_, folder)) return files_.remove_file(folder);
-  for (const std::string& name : files_.list(folder)) files_.remove_file(folder / name);
-  files_.remove_folder(folder);
+  unless_removed([&] {
+    if (is_link(files_, folder)) return files_.remove_file(folder);
+    for (const std::string& name : files_.list(folder))
+      unless_removed([&] { files_.remove_file(folder / name); });
+    files_.remove_folder(folder);
+  });
 }
 
 /// Only where one of its step or a higher one is in place: else it is the newest that there is.

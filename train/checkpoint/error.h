@@ -10,7 +10,7 @@
 
 namespace gradring::train {
 
-/// What was to be read is no sound checkpoint, or not one of this model. The message is "path: found; advice". Exit code 4.
+/// What was read is not a valid checkpoint, or not one of this model. The message is "path: found; advice". Exit code 4.
 class CheckpointError : public Error {
  public:
   CheckpointError(std::filesystem::path path, std::string_view found, std::string_view advice)
@@ -23,7 +23,8 @@ class CheckpointError : public Error {
   std::filesystem::path path_;
 };
 
-/// The system refused a call on a file. The message is "cannot write PATH: No space left on device".
+/// The system refused a call on a file, which says nothing about what the file holds. The message is "cannot write PATH: No
+/// space left on device". Exit code 3.
 class FileError : public Error {
  public:
   FileError(std::string_view operation, std::filesystem::path path, int code)

@@ -9,6 +9,23 @@ namespace gradring::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// What is wrong with the file itself, if that is why it was not opened.
+std::string_view defect_of(int code) {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR: return "is missing";
+    case EISDIR:
+    case EINVAL:
+    case ENXIO:  // a socket
+    case ELOOP: return "is not a regular file";
+    default: return "";
+  }
+}
+
+}  // namespace
+
 void write_all(OutputFile& file, const fs::path& path, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t written = file.write(bytes);
@@ -28,20 +45,15 @@ std::unique_ptr<InputFile> open_to_read(FileSystem& files, const fs::path& path)
   try {
     return files.open(path);
   } catch (const FileError& error) {
-    throw CheckpointError(path, "cannot be opened (" + std::generic_category().message(error.code()) + ")",
-                          "check that it is a file and that you may read it");
+    const std::string_view defect = defect_of(error.code());
+    if (defect.empty()) throw;
+    throw CheckpointError(path, defect, "restore it, or choose another");
   }
 }
 
 void read_exactly(const InputFile& file, const fs::path& path, std::uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
-    std::size_t got = 0;
-    try {
-      got = file.read_at(offset, out);
-    } catch (const FileError& error) {
-      throw CheckpointError(path, "cannot be read (" + std::generic_category().message(error.code()) + ")",
-                            "check the disk it lies on");
-    }
+    const std::size_t got = file.read_at(offset, out);
     if (got == 0)
       throw CheckpointError(path, "ends at byte " + std::to_string(offset) + ", before what it promises",
                             "it was cut short: take another checkpoint");

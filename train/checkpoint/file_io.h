@@ -22,12 +22,13 @@ void write_new_file(FileSystem& files, const std::filesystem::path& path, std::s
 
 /// Opens a file that is to be read as a part of a checkpoint.
 ///
-/// Errors    CheckpointError if it cannot be opened.
+/// Errors    CheckpointError if it is missing or no regular file; FileError if it could not be opened for another reason,
+///           which says nothing about what it holds.
 std::unique_ptr<InputFile> open_to_read(FileSystem& files, const std::filesystem::path& path);
 
 /// Fills `out` with the bytes at `offset`.
 ///
-/// Errors    CheckpointError if the file ends before, or cannot be read.
+/// Errors    CheckpointError if the file ends before; FileError if it could not be read.
 void read_exactly(const InputFile& file, const std::filesystem::path& path, std::uint64_t offset,
                   std::span<std::byte> out);
 

@@ -46,6 +46,7 @@ class FileSystem {
 
   /// Makes a file that was not there.
   virtual std::unique_ptr<OutputFile> create(const std::filesystem::path& path) = 0;
+  /// A regular file, to be read. Never waits, as opening a FIFO would; what is no regular file gives EISDIR, EINVAL or ENXIO.
   virtual std::unique_ptr<InputFile> open(const std::filesystem::path& path) = 0;
   /// Replaces what `to` names, in one instant.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;

@@ -10,15 +10,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a link names a folder.
-bool names(FileSystem& files, const fs::path& link, const fs::path& folder) {
-  return files.exists(link) && files.read_link(link) == folder.filename();
+std::uint64_t size_of(FileSystem& files, const fs::path& file) {
+  try {
+    return files.open(file)->size();
+  } catch (const FileError&) {
+    return 0;
+  }
 }
 
 std::uint64_t bytes_in(FileSystem& files, const fs::path& folder) {
   std::uint64_t bytes = 0;
-  for (const std::string& name : files.list(folder)) bytes += files.open(folder / name)->size();
+  try {
+    for (const std::string& name : files.list(folder)) bytes += size_of(files, folder / name);
+  } catch (const FileError&) {  // no folder, or one that may not be listed
+  }
   return bytes;
+}
+
+void look_at_meta(FileSystem& files, ListedCheckpoint& listed) {
+  try {
+    listed.score = read_meta(files, listed.folder.path).score;
+    listed.meta = MetaState::valid;
+  } catch (const CheckpointError&) {  // verify_checkpoint says why
+    listed.meta = MetaState::damaged;
+  } catch (const FileError&) {
+    listed.meta = MetaState::unreadable;
+  }
 }
 
 }  // namespace
@@ -27,15 +44,12 @@ std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const fs::path
   std::vector<ListedCheckpoint> all;
   for (StepFolder& folder : list_step_folders(files, root)) {
     ListedCheckpoint listed{.folder = std::move(folder), .score = std::nullopt};
-    listed.bytes = bytes_in(files, listed.folder.path);
-    try {
-      listed.score = read_meta(files, listed.folder.path / kMetaFile).score;
-      listed.readable = true;
-    } catch (const CheckpointError&) {  // verify_checkpoint says why
-    }
-    listed.is_latest = names(files, root / kLatestLink, listed.folder.path);
-    listed.is_best = names(files, root / kBestLink, listed.folder.path);
-    all.push_back(std::move(listed));
+    const fs::path& path = listed.folder.path;
+    listed.bytes = bytes_in(files, path);
+    look_at_meta(files, listed);
+    listed.is_latest = target_of(files, root / kLatestLink) == path.filename();
+    listed.is_best = target_of(files, root / kBestLink) == path.filename();
+    if (listed.meta == MetaState::valid || files.exists(path)) all.push_back(std::move(listed));
   }
   return all;
 }

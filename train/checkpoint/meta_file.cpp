@@ -7,6 +7,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/file_io.h"
+#include "train/checkpoint/step_folder.h"
 
 namespace gradring::train {
 namespace {
@@ -55,6 +56,16 @@ CheckpointMeta parsed(const std::string& text, const fs::path& path) {
   return meta;
 }
 
+/// Steps are counted and compared by the names of folders.
+void check_step(const CheckpointMeta& meta, const fs::path& path, const fs::path& folder) {
+  const auto named = step_folder_at(folder);
+  if (!named || named->step == meta.step) return;
+  throw CheckpointError(path,
+                        "is of step " + std::to_string(meta.step) + ", but its folder is named for step " +
+                            std::to_string(named->step),
+                        "rename the folder to " + step_folder_name(meta.step) + ", or take another checkpoint");
+}
+
 }  // namespace
 
 std::string sum_of(std::span<const std::byte> bytes) {
@@ -89,7 +100,8 @@ std::string meta_text(const CheckpointMeta& meta) {
   return text;
 }
 
-CheckpointMeta read_meta(FileSystem& files, const fs::path& path) {
+CheckpointMeta read_meta(FileSystem& files, const fs::path& folder) {
+  const fs::path path = folder / kMetaFile;
   const auto file = open_to_read(files, path);
   if (file->size() > kLargestMeta)
     throw CheckpointError(path, "has " + std::to_string(file->size()) + " bytes",
@@ -97,7 +109,9 @@ CheckpointMeta read_meta(FileSystem& files, const fs::path& path) {
   const auto json = unsealed(read_text(*file, path, 0, file->size()));
   if (!json) throw CheckpointError(path, "is not as it was written (its checksum differs)", kAdvice);
   try {
-    return parsed(*json, path);
+    CheckpointMeta meta = parsed(*json, path);
+    check_step(meta, path, folder);
+    return meta;
   } catch (const Json::exception& error) {
     throw CheckpointError(path, std::string("is no meta.json of gradring (") + error.what() + ")",
                           "take another checkpoint");

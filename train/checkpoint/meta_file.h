@@ -38,7 +38,10 @@ struct CheckpointMeta {
 /// Errors    InvalidArgument if `about` holds text that is not UTF-8, or the file would be above 2 MiB.
 std::string meta_text(const CheckpointMeta& meta);
 
-/// Errors    CheckpointError: missing, above 2 MiB, changed since it was written, of a newer format.
-CheckpointMeta read_meta(FileSystem& files, const std::filesystem::path& path);
+/// The meta.json in a checkpoint's folder.
+///
+/// Errors    CheckpointError: missing, above 2 MiB, changed since it was written, of a newer format, of another step than the
+///           one in the folder's name; FileError if it could not be read.
+CheckpointMeta read_meta(FileSystem& files, const std::filesystem::path& folder);
 
 }  // namespace gradring::train

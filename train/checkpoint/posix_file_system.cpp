@@ -31,7 +31,9 @@ auto checked(const char* operation, const fs::path& path, Call call) {
 class PosixInputFile final : public InputFile {
  public:
   explicit PosixInputFile(const fs::path& path)
-      : path_(path), fd_(checked("open", path, [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); })) {
+      : path_(path), fd_(checked("open", path, [&] {
+          return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        })) {
     struct stat found {};
     checked("look at", path_, [&] { return ::fstat(fd_.get(), &found); });
     if (!S_ISREG(found.st_mode)) throw FileError("read", path_, S_ISDIR(found.st_mode) ? EISDIR : EINVAL);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,13 @@
 
 namespace gradring::train {
 
-/// What a folder of a checkpoint is, by what stands behind its step.
+/// What a folder of a checkpoint is, by what stands around its step.
 enum class FolderState {
-  in_place,  ///< step-<N>
-  partial,   ///< step-<N>.partial: being written, or was when the power went
-  removing,  ///< step-<N>.removing
-  replaced,  ///< step-<N>.replaced: the old one while a new step-<N> takes its place
+  in_place,   ///< step-<N>
+  partial,    ///< step-<N>.partial: being written, or was when the power went
+  removing,   ///< step-<N>.removing
+  replaced,   ///< step-<N>.replaced: the old one while a new step-<N> takes its place
+  abandoned,  ///< abandoned-step-<N>: of a training that was left behind for an earlier step
 };
 
 /// A folder whose name says that it is a checkpoint's.
@@ -27,6 +29,9 @@ struct StepFolder {
 
 /// "step-120", "step-120.partial", ...
 std::string step_folder_name(std::int64_t step, FolderState state = FolderState::in_place);
+
+/// What a path's last name says; nothing if it is not the name of a checkpoint's folder.
+std::optional<StepFolder> step_folder_at(const std::filesystem::path& path);
 
 /// Those in `root`, the highest step first, and of one step in the order of FolderState. Other names are left out.
 ///

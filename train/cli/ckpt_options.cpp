@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/step_folder.h"
 #include "train/config/usage_error.h"
+#include "train/report/run_lock.h"
 #include "train/setup/named_checkpoint.h"
 
 namespace gradring::train {
@@ -24,6 +24,22 @@ std::filesystem::path checkpoints_of_run(FileSystem& files, const std::filesyste
   std::filesystem::path root = checkpoints_in(files, run);
   if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", kAdvice);
   return root;
+}
+
+std::string state_text(FolderState state, bool run_goes_on) {
+  switch (state) {
+    case FolderState::in_place: return "in place";
+    case FolderState::partial: return run_goes_on ? "being saved" : "never finished";
+    case FolderState::removing: return run_goes_on ? "being removed" : "half removed";
+    case FolderState::replaced: return run_goes_on ? "being replaced" : "replaced";
+    case FolderState::abandoned: return "abandoned";
+  }
+  return {};
+}
+
+bool run_goes_on(const std::filesystem::path& root) {
+  const std::filesystem::path folder = (std::filesystem::absolute(root) / "").lexically_normal();  // with a slash behind
+  return is_locked(folder.parent_path().parent_path());
 }
 
 }  // namespace gradring::train

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "train/checkpoint/checkpoint_directory.h"
@@ -12,6 +13,7 @@
 #include "train/cli/print_json.h"
 #include "train/cli/standard_output.h"
 #include "train/config/usage_error.h"
+#include "train/report/environment_error.h"
 #include "train/setup/named_checkpoint.h"
 
 namespace gradring::train {
@@ -23,29 +25,53 @@ constexpr const char* kHead =
     "gradring ckpt verify: compare checkpoints with what was saved, to the last bit\n\n"
     "  gradring ckpt verify PATH...                      checkpoints, run directories (all of theirs), files of "
     "tensors\n\n"
+    "The run may go on: what it saves or removes at this moment is skipped. The exit code is 4 if anything is damaged, 3 if\n"
+    "anything could not be read.\n\n"
     "Options:\n";
 
-/// One thing that was looked at, and what is wrong with it.
+/// One thing that was looked at, and what came of it; without any of the three, it is valid.
 struct Verified {
   fs::path path;
-  std::vector<std::string> problems;
+  std::vector<std::string> problems = {};
+  std::string read_error = {};  ///< why it could not be read
+  std::string skipped = {};     ///< why it is not judged
 };
 
-std::vector<std::string> problems_of_file(FileSystem& files, const fs::path& path) {
+/// `problems` reads what is at the path, and returns what is wrong with it.
+Verified judge(FileSystem& files, const fs::path& path, const std::function<std::vector<std::string>()>& problems) {
+  Verified verified{.path = path};
   try {
-    read_tensor_file(files, path);
-    return {};
+    verified.problems = problems();
   } catch (const CheckpointError& error) {
-    return {error.what()};
+    verified.problems = {error.what()};
+  } catch (const FileError& error) {
+    verified.read_error = error.what();
   }
+  const bool is_valid = verified.problems.empty() && verified.read_error.empty();
+  if (is_valid || files.exists(path)) return verified;
+  return {.path = path, .skipped = "was removed while it was read"};
 }
 
-/// Its links, and each checkpoint in place; what was never finished is no fault: nobody takes it.
+Verified judge_checkpoint(FileSystem& files, const fs::path& folder) {
+  return judge(files, folder, [&] { return verify_checkpoint(files, folder); });
+}
+
+Verified judge_file(FileSystem& files, const fs::path& path) {
+  return judge(files, path, [&] {
+    read_tensor_file(files, path);
+    return std::vector<std::string>();
+  });
+}
+
+/// Each checkpoint, and the links. What was never finished is no fault: nobody takes it.
 std::vector<Verified> verify_run(FileSystem& files, const fs::path& run) {
   const fs::path root = checkpoints_of_run(files, run);
+  const bool in_use = run_goes_on(root);
   std::vector<Verified> all;
-  for (const CheckpointEntry& entry : CheckpointDirectory(files, root).entries())
-    all.push_back({entry.folder, verify_checkpoint(files, entry.folder)});
+  for (const StepFolder& folder : list_step_folders(files, root))
+    all.push_back(folder.state == FolderState::in_place
+                      ? judge_checkpoint(files, folder.path)
+                      : Verified{.path = folder.path, .skipped = state_text(folder.state, in_use)});
   for (const char* link : {kLatestLink, kBestLink})
     if (files.exists(root / link) && !is_checkpoint(files, root / link))
       all.push_back({root / link, {(root / link).string() + ": leads to no checkpoint; remove it"}});
@@ -56,8 +82,8 @@ std::vector<Verified> verify(FileSystem& files, const fs::path& path) {
   std::error_code ignored;
   if (!files.exists(path))
     return {{path, {path.string() + ": is not there; name a checkpoint, a run directory or a file"}}};
-  if (!fs::is_directory(path, ignored)) return {{path, problems_of_file(files, path)}};
-  if (is_checkpoint(files, path)) return {{path, verify_checkpoint(files, path)}};
+  if (!fs::is_directory(path, ignored)) return {judge_file(files, path)};
+  if (is_checkpoint(files, path)) return {judge_checkpoint(files, followed(files, path))};
   try {
     return verify_run(files, path);
   } catch (const CheckpointError& error) {
@@ -66,9 +92,21 @@ std::vector<Verified> verify(FileSystem& files, const fs::path& path) {
 }
 
 void print(const Verified& verified) {
-  if (verified.problems.empty()) fmt::print("ok   {}\n", verified.path.string());
   for (const std::string& problem : verified.problems) fmt::print("BAD  {}\n", problem);
+  if (!verified.read_error.empty())
+    fmt::print("ERR  {}\n", verified.read_error);
+  else if (!verified.skipped.empty())
+    fmt::print("skip {}: {}\n", verified.path.string(), verified.skipped);
+  else if (verified.problems.empty())
+    fmt::print("ok   {}\n", verified.path.string());
   flush_standard_output();
+}
+
+nlohmann::ordered_json to_json(const Verified& verified) {
+  nlohmann::ordered_json json = {{"path", verified.path.string()}, {"problems", verified.problems}};
+  if (!verified.read_error.empty()) json["error"] = verified.read_error;
+  if (!verified.skipped.empty()) json["skipped"] = verified.skipped;
+  return json;
 }
 
 }  // namespace
@@ -84,18 +122,23 @@ void ckpt_verify(std::span<const std::string> args) {
   if (words.words.empty()) throw UsageError("name what to verify: gradring ckpt verify PATH...");
   PosixFileSystem files;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::size_t bad = 0;
+  std::size_t judged = 0, bad = 0, unreadable = 0;
   for (const std::string& path : words.words)
     for (const Verified& verified : verify(files, path)) {
+      judged += verified.skipped.empty();
       bad += !verified.problems.empty();
-      list.push_back({{"path", verified.path.string()}, {"problems", verified.problems}});
+      unreadable += !verified.read_error.empty();
+      list.push_back(to_json(verified));
       if (!json) print(verified);
     }
   if (json) print_json(list);
+  const std::string what = words.words.front() + (words.words.size() > 1 ? ", ..." : "");
   if (bad > 0)
-    throw CheckpointError(words.words.front() + (words.words.size() > 1 ? ", ..." : ""),
-                          fmt::format("{} of {} are not as they should be", bad, list.size()),
-                          "resume from a sound one; --resume auto finds the newest");
+    throw CheckpointError(what, fmt::format("{} of {} are damaged", bad, judged),
+                          "resume from a valid one; --resume auto finds the newest");
+  if (unreadable > 0)
+    throw EnvironmentError(fmt::format("{}: {} of {} could not be read; look at the disk and at the permissions", what,
+                                       unreadable, judged));
 }
 
 }  // namespace gradring::train

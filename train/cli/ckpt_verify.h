@@ -9,7 +9,8 @@ namespace gradring::train {
 /// `gradring ckpt verify PATH...`: compares every byte of checkpoints, of those of whole runs, with what was saved; of files of
 /// tensors, that they can be read.
 ///
-/// Errors    UsageError; CheckpointError after the last one if anything is wrong; FileError.
+/// Errors    UsageError; after the last one, CheckpointError if anything is damaged, else EnvironmentError if anything could
+///           not be read.
 void ckpt_verify(std::span<const std::string> args);
 
 }  // namespace gradring::train

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "train/checkpoint/checkpoint_directory.h"
 #include "train/config/changed_options.h"
 #include "train/config/config_file.h"
 #include "train/config/option_kinds.h"
@@ -29,9 +28,10 @@ fs::path launch_folder_of(const WorkerEnvironment& place) {
 }
 
 std::optional<std::string> text_of(const fs::path& path) {
-  std::ifstream file(path);
   std::error_code ignored;
-  if (!file || !fs::is_regular_file(path, ignored)) return std::nullopt;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;  // first: opening a FIFO waits for a writer
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -78,7 +78,7 @@ std::optional<Summary> RunOutput::finished_before(const TrainingProgress& progre
 
 std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const TrainingProgress& progress) {
   const bool resumes = in_place_ || !resumed_from_.empty();
-  if (resumes) return {resume(resolved, progress)};
+  if (resumes) return resume(resolved, progress);
   make(resolved);
   return {};
 }
@@ -96,7 +96,7 @@ void RunOutput::make(const TrainConfig& resolved) {
   lock_ = std::move(made.lock);
 }
 
-std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgress& progress) {
+std::vector<std::string> RunOutput::resume(const TrainConfig& resolved, const TrainingProgress& progress) {
   const auto compared = before_ ? changed_options(*before_, config_, resolved) : std::nullopt;
   const auto changes = compared.value_or(std::vector<ChangedOption>());
   const std::string where =
@@ -108,15 +108,22 @@ std::string RunOutput::resume(const TrainConfig& resolved, const TrainingProgres
   if (!changes.empty()) options = "changed options: " + to_string(changes);
   if (!in_place_) {
     make(resolved);
-    return where + "; " + options;
+    return {where + "; " + options};
   }
-  if (!changes.empty()) {  // first: where the disk is full, nothing has been removed yet
-    const std::string head = fmt::format("# Since step {}, changed options: {}\n", progress.steps, to_string(changes));
+  if (!changes.empty() || !fs::exists(newest_config(path_))) {  // first: where the disk is full, nothing is removed yet
+    const std::string head = fmt::format("# Since step {}, {}\n", progress.steps, options);
     options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());
   }
   continue_run_dir(path_, progress.steps, progress.epoch);
-  CheckpointDirectory(files_, checkpoints_of(path_)).abandon_after(progress.steps);
-  return where + "; " + options;
+  std::vector<std::string> remarks = checkpoints().abandon_after(resumed_from_.empty() ? -1 : progress.steps);
+  remarks.insert(remarks.begin(), where + "; " + options);
+  return remarks;
+}
+
+CheckpointDirectory RunOutput::checkpoints() const {
+  return {files_,
+          checkpoints_of(path_),
+          {.keep_last = static_cast<int>(config_.keep_last), .keep_best = static_cast<int>(config_.keep_best)}};
 }
 
 void RunOutput::begin() const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/file_system.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
@@ -38,7 +39,7 @@ class RunOutput {
   /// Makes the run directory, or makes it ready for a run that resumes in it after `progress`. `resolved` is the config as
   /// config.resolved.toml shows it.
   ///
-  /// Returns   what to tell the user: from where the run resumes, and with which options changed.
+  /// Returns   what to tell the user: from where the run resumes, with which options changed, and what did not work.
   /// Errors    as make_run_dir and continue_run_dir.
   std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
 
@@ -51,6 +52,8 @@ class RunOutput {
   /// Writes summary.json of a run that ends with an error, as far as the disk allows.
   void fail(const UnfinishedRun& run) noexcept;
 
+  /// The run's checkpoints, of which as many stay as --keep-last and --keep-best say.
+  CheckpointDirectory checkpoints() const;
   /// The run directory: absolute, once it is open or was named.
   const std::filesystem::path& path() const { return path_; }
   /// The same as the user gave it; a generated one relative to the working directory.
@@ -58,7 +61,7 @@ class RunOutput {
 
  private:
   void make(const TrainConfig& resolved);
-  std::string resume(const TrainConfig& resolved, const TrainingProgress& progress);
+  std::vector<std::string> resume(const TrainConfig& resolved, const TrainingProgress& progress);
 
   TrainConfig config_;
   FileSystem& files_;

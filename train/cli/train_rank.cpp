@@ -130,13 +130,9 @@ void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& grou
 }
 
 /// Rank 0's alone.
-std::unique_ptr<CheckpointSink> make_checkpoints(const TrainConfig& config, const fs::path& run_dir,
-                                                 const WorkerEnvironment& place) {
-  const Retention retention{.keep_last = static_cast<int>(config.keep_last),
-                            .keep_best = static_cast<int>(config.keep_best)};
+std::unique_ptr<CheckpointSink> make_checkpoints(CheckpointDirectory directory, const WorkerEnvironment& place) {
   return std::make_unique<CheckpointWriter>(
-      CheckpointDirectory(files_of_this_machine(), checkpoints_of(run_dir), retention),
-      [file = place.progress_file](std::int64_t step) { write_progress(file, step); });
+      std::move(directory), [file = place.progress_file](std::int64_t step) { write_progress(file, step); });
 }
 
 /// Rank 0 reads what it has saved.
@@ -213,7 +209,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (leads) {
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
-    checkpoints = make_checkpoints(config, output.path(), place);
+    checkpoints = make_checkpoints(output.checkpoints(), place);
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);

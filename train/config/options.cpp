@@ -186,8 +186,9 @@ const std::vector<Option>& train_options() {
       word_option("on-save-error",
                   "what to do if checkpoints cannot be saved; stop: end the run after the second in a row",
                   kOnSaveError, &TrainConfig::on_save_error),
-      text_option("resume", "auto|none|PATH",
-                  "go on from a checkpoint: PATH, or, by auto, the newest sound one in --run-dir, if there is one",
+      text_option("resume", "auto|auto-or-restart|none|PATH",
+                  "checkpoint to resume from: PATH; auto: the newest valid one in --run-dir, if there is any; "
+                  "auto-or-restart: the same, or step 0 if all are damaged",
                   &TrainConfig::resume),
       text_option("weights", "F",
                   "begin with the weights of a file (safetensors, or a PyTorch state_dict) or of a checkpoint",

@@ -69,7 +69,7 @@ struct TrainConfig {
   std::int64_t keep_last = 3;         ///< checkpoints of the highest steps that stay; 0: all
   std::int64_t keep_best = 1;         ///< beside them, those of the highest accuracy
   std::string on_save_error = "stop";  ///< what becomes of a run whose checkpoints cannot be saved: stop, continue
-  std::string resume = "none";        ///< none, auto, or the path of a checkpoint
+  std::string resume = "none";        ///< none, auto, auto-or-restart, or the path of a checkpoint
   std::string weights;                ///< a file of weights to begin with; empty: they are drawn
 
   std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
@@ -77,6 +77,11 @@ struct TrainConfig {
   std::vector<Fault> faults;  ///< that are to happen
   std::int64_t nprocs = 1;    ///< ranks to spawn from this one process
 };
+
+/// Whether --resume looks for checkpoints in --run-dir.
+inline bool resumes_automatically(const TrainConfig& config) {
+  return config.resume == "auto" || config.resume == "auto-or-restart";
+}
 
 /// What --threads means: sums within a layer may depend on how many threads share them out, so reproducible runs do not take
 /// what the machine happens to have.

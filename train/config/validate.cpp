@@ -52,9 +52,9 @@ void validate(const TrainConfig& config) {
   require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
           "--no-bias-decay says what --weight-decay leaves alone: name that, too");
   require(optimizer.ema < 1, "--ema is the share that stays in each step: it must be below 1, as 0.999 is");
-  require(config.resume != "auto" || !config.run_dir.empty(),
-          "--resume auto looks for checkpoints in --run-dir: name it");
-  require(!config.resume.empty(), "--resume is auto, none, or the path of a checkpoint");
+  require(!resumes_automatically(config) || !config.run_dir.empty(),
+          "--resume " + config.resume + " looks for checkpoints in --run-dir: name it");
+  require(!config.resume.empty(), "--resume is auto, auto-or-restart, none, or the path of a checkpoint");
   // Checkpoints and config.resolved.toml hold these options, as JSON and as TOML.
   require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or make a link to it");
   require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or make a link to it");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/json_lines.h"
 
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -56,15 +57,24 @@ bool belongs(const std::string& text, std::int64_t steps, std::int64_t epoch) {
   return line.value("epoch", epoch) < epoch;
 }
 
+[[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
+  throw EnvironmentError("cannot read " + path.string() + ": " + why + "; nothing was removed from it");
+}
+
 }  // namespace
 
 void keep_metrics_until(const std::filesystem::path& path, std::int64_t steps, std::int64_t epoch) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return;
+  if (!std::filesystem::is_regular_file(status))
+    throw_unreadable(path, error ? error.message() : "it is not a regular file");
   std::ifstream file(path);
-  if (!file) return;
+  if (!file) throw_unreadable(path, std::generic_category().message(errno));
   std::uintmax_t kept = 0;
   for (std::string line; std::getline(file, line) && !file.eof() && belongs(line, steps, epoch);)
     kept += line.size() + 1;
-  std::error_code error;
+  if (file.bad()) throw_unreadable(path, "a read failed");
   std::filesystem::resize_file(path, kept, error);
   if (error) throw EnvironmentError("cannot shorten " + path.string() + ": " + error.message());
 }

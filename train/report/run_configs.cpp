@@ -31,9 +31,10 @@ int number_of(const std::string& name) {
   return error == std::errc() && stop == end && number > 1 ? number : 0;
 }
 
+/// 0 if there is none.
 int newest_number(const fs::path& run_dir) {
-  int newest = 1;
   std::error_code ignored;
+  int newest = fs::exists(first_config(run_dir), ignored) ? 1 : 0;
   for (const auto& entry : fs::directory_iterator(run_dir, ignored))
     newest = std::max(newest, number_of(entry.path().filename()));
   return newest;
@@ -42,7 +43,7 @@ int newest_number(const fs::path& run_dir) {
 }  // namespace
 
 fs::path first_config(const fs::path& run_dir) { return numbered(run_dir, 1); }
-fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, newest_number(run_dir)); }
+fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, std::max(1, newest_number(run_dir))); }
 
 fs::path write_next_config(const fs::path& run_dir, std::string_view text) {
   const fs::path path = numbered(run_dir, newest_number(run_dir) + 1);

@@ -16,7 +16,7 @@ std::filesystem::path first_config(const std::filesystem::path& run_dir);
 /// The one of the highest number; config.resolved.toml where there is no other.
 std::filesystem::path newest_config(const std::filesystem::path& run_dir);
 
-/// Writes the next one.
+/// Writes the next one; config.resolved.toml where there is none, because somebody removed it.
 ///
 /// Returns   its path.
 /// Errors    EnvironmentError.

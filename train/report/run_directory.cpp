@@ -4,6 +4,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/step_folder.h"
 #include "train/config/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/json_lines.h"
@@ -30,6 +34,16 @@ bool is_leftover(const fs::directory_entry& entry, const fs::path& run_dir) {
   if (entry.path().filename() == kLogs) return fs::is_empty(entry.path(), error);
   if (entry.path().filename() == kRunLockFile) return is_run_lock(entry.path());
   return entry.path() == draft_of(first_config(run_dir));
+}
+
+bool holds_checkpoint(const fs::path& run_dir) {
+  std::error_code ignored;
+  const fs::path checkpoints = checkpoints_of(run_dir);
+  if (!fs::is_directory(checkpoints, ignored)) return false;
+  PosixFileSystem files;
+  return std::ranges::any_of(list_step_folders(files, checkpoints), [&files](const StepFolder& folder) {
+    return folder.state == FolderState::in_place && files.exists(folder.path / kMetaFile);
+  });
 }
 
 void remove_leftovers(const fs::path& path) {
@@ -71,7 +85,7 @@ fs::path generated_run_dir(const TrainConfig& config, std::time_t now) {
 RunDirState state_of(const fs::path& path) {
   std::error_code error;
   if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return RunDirState::absent;
-  if (fs::exists(first_config(path), error)) return RunDirState::run;
+  if (fs::exists(first_config(path), error) || (!error && holds_checkpoint(path))) return RunDirState::run;
   if (!error && fs::exists(path, error) && fs::is_directory(path, error)) {  // and no link to nothing, which is no error
     fs::directory_iterator entries(path, error);
     if (!error) {
@@ -99,8 +113,8 @@ void check_new_run_dir(const fs::path& path) {
 
 void check_is_run_dir(const fs::path& path) {
   if (state_of(path) != RunDirState::run)
-    throw UsageError("--run-dir " + path.string() + " is not a run directory (" +
-                     first_config(path).filename().string() + " is missing): choose another");
+    throw UsageError("--run-dir " + path.string() + " is not a run directory: it holds neither " +
+                     first_config(path).filename().string() + " nor a checkpoint; choose another");
 }
 
 LockedRunDir make_run_dir(const NewRunDir& spec) {

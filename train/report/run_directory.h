@@ -26,7 +26,7 @@ std::filesystem::path generated_run_dir(const TrainConfig& config, std::time_t n
 enum class RunDirState : std::uint8_t {
   absent,
   vacant,  ///< an empty directory, or one in which make_run_dir was killed
-  run,     ///< a run directory
+  run,     ///< a run directory: it holds config.resolved.toml, or a checkpoint where somebody removed that
   other,
 };
 
@@ -39,7 +39,7 @@ RunDirState state_of(const std::filesystem::path& path);
 /// Errors    UsageError.
 void check_new_run_dir(const std::filesystem::path& path);
 
-/// Checks that make_run_dir made this directory, before a run resumes in it.
+/// Checks that this is a run directory, before a run resumes in it.
 ///
 /// Errors    UsageError.
 void check_is_run_dir(const std::filesystem::path& path);

@@ -30,6 +30,8 @@ using Json = nlohmann::json;
 
 /// A process that has just locked the file writes its name next.
 constexpr int kReadAttempts = 50;
+/// A process in is_locked() holds the lock for a moment.
+constexpr int kLockAttempts = 25;
 constexpr std::chrono::milliseconds kRetryInterval(4);
 
 [[noreturn]] void fail(const fs::path& file, int error) {
@@ -101,6 +103,14 @@ int write_whole(const UniqueFd& file, const std::string& text) {
   return written == static_cast<ssize_t>(text.size()) ? 0 : ENOSPC;
 }
 
+bool is_taken(const UniqueFd& file) {
+  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return false;
+    std::this_thread::sleep_for(kRetryInterval);
+  }
+  return true;
+}
+
 /// Locks the directory itself, beside the file: a user may have removed the file of a run that goes on.
 UniqueFd lock_directory(const fs::path& run_dir) {
   UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -113,6 +123,11 @@ UniqueFd lock_directory(const fs::path& run_dir) {
 }
 
 }  // namespace
+
+bool is_locked(const fs::path& run_dir) {
+  const UniqueFd file(::open((run_dir / kRunLockFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 bool is_run_lock(const fs::path& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -134,7 +149,7 @@ bool RunLock::try_lock(const fs::path& launch_folder) {
   if (!file) fail(path, errno);
   // Before the lock is tried: that run's rank 0, which may just be starting, must not find it taken.
   check_launcher(run_dir_, holder_in(file), launch_folder);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (is_taken(file)) {
     const Json holder = holder_when_written(file);
     if (!is_at(path, file)) return false;
     throw_in_use(run_dir_, holder, "");

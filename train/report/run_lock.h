@@ -48,6 +48,9 @@ class RunLock {
 /// The name of the lock's file in a run directory.
 inline constexpr const char* kRunLockFile = ".lock";
 
+/// Whether a run that goes on holds the lock of `run_dir`. Waits for nothing and changes nothing.
+bool is_locked(const std::filesystem::path& run_dir);
+
 /// Whether a file of that name was written by a RunLock, or is empty.
 bool is_run_lock(const std::filesystem::path& path);
 

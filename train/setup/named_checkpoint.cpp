@@ -12,15 +12,48 @@ namespace gradring::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// How often a checkpoint may be removed while it is read, before another is looked for.
+constexpr int kAttempts = 10;
+
+/// Nothing if another process has removed it.
+std::optional<ResumePoint> read_if_there(FileSystem& files, const fs::path& folder) {
+  try {
+    return ResumePoint{.checkpoint = read_checkpoint(files, folder), .from = folder};
+  } catch (const Error&) {
+    if (files.exists(folder)) throw;
+    return std::nullopt;
+  }
+}
+
+[[noreturn]] void throw_removed(const fs::path& path) {
+  throw CheckpointError(path, "was removed while it was read", "a run prunes its checkpoints: name another one");
+}
+
+}  // namespace
+
 bool is_checkpoint(FileSystem& files, const fs::path& folder) { return files.exists(folder / kMetaFile); }
+
+fs::path followed(FileSystem& files, const fs::path& path) {
+  const fs::path link = path.has_filename() ? path : path.parent_path();
+  const auto target = target_of(files, link);
+  return target ? link.parent_path() / *target : path;
+}
 
 std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const fs::path& checkpoints,
                                              std::vector<std::string>& remarks) {
-  const NewestValid newest = CheckpointDirectory(files, checkpoints).newest_valid();
-  for (const PassedOver& passed : newest.passed_over)
-    remarks.push_back(fmt::format("passed over {}: {}", passed.folder.string(), passed.why));
-  if (!newest.found) return std::nullopt;
-  return ResumePoint{.checkpoint = read_checkpoint(files, newest.found->folder), .from = newest.found->folder};
+  const CheckpointDirectory directory(files, checkpoints);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const NewestValid newest = directory.newest_valid();
+    std::optional<ResumePoint> point;
+    if (newest.found) point = read_if_there(files, newest.found->folder);
+    if (!point && (newest.found || newest.removed_meanwhile)) continue;  // the run has saved a newer one
+    for (const PassedOver& passed : newest.passed_over)
+      remarks.push_back(fmt::format("passed over {}: {}", passed.folder.string(), passed.why));
+    return point;
+  }
+  throw_removed(checkpoints);
 }
 
 fs::path checkpoints_in(FileSystem& files, const fs::path& path) {
@@ -32,10 +65,14 @@ ResumePoint named_checkpoint(FileSystem& files, const fs::path& path, std::strin
                              std::vector<std::string>& remarks) {
   if (!files.exists(path))
     throw CheckpointError(path, "is not there", fmt::format("name a checkpoint or a run directory by {}", option));
-  if (is_checkpoint(files, path)) return {.checkpoint = read_checkpoint(files, path), .from = path};
+  if (is_checkpoint(files, path)) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt)
+      if (auto point = read_if_there(files, followed(files, path))) return std::move(*point);
+    throw_removed(path);
+  }
   std::optional<ResumePoint> newest = newest_checkpoint(files, checkpoints_in(files, path), remarks);
   if (newest) return std::move(*newest);
-  throw CheckpointError(path, "holds no sound checkpoint" + (remarks.empty() ? "" : " (" + remarks.front() + ")"),
+  throw CheckpointError(path, "holds no valid checkpoint" + (remarks.empty() ? "" : " (" + remarks.front() + ")"),
                         fmt::format("name another by {}", option));
 }
 

@@ -24,7 +24,7 @@ struct Start {
 /// what they name, and changes nothing.
 ///
 /// Errors    UsageError if the run directory is there and must not be, or is not a run directory; CheckpointError if what was
-///           named cannot be read; EnvironmentError if the disk cannot be read.
+///           named is damaged, or, with auto, every checkpoint is; EnvironmentError if something could not be read.
 Start find_start(const TrainConfig& config, const std::optional<std::filesystem::path>& run_dir, FileSystem& files);
 
 }  // namespace gradring::train

@@ -10,6 +10,7 @@
 
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/small_checkpoint.h"
+#include "tests/train/support/faulty_files.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
@@ -24,6 +25,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
+using tests::Fault;
+using tests::FaultyFiles;
 using tests::MemoryDisk;
 
 class Directory : public testing::Test {
@@ -129,7 +132,7 @@ TEST_F(Directory, WhatWasReplacedCountsUntilTheNewOneIsThere) {
 TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
   CheckpointDirectory directory = keeping(2, 1);
   save_all(directory, {{10, 0.1}, {20, 0.2}, {30, 0.9}});
-  directory.abandon_after(20);
+  EXPECT_THAT(directory.abandon_after(20), IsEmpty());
   EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-20");
   EXPECT_EQ(disk_.read_link("/run/c/best"), "step-20");
   EXPECT_EQ(directory.newest_valid().found->step, 20);
@@ -139,12 +142,104 @@ TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
   EXPECT_TRUE(disk_.exists("/run/c/step-23")) << "the two last that count";
   EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-30"));
   save_all(directory, {{30, 0.5}});
-  directory.abandon_after(26);
+  EXPECT_THAT(directory.abandon_after(26), IsEmpty());
   EXPECT_EQ(directory.newest_valid().found->step, 26) << "over what was abandoned before";
-  directory.abandon_after(0);
+  EXPECT_THAT(directory.abandon_after(0), IsEmpty());
   EXPECT_FALSE(directory.newest_valid().found);
   EXPECT_FALSE(disk_.exists("/run/c/latest"));
   EXPECT_FALSE(disk_.exists("/run/c/best"));
+  directory.remove_abandoned();
+  EXPECT_THAT(disk_.list("/run/c"), IsEmpty());
+}
+
+TEST_F(Directory, ResumesAfterAReplacedCheckpointUnderItsOwnName) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{10, 0.1}, {20, 0.2}, {30, 0.3}});
+  for (const char* step : {"20", "30"}) {  // two saves were killed between their two renames
+    const std::string folder = std::string("/run/c/step-") + step;
+    disk_.rename(folder, folder + ".replaced");
+  }
+  EXPECT_THAT(directory.abandon_after(20), IsEmpty());
+  EXPECT_THAT(disk_.list("/run/c"),
+              UnorderedElementsAre("step-10", "step-20", "abandoned-step-30", "latest", "best"));
+  EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-20");
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-20");
+}
+
+TEST_F(Directory, AbandonsTheNewOneOfTwoCheckpointsOfAStep) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{10, 0.1}, {30, 0.2}});
+  disk_.rename("/run/c/step-30", "/run/c/step-30.replaced");
+  save_all(directory, {{30, 0.3}});
+  disk_.make_folder("/run/c/step-30.replaced");
+  EXPECT_THAT(directory.abandon_after(10), IsEmpty());
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "abandoned-step-30", "latest", "best"));
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/abandoned-step-30").score, 0.3);
+}
+
+TEST_F(Directory, ReadErrorsAreNoDamage) {
+  save_all(keeping(0, 1), {{1, 0.5}, {2, 0.4}});
+  FaultyFiles sound(disk_, {});
+  EXPECT_EQ(CheckpointDirectory(sound, "/run/c").newest_valid().found->step, 2);
+  int errors = 0;
+  for (int call = 1; call <= sound.calls(); ++call)
+    for (int code : {EIO, ESTALE, EMFILE, EACCES}) {
+      SCOPED_TRACE(testing::Message() << "call " << call << ", " << std::generic_category().message(code));
+      FaultyFiles files(disk_, {.kind = Fault::Kind::error, .at_call = call, .code = code});
+      try {
+        EXPECT_EQ(CheckpointDirectory(files, "/run/c").newest_valid().found->step, 2);
+      } catch (const FileError& error) {
+        EXPECT_EQ(error.code(), code);
+        ++errors;
+      }
+    }
+  EXPECT_GT(errors, 4 * 8) << "three files are opened and read";
+}
+
+TEST_F(Directory, ACheckpointUnderTheNameOfAnotherStepIsNotTaken) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{10, 0.1}, {20, 0.2}});
+  disk_.rename("/run/c/step-10", "/run/c/step-30");
+  const NewestValid newest = directory.newest_valid();
+  EXPECT_EQ(newest.found->step, 20);
+  ASSERT_EQ(newest.passed_over.size(), 1u);
+  EXPECT_THAT(newest.passed_over[0].why,
+              HasSubstr("step-30/meta.json: is of step 10, but its folder is named for step 30; rename the folder to "
+                        "step-10"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, "/run/c/step-30/"); }), HasSubstr("is of step 10"));
+  disk_.rename("/run/c/step-30", "/run/c/copy");
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/copy").step, 10) << "another name says nothing about a step";
+}
+
+/// `gradring ckpt prune` beside a run: each removes what the other was about to remove.
+TEST_F(Directory, TwoProcessesMayPruneAtTheSameTime) {
+  const auto prune = [](FileSystem& files) {
+    CheckpointDirectory directory(files, "/run/c", {.keep_last = 1, .keep_best = 0});
+    return directory.prune(directory.unwanted());
+  };
+  const auto save = [](FileSystem& files) {
+    return CheckpointDirectory(files, "/run/c", {.keep_last = 2, .keep_best = 1}).save(small_checkpoint(5, 0.5));
+  };
+  const auto run_beside = [&](const auto& first, const auto& other) {
+    int calls = 1;
+    for (int call = 1; call <= calls; ++call) {
+      SCOPED_TRACE(testing::Message() << "call " << call);
+      MemoryDisk disk;
+      disk.make_folder("/run");
+      for (std::int64_t step : {1, 2, 3, 4})
+        EXPECT_THAT(CheckpointDirectory(disk, "/run/c").save(small_checkpoint(step, 1.0 / static_cast<double>(step))),
+                    IsEmpty());
+      FaultyFiles files(disk, {.at_call = call, .meanwhile = [&] { EXPECT_THAT(other(disk), IsEmpty()); }});
+      EXPECT_THAT(first(files), IsEmpty());
+      calls = files.calls();
+      EXPECT_EQ(CheckpointDirectory(disk, "/run/c").newest_valid().found->step, 5);
+      EXPECT_EQ(disk.read_link("/run/c/latest"), "step-5");
+      EXPECT_EQ(disk.read_link("/run/c/best"), "step-1");
+      EXPECT_TRUE(disk.exists("/run/c/step-1"));
+    }
+  };
+  run_beside(save, prune);
+  run_beside(prune, save);
 }
 
 TEST_F(Directory, LeftoversOfEarlierSavesGo) {

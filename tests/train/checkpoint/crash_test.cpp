@@ -108,6 +108,24 @@ TEST(Crash, AProcessThatDiesAtAnyCall) {
   for (const Story& story : kStories) expect_survives(story, Fault::Kind::power_cut);
 }
 
+TEST(Crash, AResumeSetsTheLinksThatAKilledSaveDidNot) {
+  for (const Story& story : kStories) {
+    const int calls = calls_of(story);
+    for (int call = 1; call <= calls; ++call) {
+      SCOPED_TRACE(testing::Message() << story.name << ", call " << call << " of " << calls);
+      const auto disk = disk_before(story);
+      save_with(*disk, story, {.kind = Fault::Kind::power_cut, .at_call = call});
+      CheckpointDirectory directory(*disk, kRoot, kRetention);
+      const auto newest = directory.newest_valid().found;
+      EXPECT_THAT(directory.abandon_after(newest ? newest->step : -1), IsEmpty());
+      EXPECT_EQ(disk->exists("/run/checkpoints/latest"), newest.has_value());
+      if (!newest) continue;
+      EXPECT_EQ(disk->read_link("/run/checkpoints/latest"), step_folder_name(newest->step));
+      EXPECT_EQ(disk->read_link("/run/checkpoints/best"), "step-1");
+    }
+  }
+}
+
 TEST(Crash, ACallThatFails) {
   for (const Story& story : kStories)
     for (int code : {EIO, ENOSPC, EROFS, EACCES}) expect_survives(story, Fault::Kind::error, code);

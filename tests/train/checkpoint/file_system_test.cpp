@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 #include "tests/support/temp_folder.h"
+#include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/faulty_files.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
@@ -91,11 +95,17 @@ TEST(PosixFileSystem, SaysWhatItCouldNotDo) {
   }
 }
 
-TEST(PosixFileSystem, AFullDiskIsAnError) {
-  PosixFileSystem files;
-  if (!files.exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+TEST(PosixFileSystem, OpensRegularFilesOnlyAndWaitsForNothing) {
   const tests::TempFolder folder;
-  EXPECT_EQ(code_of([&] { files.open("/dev/full"); }), EINVAL) << "no file to read";
+  const fs::path fifo = folder.path() / "fifo", socket = folder.path() / "socket";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_EQ(::mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
+  PosixFileSystem files;
+  EXPECT_EQ(code_of([&] { files.open(fifo); }), EINVAL);
+  EXPECT_EQ(code_of([&] { files.open(socket); }), ENXIO);
+  EXPECT_EQ(code_of([&] { files.open("/dev/null"); }), EINVAL);
+  for (const fs::path& path : {fifo, socket, folder.path()})
+    EXPECT_THAT(refusal([&] { open_to_read(files, path); }), HasSubstr("is not a regular file")) << path;
 }
 
 TEST(MemoryDisk, LosesWhatWasNotSynced) {
@@ -147,6 +157,20 @@ TEST(WriteAll, GoesOnAfterShortWrites) {
   write_new_file(files, "/a", "text");
   EXPECT_EQ(text_of(disk, "/a"), "text");
   EXPECT_EQ(files.calls(), 5) << "create, two writes, sync, close";
+}
+
+TEST(OpenToRead, TellsDefectsOfAFileFromErrorsOfTheSystem) {
+  MemoryDisk disk;
+  write_new_file(disk, "/a", "text");
+  EXPECT_THAT(refusal([&] { open_to_read(disk, "/b"); }), HasSubstr("/b: is missing"));
+  EXPECT_THAT(refusal([&] { open_to_read(disk, "/a/b"); }), HasSubstr("/a/b: is missing"));
+  for (int code : {EACCES, EIO, EMFILE, ESTALE}) {
+    FaultyFiles unopened(disk, {.kind = Fault::Kind::error, .at_call = 1, .code = code});
+    EXPECT_EQ(code_of([&] { open_to_read(unopened, "/a"); }), code);
+    FaultyFiles unread(disk, {.kind = Fault::Kind::error, .at_call = 2, .code = code});
+    const auto file = open_to_read(unread, "/a");
+    EXPECT_EQ(code_of([&] { read_text(*file, "/a", 0, 4); }), code);
+  }
 }
 
 TEST(ReadExactly, SaysWhereAFileEnds) {

@@ -36,7 +36,7 @@ TEST(TensorFile, WhatIsNeitherIsRefused) {
   write_new_file(disk, "/text", "weights, weights, weights");
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/empty"); }), HasSubstr("/empty: is shorter than 8 bytes"));
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/text"); }), HasSubstr("/text: says that its header has"));
-  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none: cannot be opened (No such file"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none: is missing"));
 }
 
 /// The first two pickles of a legacy file, its magic number and its version, as Python's pickle.dump writes them.

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradring ckpt and export, on a run of the program that was built.
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #include <fstream>
+#include <map>
+#include <thread>
 
 #include "tests/train/cli/support/trained.h"
 #include "tests/train/support/text_of.h"
+#include "train/report/run_lock.h"
 
 namespace gradring {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 using ::testing::StartsWith;
 using tests::ProgramEnd;
 using tests::Words;
@@ -54,7 +62,7 @@ TEST_F(Ckpt, VerifyNamesEveryProblem) {
   EXPECT_THAT(end.out, AllOf(HasSubstr("ok   run/checkpoints/step-40"),
                              HasSubstr("BAD  run/checkpoints/step-20/model.safetensors: the bytes of '"),
                              HasSubstr("BAD  run/checkpoints/step-20/state.safetensors")));
-  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run: 1 of 2 are not as they should be"));
+  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run: 1 of 2 are damaged"));
   const json list = json_of({"ckpt", "verify", "run", "nowhere"});
   EXPECT_EQ(list[1]["problems"].size(), 2u);
   EXPECT_THAT(list[2]["problems"][0], HasSubstr("nowhere: is not there"));
@@ -117,8 +125,94 @@ TEST_F(Ckpt, PruneNeverTakesTheLastSoundOne) {
   flip_a_bit("run/checkpoints/step-40/model.safetensors");
   const ProgramEnd end = place_.run({"ckpt", "prune", "run", "--keep-last", "1"});
   EXPECT_EQ(end.code, 4);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("step-40: is damaged"), HasSubstr("step-20 is the newest sound")));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("step-40: is damaged"), HasSubstr("step-20 is the newest valid")));
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-20")));
+}
+
+/// The trainer saves and removes a checkpoint each step.
+TEST_F(Ckpt, WorksBesideARun) {
+  const fs::path checkpoints = place_.path("long/checkpoints");
+  tests::RunningProgram trainer(place_.gradring({"train", "--dataset", "digits", "--batch-size", "8", "--steps",
+                                                 "1000000", "--epochs", "1000000", "--save-every-steps", "1",
+                                                 "--keep-last", "2", "--keep-best", "0", "--progress", "none",
+                                                 "--device", "cpu", "--run-dir", "long"}));
+  while (!fs::exists(checkpoints / "latest")) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i)
+    for (const Words& words : {Words{"ckpt", "ls", "long"}, Words{"ckpt", "verify", "long"},
+                               Words{"ckpt", "prune", "long", "--keep-last", "1"},
+                               Words{"ckpt", "verify", "long/checkpoints/latest"}}) {
+      const ProgramEnd end = place_.run(words);
+      EXPECT_EQ(end.code, 0) << words[1] << ": " << end.out << end.err;
+      EXPECT_THAT(end.out, AllOf(Not(HasSubstr("BAD")), Not(HasSubstr("DAMAGED"))));
+    }
+  ::kill(trainer.pid(), SIGTERM);
+  const ProgramEnd end = trainer.wait();
+  EXPECT_EQ(end.code, 143);
+  EXPECT_THAT(end.err, Not(HasSubstr("cannot")));
+  EXPECT_EQ(place_.run({"ckpt", "verify", "long"}).code, 0);
+}
+
+TEST_F(Ckpt, SaysWhatIsInProgress) {
+  for (const char* name : {"step-60.partial", "step-10.removing", "abandoned-step-50"})
+    fs::create_directory(place_.path("run/checkpoints") / name);
+  const auto states = [&] {
+    std::map<int, std::string> by_step;
+    for (const json& listed : json_of({"ckpt", "ls", "run"})) by_step[listed["step"]] = listed["state"];
+    return by_step;
+  };
+  EXPECT_THAT(states(), ElementsAre(Pair(10, "half removed"), Pair(20, "readable"), Pair(40, "readable"),
+                                    Pair(50, "abandoned"), Pair(60, "never finished")));
+  const train::RunLock lock(place_.path("run"), {});
+  EXPECT_THAT(states(), ElementsAre(Pair(10, "being removed"), Pair(20, "readable"), Pair(40, "readable"),
+                                    Pair(50, "abandoned"), Pair(60, "being saved")));
+  const ProgramEnd end = place_.run({"ckpt", "verify", "run/checkpoints/"});
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.out, HasSubstr("skip run/checkpoints/step-60.partial: being saved\n"));
+}
+
+TEST_F(Ckpt, ShowsTheOthersWhereOneIsOdd) {
+  const fs::path checkpoints = place_.path("run/checkpoints");
+  fs::remove(checkpoints / "step-20" / "model.safetensors");
+  ASSERT_EQ(::mkfifo((checkpoints / "step-20" / "model.safetensors").c_str(), 0600), 0);
+  fs::create_directory(checkpoints / "step-40" / "notes");
+  std::ofstream(checkpoints / "step-5") << "a file";
+  fs::create_symlink("nowhere", checkpoints / "step-6");
+  fs::create_symlink(std::string(300, 'x'), checkpoints / "step-7");
+  const json list = json_of({"ckpt", "ls", "run"});
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_EQ(list[0]["state"], "readable");
+  EXPECT_EQ(list[1]["state"], "readable") << "of the files, only meta.json is read";
+  EXPECT_EQ(list[2]["state"], "UNREADABLE");
+  EXPECT_EQ(list[3]["date"], nullptr);
+  EXPECT_EQ(place_.run({"ckpt", "ls", "run"}).code, 0);
+  const ProgramEnd end = place_.run({"ckpt", "verify", "run"});
+  EXPECT_EQ(end.code, 4);
+  EXPECT_THAT(end.out, AllOf(HasSubstr("ok   run/checkpoints/step-40\n"),
+                             HasSubstr("step-20/model.safetensors: is not a regular file"),
+                             HasSubstr("BAD  run/checkpoints/step-5/meta.json: is missing"),
+                             HasSubstr("ERR  cannot open run/checkpoints/step-7/meta.json: File name too long")));
+}
+
+TEST_F(Ckpt, VerifyTellsReadErrorsFromDamage) {
+  const fs::path file = place_.path("run/checkpoints/step-20/state.safetensors");
+  fs::remove(file);
+  fs::create_symlink(std::string(300, 'x'), file);
+  const ProgramEnd end = place_.run({"ckpt", "verify", "run"});
+  EXPECT_EQ(end.code, 3);
+  EXPECT_THAT(end.out, AllOf(HasSubstr("ok   run/checkpoints/step-40\n"),
+                             HasSubstr("ERR  cannot open run/checkpoints/step-20/state.safetensors")));
+  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run: 1 of 2 could not be read"));
+  EXPECT_THAT(json_of({"ckpt", "verify", "run"})[1]["error"], HasSubstr("File name too long"));
+}
+
+TEST_F(Ckpt, PruneRemovesWhatWasAbandonedWhereItIsAsked) {
+  fs::rename(place_.path("run/checkpoints/step-20"), place_.path("run/checkpoints/abandoned-step-20"));
+  EXPECT_EQ(place_.run({"ckpt", "prune", "run", "--keep-last", "1"}).out, "nothing to remove\n");
+  EXPECT_EQ(place_.run({"ckpt", "prune", "run", "--abandoned", "--dry-run"}).out,
+            "would remove run/checkpoints/abandoned-step-20\n");
+  EXPECT_EQ(place_.run({"ckpt", "prune", "run", "--abandoned"}).out, "removed run/checkpoints/abandoned-step-20\n");
+  EXPECT_FALSE(fs::exists(place_.path("run/checkpoints/abandoned-step-20")));
+  EXPECT_TRUE(fs::exists(place_.path("run/checkpoints/step-40")));
 }
 
 TEST_F(Ckpt, ExportsWhatItReadsBack) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -125,6 +126,92 @@ TEST_F(ResumedDirectories, WithoutAReadableConfigAreComparedWithTheCheckpoint) {
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.out, HasSubstr("changed options: steps 2 -> 4"));
   }
+}
+
+/// A disk or a limit that gets in the way says nothing about a checkpoint. As root, no permission does: a name that is too long.
+TEST_F(ResumedDirectories, WhoseCheckpointCannotBeReadStayAsTheyAre) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
+  for (const char* file : {"meta.json", "state.safetensors", "model.safetensors"}) {
+    SCOPED_TRACE(file);
+    fs::rename(step_folder(2) / file, place_.path("aside"));
+    fs::create_symlink(std::string(300, 'x'), step_folder(2) / file);
+    const auto before = snapshot(run());
+    const ProgramEnd end = place_.run(short_training({"--resume", "auto", "--steps", "4"}));
+    EXPECT_EQ(end.code, 3);
+    EXPECT_THAT(end.err, AllOf(HasSubstr(file), HasSubstr(": File name too long; nothing was changed")));
+    EXPECT_EQ(place_.run(short_training({"--run-dir", "other", "--resume", "run"})).code, 3);
+    EXPECT_EQ(place_.run({"eval", "--checkpoint", "run"}).code, 3);
+    EXPECT_EQ(snapshot(run()), before);
+    fs::rename(place_.path("aside"), step_folder(2) / file);
+  }
+  EXPECT_EQ(place_.run(short_training({"--resume", "auto", "--steps", "4"})).code, 0);
+}
+
+TEST_F(ResumedDirectories, WhoseCheckpointsAreAllDamagedStartAgainOnlyWhereTheUserSaysSo) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
+  fs::resize_file(step_folder(1) / "model.safetensors", 100);
+  fs::resize_file(step_folder(2) / "model.safetensors", 100);
+  const auto before = snapshot(run());
+  const Words words = short_training({"--progress", "plain", "--resume"});
+  for (const auto& [name, start] : ways_to_start(joined(words, {"auto"}))) {
+    const ProgramEnd end = place_.run(start);
+    EXPECT_EQ(end.code, 4) << name;
+    EXPECT_THAT(end.err, AllOf(HasSubstr("run/checkpoints: holds no valid checkpoint (passed over "),
+                               HasSubstr("--resume auto-or-restart")));
+    EXPECT_EQ(snapshot(run()), before) << name;
+  }
+  const ProgramEnd restart = place_.run(joined(words, {"auto-or-restart"}));
+  EXPECT_EQ(restart.code, 0) << restart.err;
+  EXPECT_THAT(restart.out, HasSubstr("no valid checkpoint in run/checkpoints: training from step 0"));
+  EXPECT_EQ(tests::lines_of(run() / "metrics.jsonl").size(), 3u) << "two steps and the evaluation, once";
+  EXPECT_TRUE(fs::exists(run() / "checkpoints" / "abandoned-step-1" / "meta.json"));
+  EXPECT_EQ(place_.run({"ckpt", "verify", "run"}).code, 0);
+}
+
+TEST_F(ResumedDirectories, NameTheirNewestAndBestWhereASaveWasKilledBeforeItsLinks) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
+  const fs::path checkpoints = run() / "checkpoints";
+  fs::remove(checkpoints / "latest");
+  fs::create_symlink("step-1", checkpoints / "latest");
+  fs::remove(checkpoints / "best");
+  fs::remove(run() / "summary.json");
+  const ProgramEnd end = place_.run(short_training({"--resume", "auto"}));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(fs::read_symlink(checkpoints / "latest"), "step-2");
+  EXPECT_EQ(fs::read_symlink(checkpoints / "best"), "step-2");
+}
+
+TEST_F(ResumedDirectories, WithoutTheirConfigAreKnownByTheirCheckpoints) {
+  ASSERT_EQ(place_.run(short_training({"--lr", "0.002"})).code, 0);
+  for (const char* steps : {"2", "4"}) {
+    for (const auto& entry : fs::directory_iterator(run()))
+      if (entry.path().filename() != "checkpoints") fs::remove_all(entry.path());
+    const ProgramEnd end =
+        place_.run(short_training({"--lr", "0.002", "--resume", "auto", "--steps", steps, "--progress", "plain"}));
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_THAT(end.out, HasSubstr("resumed from run/checkpoints/step-2: 2 steps done"));
+    EXPECT_THAT(end.out, HasSubstr(steps == std::string("2") ? "; no option changed (config.resolved.toml)"
+                                                             : "; changed options: steps 2 -> 4 (config.resolved.toml)"));
+    expect_config_is_accepted("run/config.resolved.toml");
+  }
+}
+
+TEST_F(ResumedDirectories, DoNotWaitForAFifo) {
+  const auto replace_by_fifo = [&](const fs::path& file) {
+    fs::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  };
+  const Words words = short_training({"--resume", "auto", "--save-every-steps", "1"});
+  ASSERT_EQ(place_.run(words).code, 0);
+  replace_by_fifo(step_folder(2) / "model.safetensors");
+  replace_by_fifo(run() / "summary.json");
+  replace_by_fifo(run() / "config.resolved.toml");
+  const ProgramEnd end = place_.run(words);
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("step-2/model.safetensors: is not a regular file"));
+  EXPECT_EQ(summary_in(run()).at("outcome"), "finished");
+  replace_by_fifo(run() / "metrics.jsonl");
+  EXPECT_EQ(place_.run(joined(words, {"--steps", "4"})).code, 3);
 }
 
 TEST_F(ResumedDirectories, TellTheOutcomeOfARunThatDiverged) {

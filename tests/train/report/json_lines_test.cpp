@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
@@ -19,6 +21,8 @@ namespace {
 
 using nlohmann::json;
 using tests::lines_of;
+using tests::message_of;
+using ::testing::HasSubstr;
 
 const StepRecord kStep{.step = 3,
                        .epoch = 1,
@@ -183,6 +187,18 @@ TEST_F(Metrics, LoseALineThatWasCutShort) {
   EXPECT_EQ(kept(9, 9), whole);
   std::ofstream(path_, std::ios::app) << R"({"event":"eval","epoch":1})";
   EXPECT_EQ(kept(9, 9), whole) << "whole but for the end of the line, behind which the next one would stand";
+}
+
+TEST_F(Metrics, ThatCannotBeReadAreNotShortened) {
+  const auto reading = [](const std::filesystem::path& path) {
+    return message_of<EnvironmentError>([&] { keep_metrics_until(path, 3, 0); });
+  };
+  const auto fifo = folder_.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(reading(fifo), HasSubstr("it is not a regular file; nothing was removed from it"));
+  EXPECT_THAT(reading(folder_.path()), HasSubstr("it is not a regular file"));
+  if (!std::filesystem::exists("/proc/self/mem")) return;  // opens, and gives EIO
+  EXPECT_THAT(reading("/proc/self/mem"), HasSubstr("cannot read /proc/self/mem: a read failed"));
 }
 
 TEST_F(Metrics, ThatAreNotThereStaySo) {

@@ -23,6 +23,12 @@ TEST(RunConfigs, AreNumberedAndNeverOverwritten) {
   EXPECT_EQ(tests::text_of(run / "config.resolved-2.toml"), "b");
 }
 
+TEST(RunConfigs, BeginWithTheFirstWhereItWasRemoved) {
+  const tests::TempFolder folder;
+  EXPECT_EQ(newest_config(folder.path()), first_config(folder.path()));
+  EXPECT_EQ(write_next_config(folder.path(), "a"), first_config(folder.path()));
+}
+
 TEST(RunConfigs, OfTwoDigitsComeAfterThoseOfOne) {
   const tests::TempFolder folder;
   const auto& run = folder.path();

@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
@@ -119,6 +120,22 @@ TEST_F(RunLockTest, HoldsAfterItsFileWasRemoved) {
     EXPECT_TRUE(fs::is_empty(run_));
   }
   EXPECT_TRUE(RunLock(run_, {}));
+}
+
+TEST_F(RunLockTest, IsSeenByOthersWithoutDisturbingAnyRun) {
+  EXPECT_FALSE(is_locked(run_));
+  EXPECT_TRUE(fs::is_empty(run_));
+  {
+    const RunLock lock(run_, {});
+    EXPECT_TRUE(is_locked(run_));
+    EXPECT_TRUE(is_run_lock(file_));
+  }
+  std::ofstream(file_) << R"({"pid": 1})";  // left by a run that was killed
+  EXPECT_FALSE(is_locked(run_));
+  std::jthread observer([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) is_locked(run_);
+  });
+  for (int run = 0; run < 100; ++run) EXPECT_TRUE(RunLock(run_, {}));
 }
 
 TEST_F(RunLockTest, KnowsItsFile) {

@@ -4,15 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
+#include "tests/train/support/faulty_files.h"
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/pt.h"
 #include "train/config/resolve.h"
 #include "train/config/usage_error.h"
+#include "train/report/environment_error.h"
 #include "train/report/run_directory.h"
 
 namespace gradring::train {
@@ -21,6 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using tests::FaultyFiles;
 using tests::message_of;
 namespace fs = std::filesystem;
 
@@ -124,6 +128,69 @@ TEST_F(StartTest, AutoPassesOverWhatIsDamagedAndSaysSo) {
               ElementsAre(AllOf(HasSubstr("passed over"), HasSubstr("step-12"), HasSubstr("in a file of 20"))));
 }
 
+TEST_F(StartTest, AutoTakesNoReadErrorForDamage) {
+  make_run();
+  save(3);
+  save(12);
+  TrainConfig config;
+  config.resume = "auto";
+  FaultyFiles sound(files_, {});
+  EXPECT_EQ(find_start(config, run_, sound).resume->checkpoint.step, 12);
+  int errors = 0;
+  for (int call = 1; call <= sound.calls(); ++call)
+    for (int code : {EIO, ESTALE, EMFILE, EACCES}) {
+      SCOPED_TRACE(testing::Message() << "call " << call << ", " << std::generic_category().message(code));
+      FaultyFiles files(files_, {.kind = tests::Fault::Kind::error, .at_call = call, .code = code});
+      try {
+        EXPECT_EQ(find_start(config, run_, files).resume->checkpoint.step, 12);
+      } catch (const EnvironmentError& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr(std::generic_category().message(code)), HasSubstr("nothing was changed")));
+        ++errors;
+      }
+    }
+  EXPECT_GT(errors, 4 * 15) << "the files are verified, then read";
+}
+
+TEST_F(StartTest, AutoGivesUpNoTrainingWhoseCheckpointsAreAllDamaged) {
+  make_run();
+  save(3);
+  save(12);
+  fs::resize_file(step_folder(3) / kMetaFile, 20);
+  fs::remove(step_folder(12) / kModelFile);
+  EXPECT_THAT(message_of<CheckpointError>([&] { start("auto", run_); }),
+              AllOf(HasSubstr("run/checkpoints: holds no valid checkpoint (passed over "), HasSubstr("step-12"),
+                    HasSubstr("step-3"), HasSubstr("nothing was changed"), HasSubstr("--resume auto-or-restart")));
+  const Start restart = start("auto-or-restart", run_);
+  EXPECT_TRUE(restart.in_place);
+  EXPECT_FALSE(restart.resume);
+  EXPECT_EQ(restart.remarks.size(), 2u);
+  save(20);
+  EXPECT_EQ(start("auto-or-restart", run_).resume->checkpoint.step, 20) << "with a valid one, it is auto";
+}
+
+TEST_F(StartTest, AutoBeginsARunAnewThatWasKilledInItsFirstSave) {
+  make_run();
+  fs::create_directories(checkpoints_of(run_) / "step-3.partial");
+  const Start fresh = start("auto", run_);
+  EXPECT_TRUE(fresh.in_place);
+  EXPECT_FALSE(fresh.resume);
+}
+
+TEST_F(StartTest, ARunWhoseConfigWasRemovedIsKnownByItsCheckpoints) {
+  make_run();
+  save(3);
+  fs::remove(run_ / "config.resolved.toml");
+  for (const std::string& resume : {std::string("auto"), step_folder(3).string()}) {
+    const Start found = start(resume, run_);
+    EXPECT_TRUE(found.in_place);
+    EXPECT_EQ(found.resume->checkpoint.step, 3);
+  }
+  EXPECT_THAT(message_of<UsageError>([&] { start("none", run_); }), HasSubstr("holds a run: resume it"));
+  fs::remove(step_folder(3) / kMetaFile);
+  EXPECT_THAT(message_of<UsageError>([&] { start("auto", run_); }), HasSubstr("is not a run directory"))
+      << "another program may have made such a folder";
+}
+
 TEST_F(StartTest, AutoStaysOutOfFoldersThatAreNoRuns) {
   fs::create_directory(run_);
   std::ofstream(run_ / "thesis.tex") << "ours";
@@ -152,11 +219,11 @@ TEST_F(StartTest, WhatWasNamedMustBeThereAndSound) {
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_ / "none", run_); }),
               AllOf(HasSubstr("run/none: is not there"), HasSubstr("--resume")));
   make_run();
-  EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }), HasSubstr("holds no sound checkpoint"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }), HasSubstr("holds no valid checkpoint"));
   save(3);
   fs::resize_file(step_folder(3) / kMetaFile, 20);
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }),
-              AllOf(HasSubstr("holds no sound checkpoint (passed over"), HasSubstr("step-3")));
+              AllOf(HasSubstr("holds no valid checkpoint (passed over"), HasSubstr("step-3")));
   EXPECT_THROW(start(step_folder(3), run_), CheckpointError);
 }
 

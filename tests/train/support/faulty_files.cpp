@@ -54,6 +54,7 @@ class FaultyOutput final : public train::OutputFile {
 void FaultyFiles::count(const char* operation, const fs::path& path, bool takes_space) {
   ++calls_;
   const bool now = calls_ == fault_.at_call;
+  if (now && fault_.meanwhile) fault_.meanwhile();
   const bool since = fault_.at_call > 0 && calls_ >= fault_.at_call;
   if (fault_.kind == Fault::Kind::power_cut && since) throw PowerCut();
   if (fault_.kind == Fault::Kind::error && now) throw train::FileError(operation, path, fault_.code);

@@ -21,6 +21,7 @@ struct Fault {
   Kind kind = Kind::none;
   int at_call = 0;
   int code = 0;
+  std::function<void()> meanwhile = {};  ///< what another process does just before the call
 };
 
 /// The process is gone, as far as the disk can tell.

@@ -51,16 +51,20 @@ class RunDirectories : public ::testing::Test {
   nlohmann::json summary_in(const std::filesystem::path& run) const {
     return nlohmann::json::parse(text_of(run / "summary.json"), nullptr, false);
   }
-  /// Every file below a folder, with its bytes and when they were written.
+  /// Every file below a folder, with its bytes and when they were written; of a link, where it leads.
   std::map<std::string, std::pair<std::string, std::filesystem::file_time_type>> snapshot(
       const std::filesystem::path& folder) const {
     std::map<std::string, std::pair<std::string, std::filesystem::file_time_type>> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-      files[entry.path().string()] = {entry.is_regular_file() ? text_of(entry.path()) : "",
-                                      std::filesystem::last_write_time(entry.path())};
+      files[entry.path().string()] =
+          entry.is_symlink()
+              ? std::pair(std::filesystem::read_symlink(entry.path()).string(), std::filesystem::file_time_type())
+              : std::pair(entry.is_regular_file() ? text_of(entry.path()) : "",
+                          std::filesystem::last_write_time(entry.path()));
     return files;
   }
   std::filesystem::path run() const { return place_.path("run"); }
+  std::filesystem::path step_folder(int step) const { return run() / "checkpoints" / ("step-" + std::to_string(step)); }
   void expect_config_is_accepted(const std::string& config) const {
     const ProgramEnd end = place_.run({"train", "--config", config, "--run-dir", "another", "--dry-run"});
     EXPECT_EQ(end.code, 0) << config << ": " << end.err;
