@@ -2,18 +2,18 @@
 #include "train/config/config_file.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "kernels/runtime/read_small_file.h"
 #include "train/config/options.h"
+#include "train/config/toml_text.h"
 #include "train/config/usage_error.h"
 
 namespace gradring::train {
 namespace {
+
+constexpr std::size_t kLargestConfig = 1u << 20;
 
 /// The text of a TOML value as the option's reader takes it: strings without quotes, numbers and booleans as written.
 std::string text_of(const toml::node& node, const std::string& place) {
@@ -25,17 +25,18 @@ std::string text_of(const toml::node& node, const std::string& place) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw UsageError("--config: cannot read " + path + ": give the path of a TOML file");
-  return {std::istreambuf_iterator<char>(file), {}};
+  try {
+    return read_small_file(path, kLargestConfig);
+  } catch (const ReadError& error) {
+    throw UsageError("--config: " + path + " " + error.what() + ": give the path of a TOML file");
+  }
 }
 
 toml::table parse(const std::string& path) {
   try {
-    return toml::parse(read_text(path));
-  } catch (const toml::parse_error& error) {
-    throw UsageError(fmt::format("{}:{}: no TOML: {}", path, error.source().begin.line, error.description()));
+    return parse_toml(read_text(path));
+  } catch (const TomlError& error) {
+    throw UsageError(fmt::format("{}:{}: no TOML: {}", path, error.line(), error.what()));
   }
 }
 
@@ -57,7 +58,7 @@ GivenOptions read_config_file(const std::string& path) {
 
 std::optional<GivenOptions> read_known_options(std::string_view text) try {
   GivenOptions given;
-  for (const auto& [key, node] : toml::parse(text))
+  for (const auto& [key, node] : parse_toml(text))
     if (node.is_value() && find_option(key.str()))
       given[std::string(key.str())] = {text_of(node, "settings"), "settings"};
   return given.empty() ? std::nullopt : std::optional(std::move(given));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/saved_settings.h"
 
-#include <toml++/toml.h>
+#include "train/config/toml_text.h"
 
 namespace gradring::train {
 
@@ -15,8 +15,8 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
   const auto settings = saved_settings(checkpoint);
   if (!settings) return {};
   try {
-    return toml::parse(*settings)[option].value_or(std::string());
-  } catch (const toml::parse_error&) {  // another program's
+    return parse_toml(*settings)[option].value_or(std::string());
+  } catch (const TomlError&) {  // another program's
     return {};
   }
 }

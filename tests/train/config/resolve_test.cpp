@@ -91,8 +91,14 @@ TEST_F(Resolve, NamesTheLineOfBadToml) {
 
 TEST_F(Resolve, RefusesAFileThatIsNone) {
   EXPECT_THAT(message_of<UsageError>([] { resolve({}, {}, "/no/such/file.toml"); }),
-              HasSubstr("--config: cannot read /no/such/file.toml"));
-  EXPECT_THAT(message_of<UsageError>([&] { resolve({}, {}, folder_.path().string()); }), HasSubstr("cannot read"));
+              HasSubstr("--config: /no/such/file.toml cannot be opened (No such file or directory)"));
+  EXPECT_THAT(message_of<UsageError>([&] { resolve({}, {}, folder_.path().string()); }),
+              HasSubstr("cannot be read (Is a directory)"));
+}
+
+TEST_F(Resolve, RefusesAFileWithoutEnd) {
+  EXPECT_THAT(message_of<UsageError>([] { resolve({}, {}, "/dev/zero"); }),
+              HasSubstr("--config: /dev/zero is larger than 1048576 bytes"));
 }
 
 TEST_F(Resolve, AnEmptyFileSaysNothing) { EXPECT_EQ(resolve({}, {}, file("# later\n")).config.steps, 0); }

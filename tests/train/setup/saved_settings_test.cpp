@@ -38,5 +38,11 @@ TEST(SavedSettings, AreEmptyWhereNothingIsSaid) {
   EXPECT_EQ(saved_setting(with_settings(7), "dataset"), "");
 }
 
+TEST(SavedSettings, AreEmptyWhereTheTextWouldExhaustTheStack) {
+  std::string deep = "dataset = \"digits\"\na";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_EQ(saved_setting(with_settings(deep + " = 1"), "dataset"), "");
+}
+
 }  // namespace
 }  // namespace gradring::train
