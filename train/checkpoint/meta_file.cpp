@@ -2,11 +2,13 @@
 #include "train/checkpoint/meta_file.h"
 
 #include <cmath>
+#include <limits>
 
 #include "data/files/sha256.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/file_io.h"
+#include "train/checkpoint/json_members.h"
 #include "train/checkpoint/step_folder.h"
 
 namespace gradring::train {
@@ -24,10 +26,9 @@ constexpr const char* kAdvice = "it was damaged: take another checkpoint";
 
 Json json_of(const FileSums& sums) { return {{"head", sums.head}, {"tensors", sums.tensors}}; }
 
-FileSums sums_in(const Json& json) {
-  FileSums sums{.head = json.at("head").get<std::string>(), .tensors = {}};
-  for (const auto& [name, sum] : json.at("tensors").items()) sums.tensors[name] = sum.get<std::string>();
-  return sums;
+FileSums sums_in(const Json& json, const fs::path& path) {
+  const JsonMembers members(json, path);
+  return {.head = members.text("head"), .tensors = members.texts("tensors")};
 }
 
 /// The JSON without its seal, if the seal is right.
@@ -41,18 +42,21 @@ std::optional<std::string> unsealed(std::string_view text) {
 }
 
 CheckpointMeta parsed(const std::string& text, const fs::path& path) {
-  const Json json = Json::parse(text);
-  const auto format = json.at("format").get<std::int64_t>();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const Json json = parse_checkpoint_json(text, path);
+  const JsonMembers members(json, path);
+  const auto format = members.number<std::int64_t>("format", 0, kMost);
   if (format != kFormat)
     throw CheckpointError(
         path, "is of format " + std::to_string(format),
         "this program reads format " + std::to_string(kFormat) + ": take the gradring that wrote it, or a newer one");
-  CheckpointMeta meta{.step = json.at("step").get<std::int64_t>(),
+  CheckpointMeta meta{.step = members.number<std::int64_t>("step", 0, kMost),
                       .score = std::nullopt,
-                      .about = json.at("about"),
-                      .model = sums_in(json.at(kModelFile)),
-                      .state = sums_in(json.at(kStateFile))};
-  if (!json.at("score").is_null()) meta.score = json.at("score").get<double>();
+                      .about = members.object("about"),
+                      .model = sums_in(members.object(kModelFile), path),
+                      .state = sums_in(members.object(kStateFile), path)};
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  if (!members.is_null("score")) meta.score = members.number("score", -kLargest, kLargest);
   return meta;
 }
 
@@ -108,14 +112,9 @@ CheckpointMeta read_meta(FileSystem& files, const fs::path& folder) {
                           "no meta.json of gradring is so large");
   const auto json = unsealed(read_text(*file, path, 0, file->size()));
   if (!json) throw CheckpointError(path, "is not as it was written (its checksum differs)", kAdvice);
-  try {
-    CheckpointMeta meta = parsed(*json, path);
-    check_step(meta, path, folder);
-    return meta;
-  } catch (const Json::exception& error) {
-    throw CheckpointError(path, std::string("is no meta.json of gradring (") + error.what() + ")",
-                          "take another checkpoint");
-  }
+  CheckpointMeta meta = parsed(*json, path);
+  check_step(meta, path, folder);
+  return meta;
 }
 
 }  // namespace gradring::train

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/training_progress.h"
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/tensor_record.h"
+#include "train/checkpoint/json_members.h"
 
 namespace gradring::train {
 namespace {
@@ -14,60 +12,55 @@ namespace {
 using Json = nlohmann::ordered_json;
 using kernels::step_state::StepState;
 
-/// Takes the numbers of an object by name.
-class Reader {
- public:
-  Reader(const Json& json, const std::filesystem::path& path) : json_(json), path_(path) {}
+/// A run ends long before: its steps are counted in 32 bits on the device.
+constexpr std::int32_t kMostSteps = 2'000'000'000;
+/// What a double holds exactly, and sums of such counts do not overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 53;
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+template <class Number>
+struct Range {
+  Number least, most;
+};
+
+struct Reader {
+  JsonMembers members;
 
   template <class Number>
-  void operator()(const char* name, Number& number) const {
-    const auto found = json_.is_object() ? json_.find(name) : json_.end();
-    if (found == json_.end() || !fits<Number>(*found))
-      throw CheckpointError(path_, "has no sound " + in_quotes(name), "take another checkpoint");
-    number = found->get<Number>();
+  void operator()(const char* name, Number& number, Range<Number> range) const {
+    number = members.number(name, range.least, range.most);
   }
-
- private:
-  template <class Number>
-  static bool fits(const Json& value) {
-    if constexpr (std::is_floating_point_v<Number>)
-      return value.is_number() && std::isfinite(value.get<Number>());
-    else
-      return value.is_number_integer() && value >= 0 && value <= std::numeric_limits<Number>::max();
-  }
-
-  const Json& json_;
-  const std::filesystem::path& path_;
 };
 
 struct Writer {
   Json& json;
 
   template <class Number>
-  void operator()(const char* name, const Number& number) const {
+  void operator()(const char* name, const Number& number, Range<Number>) const {
     json[name] = number;
   }
 };
 
-/// Every field with its name, for both directions.
+/// Every field with its name and its range, for both directions.
 template <class Progress, class Visit>
 void visit_progress(Progress& progress, const Visit& visit) {
-  visit("steps", progress.steps);
-  visit("epoch", progress.epoch);
-  visit("position", progress.position);
-  visit("samples", progress.samples);
-  visit("epoch_loss_sum", progress.epoch_loss_sum);
-  visit("epoch_samples", progress.epoch_samples);
-  visit("seconds", progress.seconds);
+  constexpr Range<std::int64_t> kCount{0, kMostCounted};
+  visit("steps", progress.steps, {0, kMostSteps});
+  visit("epoch", progress.epoch, {0, kMostSteps});
+  visit("position", progress.position, kCount);
+  visit("samples", progress.samples, kCount);
+  visit("epoch_loss_sum", progress.epoch_loss_sum, {-kLargest, kLargest});
+  visit("epoch_samples", progress.epoch_samples, kCount);
+  visit("seconds", progress.seconds, {0, kLargest});
 }
 
 /// What the next step reads; the rest belongs to the step before.
 template <class State, class Visit>
 void visit_state(State& state, const Visit& visit) {
-  visit("applied_steps", state.applied_steps);
-  visit("skipped_steps", state.skipped_steps);
-  visit("loss_scale", state.loss_scale);
-  visit("growth_tracker", state.growth_tracker);
+  visit("applied_steps", state.applied_steps, {0, kMostSteps});
+  visit("skipped_steps", state.skipped_steps, {0, kMostSteps});
+  visit("loss_scale", state.loss_scale, {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()});
+  visit("growth_tracker", state.growth_tracker, {0, kMostSteps});
 }
 
 }  // namespace
@@ -86,13 +79,13 @@ Json to_json(const StepState& state) {
 
 TrainingProgress progress_in(const Json& json, const std::filesystem::path& path) {
   TrainingProgress progress;
-  visit_progress(progress, Reader(json, path));
+  visit_progress(progress, Reader{JsonMembers(json, path)});
   return progress;
 }
 
 StepState step_state_in(const Json& json, const std::filesystem::path& path) {
   StepState state;
-  visit_state(state, Reader(json, path));
+  visit_state(state, Reader{JsonMembers(json, path)});
   return state;
 }
 

@@ -12,6 +12,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/small_checkpoint.h"
 #include "tests/train/support/memory_disk.h"
+#include "tests/train/support/sealed_meta.h"
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/file_io.h"
 #include "train/checkpoint/meta_file.h"
@@ -22,7 +23,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using tests::MemoryDisk;
+using Json = nlohmann::ordered_json;
 
 namespace fs = std::filesystem;
 
@@ -35,6 +38,7 @@ class Damaged : public testing::Test {
     disk_.make_folder("/run");
     for (std::int64_t step : {10, 20}) EXPECT_THAT(directory_.save(small_checkpoint(step)), IsEmpty());
     for (const char* name : kFiles) whole_.push_back(disk_.bytes_of(newest_ / name));
+    whole_meta_.assign(reinterpret_cast<const char*>(whole_[2].data()), whole_[2].size());
   }
 
   std::size_t total_bytes() const { return whole_[0].size() + whole_[1].size() + whole_[2].size(); }
@@ -54,10 +58,16 @@ class Damaged : public testing::Test {
            newest.passed_over[0].why.starts_with((newest_ / kFiles[file]).string());
   }
 
+  void put_meta(const std::string& text) {
+    const auto bytes = bytes_of(text);
+    disk_.bytes_of(newest_ / kMetaFile).assign(bytes.begin(), bytes.end());
+  }
+
   MemoryDisk disk_;
   CheckpointDirectory directory_{disk_, "/run/checkpoints"};
   const fs::path newest_ = "/run/checkpoints/step-20";
   std::vector<std::vector<std::byte>> whole_;
+  std::string whole_meta_;
 };
 
 TEST(Checkpoint, GoesRound) {
@@ -185,15 +195,52 @@ TEST_F(Damaged, EveryDamagedTensorIsNamed) {
 }
 
 TEST_F(Damaged, NewerFormatsAreRefusedAsSuch) {
-  const auto bytes = disk_.bytes_of(newest_ / kMetaFile);
-  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
-  text.replace(text.size() - 68, 64, sum_of(bytes_of(text.substr(0, text.size() - 68))));
-  disk_.remove_file(newest_ / kMetaFile);
-  write_new_file(disk_, newest_ / kMetaFile, text);
+  put_meta(tests::forged(whole_meta_, [](Json& json) { json["format"] = 2; }));
   EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }),
               HasSubstr("is of format 2; this program reads format 1"));
   EXPECT_TRUE(falls_back(2));
+}
+
+/// Who forges the checksum, too, is told which member is wrong.
+TEST_F(Damaged, MembersThatAreNotWhatTheyMustBeAreRefusedByName) {
+  const auto refused = [&](const char* pointer, const Json& value) {
+    put_meta(tests::forged(whole_meta_, [&](Json& json) { json[Json::json_pointer(pointer)] = value; }));
+    const std::string why = refusal([&] { read_checkpoint(disk_, newest_); });
+    EXPECT_THAT(why, Not(HasSubstr("json.exception")));
+    EXPECT_TRUE(falls_back(2)) << pointer;
+    put_meta(whole_meta_);
+    return why;
+  };
+  EXPECT_THAT(refused("/about", Json::array()), HasSubstr("meta.json: 'about' is '[]', but must be an object"));
+  EXPECT_THAT(refused("/about", nullptr), HasSubstr("'about' is 'null', but must be an object"));
+  EXPECT_THAT(refused("/step", -1), HasSubstr("'step' is '-1', but must be a number from 0 to"));
+  EXPECT_THAT(refused("/step", 1.5), HasSubstr("'step' is '1.5'"));
+  EXPECT_THAT(refused("/step", std::numeric_limits<std::uint64_t>::max()), HasSubstr("'step' is '184467"));
+  EXPECT_THAT(refused("/score", "high"), HasSubstr("'score' is '\"high\"'"));
+  EXPECT_THAT(refused("/format", "1"), HasSubstr("'format' is '\"1\"'"));
+  EXPECT_THAT(refused("/model.safetensors", 7), HasSubstr("'model.safetensors' is '7', but must be an object"));
+  EXPECT_THAT(refused("/model.safetensors/head", {}), HasSubstr("'head' is 'null', but must be text"));
+  EXPECT_THAT(refused("/state.safetensors/tensors/rng.counter", 7), HasSubstr("'tensors' is "));
+}
+
+TEST_F(Damaged, MissingMembersAreNamed) {
+  for (const char* name : {"format", "step", "score", "about", "model.safetensors", "state.safetensors"}) {
+    put_meta(tests::forged(whole_meta_, [&](Json& json) { json.erase(name); }));
+    EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr(std::string("has no '") + name + "'"));
+  }
+}
+
+/// Neither the stack nor the time that JSON takes is for a file to decide.
+TEST_F(Damaged, JsonWithoutBoundsIsRefused) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  put_meta(tests::sealed("{\"about\": " + deep + "}"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("nested deeper"));
+  std::string many = "{\"a\": 0";
+  for (int i = 0; i < 100'000; ++i) many += ",\"" + std::to_string(i) + "\":0";
+  put_meta(tests::sealed(many + "}"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("more members"));
+  put_meta(tests::sealed("{\"about\": }"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("is not valid JSON"));
 }
 
 }  // namespace

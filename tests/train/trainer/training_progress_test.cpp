@@ -42,11 +42,12 @@ TEST(TrainingProgress, TheStepStateComesBackWithWhatTheNextStepReads) {
 }
 
 TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
-  for (const Json& wrong : {Json("7"), Json(-1), Json(1.5), Json(nullptr), Json(1e300)}) {
+  for (const Json& wrong : {Json("7"), Json(-1), Json(1.5), Json(nullptr), Json(1e300), Json(INT64_MAX)}) {
     Json json = to_json(kProgress);
     json["position"] = wrong;
     EXPECT_THAT(message_of<CheckpointError>([&] { progress_in(json, "step-7/meta.json"); }),
-                AllOf(HasSubstr("step-7/meta.json: has no sound 'position'"), HasSubstr("take another")))
+                AllOf(HasSubstr("step-7/meta.json: 'position' is '"), HasSubstr("but must be a number from 0 to "),
+                      HasSubstr("take another")))
         << wrong;
   }
   Json missing = to_json(kProgress);
@@ -54,6 +55,28 @@ TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
   EXPECT_THROW(progress_in(missing, "meta.json"), CheckpointError);
   EXPECT_THROW(progress_in(Json(), "meta.json"), CheckpointError);
   EXPECT_THROW(step_state_in(Json::array({1, 2}), "meta.json"), CheckpointError);
+}
+
+TEST(TrainingProgress, CountsThatTheNextStepWouldOverflowAreRefused) {
+  for (const char* count : {"steps", "epoch", "position", "samples", "epoch_samples"}) {
+    Json json = to_json(kProgress);
+    json[count] = INT64_MAX;
+    EXPECT_THAT(message_of<CheckpointError>([&] { progress_in(json, "meta.json"); }), HasSubstr(count));
+  }
+  for (const char* count : {"applied_steps", "skipped_steps", "growth_tracker"}) {
+    Json json = to_json(StepState());
+    json[count] = INT32_MAX;
+    EXPECT_THAT(message_of<CheckpointError>([&] { step_state_in(json, "meta.json"); }), HasSubstr(count));
+  }
+}
+
+TEST(TrainingProgress, ALossScaleThatCannotBeDividedByIsRefused) {
+  for (const double scale : {0.0, -1.0, 1e-45, 1e300}) {
+    Json json = to_json(StepState());
+    json["loss_scale"] = scale;
+    EXPECT_THAT(message_of<CheckpointError>([&] { step_state_in(json, "meta.json"); }), HasSubstr("'loss_scale' is '"))
+        << scale;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/json_members.h"
+
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/tensor_record.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = JsonMembers::Json;
+
+constexpr int kDeepest = 64;
+constexpr std::size_t kMostMembers = 1u << 15;
+constexpr const char* kAdvice = "take another checkpoint";
+
+}  // namespace
+
+Json parse_checkpoint_json(std::string_view text, const std::filesystem::path& path) {
+  std::size_t members = 0;
+  const auto within_limits = [&](int depth, Json::parse_event_t event, const Json&) {
+    if (event == Json::parse_event_t::key) ++members;
+    if (depth > kDeepest || members > kMostMembers)
+      throw CheckpointError(
+          path, "holds JSON that is nested deeper, or has more members, than any that gradring writes", kAdvice);
+    return true;
+  };
+  try {
+    return Json::parse(text, within_limits);
+  } catch (const Json::exception&) {
+    throw CheckpointError(path, "is not valid JSON", kAdvice);
+  }
+}
+
+const Json& JsonMembers::object(const char* name) const {
+  const Json& value = at(name);
+  if (!value.is_object()) refuse(name, "an object");
+  return value;
+}
+
+std::string JsonMembers::text(const char* name) const {
+  const Json& value = at(name);
+  if (!value.is_string()) refuse(name, "text");
+  return value.get<std::string>();
+}
+
+std::map<std::string, std::string> JsonMembers::texts(const char* name) const {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : object(name).items()) {
+    if (!value.is_string()) refuse(name, "an object of texts");
+    texts[key] = value.get<std::string>();
+  }
+  return texts;
+}
+
+const Json& JsonMembers::at(const char* name) const {
+  const auto found = json_.is_object() ? json_.find(name) : json_.end();
+  if (found == json_.end()) throw CheckpointError(path_, "has no " + in_quotes(name), kAdvice);
+  return *found;
+}
+
+void JsonMembers::refuse(const char* name, const std::string& expected) const {
+  throw CheckpointError(path_, in_quotes(name) + " is " + in_quotes(at(name).dump()) + ", but must be " + expected,
+                        kAdvice);
+}
+
+}  // namespace gradring::train
