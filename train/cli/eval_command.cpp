@@ -12,6 +12,7 @@
 #include "train/inference/inference.h"
 #include "train/launch/exit_code.h"
 #include "train/precision/precision.h"
+#include "train/trainer/sample_shape.h"
 
 namespace gradring::train {
 namespace {
@@ -62,6 +63,7 @@ int run(std::span<const std::string> args) {
   }
   InferenceSetting setting = prepare_inference(options);
   const auto dataset = data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
+  check_sample_shape(setting.tensors.contents.about, dataset->shape(), setting.tensors.from);
   const auto precision = precision_named(setting.config.precision, setting.compute.device->id());
   Inference inference({.model = setting.config.model,
                        .sample = dataset->shape(),

@@ -21,6 +21,7 @@
 #include "train/inference/inference.h"
 #include "train/launch/exit_code.h"
 #include "train/precision/precision.h"
+#include "train/trainer/sample_shape.h"
 
 namespace gradring::train {
 namespace {
@@ -114,6 +115,7 @@ int run(std::span<const std::string> args) {
   data::require_png();
   InferenceSetting setting = prepare_inference(options.inference);
   const data::KnownSet& set = data::known_set(setting.config.dataset);
+  check_sample_shape(setting.tensors.contents.about, set.sample, setting.tensors.from);
   const data::InMemoryDataset images = read_images(words.words, set, options.invert);
   Inference inference({.model = setting.config.model,
                        .sample = set.sample,

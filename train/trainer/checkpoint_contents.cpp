@@ -5,6 +5,7 @@
 
 #include "train/checkpoint/meta_file.h"
 #include "train/trainer/recorded_cpu_level.h"
+#include "train/trainer/sample_shape.h"
 
 namespace gradring::train {
 namespace {
@@ -30,6 +31,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                     {kProgress, to_json(state.progress)},
                     {kStepState, to_json(state.replica.step)},
                     {kSamplesOfStep, state.samples_of_step},
+                    {kSampleShape, to_json(state.sample)},
                     {kOrder, std::move(state.order)},
                     {kCpuLevel, std::move(state.cpu_level)},
                     {kPlans, std::move(state.plans)},

@@ -17,6 +17,7 @@ struct TrainingState {
   TrainingProgress progress;
   ReplicaState replica;
   std::int64_t samples_of_step = 0;   ///< of all ranks
+  kernels::Shape sample = {};         ///< of one sample
   nlohmann::ordered_json order;       ///< in what order samples come: an epoch that was begun goes on only in the same
   std::string cpu_level = {};         ///< recorded_cpu_level() of the device
   nlohmann::ordered_json plans = {};  ///< plans_of(): for people, nothing depends on it

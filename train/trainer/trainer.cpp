@@ -15,6 +15,7 @@
 #include "train/trainer/from_config.h"
 #include "train/trainer/recorded_cpu_level.h"
 #include "train/trainer/sample_order.h"
+#include "train/trainer/sample_shape.h"
 #include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
@@ -72,6 +73,7 @@ void Trainer::resume(ResumePoint point) {
   point.checkpoint.about =
       nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
+  check_sample_shape(point.checkpoint.about, world_.train_set.shape(), point.from);
   if (config_.reproducible) check_cpu_level(point.checkpoint.about, world_.device, point.from);
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
@@ -201,6 +203,7 @@ void Trainer::save(std::optional<double> score) {
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
                       .samples_of_step = sizes_.of_all,
+                      .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_.train_set, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program())};
