@@ -53,27 +53,28 @@ std::string list(const std::vector<std::string>& names) {
 }  // namespace
 
 std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
-  IdxArray images = read_idx(files.images, 3);
-  IdxArray labels = read_idx(files.labels, 1);
-  const std::string image_count = std::to_string(images.extents[0]);
-  if (images.extents[0] != labels.extents[0])
+  IdxFile image_file(files.images, 3), label_file(files.labels, 1);
+  const std::vector<std::int64_t>& extents = image_file.extents();
+  if (extents[0] != label_file.extents()[0])
     throw DataError(files.labels,
-                    "holds " + std::to_string(labels.extents[0]) + " labels, but there are " + image_count +
-                        " images in " + files.images.string(),
+                    "holds " + std::to_string(label_file.extents()[0]) + " labels, but there are " +
+                        std::to_string(extents[0]) + " images in " + files.images.string(),
                     "take both files from the same source");
-  if (images.values.empty()) throw DataError(files.images, "holds no images", "delete the file and get it again");
-  const auto outside = std::find_if(labels.values.begin(), labels.values.end(),
-                                    [&](std::uint8_t label) { return label >= files.classes; });
-  if (outside != labels.values.end())
+  std::vector<std::uint8_t> labels = label_file.read_values();
+  std::vector<std::uint8_t> images = image_file.read_values();
+  if (images.empty()) throw DataError(files.images, "holds no images", "delete the file and get it again");
+  const auto outside =
+      std::find_if(labels.begin(), labels.end(), [&](std::uint8_t label) { return label >= files.classes; });
+  if (outside != labels.end())
     throw DataError(files.labels,
-                    "gives sample " + std::to_string(outside - labels.values.begin()) + " the label " +
+                    "gives sample " + std::to_string(outside - labels.begin()) + " the label " +
                         std::to_string(*outside) + ", but labels go from 0 to " + std::to_string(files.classes - 1),
                     "delete the file and get it again");
   return std::make_unique<InMemoryDataset>(InMemoryDataset::Contents{.name = files.name,
-                                                                     .shape = {images.extents[1], images.extents[2], 1},
+                                                                     .shape = {extents[1], extents[2], 1},
                                                                      .classes = files.classes,
-                                                                     .pixels = std::move(images.values),
-                                                                     .labels = std::move(labels.values)});
+                                                                     .pixels = std::move(images),
+                                                                     .labels = std::move(labels)});
 }
 
 IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch) {

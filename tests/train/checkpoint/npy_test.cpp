@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/checkpoint/tensors.h"
-#include "tests/train/support/allocated_bytes.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/memory_file.h"
 

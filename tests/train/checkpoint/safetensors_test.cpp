@@ -11,7 +11,7 @@
 #include "tests/support/safetensors.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/tensors.h"
-#include "tests/train/support/allocated_bytes.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/memory_file.h"
 

@@ -6,6 +6,7 @@
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::data {
@@ -42,6 +43,16 @@ TEST_F(IdxDataset, PairsImagesWithLabels) {
 TEST_F(IdxDataset, RefusesCountsThatDiffer) {
   EXPECT_THAT(error(images_, tests::idx_bytes({2}, {1, 2})),
               AllOf(HasSubstr("labels: holds 2 labels"), HasSubstr("3 images"), HasSubstr("the same source")));
+}
+
+/// 64 MB of zeros are 64 KB of gzip.
+TEST_F(IdxDataset, ComparesCountsBeforeItTakesMemoryForPixels) {
+  const auto images = folder_.write("images", tests::gzipped(tests::idx_bytes({64, 1000, 1000}, Bytes(64'000'000))));
+  const auto labels = folder_.write("labels", tests::idx_bytes({3}, {1, 2, 3}));
+  const std::size_t before = tests::allocated_bytes();
+  tests::reset_peak_allocated_bytes();
+  EXPECT_THROW(open_idx({.name = "small", .images = images, .labels = labels}), DataError);
+  EXPECT_LT(tests::peak_allocated_bytes() - before, 4u << 20);
 }
 
 TEST_F(IdxDataset, RefusesALabelOutOfRange) {

@@ -6,6 +6,7 @@
 #include "data/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::data {
@@ -20,6 +21,14 @@ class IdxFile : public ::testing::Test {
   IdxArray read(const Bytes& bytes, int rank = 3) const { return read_idx(folder_.write("file", bytes), rank); }
   std::string error(const Bytes& bytes, int rank = 3) const {
     return tests::message_of<DataError>([&] { read(bytes, rank); });
+  }
+
+  /// Bytes that gzip cannot shrink.
+  static Bytes noise(std::size_t count) {
+    Bytes bytes(count);
+    std::uint32_t state = 1;
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
+    return bytes;
   }
 
   const tests::TempFolder folder_;
@@ -37,10 +46,8 @@ TEST_F(IdxFile, ReadsPlainAndGzipAlike) {
 }
 
 TEST_F(IdxFile, ReadsMoreThanOneInputBufferOfGzip) {
-  Bytes noise(300'000);
-  std::uint32_t state = 1;
-  for (auto& byte : noise) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1013904223u) >> 24);
-  EXPECT_EQ(read(tests::gzipped(tests::idx_bytes({300, 1000, 1}, noise))).values, noise);
+  const Bytes values = noise(300'000);
+  EXPECT_EQ(read(tests::gzipped(tests::idx_bytes({300, 1000, 1}, values))).values, values);
 }
 
 TEST_F(IdxFile, ReadsExtentsBigEndian) {
@@ -101,6 +108,20 @@ TEST_F(IdxFile, RefusesAHeaderThatPromisesMoreThanTheFileCanHold) {
     EXPECT_THAT(error(lie), HasSubstr("far more than"));
     EXPECT_THAT(error(tests::gzipped(lie)), HasSubstr("far more than"));
   }
+}
+
+/// 3.9 GB, which a .gz of this size could hold.
+TEST_F(IdxFile, TakesMemoryForWhatIsThereAndNotForWhatIsPromised) {
+  const auto path = folder_.write("file", tests::gzipped(tests::idx_bytes({5'000'000, 28, 28}, noise(4u << 20))));
+  const std::size_t before = tests::allocated_bytes();
+  tests::reset_peak_allocated_bytes();
+  EXPECT_THAT(tests::message_of<DataError>([&] { read_idx(path, 3); }), HasSubstr("ends before the 3920000000 bytes"));
+  EXPECT_LT(tests::peak_allocated_bytes() - before, 64u << 20);
+}
+
+TEST_F(IdxFile, ReadsMoreThanTheFirstStepTakes) {
+  const Bytes values(40'000'000, 7);
+  EXPECT_EQ(read(tests::gzipped(tests::idx_bytes({40, 1000, 1000}, values))).values, values);
 }
 
 TEST_F(IdxFile, StopsInflatingWhereTheHeaderSays) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/train/support/allocated_bytes.h"
+#include "tests/support/allocated_bytes.h"
 
 #include <malloc.h>
 
