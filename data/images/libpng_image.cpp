@@ -3,18 +3,21 @@
 
 #include "data/error.h"
 #include "data/images/png.h"
+#include "kernels/runtime/read_small_file.h"
 
 namespace gradring::data {
 namespace {
 
+/// Twice kMostPixels of 16-bit colour with alpha that are not compressed.
+constexpr std::size_t kLargestPng = 256u << 20;
 constexpr const char* kAdvice = "open it in an image program and save it as a PNG again";
 
 /// What libpng holds while it reads one file; its simplified interface neither jumps out of our code nor prints.
 class Reading {
  public:
-  explicit Reading(const std::filesystem::path& path) : path_(path) {
+  explicit Reading(const std::filesystem::path& path) : path_(path), file_(bytes_of(path)) {
     image_.version = PNG_IMAGE_VERSION;
-    if (!png_image_begin_read_from_file(&image_, path.c_str())) refuse();
+    if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) refuse();
     image_.format = PNG_FORMAT_RGBA;
     image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   }
@@ -36,7 +39,17 @@ class Reading {
     throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kAdvice);
   }
 
+  /// Read here and not by libpng, which would wait for a pipe without a writer.
+  static std::string bytes_of(const std::filesystem::path& path) {
+    try {
+      return read_small_file(path, kLargestPng);
+    } catch (const ReadError& error) {
+      throw DataError(path, error.what(), "check that it is a PNG file and that you may read it");
+    }
+  }
+
   const std::filesystem::path& path_;
+  const std::string file_;
   png_image image_{};
 };
 

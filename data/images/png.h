@@ -18,9 +18,9 @@ class NoPngError : public Error {
 /// Reads a PNG of any kind: grey, colour or palette, 1 to 16 bits, interlaced or not. The image has three channels; what is
 /// transparent lies on white, as most viewers show it.
 ///
-/// Errors    DataError, naming the file: it is not there, is no PNG, is damaged or cut short, or has more than kMostPixels;
-///           NoPngError as require_png.
-/// Cost      memory: 4 bytes a pixel, whatever the file says.
+/// Errors    DataError, naming the file: it cannot be read, is a pipe to which nothing is written, is no PNG, is damaged or
+///           cut short, or has more than kMostPixels; NoPngError as require_png.
+/// Cost      memory: the file, and 4 bytes a pixel, whatever the file says.
 /// Source    PNG, third edition (W3C), by libpng.
 Image read_png(const std::filesystem::path& path);
 

@@ -70,10 +70,11 @@ TEST_F(Png, WhatIsTransparentLiesOnWhite) {
 
 TEST_F(Png, RefusesWhatIsNoneByName) {
   EXPECT_THAT(tests::message_of<DataError>([&] { read_png(folder_.path() / "none.png"); }),
-              AllOf(HasSubstr("none.png: cannot be read"), HasSubstr("No such file")));
+              AllOf(HasSubstr("none.png: cannot be opened"), HasSubstr("No such file")));
   EXPECT_THAT(refusal({}), HasSubstr("image.png: cannot be read as a PNG"));
   EXPECT_THAT(refusal({'G', 'I', 'F', '8', '9', 'a', 0, 0, 0}), HasSubstr("save it as a PNG"));
   EXPECT_THROW(read_png(folder_.path()), DataError) << "a folder";
+  EXPECT_THAT(tests::message_of<DataError>([] { read_png("/dev/zero"); }), HasSubstr("is larger than"));
 }
 
 TEST_F(Png, TakesNoMemoryForSizesThatAreOnlySaid) {
