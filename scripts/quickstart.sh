@@ -37,7 +37,8 @@ if [[ -n $data_dir ]]; then
   mnist=$(find_mnist "$(from_here "$data_dir")")
   [[ -n $mnist ]] || die "no train-images-idx3-ubyte(.gz) in $data_dir or $data_dir/mnist"
 else
-  mnist=$(find_mnist ${GRADRING_DATA_DIR:+"$(from_here "$GRADRING_DATA_DIR")"} data "${XDG_CACHE_HOME:-$HOME/.cache}/gradring")
+  cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+  mnist=$(find_mnist ${GRADRING_DATA_DIR:+"$(from_here "$GRADRING_DATA_DIR")"} data ${cache:+"$cache/gradring"})
 fi
 data=(--dataset digits)
 [[ -z $mnist ]] || data=(--dataset mnist --data-dir "$mnist")
