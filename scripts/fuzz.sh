@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Feeds made-up files to every parser, by clang's libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Feeds made-up files and messages to every parser, by clang's libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
 #
 # Usage: scripts/fuzz.sh [SECONDS] [PARSER...]
 #
@@ -21,10 +21,21 @@ for parser in "${parsers[@]}"; do
   [[ -d tests/fuzz/corpus/$parser ]] || die "there is no parser '$parser': $(ls -m tests/fuzz/corpus)"
 done
 
-need_packages "${build_packages[@]}" "${test_packages[@]}" clang-16 libclang-rt-16-dev
+# The newest clang with its fuzzer that is installed, or Debian 12's.
+newest_clang() {
+  local version
+  for version in {25..16}; do
+    compgen -G "/usr/lib/llvm-$version/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a" >/dev/null || continue
+    command -v "clang++-$version" >/dev/null && echo "$version" && return
+  done
+  echo 16
+}
+
+clang=$(newest_clang)
+need_packages "${build_packages[@]}" "${test_packages[@]}" "clang-$clang" "libclang-rt-$clang-dev"
 if [[ ! -f build/fuzz/build.ninja ]]; then
   say "Configuring build/fuzz"
-  cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER="clang++-$clang" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_CXX_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' \
     -DGRADRING_CUDA=OFF -DGRADRING_ONEDNN=OFF -DGRADRING_CURL=OFF -DGRADRING_TESTS=ON -DGRADRING_FUZZ=ON
 fi

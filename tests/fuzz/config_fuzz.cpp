@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A config file in TOML, and the values that it gives to options.
+// A config file in TOML, the settings of a checkpoint, and the values that they give to options.
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"
 #include "train/config/config_file.h"
@@ -8,11 +8,23 @@
 
 using namespace gradring::train;
 
+namespace {
+
+void read_values(const GivenOptions& options) {
+  TrainConfig config;
+  for (const auto& [name, given] : options) find_option(name)->read(config, given.text);
+}
+
+}  // namespace
+
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const gradring::tests::MemoryPath file(data, size);
   try {
-    TrainConfig config;
-    for (const auto& [name, given] : read_config_file(file.path())) find_option(name)->read(config, given.text);
+    read_values(read_config_file(file.path()));
+  } catch (const UsageError&) {
+  }
+  try {
+    read_values(read_known_options({reinterpret_cast<const char*>(data), size}).value_or(GivenOptions()));
   } catch (const UsageError&) {
   }
   return 0;
