@@ -6,18 +6,19 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::comm {
 
-/// Where ranks were when they failed to meet: who noticed it, about whom, in which operation and which of its steps.
+/// Where a communication error happened: the rank that detected it, the rank that failed, the operation and its step.
 struct CommPlace {
   int rank = -1;          ///< the rank that throws
-  int peer = -1;          ///< the rank that is to blame, as far as this rank can tell; -1 if nobody in particular
+  int peer = -1;          ///< the rank that failed, as far as this rank can tell; -1 if unknown
   std::string operation;  ///< "all_reduce 17", "allocate", "join", ...
   std::size_t step = 0;   ///< of the operation's schedule, from 0
 };
 
-/// The ranks of a group failed to work together. After one the group is broken: every later call on it throws again.
+/// The ranks of a group failed to work together. The group stays failed: every later call on it throws again.
 class CommError : public Error {
  public:
   CommError(CommPlace place, const std::string& message) : Error(message), place_(std::move(place)) {}
@@ -32,20 +33,20 @@ class CommError : public Error {
   CommPlace place_;
 };
 
-/// A rank is gone: its process ended, or it left the group while others still needed it.
-class PeerLost : public CommError {
+/// A rank is gone: its process ended, or it left the group while other ranks still needed it.
+class PeerLost : public CommError, public ExitsWith<kPeerLost> {
  public:
   using CommError::CommError;
 };
 
-/// A rank is there, or may yet come, but did not do its part before the deadline.
-class Timeout : public CommError {
+/// A rank did not do its part before the deadline.
+class Timeout : public CommError, public ExitsWith<kTimeout> {
  public:
   using CommError::CommError;
 };
 
-/// Two ranks do different things at the same point: another operation, step, element count or type.
-class Desync : public CommError {
+/// Two ranks made different calls: another operation, step, element count or type.
+class Desync : public CommError, public ExitsWith<kReplicasDiffer> {
  public:
   using CommError::CommError;
 };

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/collectives/chain.h"
 #include "comm/collectives/dissemination.h"
-#include "comm/collectives/pipeline.h"
 #include "comm/collectives/ring.h"
 
 namespace gradring::comm {
 namespace {
 
-/// Room for one byte of each of very many ranks, and for all flags and counts of an epoch at once.
+/// Holds all flags and counts of an epoch, and one byte of each of 65,536 ranks.
 constexpr std::size_t kStagingBytes = 64 * 1024;
 
 }  // namespace
@@ -33,24 +33,24 @@ void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
 std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine) {
   const auto world = static_cast<std::size_t>(transport_->world_size());
   const auto rank = static_cast<std::size_t>(transport_->rank());
-  const std::size_t room = staging_->size() / world;
+  const std::size_t slot = staging_->size() / world;
   std::vector<std::byte> all(world * mine.size());
-  for (std::size_t begin = 0; begin < mine.size(); begin += room) {
-    const std::size_t piece = std::min(room, mine.size() - begin);
-    std::memcpy(staging_->data() + rank * piece, mine.data() + begin, piece);
-    run(kRingAllGather, world * piece, 0);
+  for (std::size_t begin = 0; begin < mine.size(); begin += slot) {
+    const std::size_t bytes = std::min(slot, mine.size() - begin);
+    std::memcpy(staging_->data() + rank * bytes, mine.data() + begin, bytes);
+    run(kRingAllGather, world * bytes, 0);
     for (std::size_t from = 0; from < world; ++from)
-      std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * piece, piece);
+      std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * bytes, bytes);
   }
   return all;
 }
 
 void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
   for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
-    const std::size_t piece = std::min(staging_->size(), bytes.size() - begin);
-    if (transport_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, piece);
-    run(kPipelineBroadcast, piece, root);
-    std::memcpy(bytes.data() + begin, staging_->data(), piece);
+    const std::size_t length = std::min(staging_->size(), bytes.size() - begin);
+    if (transport_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, length);
+    run(kChainBroadcast, length, root);
+    std::memcpy(bytes.data() + begin, staging_->data(), length);
   }
 }
 

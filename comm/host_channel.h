@@ -12,19 +12,18 @@
 
 namespace gradring::comm {
 
-/// Runs collectives in the caller, on small memory of its own: what ranks need to agree on flags, counts and texts.
-/// Longer values go through that memory piece by piece.
+/// Collectives on host values (flags, counts, texts). They run in the caller, through a small staging buffer.
 ///
 /// Threads   one thread at a time.
 class HostChannel {
  public:
-  /// Blocks until all ranks have come.
+  /// Blocks until all ranks have joined.
   HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout);
   ~HostChannel();
 
-  /// Every rank's bytes, in the order of the ranks; all ranks give as many.
+  /// Every rank's bytes in rank order; the length is equal on all ranks.
   std::vector<std::byte> all_gather(std::span<const std::byte> mine);
-  /// The root's bytes replace all others'; all ranks give as many.
+  /// Copies the root's bytes to all ranks; the length is equal on all ranks.
   void broadcast(std::span<std::byte> bytes, int root);
   void barrier();
 

@@ -6,8 +6,8 @@
 namespace gradring::comm {
 
 InProcessHub::InProcessHub(int world_size, ProcessGroup::Duration timeout)
-    : data_(std::make_shared<InProcessMeeting>(world_size)),
-      control_(std::make_shared<InProcessMeeting>(world_size)),
+    : data_(std::make_shared<InProcessRendezvous>(world_size)),
+      control_(std::make_shared<InProcessRendezvous>(world_size)),
       timeout_(timeout) {}
 
 InProcessHub::~InProcessHub() = default;

@@ -7,9 +7,9 @@
 
 namespace gradring::comm {
 
-class InProcessMeeting;
+class InProcessRendezvous;
 
-/// Makes the groups of ranks that are threads of one process.
+/// Creates the process groups of ranks that are threads of one process.
 ///
 /// Threads   join may be called from any thread, once per rank; groups may outlive the hub.
 /// Example   tests/comm/support/ranks.h
@@ -20,15 +20,15 @@ class InProcessHub {
   ~InProcessHub();
 
   int world_size() const;
-  /// The group as `rank` sees it. Blocks until all ranks have joined.
+  /// The group of `rank`. Blocks until all ranks have joined.
   ///
-  /// Errors    InvalidArgument if the rank is outside the world or has joined before; Timeout that names who did not
-  ///           come.
+  /// Errors    InvalidArgument if the rank is outside the world or has joined before; Timeout that names the missing
+  ///           ranks.
   std::unique_ptr<ProcessGroup> join(int rank);
 
  private:
-  std::shared_ptr<InProcessMeeting> data_;
-  std::shared_ptr<InProcessMeeting> control_;
+  std::shared_ptr<InProcessRendezvous> data_;
+  std::shared_ptr<InProcessRendezvous> control_;
   ProcessGroup::Duration timeout_;
 };
 

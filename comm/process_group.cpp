@@ -6,13 +6,13 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/collectives/chain.h"
 #include "comm/collectives/collective.h"
 #include "comm/collectives/direct.h"
 #include "comm/collectives/dissemination.h"
-#include "comm/collectives/partition.h"
-#include "comm/collectives/pipeline.h"
 #include "comm/collectives/ring.h"
 #include "comm/host_channel.h"
+#include "comm/transport/partition.h"
 #include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
@@ -22,20 +22,21 @@ namespace {
 void check_range(const SegmentRange& range, const Schedule& schedule) {
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
-        fmt::format("{} of {} {} from element {} on, but the segment holds {}", schedule.operation,
-                    range.slice.elements, name_of(range.dtype), range.slice.offset, room));
+        fmt::format("{} exceeds its segment: found {} {} at element {}, the segment holds {} elements",
+                    schedule.operation, range.slice.elements, name_of(range.dtype), range.slice.offset, room));
   check(!schedule.sums || has_sum(range.dtype),
-        fmt::format("{} of {}, which has no sum: use f32, f16, bf16, i32 or i64", schedule.operation,
+        fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64", schedule.operation,
                     name_of(range.dtype)));
 }
 
-/// Two streams that carry collectives of one group at once would mix up their messages.
-class Carrying {
+/// Collectives of one group on two streams at once would mix up their messages.
+class ExclusiveUse {
  public:
-  explicit Carrying(std::atomic<bool>& flag) : flag_(flag) {
-    check(!flag_.exchange(true), "two streams carry collectives of one group at once: enqueue them on one stream");
+  explicit ExclusiveUse(std::atomic<bool>& flag) : flag_(flag) {
+    check(!flag_.exchange(true),
+          "collectives of one group run on two streams at the same time: enqueue them on one stream");
   }
-  ~Carrying() { flag_.store(false); }
+  ~ExclusiveUse() { flag_.store(false); }
 
  private:
   std::atomic<bool>& flag_;
@@ -65,16 +66,16 @@ std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
 void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream) {
   check_range(range, schedule);
   check(root >= 0 && root < world_size(),
-        fmt::format("{} from rank {} in a world of {}", schedule.operation, root, world_size()));
+        fmt::format("{} has root rank {}: expected a rank of a world of {}", schedule.operation, root, world_size()));
   const CollectiveSpec spec{.schedule = &schedule,
                             .range = range,
                             .chunk_bytes = data_->chunk_bytes(),
                             .root = root,
                             .number = ++collectives_};
-  // On a CPU stream this runs on the stream, and the time that earlier work takes does not count; on a GPU it runs at
+  // On a CPU stream this runs as work of the stream, so its deadline starts after earlier work. On a GPU it runs at
   // once.
   data_->submit(stream, [this, spec] {
-    const Carrying carrying(carrying_);
+    const ExclusiveUse exclusive(in_use_);
     Collective collective(spec, *data_);
     drive(collective, *data_, Deadline::after(timeout_));
   });
@@ -82,18 +83,19 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
 
 void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream, AllReduceAlgorithm algorithm) {
   if (algorithm == AllReduceAlgorithm::nccl) return all_reduce_by_vendor(range, stream);
-  const bool can_lend = data_->reaches_peers_memory();
-  check(can_lend || algorithm != AllReduceAlgorithm::direct,
-        "a direct all_reduce between ranks that do not reach each other's memory: use the ring");
-  const bool direct = can_lend && algorithm != AllReduceAlgorithm::ring;
+  const bool can_expose = data_->reaches_peers_memory();
+  check(can_expose || algorithm != AllReduceAlgorithm::direct,
+        "a direct all_reduce needs ranks that reach each other's memory, and this transport has no such access: use "
+        "the ring");
+  const bool direct = can_expose && algorithm != AllReduceAlgorithm::ring;
   run(direct ? kDirectAllReduce : kRingAllReduce, range, 0, stream);
 }
 
 void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream) {
   check_range(range, kRingAllReduce);
   VendorAllReduce* const vendor = data_->vendor_all_reduce();
-  check(vendor != nullptr, "an all_reduce by NCCL between ranks that NCCL does not connect: use the ring");
-  const Carrying carrying(carrying_);
+  check(vendor != nullptr, "an NCCL all_reduce needs the NCCL transport, and this group has another one: use the ring");
+  const ExclusiveUse exclusive(in_use_);
   vendor->all_reduce(range, ++collectives_, stream);
 }
 
@@ -106,13 +108,14 @@ void ProcessGroup::all_gather(const SegmentRange& range, kernels::Stream& stream
 }
 
 void ProcessGroup::broadcast(const SegmentRange& range, int root, kernels::Stream& stream) {
-  run(kPipelineBroadcast, range, root, stream);
+  run(kChainBroadcast, range, root, stream);
 }
 
 void ProcessGroup::barrier(kernels::Stream& stream) { run(kDisseminationBarrier, {}, 0, stream); }
 
 Slice ProcessGroup::shard(std::size_t elements, int rank) const {
-  check(rank >= 0 && rank < world_size(), fmt::format("the shard of rank {} in a world of {}", rank, world_size()));
+  check(rank >= 0 && rank < world_size(),
+        fmt::format("no shard for rank {}: expected a rank of a world of {}", rank, world_size()));
   return shard_of(elements, static_cast<std::size_t>(world_size()), static_cast<std::size_t>(rank));
 }
 
@@ -120,7 +123,8 @@ void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*h
 void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values); }
 
 std::string ProcessGroup::broadcast_on_host(const std::string& text, int root) {
-  check(root >= 0 && root < world_size(), fmt::format("broadcast from rank {} in a world of {}", root, world_size()));
+  check(root >= 0 && root < world_size(),
+        fmt::format("broadcast has root rank {}: expected a rank of a world of {}", root, world_size()));
   std::uint64_t length = text.size();
   host_->broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
   std::string result = rank() == root ? text : std::string(length, '\0');

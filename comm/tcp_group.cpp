@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/tcp_group.h"
 
-#include "comm/transport/tcp/tcp.h"
+#include "comm/transport/tcp/tcp_transport.h"
 
 namespace gradring::comm {
 
@@ -13,7 +13,8 @@ std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions
     spec.name = options.name + "/" + channel;
     spec.address = options.address;
     spec.port = options.port;
-    return make_tcp_transport(store, spec, Deadline::after(options.timeout));
+    spec.token = options.token;
+    return std::make_unique<TcpTransport>(tcp::connect_mesh(store, spec, Deadline::after(options.timeout)), spec.rank);
   };
   auto data = transport("data");
   return std::make_unique<ProcessGroup>(std::move(data), transport("control"), options.timeout);

@@ -14,18 +14,20 @@ struct TcpGroupOptions {
   int rank = 0;
   int world_size = 1;
   ProcessGroup::Duration timeout = std::chrono::seconds(30);
-  std::string name = "group";         ///< keeps the keys of several groups in one store apart
-  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: this rank listens there alone while it joins
-  std::uint16_t port = 0;             ///< 0: any free one
+  std::string name = "group";         ///< prefix of this group's keys in the store
+  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: the only address this rank listens on while it joins
+  std::uint16_t port = 0;             ///< 0: any free port
+  /// The ranks' shared secret, 64 hexadecimal digits. Empty: rank 0 generates it and sets it in the store.
+  std::string token = {};
 };
 
-/// The group of ranks that are processes connected by TCP. They find each other through `store`, which is used only
-/// during this call and must be out of strangers' reach. Blocks until all ranks have come; afterwards no rank listens
-/// anywhere. Gradients travel in the clear.
+/// The process group of ranks connected by TCP. They rendezvous through `store`, which is used only during this call;
+/// without `options.token` the store must be private to the ranks. Blocks until all ranks have joined; afterwards no
+/// rank listens. Traffic is not encrypted.
 ///
-/// Errors    InvalidArgument if the rank is outside the world, or the address is not numeric or stands for all
-///           addresses; DeviceError if the port is taken; Timeout that names the missing ranks; PeerLost; Desync if a
-///           rank has another world size.
+/// Errors    InvalidArgument if the rank is outside the world, or the address is not numeric or is a wildcard;
+///           DeviceError if the port is taken, or the token is invalid; Timeout that names the missing ranks; PeerLost;
+///           Desync if a rank has another world size.
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options);
 
 }  // namespace gradring::comm

@@ -6,16 +6,19 @@
 #include <string_view>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::data {
 
-/// A file of a data set is missing, damaged, or not what its name says. The message is "path: found; advice".
-class DataError : public Error {
+/// Advice for a corrupt download.
+inline constexpr const char* kDownloadAgain = "delete the file and download it again";
+
+/// A dataset file is missing, corrupt or not of the expected format. The message is "path: what was found; what to do".
+class DataError : public Error, public ExitsWith<kBadData> {
  public:
   DataError(std::filesystem::path path, std::string_view found, std::string_view advice)
       : Error(path.string() + ": " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
 
-  /// The file or folder that is wrong.
   const std::filesystem::path& path() const { return path_; }
 
  private:

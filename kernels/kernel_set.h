@@ -3,22 +3,18 @@
 
 #include <span>
 
-#include "kernels/accumulate/accumulate.h"
 #include "kernels/adam/adam.h"
 #include "kernels/bias/bias.h"
-#include "kernels/cast/cast.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/ema/ema.h"
 #include "kernels/exact_sum/exact_sum.h"
-#include "kernels/fill/fill.h"
 #include "kernels/gather_batch/gather_batch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/max_pool2d/max_pool2d.h"
 #include "kernels/peak/peak.h"
-#include "kernels/relu/relu.h"
-#include "kernels/scale/scale.h"
 #include "kernels/sgd/sgd.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 #include "kernels/step_state/step_state.h"
@@ -26,7 +22,7 @@
 
 namespace gradring::kernels {
 
-/// Every table of kernels on one kind of device: what a backend is given, so that it never asks which device it is on.
+/// Every table of kernels on one kind of device: a backend gets one, so that it does not depend on the device.
 /// The CUDA module hands out nvcc's copy, everything else links the host compiler's.
 struct KernelSet {
   std::span<const accumulate::Variant> accumulate;

@@ -9,15 +9,20 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/nearest_name.h"
 
 namespace gradring::kernels {
 
 /// "There is no variant 'dirct'. Did you mean 'direct'? There are: direct, tiled"
-std::string no_such_variant(std::string_view name, std::span<const std::string_view> names);
+inline std::string no_such_variant(std::string_view name, std::span<const std::string_view> names) {
+  std::string text = "There is no variant '" + std::string(name) + "'." + did_you_mean(name, names) + " There are:";
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i ? ", " : " ") + std::string(names[i]);
+  return text;
+}
 
 /// The variant of a table that a user named.
 ///
-/// Errors    InvalidArgument if there is none: lists the names and says which is nearest.
+/// Errors    InvalidArgument if there is none: the message lists the names and the nearest one.
 template <class Variant>
 const Variant& find_variant(std::span<const Variant> table, std::string_view name) {
   std::vector<std::string_view> names;
@@ -28,7 +33,7 @@ const Variant& find_variant(std::span<const Variant> table, std::string_view nam
   throw InvalidArgument(no_such_variant(name, names));
 }
 
-/// The last variant of a table that can run there: the highest rung of its ladder.
+/// The last variant of a table that can run there: the highest step of its ladder.
 ///
 /// Errors    InvalidArgument if none can.
 template <class Variant>

@@ -106,7 +106,7 @@ step() {
 # cell COMPILER ARCH: sets outcome and detail.
 cell() {
   local compiler=$1 arch=$2 march=$2 folder=build/portability/${1//+/}/build log
-  local options=() targets label='^(kernels_.*|nn|comm.*|reference_losses)$' lacks=''
+  local options=() targets label='^(kernels.*|nn|comm.*|reference_losses)$' lacks=''
   detail=''
   log=$(log_of "$compiler" "$arch")
   mkdir -p "$folder"

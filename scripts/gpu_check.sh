@@ -10,7 +10,7 @@
 #   --quick      checks without benchmarks
 #
 # Needs no network. cuDNN, cuBLAS and NCCL are found in a CUDA root, in system folders, or in pip's packages. PyTorch is
-# measured beside us where a python3 imports it. Ends with an error if a check fails; a test that is skipped for want of
+# measured in the same run where a python3 imports it. Ends with an error if a check fails; a test that is skipped for want of
 # a GPU is a failure here.
 
 # shellcheck source=scripts/lib.sh

@@ -7,7 +7,7 @@ script=$(realpath "$0")
 started_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libdnnl-dev
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdnnl-dev
   zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
 test_packages=(libgtest-dev libgmock-dev)
 

@@ -27,6 +27,8 @@ if ! may_make_hosts; then
 fi
 folder=$(mktemp -d)
 agents=()
+GRADRING_TOKEN=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n')
+export GRADRING_TOKEN
 
 clean_up() {
   for agent in "${agents[@]}"; do kill -9 "$agent" 2>/dev/null || true; done

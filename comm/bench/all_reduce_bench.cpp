@@ -33,7 +33,7 @@ std::size_t AllReduceBench::wrong_elements(const Payload& payload) {
 
 std::vector<double> AllReduceBench::seconds(const Payload& payload, const Repetitions& repetitions) {
   using Clock = std::chrono::steady_clock;
-  const auto write = [&] { std::memset(segment_->data(), 0, payload.bytes()); };  // sums of other sums overflow
+  const auto write = [&] { std::memset(segment_->data(), 0, payload.bytes()); };  // repeated sums would overflow
   write();
   group_.barrier_on_host();
   std::vector<double> mine;

@@ -11,16 +11,16 @@
 
 namespace gradring::comm::bench {
 
-/// How often something is done unmeasured, and how often measured.
+/// Unmeasured and measured iterations.
 struct Repetitions {
   int warmups = 5;
   int iterations = 20;
-  /// Whether every rank writes all its elements anew before each iteration, unmeasured, as backward does. If not, what
-  /// a rank summed before may still lie in its cache.
+  /// Whether every rank rewrites its elements before each iteration (unmeasured), as backward does. If not, the sums of
+  /// the iteration before may still be in the cache.
   bool fresh = false;
 };
 
-/// What is reduced.
+/// The array to reduce.
 struct Payload {
   std::size_t elements = 0;
   kernels::DType dtype = kernels::DType::f32;
@@ -28,10 +28,10 @@ struct Payload {
   std::size_t bytes() const { return elements * size_of(dtype); }
 };
 
-/// Measures and checks all_reduce, in place, on memory of its own. All ranks make the same calls in the same order.
+/// Measures and checks in-place all_reduce. All ranks make the same calls in the same order.
 ///
 /// Threads   one thread at a time.
-/// Errors    what the group and the stream throw.
+/// Errors    as ProcessGroup and Stream.
 class AllReduceBench {
  public:
   /// Allocates `largest_bytes` on every rank.
@@ -39,10 +39,9 @@ class AllReduceBench {
                  AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic);
   ~AllReduceBench();
 
-  /// How many elements were wrong, counted over all ranks: every rank checks every element of one all_reduce.
+  /// The wrong elements of one all_reduce, counted over all ranks: every rank checks every element.
   std::size_t wrong_elements(const Payload& payload);
-  /// Seconds of each iteration: the ranks come together once and then reduce again and again, as training does; of each
-  /// iteration the slowest rank's time counts. Equal on all ranks.
+  /// Seconds of each iteration, after one barrier: the slowest rank's time. Equal on all ranks.
   std::vector<double> seconds(const Payload& payload, const Repetitions& repetitions);
 
  private:
@@ -54,11 +53,11 @@ class AllReduceBench {
   AllReduceAlgorithm algorithm_;
 };
 
-/// Of each iteration the time of the rank that took longest, from every rank's own times; equal on all ranks.
+/// For each iteration the largest of all ranks' times; equal on all ranks.
 std::vector<double> slowest_of_all_ranks(ProcessGroup& group, std::span<const double> mine);
 
-/// Bytes per second that an all_reduce of `bytes` in `seconds` comes to: as seen by its caller, and as seen by the
-/// busiest link of a ring, 2 (W - 1) / W of it, which does not depend on the number of ranks.
+/// Bandwidths of an all_reduce of `bytes` in `seconds`, in bytes per second. The bus bandwidth is that of the busiest
+/// link of a ring, 2 (W - 1) / W of the algorithm bandwidth, so that it compares different world sizes.
 ///
 /// Source    nccl-tests, doc/PERFORMANCE.md.
 double algorithm_bandwidth(std::size_t bytes, double seconds);

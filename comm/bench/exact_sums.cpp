@@ -13,7 +13,7 @@ namespace {
 
 using kernels::DType;
 
-/// The contributions repeat after so many elements; a prime, so that no shard or chunk is like another.
+/// Period of the contributions; a prime, so that no shard or chunk equals another.
 constexpr std::size_t kPeriod = 251;
 
 void put(float& to, int value) { to = static_cast<float>(value); }
@@ -40,15 +40,15 @@ auto with_type(DType dtype, const Visit& visit) {
     case DType::i64: return visit(std::int64_t{});
     case DType::u8: break;
   }
-  throw InvalidArgument("a sum of " + std::string(name_of(dtype)) + ": use f32, f16, bf16, i32 or i64");
+  throw InvalidArgument("cannot sum dtype " + std::string(name_of(dtype)) + ": use f32, f16, bf16, i32 or i64");
 }
 
 }  // namespace
 
 int ExactSums::contribution(int rank, std::size_t element) const {
   const int largest = std::clamp(256 / world_size, 1, 15);
-  const std::size_t word = (element % kPeriod) * 7 + static_cast<std::size_t>(rank) * 13;
-  return static_cast<int>(word % static_cast<std::size_t>(2 * largest + 1)) - largest;
+  const std::size_t hash = (element % kPeriod) * 7 + static_cast<std::size_t>(rank) * 13;
+  return static_cast<int>(hash % static_cast<std::size_t>(2 * largest + 1)) - largest;
 }
 
 int ExactSums::sum(std::size_t element) const {

@@ -21,7 +21,7 @@ kernels::bench::ChildCommand command_of(const ProcessGroup& group, const GlooPee
                        {"GRADRING_GLOO_STORE", spec.store_file},
                        {"GRADRING_GLOO_TIMEOUT", fmt::format("{}", seconds)},
                        {"OMP_NUM_THREADS", "1"}};
-  // The host's name need not lead to an address; the loopback device is there.
+  // The host name may not resolve; the loopback interface always exists.
   if (!std::getenv("GLOO_SOCKET_IFNAME")) command.variables.emplace_back("GLOO_SOCKET_IFNAME", "lo");
   command.keep_stderr = true;
   return command;
@@ -33,7 +33,8 @@ GlooPeer::GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec)
     : group_(group), timeout_(spec.timeout), python_(command_of(group, spec)) {
   const std::string greeting = python_.read_line(Deadline::after(timeout_));
   constexpr std::string_view kReady = "ready ";
-  check<DeviceError>(greeting.starts_with(kReady), "the Python with gloo said: " + greeting);
+  check<DeviceError>(greeting.starts_with(kReady),
+                     "the gloo process did not start: found '" + greeting + "', expected 'ready NAME'");
   name_ = greeting.substr(kReady.size());
   group_.barrier_on_host();
 }
@@ -46,7 +47,8 @@ std::vector<double> GlooPeer::seconds(std::size_t bytes, const Repetitions& repe
   std::vector<double> mine;
   for (double time = 0; answer >> time;) mine.push_back(time);
   check<DeviceError>(mine.size() == static_cast<std::size_t>(repetitions.iterations),
-                     "the Python with gloo did not answer with as many times as it was asked for");
+                     fmt::format("invalid answer of the gloo process: found {} times, expected {}", mine.size(),
+                                 repetitions.iterations));
   return slowest_of_all_ranks(group_, mine);
 }
 

@@ -10,24 +10,23 @@
 namespace gradring::comm::bench {
 
 struct GlooPeerSpec {
-  std::string python;      ///< one that imports torch; equal on all ranks or not
-  std::string store_file;  ///< by which the Pythons meet: fresh, and the same on all ranks
-  std::chrono::nanoseconds timeout = std::chrono::minutes(2);  ///< for each answer, and for all of them to meet
+  std::string python;      ///< an interpreter that imports torch
+  std::string store_file;  ///< rendezvous file of the gloo processes: fresh, and the same on all ranks
+  std::chrono::nanoseconds timeout = std::chrono::minutes(2);  ///< of each answer, and of the rendezvous
 };
 
-/// All-reduce by PyTorch's gloo, for comparison: each rank of the group keeps a Python beside it, and these are as many
-/// ranks of their own (gloo_peer.py). A Python that is not asked sleeps. All ranks make the same calls in the same
-/// order.
+/// All-reduce by PyTorch's gloo, for comparison. Each rank of the group starts one Python process (gloo_peer.py); these
+/// form a gloo group of the same size. All ranks make the same calls in the same order.
 ///
-/// Errors    DeviceError if a Python ends or does not answer in time; what went wrong it says on stderr.
+/// Errors    DeviceError if a Python process ends or does not answer in time; its stderr says why.
 class GlooPeer {
  public:
-  /// Returns when the Pythons have met.
+  /// Returns when the gloo group is formed.
   GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec);
 
   /// "gloo of torch 1.13.0".
   const std::string& name() const { return name_; }
-  /// As AllReduceBench::seconds, of float32.
+  /// As AllReduceBench::seconds, for float32.
   std::vector<double> seconds(std::size_t bytes, const Repetitions& repetitions);
 
  private:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of torch.distributed's gloo backend, measured as comm/bench/all_reduce_bench.cpp measures gradring.
 
-Reads lines "BYTES WARMUPS ITERATIONS FRESH" from stdin; answers each with a line of ITERATIONS times in seconds. Its place
-is in the usual variables: RANK, WORLD_SIZE, and GRADRING_GLOO_STORE, a file by which the ranks meet.
+Reads lines "BYTES WARMUPS ITERATIONS FRESH" from stdin; answers each with a line of ITERATIONS times in seconds.
+Environment: RANK, WORLD_SIZE, GRADRING_GLOO_STORE (rendezvous file), GRADRING_GLOO_TIMEOUT (seconds).
 """
 import os
 import sys

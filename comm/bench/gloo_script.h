@@ -3,7 +3,7 @@
 
 namespace gradring::comm::bench {
 
-/// The text of comm/bench/gloo_peer.py, which travels inside the binary.
+/// The text of comm/bench/gloo_peer.py, embedded in the binary.
 extern const char* const kGlooScript;
 
 }  // namespace gradring::comm::bench

@@ -9,26 +9,26 @@
 
 namespace gradring::comm {
 
-/// What is to be done, and on what.
+/// A schedule and the range that it runs on.
 struct CollectiveSpec {
   const Schedule* schedule = nullptr;
   SegmentRange range;
-  std::size_t chunk_bytes = 0;  ///< most that one move carries; 0 means no limit
+  std::size_t chunk_bytes = 0;  ///< largest payload of one move; 0 means no limit
   int root = 0;
-  std::uint64_t number = 0;  ///< how many collectives the group began before this one
+  std::uint64_t number = 0;  ///< sequence number of the collective in its group
 };
 
-/// One collective under way: posts the steps of its schedule one after the other, each as soon as what the one before
-/// receives is there. It never waits, so whoever drives it decides what happens in between: a CPU stream sleeps in
-/// Transport::wait, a CUDA stream has nothing to wait for, a simulator moves its clock.
+/// One running collective. It posts the steps of its schedule in order, each as soon as the step before has received
+/// its data. It never waits; its driver does: a CPU stream blocks in Transport::wait, a CUDA stream has nothing to wait
+/// for, a simulator advances its clock.
 ///
 /// Threads   one thread at a time; the transport must outlive it.
 class Collective {
  public:
   Collective(const CollectiveSpec& spec, Transport& transport);
 
-  /// Goes on as far as it can without waiting. True when the collective is done: this rank's range holds its result and
-  /// nobody reads it any more.
+  /// Advances as far as possible without waiting. True when the collective is done: this rank's range holds its result
+  /// and no peer reads it any more.
   bool advance();
 
  private:
@@ -41,9 +41,9 @@ class Collective {
   std::size_t posted_ = 0;
 };
 
-/// Advances the collective until it is done, and sleeps where it cannot go on.
+/// Advances the collective until it is done, and waits in between.
 ///
-/// Errors    what the transport throws: PeerLost, Timeout, Desync.
+/// Errors    as Transport: PeerLost, Timeout, Desync.
 void drive(Collective& collective, Transport& transport, Deadline deadline);
 
 }  // namespace gradring::comm

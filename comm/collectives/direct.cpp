@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/collectives/direct.h"
 
-#include "comm/collectives/partition.h"
+#include "comm/transport/partition.h"
 
 namespace gradring::comm {
 namespace {
@@ -12,10 +12,10 @@ std::vector<Move> all_reduce_step(const Extent& extent, std::size_t) {
   const auto world = static_cast<std::size_t>(extent.world);
   const auto shard = [&](int rank) { return shard_of(extent.elements, world, static_cast<std::size_t>(rank)); };
   std::vector<Move> moves;
-  for (const Move::Kind kind : {Move::Kind::lend, Move::Kind::sum_lent})
+  for (const Move::Kind kind : {Move::Kind::expose, Move::Kind::reduce_exposed})
     for (int distance = 1; distance < extent.world; ++distance) {
       const int peer = (extent.rank + distance) % extent.world;
-      moves.push_back({kind, peer, shard(kind == Move::Kind::lend ? peer : extent.rank)});
+      moves.push_back({kind, peer, shard(kind == Move::Kind::expose ? peer : extent.rank)});
     }
   return moves;
 }

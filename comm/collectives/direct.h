@@ -5,15 +5,14 @@
 
 namespace gradring::comm {
 
-/// All-reduce of ranks that reach each other's memory, in one step: rank r borrows shard r of all others, sums it with
-/// its own, and writes the sum into all of them. No sum is copied a second time, and ranks wait for each other twice,
-/// however many they are.
+/// All-reduce of ranks that reach each other's memory, in one step: rank r reads shard r of all peers, adds its own,
+/// and writes the sum into all of them. No sum is copied twice, and ranks wait for each other twice for any world size.
 ///
 /// Numerics  shard s = (((x[s+1] + x[s+2]) + x[s+3]) + ...) + x[s], ranks modulo W: the order, and so the bits, of the
 ///           ring (ring.h).
 /// Cost      one step. Each rank reads and writes as many elements as the range has, W slices at a time; the ring reads
 ///           3 (W - 1) / W times as many, and writes 2 (W - 1) / W times.
-/// Source    what is called two-shot where GPUs share memory, with its second half, the gathering, done by the writer.
+/// Source    the two-shot all-reduce of GPUs that share memory; here the writer does the second half, the all-gather.
 /// Example   tests/comm/collectives/schedule_test.cpp
 extern const Schedule kDirectAllReduce;
 

@@ -5,8 +5,8 @@
 
 namespace gradring::comm {
 
-/// Barrier: in step i every rank tells the one 2^i places ahead, and hears from the one 2^i places behind, that it and
-/// all it has heard of are here. Messages without elements.
+/// Barrier: in step i every rank sends an empty message to the rank 2^i ahead and receives one from the rank 2^i
+/// behind.
 ///
 /// Cost      ceil(log2 W) steps.
 /// Source    Hensgen, Finkel, Manber: "Two algorithms for barrier synchronization", 1988.

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/collectives/ring.h"
 
-#include "comm/collectives/partition.h"
+#include "comm/transport/partition.h"
 
 namespace gradring::comm {
 namespace {
 
 std::size_t world_of(const Extent& extent) { return static_cast<std::size_t>(extent.world); }
 
-/// How many steps it takes to go once around.
+/// The steps of one round of the ring.
 std::size_t lap(const Extent& extent) { return world_of(extent) - 1; }
 
-/// All ranks move as many chunks, as the longest shard needs.
+/// Equal on all ranks: the chunks of the longest shard.
 std::size_t chunks(const Extent& extent) {
   return chunk_count(shard_of(extent.elements, world_of(extent), 0).elements, extent.chunk);
 }
 
-/// One step of a ring in which the rank sends the shard `sent_behind` places before its own, and receives the one
-/// before that.
+/// One ring step: the rank sends the shard `sent_behind` places before its own and receives the shard before that.
 std::vector<Move> ring_step(const Extent& extent, Move::Kind receiving, std::size_t chunk, std::size_t sent_behind) {
   const std::size_t world = world_of(extent);
   const std::size_t rank = static_cast<std::size_t>(extent.rank);
@@ -42,7 +41,7 @@ std::vector<Move> all_gather_step(const Extent& extent, std::size_t index) {
   return ring_step(extent, Move::Kind::receive, index / lap(extent), index % lap(extent));
 }
 
-/// A chunk makes both laps before the next one starts: it is still in the cache.
+/// A chunk completes both laps before the next one starts, while it is in the cache.
 std::vector<Move> all_reduce_step(const Extent& extent, std::size_t index) {
   const std::size_t steps = lap(extent);
   const std::size_t chunk = index / (2 * steps);

@@ -12,13 +12,15 @@ namespace gradring::comm {
 
 void check_key(const std::string& key) {
   check(!key.empty() && key.size() <= Store::kMaxKeyBytes,
-        fmt::format("a store's key has {} bytes: from 1 to {} are allowed", key.size(), Store::kMaxKeyBytes));
+        fmt::format("invalid store key: found {} bytes, expected 1 to {}", key.size(), Store::kMaxKeyBytes));
 }
 
 void check_entry(const std::string& key, const std::string& value) {
   check_key(key);
-  check(value.size() <= Store::kMaxValueBytes, fmt::format("the value for the key '{}' has {} bytes: {} are allowed",
-                                                           key, value.size(), Store::kMaxValueBytes));
+  check(value.size() <= Store::kMaxValueBytes,
+        fmt::format("invalid value of store key '{}': found {} bytes, expected at "
+                    "most {}",
+                    key, value.size(), Store::kMaxValueBytes));
 }
 
 std::int64_t sum_of(const std::string& key, const std::string& value, std::int64_t increment) {
@@ -26,23 +28,24 @@ std::int64_t sum_of(const std::string& key, const std::string& value, std::int64
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   check(error == std::errc() && stop == end,
-        fmt::format("add to the key '{}', whose value is not a number: '{}'", key, value));
+        fmt::format("cannot add to store key '{}': found '{}', expected a decimal number", key, value));
   std::int64_t sum = 0;
-  check(!__builtin_add_overflow(number, increment, &sum), fmt::format("the sum under the key '{}' is too large", key));
+  check(!__builtin_add_overflow(number, increment, &sum),
+        fmt::format("cannot add to store key '{}': the sum exceeds 64 bits", key));
   return sum;
 }
 
 void throw_missing(const std::string& key, Deadline::Clock::time_point began) {
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout({.operation = "store"},
-                fmt::format("waited {:.1f} s for the key '{}' in the store, and nobody has set it: start "
-                            "the rank that should, or raise the timeout",
-                            waited.count(), key));
+  throw Timeout(
+      {.operation = "store"},
+      fmt::format("waited {:.1f} s for store key '{}', which no rank has set: start the rank that sets it, or "
+                  "raise the timeout",
+                  waited.count(), key));
 }
 
 void throw_unset(const std::string& key) {
-  throw InvalidArgument(
-      fmt::format("get of the key '{}', which nobody has set in the store: wait for it instead", key));
+  throw InvalidArgument(fmt::format("cannot get store key '{}': no rank has set it; use wait instead", key));
 }
 
 }  // namespace gradring::comm

@@ -12,8 +12,8 @@
 
 #include "comm/error.h"
 #include "comm/rendezvous/entry.h"
-#include "kernels/runtime/poll_until.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/deadline.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::comm {
 namespace {
@@ -28,7 +28,7 @@ constexpr PollPace kPace = {
       fmt::format("the store cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)));
 }
 
-/// Letters, digits and a few others stand for themselves; the rest is %XX, so that no key can leave the directory.
+/// Keeps letters, digits, '-' and '_', and writes the rest as %xx, so that no key names a path outside the directory.
 std::string file_name(const std::string& key) {
   std::string name = "key-";
   for (const char c : key) {
@@ -52,21 +52,17 @@ std::optional<std::string> read(const fs::path& path) {
   return value;
 }
 
-/// The whole value or an error: a write that stops short ran out of space.
-bool write_all(int file, const std::string& value) {
-  const ssize_t written = ::write(file, value.data(), value.size());
-  if (written >= 0 && written < static_cast<ssize_t>(value.size())) errno = ENOSPC;
-  return written == static_cast<ssize_t>(value.size());
-}
-
 }  // namespace
 
-FileStore::FileStore(fs::path directory, std::chrono::nanoseconds patience)
-    : directory_(std::move(directory)), patience_(patience) {
+FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout)
+    : directory_(std::move(directory)), lock_timeout_(lock_timeout) {
+  if (::mkdir(directory_.c_str(), 0700) == 0) return;
+  check(errno != ENOENT, fmt::format("cannot make store directory {}: its parent does not exist", directory_.string()));
+  if (errno != EEXIST) throw_failed("make", directory_);
   struct stat status {};
-  const bool made = ::mkdir(directory_.c_str(), 0700) == 0;
-  const bool usable = made || (::stat(directory_.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
-  check(usable, fmt::format("{} cannot be the directory of a store: its parent must exist", directory_.string()));
+  if (::stat(directory_.c_str(), &status) != 0) throw_failed("look at", directory_);
+  check(S_ISDIR(status.st_mode),
+        fmt::format("cannot use {} as store directory: it is not a directory", directory_.string()));
 }
 
 fs::path FileStore::path_of(const std::string& key) const { return directory_ / file_name(key); }
@@ -80,8 +76,9 @@ void FileStore::write(const std::string& key, const std::string& value) const {
   std::string draft = (directory_ / "draft-XXXXXX").string();
   const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));
   if (!file) throw_failed("write in", directory_);
-  if (write_all(file.get(), value) && ::rename(draft.c_str(), path_of(key).c_str()) == 0) return;
-  const int cause = errno;
+  int cause = write_all(file.get(), value);
+  if (cause == 0 && ::rename(draft.c_str(), path_of(key).c_str()) == 0) return;
+  if (cause == 0) cause = errno;
   ::unlink(draft.c_str());
   errno = cause;
   throw_failed("write", path_of(key));
@@ -110,8 +107,7 @@ std::int64_t FileStore::add(const std::string& key, std::int64_t increment) {
   return sum;
 }
 
-/// Held for as long as a read and a write of a few bytes take; the system gives it back if the holder dies, not if it
-/// is stopped.
+/// Held for one short read and write. The kernel releases it if the holder dies, but not if the holder is stopped.
 UniqueFd FileStore::lock() const {
   const fs::path path = directory_ / "lock";
   UniqueFd lock(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
@@ -121,10 +117,10 @@ UniqueFd FileStore::lock() const {
     if (errno != EWOULDBLOCK && errno != EINTR) throw_failed("lock", path);
     return false;
   };
-  if (!poll_until(is_held, Deadline::after(patience_), kPace))
+  if (!poll_until(is_held, Deadline::after(lock_timeout_), kPace))
     throw Timeout({.operation = "store"},
-                  fmt::format("waited {:.1f} s for the lock {}, which another rank holds: look whether one is stopped",
-                              std::chrono::duration<double>(patience_).count(), path.string()));
+                  fmt::format("waited {:.1f} s for store lock {}, which another rank holds: check for a stopped rank",
+                              std::chrono::duration<double>(lock_timeout_).count(), path.string()));
   return lock;
 }
 

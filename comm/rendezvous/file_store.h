@@ -5,23 +5,21 @@
 #include <filesystem>
 
 #include "comm/rendezvous/store.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::comm {
 
-/// A store in a directory that all ranks can reach: one file per key. A value appears whole or not at all, because it
-/// is written elsewhere and then renamed. Processes that find each other through it need nothing else; who starts them
-/// chooses a fresh directory and removes it afterwards.
+/// A store in a directory that all ranks can access: one file per key. Values are written to a temporary file and then
+/// renamed, so that readers never see a partial value. The launcher chooses a fresh directory and removes it
+/// afterwards.
 ///
-/// Errors    also DeviceError if the directory is full or cannot be read and written, and Timeout if another process
-///           holds the lock of add for too long.
+/// Errors    as Store; Timeout also if another process holds the lock of add for too long.
 class FileStore final : public Store {
  public:
-  /// Makes the directory (readable by this user alone) if it is not there. An add waits up to `patience` for the adds
-  /// of others.
+  /// Creates the directory with mode 0700 if it is missing. An add waits up to `lock_timeout` for other adds.
   ///
   /// Errors    InvalidArgument if it cannot be used.
-  explicit FileStore(std::filesystem::path directory, std::chrono::nanoseconds patience = std::chrono::seconds(30));
+  explicit FileStore(std::filesystem::path directory, std::chrono::nanoseconds lock_timeout = std::chrono::seconds(30));
 
   void set(const std::string& key, const std::string& value) override;
   std::string wait(const std::string& key, Deadline deadline) override;
@@ -34,7 +32,7 @@ class FileStore final : public Store {
   UniqueFd lock() const;
 
   std::filesystem::path directory_;
-  std::chrono::nanoseconds patience_;
+  std::chrono::nanoseconds lock_timeout_;
 };
 
 }  // namespace gradring::comm

@@ -2,6 +2,7 @@
 #include "comm/rendezvous/memory_store.h"
 
 #include "comm/rendezvous/entry.h"
+#include "kernels/runtime/deadline.h"
 
 namespace gradring::comm {
 
@@ -18,7 +19,7 @@ std::string MemoryStore::wait(const std::string& key, Deadline deadline) {
   check_key(key);
   std::unique_lock lock(mutex_);
   const Deadline::Clock::time_point began = Deadline::Clock::now();
-  if (!changed_.wait_for(lock, deadline.remaining(), [&] { return values_.contains(key); })) throw_missing(key, began);
+  if (!wait_until(changed_, lock, deadline, [&] { return values_.contains(key); })) throw_missing(key, began);
   return values_[key];
 }
 

@@ -9,7 +9,7 @@
 
 namespace gradring::comm {
 
-/// The store of ranks that are threads of one process; also what the server of a socket store keeps.
+/// The store of ranks that are threads of one process.
 class MemoryStore final : public Store {
  public:
   void set(const std::string& key, const std::string& value) override;

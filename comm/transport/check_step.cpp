@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/check_step.h"
 
+#include <fmt/format.h>
+
 #include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
@@ -10,16 +12,20 @@ void check_step(const Step& step, const Transport& transport) {
   const SegmentRange& range = step.range;
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
-        "a step reaches past the end of its segment");
+        fmt::format("{} step {} exceeds its segment: found {} elements at {}, the segment holds {}", step.operation,
+                    step.index, range.slice.elements, range.slice.offset, room));
   for (const Move& move : step.moves) {
     check(move.peer >= 0 && move.peer < transport.world_size() && move.peer != transport.rank(),
-          "a move names a peer that is not there");
+          fmt::format("{} step {} has peer {}: expected another rank of a world of {}", step.operation, step.index,
+                      move.peer, transport.world_size()));
     check(move.slice.offset <= range.slice.elements && move.slice.elements <= range.slice.elements - move.slice.offset,
-          "a move reaches past the end of its range");
-    check(transport.reaches_peers_memory() || !lends(move),
-          "ranks that do not reach each other's memory only send and receive");
-    const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::sum_lent;
-    check(!sums || has_sum(range.dtype), "these elements have no sum: use f32, f16, bf16, i32 or i64");
+          fmt::format("{} step {} exceeds its range: found {} elements at {}, the range holds {}", step.operation,
+                      step.index, move.slice.elements, move.slice.offset, range.slice.elements));
+    check(transport.reaches_peers_memory() || !is_direct(move),
+          "expose and reduce_exposed need a transport that reaches its peers' memory: use send and receive");
+    const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::reduce_exposed;
+    check(!sums || has_sum(range.dtype), fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64",
+                                                     step.operation, name_of(range.dtype)));
   }
 }
 

@@ -5,10 +5,10 @@
 
 namespace gradring::comm {
 
-/// Whether a transport can make a step: every transport asks this before it makes one.
+/// Validates a step; every transport calls it before it runs one.
 ///
-/// Errors    InvalidArgument if the step reaches past its segment, names a peer that is not there, sums elements that have
-///           no sum, or lends where ranks do not reach each other's memory.
+/// Errors    InvalidArgument if the step exceeds its segment, names an invalid peer, sums a dtype without sum, or uses
+///           expose on a transport that does not reach its peers' memory.
 void check_step(const Step& step, const Transport& transport);
 
 }  // namespace gradring::comm

@@ -11,70 +11,72 @@
 namespace gradring::comm {
 namespace {
 
-/// "all_reduce 17"
-std::string operation_of(const Errand& errand) {
-  return errand.number ? fmt::format("{} {}", errand.operation, errand.number) : std::string(errand.operation);
+/// For example "all_reduce 17".
+std::string operation_of(const PendingOp& op) {
+  return op.number ? fmt::format("{} {}", op.operation, op.number) : std::string(op.operation);
 }
 
-/// "all_reduce 17, step 3"
-std::string place_of(const Errand& errand) { return fmt::format("{}, step {}", operation_of(errand), errand.step); }
+/// For example "all_reduce 17, step 3".
+std::string place_of(const PendingOp& op) { return fmt::format("{}, step {}", operation_of(op), op.step); }
 
 }  // namespace
 
-GroupFailure::GroupFailure(int rank, Describe describe, Tell tell)
-    : rank_(rank), describe_(std::move(describe)), tell_(std::move(tell)) {}
+GroupFailure::GroupFailure(int rank, Describe describe, Notify notify)
+    : rank_(rank), describe_(std::move(describe)), notify_(std::move(notify)) {}
 
-void GroupFailure::lose(int peer, std::string_view how, const Errand& errand, const std::vector<int>& others) {
+void GroupFailure::throw_peer_lost(int peer, std::string_view how, const PendingOp& op,
+                                   const std::vector<int>& others) {
   std::string message = fmt::format("{} {} while rank {} waited in {}: look at its log or its exit status",
-                                    name_of(peer), how, rank_, place_of(errand));
-  for (const int other : others) message += fmt::format("; {} is gone, too", name_of(other));
-  fail<PeerLost>(Membership::lost_peer, peer, message, errand);
+                                    name_of(peer), how, rank_, place_of(op));
+  for (const int other : others) message += fmt::format("; {} is gone too", name_of(other));
+  fail<PeerLost>(GroupState::lost_peer, peer, message, op);
 }
 
-void GroupFailure::miss(int peer, const Errand& errand) {
-  fail<PeerLost>(Membership::lost_peer, peer,
+void GroupFailure::throw_peer_left(int peer, const PendingOp& op) {
+  fail<PeerLost>(GroupState::lost_peer, peer,
                  fmt::format("{} left the group while rank {} waited for it in {}: look at its log", name_of(peer),
-                             rank_, place_of(errand)),
-                 errand);
+                             rank_, place_of(op)),
+                 op);
 }
 
-void GroupFailure::follow(int reporter, Membership reason, int culprit, const Errand& errand) {
-  const std::string blamed = culprit == rank_ ? "this rank" : name_of(culprit);
-  const std::string where = fmt::format("; rank {} was in {}", rank_, place_of(errand));
-  if (reason == Membership::lost_peer)
-    fail<PeerLost>(reason, culprit, fmt::format("rank {} reports that it lost {}{}", reporter, blamed, where), errand);
-  if (reason == Membership::timed_out)
-    fail<Timeout>(reason, culprit,
-                  fmt::format("rank {} reports that it waited in vain for {}{}", reporter, blamed, where), errand);
-  fail<Desync>(reason, culprit,
-               fmt::format("rank {} reports that {} is out of step with it{}", reporter, blamed, where), errand);
+void GroupFailure::throw_reported(int reporter, GroupState reason, int failed_rank, const PendingOp& op) {
+  const std::string failed = failed_rank == rank_ ? "this rank" : name_of(failed_rank);
+  const std::string where = fmt::format("; rank {} was in {}", rank_, place_of(op));
+  if (reason == GroupState::lost_peer)
+    fail<PeerLost>(reason, failed_rank, fmt::format("rank {} reports that it lost {}{}", reporter, failed, where), op);
+  if (reason == GroupState::timed_out)
+    fail<Timeout>(reason, failed_rank,
+                  fmt::format("rank {} reports that it timed out waiting for {}{}", reporter, failed, where), op);
+  fail<Desync>(reason, failed_rank,
+               fmt::format("rank {} reports that {} is out of sync with it{}", reporter, failed, where), op);
 }
 
-void GroupFailure::time_out(const std::vector<int>& awaited, int culprit, std::string_view how, const Errand& errand) {
-  const std::string line = awaited.empty() || culprit == awaited.front()
-                               ? ""
-                               : fmt::format(" (the line of those who wait ends at rank {})", culprit);
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - errand.since);
-  fail<Timeout>(Membership::timed_out, culprit,
+void GroupFailure::throw_timeout(const std::vector<int>& awaited, int failed_rank, std::string_view how,
+                                 const PendingOp& op) {
+  const std::string chain = awaited.empty() || failed_rank == awaited.front()
+                                ? ""
+                                : fmt::format(" (the chain of waiting ranks ends at rank {})", failed_rank);
+  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
+  fail<Timeout>(GroupState::timed_out, failed_rank,
                 fmt::format("rank {} waited {:.1f} s for rank {} in {}{}: {} {}", rank_, waited.count(),
-                            fmt::join(awaited, ", "), place_of(errand), line, name_of(culprit), how),
-                errand);
+                            fmt::join(awaited, ", "), place_of(op), chain, name_of(failed_rank), how),
+                op);
 }
 
-void GroupFailure::report_desync(int peer, const std::string& message, const Errand& errand) {
-  fail<Desync>(Membership::out_of_step, peer, message, errand);
+void GroupFailure::throw_desync(int peer, const std::string& message, const PendingOp& op) {
+  fail<Desync>(GroupState::desync, peer, message, op);
 }
 
 template <class E>
-void GroupFailure::fail(Membership reason, int culprit, const std::string& message, const Errand& errand) {
-  const E error({rank_, culprit, operation_of(errand), errand.step}, message);
-  broken_ = std::make_exception_ptr(error);
-  tell_(reason, culprit);
+void GroupFailure::fail(GroupState reason, int failed_rank, const std::string& message, const PendingOp& op) {
+  const E error({rank_, failed_rank, operation_of(op), op.step}, message);
+  error_ = std::make_exception_ptr(error);
+  notify_(reason, failed_rank);
   throw error;
 }
 
-void GroupFailure::refuse_if_broken() const {
-  if (broken_) std::rethrow_exception(broken_);
+void GroupFailure::throw_if_failed() const {
+  if (error_) std::rethrow_exception(error_);
 }
 
 std::string GroupFailure::name_of(int peer) const {

@@ -8,57 +8,58 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/transport/membership.h"
+#include "comm/transport/group_state.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm {
 
-/// What a rank is doing while it waits, for messages.
-struct Errand {
+/// The operation that a rank waits in, for error messages.
+struct PendingOp {
   std::string_view operation;
-  std::uint64_t number = 0;  ///< which collective or allocation of the group
+  std::uint64_t number = 0;  ///< sequence number of the collective or allocation in its group
   std::size_t step = 0;
   Deadline::Clock::time_point since = Deadline::Clock::now();
 };
 
-/// How a group breaks, in the same words over every transport: the failure is kept, told to the others and thrown; every
-/// later call throws it again.
+/// Fails a group in the same way for every transport: keeps the error, notifies the other ranks and throws. Every later
+/// call throws the same error.
 ///
 /// Threads   one thread at a time.
 class GroupFailure {
  public:
-  /// What a person calls a peer: "process 4711".
+  /// Describes a peer in messages: "process 4711".
   using Describe = std::function<std::string(int peer)>;
-  /// Tells all others why this rank fails, and whom it blames, so that they blame the same rank.
-  using Tell = std::function<void(Membership reason, int culprit)>;
-  GroupFailure(int rank, Describe describe, Tell tell);
+  /// Tells all other ranks why this rank fails and which rank failed, so that all name the same rank.
+  using Notify = std::function<void(GroupState reason, int failed_rank)>;
+  GroupFailure(int rank, Describe describe, Notify notify);
 
-  /// Throws PeerLost: the peer went without a word. `how` follows its name: "died". So did `others`: who ends a run after a
-  /// death ends those, too, and nobody here knows which was first.
-  [[noreturn]] void lose(int peer, std::string_view how, const Errand& errand, const std::vector<int>& others = {});
-  /// Throws PeerLost: the peer has left in good order, and was needed.
-  [[noreturn]] void miss(int peer, const Errand& errand);
-  /// Throws what another rank has failed with.
-  [[noreturn]] void follow(int reporter, Membership reason, int culprit, const Errand& errand);
-  /// Throws Timeout. The line of those who wait for the first of `awaited` ends at `culprit` (-1: nobody is known);
-  /// `how` follows the culprit's name: "is slow".
-  [[noreturn]] void time_out(const std::vector<int>& awaited, int culprit, std::string_view how, const Errand& errand);
-  /// Throws Desync.
-  [[noreturn]] void report_desync(int peer, const std::string& message, const Errand& errand);
+  /// PeerLost: the peer ended without a goodbye. `how` follows its name: "died". `others` are gone too: a launcher that
+  /// ends a run after a death ends the remaining ranks, and the order is not known here.
+  [[noreturn]] void throw_peer_lost(int peer, std::string_view how, const PendingOp& op,
+                                    const std::vector<int>& others = {});
+  /// PeerLost: the peer left the group normally, but this rank needs it.
+  [[noreturn]] void throw_peer_left(int peer, const PendingOp& op);
+  /// The error that another rank reports.
+  [[noreturn]] void throw_reported(int reporter, GroupState reason, int failed_rank, const PendingOp& op);
+  /// Timeout. The chain of waiting ranks that starts at the first of `awaited` ends at `failed_rank` (-1: unknown);
+  /// `how` follows that rank's name: "is slow".
+  [[noreturn]] void throw_timeout(const std::vector<int>& awaited, int failed_rank, std::string_view how,
+                                  const PendingOp& op);
+  [[noreturn]] void throw_desync(int peer, const std::string& message, const PendingOp& op);
 
-  /// Throws again what broke the group, if something did.
-  void refuse_if_broken() const;
-  bool broken() const { return broken_ != nullptr; }
+  /// Throws the error that failed the group, if any.
+  void throw_if_failed() const;
+  bool failed() const { return error_ != nullptr; }
 
  private:
   template <class E>
-  [[noreturn]] void fail(Membership reason, int culprit, const std::string& message, const Errand& errand);
+  [[noreturn]] void fail(GroupState reason, int failed_rank, const std::string& message, const PendingOp& op);
   std::string name_of(int peer) const;
 
   int rank_;
   Describe describe_;
-  Tell tell_;
-  std::exception_ptr broken_;
+  Notify notify_;
+  std::exception_ptr error_;
 };
 
 }  // namespace gradring::comm

@@ -13,7 +13,7 @@ std::string describe(const MessageHeader& header) {
   const std::string_view operation(header.operation.data());
   return fmt::format("{} {}, step {}, {} of {} {}{} from element {} of segment {}", operation, header.collective,
                      header.step, header.elements, header.range_elements, name_of(header.dtype),
-                     header.lent ? " lent" : "", header.range_offset, header.segment);
+                     header.exposed ? " exposed" : "", header.range_offset, header.segment);
 }
 
 }  // namespace
@@ -30,21 +30,21 @@ MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segmen
   header.offset = step.range.slice.offset + move.slice.offset;
   header.elements = move.slice.elements;
   header.dtype = step.range.dtype;
-  header.lent = lends(move);
+  header.exposed = is_direct(move);
   return header;
 }
 
-bool belong_together(const MessageHeader& sent, const MessageHeader& expected) {
+bool matches(const MessageHeader& sent, const MessageHeader& expected) {
   return sent.collective == expected.collective && sent.step == expected.step && sent.segment == expected.segment &&
          sent.range_offset == expected.range_offset && sent.range_elements == expected.range_elements &&
-         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.lent == expected.lent &&
+         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.exposed == expected.exposed &&
          sent.operation == expected.operation;
 }
 
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent) {
   return fmt::format(
-      "rank {} is in {}, but rank {} sent for {}: all ranks must make the same calls, in the same order, on the same "
-      "ranges",
+      "ranks are out of sync: rank {} is in {}, but rank {} sent data for {}; make the same calls in the same order on "
+      "the same ranges on all ranks",
       rank, describe(expected), peer, describe(sent));
 }
 

@@ -7,9 +7,9 @@
 
 namespace gradring::comm {
 
-/// One rank's share of memory that all ranks allocated together (Transport::allocate): every rank may read and write
-/// its own; peers reach it only through the steps of a transport. The destructor frees this rank's share and its views
-/// of the others; it does not talk to them. A segment may outlive its transport.
+/// One rank's part of memory that all ranks allocated together (Transport::allocate). Peers access it only through the
+/// steps of a transport. The destructor frees this rank's part and its mappings of the others, without communication. A
+/// segment may outlive its transport.
 class Segment {
  public:
   virtual ~Segment() = default;
@@ -17,7 +17,7 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   std::byte* data() const { return data_; }
-  /// Size in bytes, as asked for; equal on all ranks.
+  /// Size in bytes, as requested; equal on all ranks.
   std::size_t size() const { return bytes_; }
   template <class T>
   T* as() const {
@@ -32,7 +32,7 @@ class Segment {
   std::size_t bytes_;
 };
 
-/// A run of elements, counted from wherever the reader says.
+/// A run of elements; the context says from where `offset` counts.
 struct Slice {
   std::size_t offset = 0;
   std::size_t elements = 0;

@@ -14,11 +14,10 @@ namespace gradring::comm {
 ///           even.
 /// Aliasing  none.
 /// Errors    InvalidArgument if the type has no sum (u8).
-/// Cost      reads both, writes one; vectorised by the compiler.
+/// Cost      reads both, writes one; vectorized by the compiler.
 void add_into(std::byte* to, const std::byte* from, std::size_t elements, kernels::DType dtype);
 
-/// The sum of all `others` in their order, and then of `mine`, is written over all of them and over `mine`:
-/// mine[i] = others[k][i] = ((others[0][i] + others[1][i]) + ...) + mine[i]. With no others, nothing happens.
+/// mine[i] = others[k][i] = ((others[0][i] + others[1][i]) + ...) + mine[i], for all k. Without others a no-op.
 ///
 /// Types     as add_into; f16 and bf16 are rounded after every addition.
 /// Aliasing  none.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/lib/native_vector.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm {
@@ -13,14 +14,13 @@ namespace {
 
 using kernels::BFloat16;
 using kernels::DType;
-/// The compiler's own binary16: it converts vectors in hardware, where kernels::to_float goes bit by bit. Equal
-/// results, by test.
-using Float16 = _Float16;
+/// Bit-identical to kernels::to_half and to_float, by test.
+using Float16 = kernels::lib::NativeHalf;
 
 float sum(float a, float b) { return a + b; }
 Float16 sum(Float16 a, Float16 b) { return static_cast<Float16>(static_cast<float>(a) + static_cast<float>(b)); }
 BFloat16 sum(BFloat16 a, BFloat16 b) { return kernels::to_bfloat16(to_float(a) + to_float(b)); }
-// Unsigned, because an overflow of signed integers is undefined.
+// Unsigned, because signed overflow is undefined.
 std::uint32_t sum(std::uint32_t a, std::uint32_t b) { return a + b; }
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
 
@@ -38,7 +38,7 @@ void sum_two(std::byte* mine_bytes, std::byte* other_bytes, std::size_t elements
   for (std::size_t i = 0; i < elements; ++i) mine[i] = other[i] = sum(other[i], mine[i]);
 }
 
-/// Sums block by block, in a buffer that stays in the first-level cache, so that every part is read and written once.
+/// Sums blockwise in a buffer that fits the first-level cache, so that every part is read and written once.
 template <class T>
 void sum_many(std::byte* mine, std::span<std::byte* const> others, std::size_t elements) {
   constexpr std::size_t kBlockBytes = 4096;
@@ -65,8 +65,8 @@ void with_summed_type(DType dtype, const Visit& visit) {
     case DType::i64: return visit(std::uint64_t{});
     case DType::u8: break;
   }
-  throw InvalidArgument("a sum of " + std::string(name_of(dtype)) +
-                        " over ranks was asked for: use f32, f16, bf16, i32 or i64");
+  throw InvalidArgument("cannot sum dtype " + std::string(name_of(dtype)) +
+                        " over ranks: use f32, f16, bf16, i32 or i64");
 }
 
 void add_into(std::byte* to, const std::byte* from, std::size_t elements, DType dtype) {

@@ -7,20 +7,19 @@
 #include <stop_token>
 #include <string>
 
-#include "data/loader/fill_batch.h"
 #include "data/loader/loader.h"
-#include "data/samplers/distributed_sampler.h"
+#include "data/loader/sampler.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::data::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
-/// Of all threads of this process.
+/// CPU time of all threads of this process.
 std::chrono::duration<double> cpu_time() {
   timespec time{};
-  check<Error>(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0, "this system counts no processor time");
+  check<Error>(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0, "this system does not measure CPU time");
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
@@ -32,10 +31,10 @@ EpochTime timed(const Epoch& epoch) {
   return {.wall = std::chrono::steady_clock::now() - wall, .cpu = cpu_time() - cpu};
 }
 
-/// Times epoch(order) for each epoch's order, after one that warms caches and memory up.
+/// Times epoch(order) for each epoch's order, after one warm-up.
 template <class Epoch>
 std::vector<EpochTime> time_epochs(const Dataset& dataset, const LoaderBenchSpec& spec, const Epoch& epoch) {
-  check(spec.epochs >= 1, "there must be one epoch to measure at least, not " + std::to_string(spec.epochs));
+  check(spec.epochs >= 1, "the number of epochs is " + std::to_string(spec.epochs) + ", expected 1 or more");
   std::vector<EpochTime> times;
   for (int i = 0; i <= spec.epochs; ++i) {
     const auto order = torch_permutation(dataset.size(), spec.seed + static_cast<std::uint64_t>(i));
@@ -46,7 +45,7 @@ std::vector<EpochTime> time_epochs(const Dataset& dataset, const LoaderBenchSpec
 }
 
 std::vector<BatchSlot> allocate_slots(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
-  check(spec.batch_size >= 1 && spec.depth >= 1, "batches and slots: there must be one at least");
+  check(spec.batch_size >= 1 && spec.depth >= 1, "batch size and depth must be 1 or more");
   const auto samples = static_cast<std::size_t>(std::min(spec.batch_size, dataset.size()));
   const auto image_bytes = static_cast<std::size_t>(dataset.shape().elements()) * sizeof(float);
   std::vector<BatchSlot> slots(static_cast<std::size_t>(spec.depth));
@@ -76,7 +75,7 @@ std::vector<EpochTime> time_filling(const Dataset& dataset, kernels::Device& dev
 std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
   return time_epochs(dataset, spec, [&](const std::vector<std::int64_t>& order) {
     Loader loader(dataset, device, {.indices = order, .batch_size = spec.batch_size, .depth = spec.depth});
-    while (loader.next(Deadline::after(kPatience))) continue;
+    while (loader.next(Deadline::after(kTimeout))) continue;
   });
 }
 

@@ -3,24 +3,25 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/runtime/shape.h"
 
 namespace gradring::data {
 
-/// Which part of a data set: the one to learn from, or the one to be judged by.
 enum class Split : std::uint8_t { train, test };
 
 constexpr std::string_view name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
-/// One image and its class. The pixels belong to the data set.
+/// One image and its class. The pixels belong to the dataset.
 struct Sample {
   std::span<const std::uint8_t> pixels;
   int label = 0;
 };
 
-/// A fixed list of labelled images, all of one shape.
+/// A fixed list of labelled images of one shape.
 ///
 /// Shapes    shape() is that of one sample: height, width, channels; pixels are stored in that order.
 /// Threads   every member function may be called from any thread.
@@ -28,17 +29,58 @@ struct Sample {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  /// What people call it: "mnist", "digits".
+  /// "mnist", "digits".
   virtual std::string_view name() const = 0;
   virtual std::int64_t size() const = 0;
   virtual kernels::Shape shape() const = 0;
   /// Labels are 0 .. classes() - 1.
   virtual int classes() const = 0;
-  /// Valid as long as the data set.
+  /// Valid as long as the dataset.
   virtual std::span<const std::uint8_t> pixels(std::int64_t index) const = 0;
   virtual int label(std::int64_t index) const = 0;
 
   Sample get(std::int64_t index) const { return {pixels(index), label(index)}; }
 };
+
+/// A dataset in memory, one byte per pixel and channel.
+class InMemoryDataset final : public Dataset {
+ public:
+  struct Contents {
+    std::string name;
+    kernels::Shape shape;  ///< of one sample
+    int classes = 0;
+    std::vector<std::uint8_t> pixels;  ///< sample after sample
+    std::vector<std::uint8_t> labels;
+  };
+
+  /// Errors    InvalidArgument if pixels, labels and shape do not fit together, or a label is not below `classes`.
+  explicit InMemoryDataset(Contents contents);
+
+  std::string_view name() const override { return contents_.name; }
+  std::int64_t size() const override { return static_cast<std::int64_t>(contents_.labels.size()); }
+  kernels::Shape shape() const override { return contents_.shape; }
+  int classes() const override { return contents_.classes; }
+  std::span<const std::uint8_t> pixels(std::int64_t index) const override;
+  int label(std::int64_t index) const override;
+
+ private:
+  void check_index(std::int64_t index) const;
+
+  Contents contents_;
+  std::size_t sample_bytes_ = 0;
+};
+
+struct DatasetStatistics {
+  std::vector<std::int64_t> samples_of_class;
+  std::vector<double> mean = {};  ///< per channel, of pixels scaled to [0, 1]
+  std::vector<double> std = {};   ///< per channel, over all pixels (not a sample's estimate)
+};
+
+/// Class counts, mean and standard deviation of a dataset.
+///
+/// Errors    InvalidArgument if it is empty.
+/// Numerics  sums are integers, so exact in any order.
+/// Cost      reads every pixel once.
+DatasetStatistics statistics_of(const Dataset& dataset);
 
 }  // namespace gradring::data

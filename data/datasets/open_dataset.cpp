@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/datasets/open_dataset.h"
 
-#include <array>
+#include <algorithm>
+#include <cctype>
 #include <string>
 
-#include "data/datasets/cifar10/cifar10.h"
-#include "data/datasets/digits/digits.h"
-#include "data/datasets/fetch_command.h"
-#include "data/datasets/idx/idx_dataset.h"
+#include "data/datasets/cifar10.h"
+#include "data/datasets/digits.h"
+#include "data/datasets/idx.h"
 #include "data/error.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
@@ -17,9 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<std::string_view, 10> kDigits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+constexpr std::array<std::string_view, 10> kClothes = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                       "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+constexpr std::array<std::string_view, 10> kCifar10 = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                                       "dog",      "frog",       "horse", "ship", "truck"};
+
 constexpr std::array<std::string_view, 4> kNames = {"mnist", "fashion-mnist", "cifar10", "digits"};
 
-/// A set of IDX files. All such sets name their files alike: only the folder tells them apart.
+/// A dataset of IDX files. All of them use the same file names, so only the folder tells them apart.
 struct IdxSet {
   std::string_view name;
   std::string_view torchvision_name;
@@ -29,68 +35,90 @@ struct IdxSet {
 
 constexpr IdxSet kIdxSets[] = {{"mnist", "MNIST"}, {"fashion-mnist", "FashionMNIST"}};
 
-/// "mnist" of /data/mnist, ./mnist/ and /data/mnist/raw.
+/// "mnist" for /data/mnist, ./mnist/ and /data/mnist/raw.
 std::string last_name(const fs::path& folder) {
   fs::path path = fs::absolute(folder / "").lexically_normal().parent_path();
   if (path.filename() == "raw") path = path.parent_path();
   return path.filename().string();
 }
 
-void refuse_another_sets(const fs::path& folder, const IdxSet& asked) {
+void check_folder_name(const fs::path& folder, const IdxSet& wanted) {
   const std::string last = last_name(folder);
   for (const IdxSet& set : kIdxSets)
-    if (set.name != asked.name && set.owns(last))
+    if (set.name != wanted.name && set.owns(last))
       throw DataError(folder,
-                      "is by its name the folder of " + std::string(set.name) + ", and " + std::string(asked.name) +
-                          " was asked for; the files of both have the same names",
-                      "name the folder of " + std::string(asked.name) + ", or the one above both");
-}
-
-void check_folder_given(std::string_view name, const fs::path& data_dir) {
-  if (data_dir.empty()) throw InvalidArgument(needs_folder_message(name));
+                      "is by its name the folder of " + std::string(set.name) + ", not of the requested " +
+                          std::string(wanted.name) + "; the files of both have the same names",
+                      "name the folder of " + std::string(wanted.name) + ", or the one above both");
 }
 
 std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::path& data_dir) {
-  check_folder_given(set.name, data_dir);
   IdxFiles files = find_idx_files(split, dataset_folders(set.name, data_dir), fetch_command(set.name, data_dir));
-  refuse_another_sets(files.images.parent_path(), set);
+  check_folder_name(files.images.parent_path(), set);
   files.name = set.name;
   return open_idx(files);
 }
 
-std::unique_ptr<Dataset> open_cifar10_below(Split split, const fs::path& data_dir) {
-  check_folder_given("cifar10", data_dir);
-  return open_cifar10(
-      find_cifar10_files(split, dataset_folders("cifar10", data_dir), fetch_command("cifar10", data_dir)));
+[[noreturn]] void throw_unknown(std::string_view name) {
+  std::string known;
+  for (const std::string_view each : kNames) known += (known.empty() ? "" : ", ") + std::string(each);
+  throw InvalidArgument("unknown dataset '" + std::string(name) + "': expected one of " + known + "." +
+                        did_you_mean(name, kNames));
 }
 
-std::string known_names() {
-  std::string text;
-  for (std::string_view name : kNames) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
+std::string shell_quoted(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./+,:@%").find(c) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
 }
 
 }  // namespace
 
 std::span<const std::string_view> dataset_names() { return kNames; }
 
+const KnownSet& known_set(std::string_view name) {
+  static const KnownSet sets[] = {{"mnist", {28, 28, 1}, kDigits},
+                                  {"fashion-mnist", {28, 28, 1}, kClothes},
+                                  {"cifar10", {32, 32, 3}, kCifar10},
+                                  {"digits", {28, 28, 1}, kDigits}};
+  const auto* const found = std::ranges::find(sets, name, &KnownSet::name);
+  if (found == std::end(sets)) throw_unknown(name);
+  return *found;
+}
+
 std::vector<fs::path> dataset_folders(std::string_view name, const fs::path& data_dir) {
   std::vector<fs::path> folders = {data_dir / name};
   for (const IdxSet& set : kIdxSets)
     if (set.name == name) folders.push_back(data_dir / set.torchvision_name / "raw");
-  constexpr const char* kUnpacked = "cifar-10-batches-bin";  // the archive has a folder of its own
+  constexpr const char* kUnpacked = "cifar-10-batches-bin";  // the folder inside the archive
   if (name == "cifar10") folders.insert(folders.end(), {data_dir / name / kUnpacked, data_dir / kUnpacked});
   folders.push_back(data_dir);
   return folders;
 }
 
-std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir) {
+std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const fs::path& data_dir) {
   if (name == "digits") return make_digits(split);
-  if (name == "cifar10") return open_cifar10_below(split, data_dir);
+  if (std::ranges::find(kNames, name) == kNames.end()) throw_unknown(name);
+  if (data_dir.empty()) throw InvalidArgument(needs_folder_message(name));
   for (const IdxSet& set : kIdxSets)
     if (name == set.name) return open_idx_set(set, split, data_dir);
-  throw InvalidArgument("there is no data set '" + std::string(name) + "', there are " + known_names() + "." +
-                        did_you_mean(name, kNames));
+  return open_cifar10(find_cifar10_files(split, dataset_folders(name, data_dir), fetch_command(name, data_dir)));
+}
+
+std::string fetch_command(std::string_view name, const fs::path& data_dir) {
+  constexpr const char* kDefault = "datasets";
+  return "gradring data fetch " + std::string(name) + " --data-dir " +
+         shell_quoted(data_dir.empty() ? kDefault : data_dir.string());
+}
+
+std::string needs_folder_message(std::string_view name) {
+  return std::string(name) + " is read from files: name their folder with --data-dir, download them with " +
+         fetch_command(name, "") + ", or use --dataset digits, which needs no files";
 }
 
 }  // namespace gradring::data

@@ -2,13 +2,23 @@
 #include "data/fetch/catalogue.h"
 
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "data/files/byte_source.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
 
 namespace gradring::data {
 namespace {
+
+std::string hash_of(const std::filesystem::path& path) {
+  const auto source = open_plain(path);
+  std::vector<std::uint8_t> piece(1 << 18);
+  Sha256Sum sum;
+  while (const std::size_t count = source->read(piece)) sum.add(std::as_bytes(std::span(piece).first(count)));
+  return to_hex(sum.finish());
+}
 
 constexpr CatalogueFile kMnistFiles[] = {
     {.file = {"train-images-idx3-ubyte.gz", 9912422,
@@ -93,6 +103,19 @@ constexpr CatalogueEntry kCatalogue[] = {
 
 }  // namespace
 
+FileCheck check_file(const std::filesystem::path& path, const KnownFile& expected) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {.state = FileState::missing, .found = "is missing"};
+  const std::uint64_t bytes = std::filesystem::file_size(path);
+  if (bytes != expected.bytes)
+    return {.state = FileState::wrong,
+            .found = "has " + std::to_string(bytes) + " bytes, expected " + std::to_string(expected.bytes)};
+  const std::string hash = hash_of(path);
+  if (hash != expected.sha256)
+    return {.state = FileState::wrong, .found = "has SHA-256 " + hash + ", expected " + std::string(expected.sha256)};
+  return {};
+}
+
 std::span<const CatalogueEntry> catalogue() { return kCatalogue; }
 
 const CatalogueEntry& find_entry(std::string_view name) {
@@ -103,8 +126,8 @@ const CatalogueEntry& find_entry(std::string_view name) {
     names.push_back(entry.name);
     listed += (listed.empty() ? "" : ", ") + std::string(entry.name);
   }
-  if (name == "digits") throw InvalidArgument("digits is made on the spot: there is nothing to fetch or to verify");
-  throw InvalidArgument("there is no data set '" + std::string(name) + "' to fetch, there are " + listed + "." +
+  if (name == "digits") throw InvalidArgument("digits is generated: there are no files to fetch or verify");
+  throw InvalidArgument("unknown dataset '" + std::string(name) + "' to fetch: expected one of " + listed + "." +
                         did_you_mean(name, names));
 }
 

@@ -7,8 +7,7 @@
 
 namespace gradring::data {
 
-/// The functions of libcurl that http_get calls. They may come from a library that is linked or from one that is loaded at
-/// run time, so every call goes through here.
+/// The functions of libcurl that http_get calls, loaded at run time: a program runs without libcurl until it downloads.
 struct CurlApi {
   decltype(&::curl_easy_init) easy_init = nullptr;
   decltype(&::curl_easy_setopt) easy_setopt = nullptr;
@@ -21,15 +20,15 @@ struct CurlApi {
   decltype(&::curl_version_info) version_info = nullptr;
 };
 
-/// This build's libcurl: linked (linked_curl.cpp), or the machine's, loaded at the first call (loaded_curl.cpp).
+/// The machine's libcurl, loaded at the first call.
 ///
-/// Errors    as load_curl where it is loaded; a later call tries again.
+/// Errors    as load_curl; a later call tries again.
 /// Threads   safe from any thread.
 const CurlApi& curl_api();
 
-/// Loads the first of the given libraries that is there: names such as "libcurl.so.4".
+/// Loads the first of the libraries `names` ("libcurl.so.4") that exists.
 ///
-/// Errors    FetchError that says what to install if none loads, or if the one that does is older than 7.85.
+/// Errors    FetchError if none loads or it is older than 7.85; says what to install.
 CurlApi load_curl(std::span<const char* const> names);
 
 }  // namespace gradring::data

@@ -4,48 +4,67 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "data/fetch/curl_api.h"
-#include "data/fetch/error.h"
 #include "data/fetch/http.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/shared_library.h"
 
 namespace gradring::data {
 namespace {
 
-constexpr long kWholeContent = 200;
-constexpr long kPartialContent = 206;
-constexpr long kFewestBytesASecond = 1024;
-constexpr long kMostRedirections = 5;
+constexpr unsigned kOldestVersion = 0x075500;  // 7.85.0, the first with CURLOPT_PROTOCOLS_STR
+constexpr const char* kAdvice =
+    ": install libcurl 7.85 or later (Debian: libcurl4), or download the files by other means and check them with "
+    "gradring data verify";
+
+/// Errors    FetchError with the dynamic loader's message for the first name.
+SharedLibrary open_first(std::span<const char* const> names) {
+  std::optional<std::string> reason;
+  for (const char* name : names) {
+    try {
+      return SharedLibrary(name, {});
+    } catch (const DeviceError& error) {
+      if (!reason) reason = error.what();
+    }
+  }
+  throw FetchError("libcurl does not load: " + reason.value_or("no library was named") + kAdvice);
+}
+
+constexpr long kStatusOk = 200;
+constexpr long kStatusPartialContent = 206;
+constexpr long kMinBytesPerSecond = 1024;
+constexpr long kMaxRedirects = 5;
 
 struct CurlCleanup {
   void operator()(CURL* curl) const { curl_api().easy_cleanup(curl); }
 };
 
-/// One request. libcurl is C: no exception may pass through it, so they are kept and thrown again behind it.
+/// One request. No exception may pass through libcurl, which is C: callbacks store it and run() rethrows it.
 class Transfer {
  public:
   Transfer(const HttpRequest& request, HttpBody& body) : body_(body), api_(curl_api()), curl_(api_.easy_init()) {
-    check<FetchError>(curl_ != nullptr, "libcurl does not start");
+    check<FetchError>(curl_ != nullptr, "libcurl failed to initialise");
     const bool secure = request.url.starts_with("https:");
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
     set(CURLOPT_FOLLOWLOCATION, 1L);
-    set(CURLOPT_MAXREDIRS, kMostRedirections);
-    set(CURLOPT_FAILONERROR, 1L);  // no body from an answer of 400 and above
+    set(CURLOPT_MAXREDIRS, kMaxRedirects);
+    set(CURLOPT_FAILONERROR, 1L);  // no body for status 400 and above
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_USERAGENT, "gradring");
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.timeouts.connect.count()));
-    set(CURLOPT_LOW_SPEED_LIMIT, kFewestBytesASecond);
+    set(CURLOPT_LOW_SPEED_LIMIT, kMinBytesPerSecond);
     set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.timeouts.stall.count()));
     set(CURLOPT_ERRORBUFFER, reason_.data());
     set(CURLOPT_WRITEFUNCTION, &Transfer::take_body);
     set(CURLOPT_WRITEDATA, this);
     set(CURLOPT_HEADERFUNCTION, &Transfer::take_header);
     set(CURLOPT_HEADERDATA, this);
-    // Not CURLOPT_RESUME_FROM, with which libcurl itself refuses servers that know no ranges.
+    // Not CURLOPT_RESUME_FROM: with it libcurl rejects servers that do not support ranges.
     if (request.begin > 0) set(CURLOPT_RANGE, (std::to_string(request.begin) + "-").c_str());
   }
 
@@ -54,13 +73,13 @@ class Transfer {
     if (thrown_) std::rethrow_exception(thrown_);
     if (result == CURLE_HTTP_RETURNED_ERROR) throw HttpStatusError(status());
     if (result != CURLE_OK) throw FetchError(reason_[0] ? reason_.data() : api_.easy_strerror(result));
-    if (!begun_) begin();  // a file without bytes
+    if (!begun_) begin();  // an empty file
   }
 
  private:
   template <class Value>
   void set(CURLoption option, Value value) {
-    check<FetchError>(api_.easy_setopt(curl_.get(), option, value) == CURLE_OK, "libcurl knows too little");
+    check<FetchError>(api_.easy_setopt(curl_.get(), option, value) == CURLE_OK, "libcurl rejects an option");
   }
 
   long status() const {
@@ -69,7 +88,7 @@ class Transfer {
     return code;
   }
 
-  /// Each answer on the way, redirections too, begins with a status line.
+  /// Every answer, also a redirect, begins with a status line.
   static std::size_t take_header(char* data, std::size_t, std::size_t size, void* self) {
     auto& transfer = *static_cast<Transfer*>(self);
     const std::string_view line(data, size);
@@ -104,14 +123,10 @@ class Transfer {
 
   void begin() {
     begun_ = true;
-    if (status() == kWholeContent) return body_.begin(0);
-    if (status() != kPartialContent) throw HttpStatusError(status());  // what comes with it is not the file
-    check_range();
+    if (status() == kStatusOk) return body_.begin(0);
+    if (status() != kStatusPartialContent) throw HttpStatusError(status());  // its body is not the file
+    if (!range_begin_) throw FetchError("the server sent status 206 without Content-Range");
     body_.begin(*range_begin_);
-  }
-
-  void check_range() const {
-    if (!range_begin_) throw FetchError("the server sends a part and does not say which (206 without Content-Range)");
   }
 
   HttpBody& body_;
@@ -125,9 +140,38 @@ class Transfer {
 
 }  // namespace
 
+CurlApi load_curl(std::span<const char* const> names) {
+  const SharedLibrary library = open_first(names);
+  CurlApi api;
+  try {
+    library.find("curl_easy_init", api.easy_init);
+    library.find("curl_easy_setopt", api.easy_setopt);
+    library.find("curl_easy_perform", api.easy_perform);
+    library.find("curl_easy_getinfo", api.easy_getinfo);
+    library.find("curl_easy_strerror", api.easy_strerror);
+    library.find("curl_easy_cleanup", api.easy_cleanup);
+    library.find("curl_strnequal", api.strnequal);
+    library.find("curl_version", api.version);
+    library.find("curl_version_info", api.version_info);
+  } catch (const DeviceError& error) {
+    throw FetchError(error.what() + std::string(kAdvice));
+  }
+  const curl_version_info_data& found = *api.version_info(CURLVERSION_NOW);
+  if (found.version_num < kOldestVersion)
+    throw FetchError(library.path() + " is libcurl " + found.version + ", expected 7.85 or later" + kAdvice);
+  return api;
+}
+
+const CurlApi& curl_api() {
+  // Debian's second name is the GnuTLS build of the same interface.
+  static constexpr std::array kNames{"libcurl.so.4", "libcurl-gnutls.so.4"};
+  static const CurlApi kLoaded = load_curl(kNames);
+  return kLoaded;
+}
+
 void http_get(const HttpRequest& request, HttpBody& body) {
   if (!request.url.starts_with("http://") && !request.url.starts_with("https://"))
-    throw InvalidArgument("'" + request.url + "' is no address to fetch from: it must begin with https:// or http://");
+    throw InvalidArgument("'" + request.url + "' is not a download address: expected https:// or http://");
   Transfer(request, body).run();
 }
 

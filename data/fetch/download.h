@@ -1,31 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "data/fetch/catalogue.h"
 #include "data/fetch/http.h"
-#include "data/fetch/known_file.h"
-#include "data/fetch/listener.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::data {
 
+/// Receives progress, in the downloading thread.
+class FetchListener {
+ public:
+  virtual ~FetchListener() = default;
+  /// The file exists already and is valid.
+  virtual void already_there(std::string_view file) = 0;
+  /// A URL is requested for a file, from byte `begin`.
+  virtual void asking(std::string_view file, std::string_view url, std::uint64_t begin) = 0;
+  /// Progress of one file.
+  virtual void arrived(std::uint64_t bytes, std::uint64_t of_bytes) = 0;
+  /// A URL failed; the next one is tried, if any.
+  virtual void failed(std::string_view url, std::string_view why) = 0;
+  /// The file is complete and valid.
+  virtual void done(std::string_view file) = 0;
+};
+
+/// A partial download: <name>.part next to its target. The destructor keeps the file, so that a later run resumes it.
+///
+/// Errors    DiskError if it cannot be written; FetchError if another process has it open.
+class PartFile {
+ public:
+  /// Opens or creates the part of `target`, and the folders above it.
+  explicit PartFile(std::filesystem::path target);
+
+  std::uint64_t size() const { return size_; }
+  void append(std::span<const std::byte> bytes);
+  /// Truncates it to 0 bytes.
+  void clear();
+  FileCheck check(const KnownFile& expected) const { return check_file(path_, expected); }
+  /// Renames it to its target: atomic, and durable after a power loss. The last call.
+  void publish();
+  /// Deletes it. The last call.
+  void remove();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+  UniqueFd fd_;  // locked
+  std::uint64_t size_ = 0;
+};
+
 struct DownloadSpec {
   KnownFile file;
-  std::filesystem::path folder;          ///< where the file will lie
-  std::span<const std::string> mirrors;  ///< addresses of folders; each is asked for <mirror>/<name>, in order
+  std::filesystem::path folder;          ///< target folder
+  std::span<const std::string> mirrors;  ///< base URLs, tried in order: <mirror>/<name>
   HttpTimeouts timeouts = {};
 };
 
-/// Gets a file from the first mirror that has it.
+/// Downloads a file from the first mirror that has it.
 ///
-/// What arrives goes to <name>.part, which stays when a transfer breaks off: the next address, or the next call, goes on from
-/// there. When it is whole its size and SHA-256 are compared; only then it gets its name. A wrong one is removed. One that was
-/// put together from two transfers and is wrong is asked for once more from its beginning before its mirror is given up.
+/// Data goes to <name>.part, which stays when a transfer breaks off: the next mirror, or the next call, resumes it. A complete
+/// part is renamed to its target only if size and SHA-256 match, else removed. A resumed part that does not match is downloaded
+/// once more from the start before its mirror is given up.
 ///
-/// Errors    DataError if a mirror sent something else than the file and none sent the file; FetchError if none could be
-///           reached or kept going. Both list each address and what came of it. DiskError at once.
+/// Errors    DataError if a mirror sent another file and none sent the right one; FetchError if no mirror could be reached or
+///           completed the transfer. Both list each URL and its failure. DiskError at once.
 void download(const DownloadSpec& spec, FetchListener& listener);
 
 }  // namespace gradring::data

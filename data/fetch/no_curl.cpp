@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/fetch/error.h"
 #include "data/fetch/http.h"
 
 namespace gradring::data {

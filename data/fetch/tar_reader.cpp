@@ -8,9 +8,7 @@
 namespace gradring::data {
 namespace {
 
-constexpr const char* kAdvice = "delete the file and get it again";
-
-/// Where a header's fields lie.
+/// A field of a header.
 struct Field {
   std::size_t begin;
   std::size_t size;
@@ -23,7 +21,7 @@ std::string text_of(std::span<const std::uint8_t> field) {
   return {field.begin(), std::find(field.begin(), field.end(), 0)};
 }
 
-/// The older form, before POSIX, wrote a zero.
+/// Archives from before POSIX have a zero.
 bool is_regular(std::uint8_t type) { return type == '0' || type == 0; }
 
 }  // namespace
@@ -55,7 +53,7 @@ std::size_t TarReader::read(std::span<std::uint8_t> out) {
 }
 
 void TarReader::read_all(std::span<std::uint8_t> out) {
-  if (source_->read(out) != out.size()) throw DataError(path_, "ends in the middle of the archive", kAdvice);
+  if (source_->read(out) != out.size()) throw DataError(path_, "ends in the middle of the archive", kDownloadAgain);
 }
 
 void TarReader::skip(std::uint64_t bytes) {
@@ -67,24 +65,23 @@ void TarReader::skip(std::uint64_t bytes) {
   }
 }
 
-/// The sum of all bytes, those of the sum itself taken for blanks.
+/// The sum of all bytes, with the checksum field itself counted as blanks.
 void TarReader::check_sum(const Block& header) const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < header.size(); ++i) {
     const bool in_sum = i >= kSum.begin && i < kSum.begin + kSum.size;
     sum += in_sum ? ' ' : header[i];
   }
-  if (sum != octal(kSum.of(header)))
-    throw DataError(path_, "has no tar header where one must be, or a damaged one", kAdvice);
+  if (sum != octal(kSum.of(header))) throw DataError(path_, "has a missing or damaged tar header", kDownloadAgain);
 }
 
-/// Digits, between blanks or before a zero.
+/// Octal digits, surrounded by blanks or terminated by a zero.
 std::uint64_t TarReader::octal(std::span<const std::uint8_t> digits) const {
   const std::string text = text_of(digits);
   const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
   std::uint64_t number = 0;
   for (const char c : text.substr(begin, text.find_last_not_of(' ') + 1 - begin)) {
-    if (c < '0' || c > '7') throw DataError(path_, "has a tar header with a number that is none", kAdvice);
+    if (c < '0' || c > '7') throw DataError(path_, "has a tar header with an invalid number", kDownloadAgain);
     number = number << 3 | static_cast<std::uint64_t>(c - '0');
   }
   return number;

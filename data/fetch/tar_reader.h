@@ -13,25 +13,23 @@
 
 namespace gradring::data {
 
-/// The members of a tar archive, front to back. Names are text that a stranger wrote: they are compared, never opened.
+/// Reads the members of a tar archive, plain or .gz, in order. Names are untrusted: they are compared, never opened.
 ///
-/// Errors    DataError if the archive cannot be read, is damaged or cut short, or has what this reader does not know (members
-///           of 8 GiB and more).
+/// Errors    DataError if the archive cannot be read, is corrupt or truncated, or has members of 8 GiB or more.
 /// Source    POSIX.1-1988, ustar.
 class TarReader {
  public:
   struct Member {
-    std::string name;  ///< with its folders: "cifar-10-batches-bin/test_batch.bin"
+    std::string name;  ///< with folders: "cifar-10-batches-bin/test_batch.bin"
     std::uint64_t bytes = 0;
-    bool is_file = false;  ///< a regular one, no folder, link or note to the reader
+    bool is_file = false;  ///< a regular file: not a folder, link or extended header
   };
 
-  /// Opens an archive, compressed by gzip or plain.
   explicit TarReader(const std::filesystem::path& path);
 
-  /// Goes on to the next member, past what was not read of this one; nothing at the end.
+  /// Skips the rest of the current member; nullopt at the end of the archive.
   std::optional<Member> next();
-  /// Bytes of the current member; fewer than asked for come only at its end.
+  /// Reads bytes of the current member, fewer than asked for only at its end.
   std::size_t read(std::span<std::uint8_t> out);
 
  private:

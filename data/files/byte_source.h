@@ -9,29 +9,39 @@
 
 namespace gradring::data {
 
-/// A file's bytes from its beginning, decompressed where it is compressed.
+/// Sequential reader of a file, decompressed if the file is compressed.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// Fills `out` from the front; fewer bytes than asked for come only at the end.
+  /// Fills `out` from the front and returns the number of bytes read, fewer than asked for only at the end.
   ///
-  /// Errors    DataError if the file cannot be read, is cut short, or does not decompress.
+  /// Errors    DataError if the file is truncated or does not decompress; std::system_error if a read fails.
   virtual std::size_t read(std::span<std::uint8_t> out) = 0;
-  /// More bytes than this cannot follow from the beginning on: to be asked before memory is allocated for them.
+  /// Upper bound of the bytes in the whole file, to check before memory is allocated for them.
   virtual std::uint64_t most_bytes() const = 0;
 };
 
-/// The bytes as they lie in the file.
+/// Reads the file's bytes as they are.
 ///
-/// Errors    DataError if it cannot be opened.
+/// Errors    DataError if it is not a readable file; std::system_error if the system cannot open it.
 std::unique_ptr<ByteSource> open_plain(const std::filesystem::path& path);
 
-/// The bytes of a .gz file. At its end the checksum is verified, and anything that follows is refused.
+/// Reads a .gz file. Verifies the checksum at the end and rejects trailing bytes.
 ///
 /// Source    RFC 1952 (gzip), RFC 1951 (deflate), by zlib.
 std::unique_ptr<ByteSource> open_gzip(const std::filesystem::path& path);
 
-/// One of the two, by the file's first two bytes, whatever its name is.
+/// Chooses between the two by the file's first two bytes.
 std::unique_ptr<ByteSource> open_plain_or_gzip(const std::filesystem::path& path);
+
+/// Whether `path` is a regular file.
+///
+/// Errors    std::system_error if it cannot be accessed for a reason of the system's (I/O error, too many open files, ...).
+bool is_file(const std::filesystem::path& path);
+
+/// Throws if one of the folders exists but may not be read: then files in it are not missing. Begins with the last one.
+///
+/// Errors    std::system_error.
+void check_readable(std::span<const std::filesystem::path> folders);
 
 }  // namespace gradring::data

@@ -13,8 +13,7 @@ EVP_MD_CTX* handle(void* context) { return static_cast<EVP_MD_CTX*>(context); }
 }  // namespace
 
 Sha256Sum::Sha256Sum() : context_(EVP_MD_CTX_new()) {
-  check<Error>(context_ && EVP_DigestInit_ex(handle(context_), EVP_sha256(), nullptr) == 1,
-               "OpenSSL offers no SHA-256 here");
+  check<Error>(context_ && EVP_DigestInit_ex(handle(context_), EVP_sha256(), nullptr) == 1, "OpenSSL has no SHA-256");
 }
 
 Sha256Sum::~Sha256Sum() { EVP_MD_CTX_free(handle(context_)); }

@@ -10,7 +10,7 @@ namespace gradring::data {
 
 using Sha256 = std::array<std::byte, 32>;
 
-/// SHA-256 of a message given in pieces.
+/// SHA-256 of a message, in pieces.
 ///
 /// Source    FIPS 180-4, by OpenSSL.
 class Sha256Sum {
@@ -21,7 +21,7 @@ class Sha256Sum {
   Sha256Sum& operator=(const Sha256Sum&) = delete;
 
   void add(std::span<const std::byte> bytes);
-  /// Ends the message; call it once.
+  /// Call it once, at the end.
   Sha256 finish();
 
  private:

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
 #include <vector>
+
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/shape.h"
 
 namespace gradring::data {
 
-/// A picture of any size, 8 bits a channel, channels innermost, row by row from the top.
+/// An image with 8 bits per channel, channels innermost, rows from the top.
 struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -17,5 +24,45 @@ struct Image {
     return pixels[static_cast<std::size_t>((row * width + col) * channels + channel)];
   }
 };
+
+/// This build has no libpng. Exit code 3.
+class NoPngError : public Error, public ExitsWith<kEnvironment> {
+ public:
+  using Error::Error;
+};
+
+/// The largest image that is read: 64 MB as RGBA.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 24;
+
+/// Reads a PNG of any kind: grey, colour or palette, 1 to 16 bits, interlaced or not. The image has three channels;
+/// transparent pixels are blended with white.
+///
+/// Errors    DataError if the file cannot be read, is not a PNG, is corrupt or truncated, or has more than kMostPixels;
+///           NoPngError as require_png.
+/// Cost      memory: the file, and 4 bytes per pixel, whatever the file's header says.
+/// Source    PNG, third edition (W3C), by libpng.
+Image read_png(const std::filesystem::path& path);
+
+/// Errors    NoPngError if this build has no libpng; says what to install.
+void require_png();
+
+/// "1.6.39"; empty if this build has no libpng.
+std::string png_library();
+
+/// Resizes each axis by itself: shrinking averages the covered area, growing interpolates linearly between pixel centres.
+///
+/// Errors    InvalidArgument if either size is empty.
+/// Numerics  weights and sums in double, rounded once to nearest; an axis of unchanged size is copied.
+Image resized(const Image& image, std::int64_t height, std::int64_t width);
+
+/// The pixels of an image in a dataset's sample size and channels, 255 - x if `invert`. Colours become grey as in PIL and
+/// torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.
+///
+/// Shapes    image: one channel or three; sample: [height, width, 1 or 3].
+/// Errors    InvalidArgument for other channels.
+std::vector<std::uint8_t> to_sample(const Image& image, const kernels::Shape& sample, bool invert);
+
+/// Whether the border of a grey sample is light on average: dark digits on paper, where MNIST has light on dark.
+bool has_light_border(std::span<const std::uint8_t> pixels, const kernels::Shape& sample);
 
 }  // namespace gradring::data

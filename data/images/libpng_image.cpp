@@ -1,23 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 
+#include <string_view>
+
 #include "data/error.h"
-#include "data/images/png.h"
-#include "kernels/runtime/read_small_file.h"
+#include "data/images/image.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::data {
 namespace {
 
-/// Twice kMostPixels of 16-bit colour with alpha that are not compressed.
+/// Twice the uncompressed size of kMostPixels of 16-bit RGBA.
 constexpr std::size_t kLargestPng = 256u << 20;
 constexpr const char* kAdvice = "open it in an image program and save it as a PNG again";
 
-/// What libpng holds while it reads one file; its simplified interface neither jumps out of our code nor prints.
+/// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the chunk.
+bool promises_more_than_it_has(std::string_view file) {
+  if (!file.starts_with("\x89PNG")) return false;
+  const auto byte = [file](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(file[at])}; };
+  for (std::size_t at = 8; at + 8 <= file.size();) {  // behind the signature: length, type, data, checksum
+    const std::uint64_t length = byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
+    if (file.substr(at + 4, 4) == "IEND") return false;
+    if (length > file.size() - at - 8) return true;
+    at += 12 + length;
+  }
+  return false;
+}
+
+/// libpng's state for one file. Its simplified interface neither longjmps nor prints.
 class Reading {
  public:
   explicit Reading(const std::filesystem::path& path) : path_(path), file_(bytes_of(path)) {
+    if (promises_more_than_it_has(file_)) throw DataError(path_, "is a truncated or damaged PNG", kAdvice);
     image_.version = PNG_IMAGE_VERSION;
-    if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) refuse();
+    if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) fail();
     image_.format = PNG_FORMAT_RGBA;
     image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   }
@@ -30,16 +46,16 @@ class Reading {
 
   std::vector<std::uint8_t> rgba() {
     std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(image_));
-    if (!png_image_finish_read(&image_, nullptr, pixels.data(), 0, nullptr)) refuse();
+    if (!png_image_finish_read(&image_, nullptr, pixels.data(), 0, nullptr)) fail();
     return pixels;
   }
 
  private:
-  [[noreturn]] void refuse() const {
+  [[noreturn]] void fail() const {
     throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kAdvice);
   }
 
-  /// Read here and not by libpng, which would wait for a pipe without a writer.
+  /// Not read by libpng, which would block on a pipe without a writer.
   static std::string bytes_of(const std::filesystem::path& path) {
     try {
       return read_small_file(path, kLargestPng);
@@ -57,8 +73,8 @@ std::uint8_t over_white(unsigned value, unsigned alpha) {
   return static_cast<std::uint8_t>((value * alpha + 255 * (255 - alpha) + 127) / 255);
 }
 
-/// Red, green, blue and alpha to three channels, in place.
-void lay_on_white(std::vector<std::uint8_t>& pixels) {
+/// RGBA to RGB, in place.
+void blend_with_white(std::vector<std::uint8_t>& pixels) {
   const std::size_t count = pixels.size() / 4;
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t channel = 0; channel < 3; ++channel)
@@ -75,9 +91,9 @@ Image read_png(const std::filesystem::path& path) {
   if (reading.height() > kMostPixels / reading.width())
     throw DataError(path,
                     "has " + std::to_string(reading.width()) + " x " + std::to_string(reading.height()) + " pixels",
-                    "make it smaller: at most " + std::to_string(kMostPixels) + " are read");
+                    "make it smaller: the limit is " + std::to_string(kMostPixels));
   Image image{.height = reading.height(), .width = reading.width(), .channels = 3, .pixels = reading.rgba()};
-  lay_on_white(image.pixels);
+  blend_with_white(image.pixels);
   return image;
 }
 

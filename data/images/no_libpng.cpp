@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/images/png.h"
+#include "data/images/image.h"
 
 namespace gradring::data {
 
 void require_png() {
-  throw NoPngError("this gradring was built without libpng, which reads images: install libpng-dev and build it again");
+  throw NoPngError("cannot read images: this gradring was built without libpng; install libpng-dev and build it again");
 }
 
 Image read_png(const std::filesystem::path&) {

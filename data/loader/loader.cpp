@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -12,13 +13,39 @@
 #include <thread>
 #include <utility>
 
-#include "data/loader/fill_batch.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::data {
+namespace {
 
-/// The thread and what it shares with the caller. A slot is in one place at a time: free (anyone may take it to fill),
-/// with the thread, ready (in order), or lent to the caller.
+/// Samples prefetched ahead: one would come too late, many would be evicted before they are read.
+constexpr std::size_t kAhead = 3;
+constexpr std::size_t kCacheLine = 64;
+
+void prefetch(std::span<const std::uint8_t> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += kCacheLine) __builtin_prefetch(bytes.data() + i);
+}
+
+}  // namespace
+
+bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
+                BatchSlot& slot, const std::stop_token& stop) {
+  const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
+  const std::span images(slot.images.as<float>(), indices.size() * sample_elements);
+  const std::span labels(slot.labels.as<std::int32_t>(), indices.size());
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (stop.stop_requested()) return false;
+    if (i + kAhead < indices.size()) prefetch(dataset.pixels(indices[i + kAhead]));
+    const Sample sample = dataset.get(indices[i]);
+    normalize.apply(sample.pixels, images.subspan(i * sample_elements, sample_elements));
+    labels[i] = sample.label;
+  }
+  return true;
+}
+
+/// The thread and what it shares with the caller. A slot is free, being filled by the thread, ready (in order), or lent to the
+/// caller.
 class Loader::Worker final : public BatchOwner {
  public:
   Worker(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)
@@ -26,7 +53,7 @@ class Loader::Worker final : public BatchOwner {
         spec_(std::move(spec)),
         normalize_(spec_.normalize, dataset.shape()[2]),
         slots_(checked_depth(spec_.depth)) {
-    check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ": it must be 1 or more");
+    check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ", expected 1 or more");
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
     free_.reserve(slots_.size());
@@ -60,7 +87,7 @@ class Loader::Worker final : public BatchOwner {
   void give_back(BatchSlot& slot) noexcept override {
     {
       std::lock_guard lock(mutex_);
-      free_.push_back(&slot);  // there is room for all of them
+      free_.push_back(&slot);  // has capacity for all of them
       --lent_;
     }
     changed_.notify_all();  // wakes the thread if it has no slot to fill
@@ -68,7 +95,7 @@ class Loader::Worker final : public BatchOwner {
 
  private:
   static std::size_t checked_depth(int depth) {
-    check(depth >= 1, "a loader of depth " + std::to_string(depth) + " holds no batch: the depth must be 1 or more");
+    check(depth >= 1, "the loader depth is " + std::to_string(depth) + ", expected 1 or more");
     return static_cast<std::size_t>(depth);
   }
 
@@ -85,10 +112,10 @@ class Loader::Worker final : public BatchOwner {
 
   BatchSlot& take_ready(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    check(lent_ < slots_.size(), "all " + std::to_string(slots_.size()) +
-                                     " batches of the loader are still held: give one back or raise the depth");
+    check(lent_ < slots_.size(),
+          "all " + std::to_string(slots_.size()) + " batches of the loader are held: release one or raise the depth");
     // The thread wakes us, with a batch or with an error.
-    const bool arrived = changed_.wait_for(lock, deadline.remaining(), [&] { return !ready_.empty() || error_; });
+    const bool arrived = wait_until(changed_, lock, deadline, [&] { return !ready_.empty() || error_; });
     check<Error>(arrived, "the loader had no batch ready before the deadline");
     if (ready_.empty()) std::rethrow_exception(error_);
     BatchSlot* slot = ready_.front();
@@ -115,7 +142,7 @@ class Loader::Worker final : public BatchOwner {
     }
   }
 
-  /// Null if the loader is being destroyed: the one other thing that ends this wait than the caller giving a slot back.
+  /// Waits until the caller gives a slot back; null if the loader is being destroyed.
   BatchSlot* take_free(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return nullptr;
@@ -127,7 +154,7 @@ class Loader::Worker final : public BatchOwner {
   const Dataset& dataset_;
   const LoaderSpec spec_;
   const Normalize normalize_;
-  std::int64_t next_step_ = 0;  // the caller's alone
+  std::int64_t next_step_ = 0;  // used by the caller only
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -137,7 +164,7 @@ class Loader::Worker final : public BatchOwner {
   std::size_t lent_ = 0;
   std::exception_ptr error_;
 
-  std::jthread thread_;  // last: it stops and joins before what it uses goes
+  std::jthread thread_;  // last: stops and joins before the members it uses are destroyed
 };
 
 Loader::Loader(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)

@@ -5,33 +5,88 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/loader/batch.h"
-#include "data/loader/batch_geometry.h"
-#include "data/transforms/normalize.h"
+#include "data/loader/normalize.h"
+#include "data/loader/sampler.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/shape.h"
 
 namespace gradring::data {
+
+/// Memory of one batch: filled by the loader's thread, read by the caller, never by both.
+struct BatchSlot {
+  kernels::Buffer images;  ///< f32, NHWC
+  kernels::Buffer labels;  ///< i32
+};
+
+/// Receives a slot when the caller is done with it.
+class BatchOwner {
+ public:
+  virtual ~BatchOwner() = default;
+  virtual void give_back(BatchSlot& slot) noexcept = 0;
+};
+
+/// A batch in a loader's memory; destroying it returns the memory. Move-only.
+class Batch {
+ public:
+  struct Contents {
+    kernels::Shape shape;                   ///< [count, height, width, channels]
+    std::int64_t position = 0;              ///< of the first sample in the loader's indices
+    std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked for this batch
+  };
+
+  Batch(BatchSlot& slot, BatchOwner& owner, Contents contents) : slot_(&slot, GiveBack{&owner}), contents_(contents) {}
+
+  const kernels::Shape& shape() const { return contents_.shape; }
+  std::int64_t count() const { return contents_.shape[0]; }
+  std::int64_t position() const { return contents_.position; }
+  std::chrono::nanoseconds data_wait() const { return contents_.data_wait; }
+
+  std::span<const float> images() const {
+    return {slot_->images.as<float>(), static_cast<std::size_t>(contents_.shape.elements())};
+  }
+  std::span<const std::int32_t> labels() const {
+    return {slot_->labels.as<std::int32_t>(), static_cast<std::size_t>(count())};
+  }
+
+ private:
+  struct GiveBack {
+    BatchOwner* owner;
+    void operator()(BatchSlot* slot) const noexcept { owner->give_back(*slot); }
+  };
+  std::unique_ptr<BatchSlot, GiveBack> slot_;
+  Contents contents_;
+};
+
+/// Copies the samples `indices`, normalised, to the front of a slot.
+///
+/// Returns   false if it was stopped before the end.
+/// Errors    InvalidArgument for an index outside the dataset; what the dataset throws.
+/// Cost      per sample, reads its bytes and writes four times as many; prefetches the next samples, since shuffled rows of a
+///           dataset larger than the caches are cache misses.
+bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
+                BatchSlot& slot, const std::stop_token& stop);
 
 struct LoaderSpec {
   std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
   std::int64_t batch_size = 64;
-  std::int64_t window = 0;  ///< samples of an optimizer step, none of whose batches reaches into the next; 0: no matter
+  std::int64_t window = 0;  ///< samples per optimizer step: no batch crosses into the next step; 0: no limit
   NormalizeSpec normalize = {};
-  int depth = 4;  ///< batches that exist at once: being filled, ready, or lent to the caller
+  int depth = 4;  ///< batches that exist at once: being filled, ready, or held by the caller
 };
 
-/// Makes the batches of an epoch ahead of time, on a thread of its own, in pinned memory.
+/// Prepares the batches of an epoch ahead of time, on its own thread, in pinned memory.
 ///
-/// Order     batches come in the order of `indices`, always; the last one may be short.
-/// Threads   one caller; `dataset` and `device` are used from the loader's thread too and must outlive it.
-/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the data set's channels.
-///           What goes wrong on the loader's thread is thrown by next() where that batch would have come, and again
-///           after.
-/// Cost      memory: depth x batch_size samples as f32. Destruction waits for one sample at most.
+/// Order     batches come in the order of `indices`; the last one may be short.
+/// Threads   one caller; the loader's thread uses `dataset` and `device`, too, so they must outlive it.
+/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels. next()
+///           throws errors of the loader's thread in place of the batch that failed, and again after.
+/// Cost      memory: depth x batch_size samples as f32. Destruction waits for at most one sample.
 /// Example   tests/data/loader/loader_test.cpp
 class Loader {
  public:
@@ -40,13 +95,13 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch, or nothing at the end. It is lent: its memory is filled anew after the Batch is destroyed, so a
-  /// caller that copies asynchronously keeps it until the copy is done. No Batch may outlive its loader.
+  /// The next batch, or nothing at the end. Its memory is reused after the Batch is destroyed, so a caller that copies
+  /// asynchronously keeps it until the copy is done. No Batch may outlive its loader.
   ///
   /// Errors    InvalidArgument if the caller still holds all `depth` batches; Error if the deadline passes first.
   std::optional<Batch> next(Deadline deadline);
 
-  /// The whole epoch's, known from the start.
+  /// Of the whole epoch.
   BatchGeometry geometry() const;
 
  private:

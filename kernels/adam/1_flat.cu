@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: all parameters lie in one arena, so one kernel updates them all; whether, and with which learning rate, it
 //   reads from device memory. The copy in 16 bits that mixed precision computes with is written on the way.
-// Mapping: one element a thread and turn; a thread strides over the grid (GPU) or takes one contiguous run (CPU).
+// Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU).
 // Traffic and bound: reads 16 bytes and writes 12 per element, 14 with a copy; bound by memory.
-// Still slow because: one element a load: on a GPU, 16-byte loads would need fewer instructions.
+// Still slow because: one element per load: on a GPU, 16-byte loads need fewer instructions.
 
 #include "kernels/adam/adam.h"
 

@@ -21,7 +21,7 @@ struct Hyper {
   bool decoupled = false;  ///< true: AdamW, the decay shrinks the weight; false: L2, the decay joins the gradient
 };
 
-/// One step of Adam or AdamW over an arena, as PyTorch takes it.
+/// One step of Adam or AdamW over an arena, as in PyTorch.
 /// With t = applied_steps + 1, g = gradient * gradient_scale:
 ///   AdamW:  w *= 1 - lr * weight_decay              L2:  g += weight_decay * w
 ///   m = beta1 * m + (1 - beta1) * g                 v = beta2 * v + (1 - beta2) * g^2
@@ -40,7 +40,7 @@ struct Hyper {
 ///           rounded to nearest, ties to even.
 /// Cost      reads 16 and writes 12 bytes per element, and 2 for the copy.
 /// Source    Kingma and Ba, "Adam", 2015 (arXiv 1412.6980); Loshchilov and Hutter, "Decoupled weight decay", 2019.
-/// Example   tests/kernels/adam/adam_test.cpp
+/// Example   tests/kernels/optimizers_test.cpp
 struct Args {
   std::size_t elements = 0;
   float* weights = nullptr;
@@ -53,15 +53,14 @@ struct Args {
   void* copy = nullptr;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -69,7 +68,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

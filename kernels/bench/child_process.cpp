@@ -14,8 +14,8 @@
 #include <map>
 #include <system_error>
 
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/poll_timeout.h"
 
 namespace gradring::kernels::bench {
 namespace {
@@ -41,10 +41,10 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// The child's life between fork and exec: async-signal-safe calls only.
+/// The child between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char* const* words, char* const* environment, int socket, bool keep_stderr, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above could help
+  if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::dup2(socket, STDIN_FILENO);
   ::dup2(socket, STDOUT_FILENO);
   const int nowhere = keep_stderr ? -1 : ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -61,7 +61,7 @@ DeviceError failed(const std::string& what) {
 
 ChildProcess::ChildProcess(const ChildCommand& command) {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw failed("no pair of sockets");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw failed("cannot make a pair of sockets");
   socket_ = UniqueFd(ends[0]);
   const UniqueFd theirs(ends[1]);
   const std::vector<std::string> environment = environment_with(command.variables);
@@ -100,11 +100,10 @@ std::string ChildProcess::read_line(Deadline deadline) {
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&readable, 1, poll_timeout(deadline));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0 && deadline.passed())
-      throw DeviceError("a program that was started beside us gave no answer in time");
+    if (ready == 0 && deadline.passed()) throw DeviceError("the child process did not answer before the deadline");
     char buffer[4096];
     const ssize_t count = ready > 0 ? ::read(socket_.get(), buffer, sizeof buffer) : -1;
-    if (ready > 0 && count <= 0) throw DeviceError("a program that was started beside us ended without an answer");
+    if (ready > 0 && count <= 0) throw DeviceError("the child process ended without an answer");
     if (count > 0) unread_.append(buffer, static_cast<std::size_t>(count));
   }
 }

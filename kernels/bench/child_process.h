@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::kernels::bench {
 
-/// What is started beside us.
+/// A program to start.
 struct ChildCommand {
   std::vector<std::string> words;  ///< the program, a path or a name along PATH, and its arguments
-  std::vector<std::pair<std::string, std::string>> variables{};  ///< set in its environment over our own
-  bool keep_stderr = false;  ///< whether what it says on stderr reaches ours; else it is dropped
+  std::vector<std::pair<std::string, std::string>> variables{};  ///< set in its environment, on top of ours
+  bool keep_stderr = false;                                      ///< whether its stderr goes to ours or is dropped
 };
 
-/// Another program that we talk to in lines, through its stdin and stdout: a peer to be measured against. It is killed
-/// when the object, or the thread that made it, ends.
+/// Another program, such as a peer to measure, with lines on its stdin and stdout. It is killed when the object, or the
+/// thread that made it, ends.
 ///
 /// Threads   one thread at a time.
 class ChildProcess {
@@ -33,7 +33,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Sends a line; false if nobody reads it any more.
+  /// Sends a line; false if the program no longer reads.
   bool write_line(std::string_view line);
   /// The next line, without its end.
   ///

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/bench/evict.h"
+#include "kernels/bench/machine.h"
 
 namespace gradring::kernels::bench {
 

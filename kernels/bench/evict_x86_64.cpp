@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <immintrin.h>
 
-#include "kernels/bench/evict.h"
+#include "kernels/bench/machine.h"
 
 namespace gradring::kernels::bench {
 

@@ -2,31 +2,90 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <vector>
 
-#include "kernels/bench/arithmetic_roof.h"
+#include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/bench/stopwatch.h"
+#include "kernels/runtime/philox.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(1);
+constexpr auto kTimeout = std::chrono::minutes(1);
+constexpr int kSamples = 7;
+/// Long enough that launching and waiting are negligible.
+constexpr double kLeastSeconds = 5e-3;
+/// A warp each: several times what the largest GPU holds at once, so that the tail is negligible.
+constexpr std::int64_t kMostTiles = 1 << 17;
+constexpr std::int64_t kMostRounds = 1 << 20;
+
+/// Not zeros, with which a processor draws less power and may run faster.
+std::vector<double> some_values(std::int64_t elements) {
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2 * uniform_from(philox(1, i)[0]) - 1;
+  return values;
+}
+
+}  // namespace
+
+PeakFlops::PeakFlops(Device& device, const KernelSet& kernels)
+    : device_(device), kernels_(kernels), stream_(device.make_stream(StreamMode::in_place)) {}
+
+double PeakFlops::per_second(DType dtype) {
+  const auto [entry, is_new] = per_second_.try_emplace(dtype, 0.0);
+  if (is_new) entry->second = measure(dtype);
+  return entry->second;
+}
+
+double PeakFlops::measure(DType dtype) {
+  const peak::Variant& variant = pick_variant(kernels_.peak, device_, dtype);
+  BenchArray a(device_, dtype, some_values(peak::kRows * peak::kInner));
+  BenchArray b(device_, dtype, some_values(peak::kInner * peak::kColumns));
+  for (BenchArray* array : {&a, &b}) array->reset(*stream_);
+  peak::Args args{.dtype = dtype, .tiles = 32, .rounds = 16, .a = a.at(Side::device), .b = b.at(Side::device)};
+  Buffer y;
+  const auto allocate = [&] {
+    y = device_.allocate(static_cast<std::size_t>(args.tiles * peak::kRows * peak::kColumns) * sizeof(float));
+    args.y = y.as<float>();
+  };
+  const auto seconds = [&] {
+    stream_->enqueue_zero(y.data(), y.size());
+    stream_->synchronize(Deadline::after(kTimeout));
+    const Stopwatch watch;
+    variant.run(*stream_, args);
+    stream_->synchronize(Deadline::after(kTimeout));
+    return watch.seconds();
+  };
+  const auto lesser_of_two = [&] { return std::min(seconds(), seconds()); };
+  allocate();
+  seconds();  // a kernel is loaded when it is launched for the first time
+  for (; lesser_of_two() < kLeastSeconds && args.rounds < kMostRounds; allocate())
+    (args.tiles < kMostTiles ? args.tiles : args.rounds) *= 4;
+  double least = std::numeric_limits<double>::infinity();
+  for (int sample = 0; sample < kSamples; ++sample) least = std::min(least, seconds());
+  return peak::flops(args) / least;
+}
+
+namespace {
+
 constexpr double kGiga = 1e-9;
 constexpr double kTera = 1e-12;
-/// Of one array that is copied to another: far more than any card's second-level cache, and what its copies are fastest at.
+/// Of one array that is copied to another: far more than any card's second-level cache, and what its copies are fastest
+/// at.
 constexpr std::size_t kMostBytes = std::size_t{1} << 29;
 constexpr std::size_t kLeastBytes = std::size_t{1} << 16;
-constexpr int kSamples = 9;
-/// Bytes of each sample, so that the clock and the launches do not count.
+constexpr int kCopySamples = 9;
+/// Bytes of each sample, so that the clock and the launches are negligible.
 constexpr std::size_t kSampleBytes = std::size_t{1} << 32;
 
 class GpuMachine final : public Machine {
  public:
   GpuMachine(Device& device, const KernelSet& kernels)
-      : arithmetic_(device, kernels),
+      : peak_(device, kernels),
         from_(device.allocate(kMostBytes)),
         to_(device.allocate(kMostBytes)),
         stream_(device.make_stream(StreamMode::asynchronous)),
@@ -38,15 +97,15 @@ class GpuMachine final : public Machine {
         text, sizeof text,
         ": %.1f TFLOP/s in f32, %.1f in f16 by mma.sync; copies %.0f GB/s within 16 MB, %.0f GB/s from memory "
         "(read and written)",
-        arithmetic_.flops_per_second(DType::f32) * kTera, arithmetic_.flops_per_second(DType::f16) * kTera,
-        bytes_per_second(8 << 20) * kGiga, bytes_per_second(kMostBytes) * kGiga);
+        peak_.per_second(DType::f32) * kTera, peak_.per_second(DType::f16) * kTera, bytes_per_second(8 << 20) * kGiga,
+        bytes_per_second(kMostBytes) * kGiga);
     return name_ + text;
   }
 
   double least_seconds(const Work& work, bool cold) override {
     const double half = cold ? static_cast<double>(kMostBytes) : work.footprint_bytes / 2;
     const double moving = work.traffic_bytes / bytes_per_second(static_cast<std::size_t>(half));
-    return work.flops > 0 ? std::max(moving, work.flops / arithmetic_.flops_per_second(work.factors)) : moving;
+    return work.flops > 0 ? std::max(moving, work.flops / peak_.per_second(work.factors)) : moving;
   }
 
   void flush(const KernelCase&) override {
@@ -55,9 +114,9 @@ class GpuMachine final : public Machine {
   }
 
  private:
-  void finish() { stream_->synchronize(Deadline::after(kPatience)); }
+  void finish() { stream_->synchronize(Deadline::after(kTimeout)); }
 
-  /// Of copies between arrays of so many bytes; measured for the next power of two.
+  /// Of copies between arrays of this size; measured for the next power of two.
   double bytes_per_second(std::size_t bytes) {
     const std::size_t size = std::clamp(std::bit_ceil(bytes), kLeastBytes, kMostBytes);
     const auto [entry, is_new] = bytes_per_second_.try_emplace(size, 0.0);
@@ -68,7 +127,7 @@ class GpuMachine final : public Machine {
   double measure(std::size_t size) {
     const auto repeats = static_cast<int>(std::min<std::size_t>(1000, kSampleBytes / size));
     std::vector<double> seconds;
-    for (int sample = 0; sample < kSamples; ++sample) {
+    for (int sample = 0; sample < kCopySamples; ++sample) {
       const Stopwatch watch;
       for (int i = 0; i < repeats; ++i) stream_->enqueue_copy(to_.data(), from_.data(), size);
       finish();
@@ -77,7 +136,7 @@ class GpuMachine final : public Machine {
     return 2.0 * static_cast<double>(size) / statistics_of(seconds).least;
   }
 
-  ArithmeticRoof arithmetic_;
+  PeakFlops peak_;
   Buffer from_;
   Buffer to_;
   std::unique_ptr<Stream> stream_;

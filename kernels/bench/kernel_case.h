@@ -1,19 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "kernels/bench/bench_array.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
 
 namespace gradring::kernels::bench {
 
-/// How far an element may be from what the reference says, given that.
+/// Where an argument points: the reference computes on the host, the variants on the device.
+enum class Side : std::uint8_t { host, device };
+
+/// An argument of a kernel, once for each side; reset() restores its first values.
+class BenchArray {
+ public:
+  /// Errors    DeviceError if there is no memory.
+  BenchArray(Device& device, DType dtype, std::span<const double> start);
+
+  /// Restores the first values, on both sides; blocks.
+  void reset(Stream& stream);
+  /// The current values; blocks.
+  std::vector<double> values(Side side, Stream& stream) const;
+
+  void* at(Side side) const { return side == Side::host ? host_.data() : device_.data(); }
+  template <class T>
+  T* as(Side side) const {
+    return static_cast<T*>(at(side));
+  }
+  std::size_t elements() const { return elements_; }
+  std::size_t bytes() const { return elements_ * size_of(dtype_); }
+
+ private:
+  DType dtype_;
+  std::size_t elements_;
+  Buffer start_;
+  Buffer host_;
+  Buffer device_;
+};
+
+/// The allowed error of an element, given the reference's value.
 using Bound = std::function<double(double expected)>;
 
-/// One pass of one operation on one shape, ready to run: who can do it, what it costs, and when the result is right.
+/// One pass of one operation on one shape, ready to run: its implementations, cost and error bounds.
 struct KernelCase {
   std::string name;   ///< "relu backward"
   std::string shape;  ///< "elements=1384448"
@@ -27,7 +70,7 @@ struct KernelCase {
     const BenchArray* array = nullptr;
     Bound bound;
   };
-  std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all that it touches
+  std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all arrays of the call
   std::vector<Output> outputs{};                      ///< those that it writes
 
   struct Candidate {
@@ -37,7 +80,150 @@ struct KernelCase {
   std::function<void()> reference{};   ///< on the host side
   std::vector<Candidate> variants{};   ///< on the device side: those of the table that can run here
   std::vector<Candidate> peers{};      ///< on the device side: libraries that do the same
-  std::function<void()> plain_loop{};  ///< on the device side, CPU only: the loop that anyone would write; or empty
+  std::function<void()> plain_loop{};  ///< on the device side, CPU only: the obvious loop; or empty
 };
+
+/// Makes peers from a library that fulfils the same contracts: the same arguments, arrays and bounds. Kernels know no
+/// library; nn's backends implement this.
+///
+/// Each call is for one problem and its pointers, which stay valid as long as the peer; what they point at may change
+/// between runs. The maker outlives its peers. Returns nothing if the library has no such operation.
+///
+/// Errors    DeviceError if the library fails.
+class PeerMaker {
+ public:
+  using Peer = std::optional<KernelCase::Candidate>;
+
+  virtual ~PeerMaker() = default;
+  virtual Peer peer(const conv2d::ForwardArgs& args) = 0;
+  virtual Peer peer(const conv2d::DgradArgs& args) = 0;
+  virtual Peer peer(const conv2d::WgradArgs& args) = 0;
+  virtual Peer peer(const gemm::Args& args) = 0;
+  /// A library's convolution, then pooling by itself.
+  virtual Peer peer(const conv_relu_pool::ForwardArgs& args) = 0;
+  virtual Peer peer(const conv_relu_pool::BackwardArgs& args) = 0;
+};
+
+/// Extents that the user gave instead of the defaults: "batch" -> 512.
+using Extents = std::map<std::string, std::int64_t, std::less<>>;
+
+/// Builds the cases of cases/.
+class CaseMaker {
+ public:
+  struct World {
+    const KernelSet& kernels;
+    Device& device;
+    Stream& stream;
+    DType dtype = DType::f32;  ///< of activations and weights
+    Extents extents{};
+    PeerMaker* peers = nullptr;  ///< may be null
+  };
+  explicit CaseMaker(World world) : world_(std::move(world)) {}
+
+  const KernelSet& kernels() const { return world_.kernels; }
+  DType dtype() const { return world_.dtype; }
+  /// Bytes of one element of dtype().
+  double element_bytes() const { return static_cast<double>(size_of(world_.dtype)); }
+
+  /// The extent of that name, given or default; it becomes part of the next case's shape.
+  std::int64_t extent(const std::string& name, std::int64_t by_default);
+  /// A case with the extents named since the last one.
+  KernelCase make(const std::string& name);
+
+  /// Adds an array of numbers in [low, high), the same in every run; of small integers for an integer type.
+  BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1);
+  /// Adds an array of these values.
+  BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
+  /// Adds an array that the operation overwrites; before, it holds values that no result has.
+  BenchArray& output(KernelCase& to, DType dtype, std::int64_t elements, Bound bound);
+  /// Adds memory that is no result.
+  BenchArray& workspace(KernelCase& to, std::size_t bytes);
+  /// Adds one object by its bytes, such as a StepState.
+  template <class T>
+  BenchArray& object(KernelCase& to, const T& value) {
+    return bytes(to, std::as_bytes(std::span(&value, 1)));
+  }
+  /// An input that the operation changes: its values are a result, too.
+  static void also_output(KernelCase& of, const BenchArray& array, Bound bound) {
+    of.outputs.push_back({&array, std::move(bound)});
+  }
+
+  /// Adds those of a table that can run here; `run(variant, stream)` calls one of them.
+  template <class Variant, class Run>
+  void variants(KernelCase& to, std::span<const Variant> table, DType dtype, Run run) const {
+    for (const Variant& variant : table)
+      if (variant.supports(world_.device, dtype))
+        to.variants.push_back({std::string(variant.name), [variant, run](Stream& stream) { run(variant, stream); }});
+  }
+
+  /// Adds the peer of a library, if it has one; `args` point at the device's arrays.
+  template <class Args>
+  void peer(KernelCase& to, const Args& args) const {
+    if (!world_.peers) return;
+    if (auto made = world_.peers->peer(args)) to.peers.push_back(std::move(*made));
+  }
+
+  /// The plain loops are in f32, and read the device's memory on the host.
+  bool has_plain_loops() const { return world_.device.id().kind == DeviceKind::cpu && dtype() == DType::f32; }
+  Device& device() const { return world_.device; }
+  bool is_given(std::string_view extent) const { return world_.extents.contains(extent); }
+  /// Every name that extent() was called with.
+  const std::set<std::string, std::less<>>& extent_names() const { return names_; }
+
+ private:
+  BenchArray& bytes(KernelCase& to, std::span<const std::byte> start);
+  BenchArray& add(KernelCase& to, DType dtype, std::span<const double> start);
+
+  World world_;
+  std::set<std::string, std::less<>> names_;
+  std::string shape_;  // of the case to come
+  std::uint64_t arrays_ = 0;
+};
+
+/// Half a unit in the last place of what a type stores.
+double rounding(DType dtype, double value);
+/// Nothing may differ.
+Bound exact();
+/// So many roundings to the type, on top of `absolute`.
+Bound roundings(DType dtype, double count, double absolute = 0);
+/// A sum in f32 of `terms` products of numbers below 1, rounded to the type.
+Bound sum_of_products(DType dtype, std::int64_t terms);
+
+using Cases = std::vector<KernelCase>;
+
+inline Cases only(KernelCase one) {
+  Cases cases;
+  cases.push_back(std::move(one));
+  return cases;
+}
+
+/// The cases of each operation: by default those of the seed ConvNet at batch 64, in f32.
+Cases accumulate_cases(CaseMaker& make);
+Cases adam_cases(CaseMaker& make);
+Cases bias_cases(CaseMaker& make);
+Cases cast_cases(CaseMaker& make);
+Cases conv2d_cases(CaseMaker& make);
+Cases conv_relu_pool_cases(CaseMaker& make);
+Cases ema_cases(CaseMaker& make);
+Cases fill_cases(CaseMaker& make);
+Cases gather_batch_cases(CaseMaker& make);
+Cases gemm_cases(CaseMaker& make);
+Cases linear_cross_entropy_cases(CaseMaker& make);
+Cases max_pool2d_cases(CaseMaker& make);
+Cases peak_cases(CaseMaker& make);
+Cases relu_cases(CaseMaker& make);
+Cases scale_cases(CaseMaker& make);
+Cases sgd_cases(CaseMaker& make);
+Cases softmax_cross_entropy_cases(CaseMaker& make);
+Cases step_state_cases(CaseMaker& make);
+Cases sum_of_squares_cases(CaseMaker& make);
+
+struct CaseFamily {
+  std::string_view operation;  ///< as its folder is named
+  Cases (*cases)(CaseMaker&);
+};
+
+/// One entry an operation, in the order in which kernels/README.md has them.
+std::span<const CaseFamily> case_families();
 
 }  // namespace gradring::kernels::bench

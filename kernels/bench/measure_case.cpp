@@ -5,18 +5,18 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/bench/stopwatch.h"
-#include "kernels/runtime/launch_log.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/runtime/launch_report.h"
 
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(10);
-/// A call shorter than this is repeated, so that the clock's own time does not count.
-constexpr double kWorthTheClock = 50e-6;
+constexpr auto kTimeout = std::chrono::minutes(10);
+/// A call shorter than this is repeated, so that the cost of reading the clock is negligible.
+constexpr double kLeastSeconds = 50e-6;
 constexpr int kLeastSamples = 5;
 
-/// Somebody who is timed: what a call enqueues, and how to wait for it.
+/// What a timed call enqueues, and how to wait for it.
 struct Run {
   std::function<void()> enqueue;
   std::function<void()> finish;
@@ -26,7 +26,7 @@ void reset(const KernelCase& c, Stream& stream) {
   for (const auto& array : c.arrays) array->reset(stream);
 }
 
-/// As a part of what is allowed.
+/// Relative to the allowed error.
 double error_of(double actual, double expected, double allowed) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
   return std::fabs(actual - expected) / allowed;
@@ -34,7 +34,6 @@ double error_of(double actual, double expected, double allowed) {
 
 using Expected = std::vector<std::vector<double>>;
 
-/// How far what stands in the arrays is from what is expected.
 double largest_error(const KernelCase& c, const Expected& expected, Stream& stream) {
   double largest = 0;
   for (std::size_t o = 0; o < c.outputs.size(); ++o) {
@@ -47,13 +46,13 @@ double largest_error(const KernelCase& c, const Expected& expected, Stream& stre
   return largest;
 }
 
-/// One run of a candidate, on the first values and under observation.
+/// One run of a candidate on the first values, with its launches recorded.
 Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Measured::Kind kind,
                  const Expected& expected, Stream& stream) {
   reset(c, stream);
   const LaunchLog log(stream);
   candidate.run(stream);
-  stream.synchronize(Deadline::after(kPatience));
+  stream.synchronize(Deadline::after(kTimeout));
   return {
       .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
 }
@@ -65,7 +64,7 @@ double seconds_of(const Run& run, int repeats) {
   return watch.seconds() / repeats;
 }
 
-/// Calls sample(i) for each contender in turns, as long as the effort allows.
+/// Calls sample(i) for each contender, interleaved, as long as the effort allows.
 std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
                                  const std::function<double(std::size_t)>& sample) {
   std::vector<std::vector<double>> seconds(contenders);
@@ -81,8 +80,8 @@ std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
 std::vector<Statistics> time_hot(const std::vector<Run>& runs, const Effort& effort) {
   std::vector<int> repeats;
   for (const Run& run : runs) {
-    seconds_of(run, 1);  // code, data, pages
-    repeats.push_back(static_cast<int>(std::clamp(kWorthTheClock / seconds_of(run, 1), 1.0, 1000.0)));
+    seconds_of(run, 1);  // warms up code, data and pages
+    repeats.push_back(static_cast<int>(std::clamp(kLeastSeconds / seconds_of(run, 1), 1.0, 1000.0)));
   }
   return in_turns(runs.size(), effort, [&](std::size_t i) {
     if (repeats[i] == 1) seconds_of(runs[i], 1);  // the one before used other memory
@@ -119,7 +118,7 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& mach
     if (!results.back().right()) return;
     timed.push_back(results.size() - 1);
     runs.push_back({.enqueue = [&candidate, &stream] { candidate.run(stream); },
-                    .finish = [&stream] { stream.synchronize(Deadline::after(kPatience)); }});
+                    .finish = [&stream] { stream.synchronize(Deadline::after(kTimeout)); }});
   };
   for (const KernelCase::Candidate& candidate : c.variants)
     if (wanted(candidate)) take(candidate, Measured::Kind::variant);

@@ -18,26 +18,26 @@ struct Effort {
   int most_samples = 200;
 };
 
-/// What was found out about one candidate of a case. What computes wrongly gets no time.
+/// The result of one candidate of a case. Candidates with wrong results are not timed.
 struct Measured {
   enum class Kind : std::uint8_t { variant, peer, plain_loop };
   std::string name;  ///< of the variant or the library, or "plain loop"
   Kind kind = Kind::variant;
-  double error = 0;      ///< the largest, as a part of what the contract allows: above 1 the result is wrong
+  double error = 0;      ///< the largest, relative to what the contract allows: above 1 the result is wrong
   Statistics hot{};      ///< seconds a call, its arrays in cache as far as they fit
   Statistics flushed{};  ///< seconds a call, its arrays in no cache
-  std::vector<LaunchReport> launches{};  ///< the kernels of one call, of ours: what a library launches nobody hears of
+  std::vector<LaunchReport> launches{};  ///< the kernels of one call, ours only: those of a library are not reported
 
   bool right() const { return error <= 1; }
 };
 
 inline constexpr const char* kPlainLoop = "plain loop";
 
-/// Runs every variant once, then the peers, and holds their results against the reference's; then times those that are right,
-/// and the plain loop, in turns. `variant`: of the variants only this one, if not empty.
+/// Runs every variant once, then the peers, and compares their results with the reference's; then times those that are
+/// right, and the plain loop, interleaved. `variant`: if not empty, the only variant to run.
 ///
-/// Hot calls follow each other on the stream, and the host waits once for all of them; a flushed call is waited for by
-/// itself, so that on a GPU its launch is part of its time.
+/// Hot calls follow each other on the stream, and the host waits once for all of them; the host waits for each flushed
+/// call, so that on a GPU its time includes the launch.
 ///
 /// Errors    what the operation throws.
 std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& machine, const Effort& effort,

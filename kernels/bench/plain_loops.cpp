@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/bench/stopwatch.h"
+#include "kernels/bench/statistics.h"
 
 namespace gradring::kernels::bench {
 inline namespace GRADRING_KERNEL_COPY {
@@ -22,8 +22,8 @@ void accumulate(const float* __restrict x, float* __restrict y, std::size_t elem
   for (std::size_t i = 0; i < elements; ++i) y[i] += x[i];
 }
 
-void cast(const float* __restrict x, _Float16* __restrict y, std::size_t elements) {
-  for (std::size_t i = 0; i < elements; ++i) y[i] = static_cast<_Float16>(x[i]);
+void cast(const float* __restrict x, lib::NativeHalf* __restrict y, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i) y[i] = static_cast<lib::NativeHalf>(x[i]);
 }
 
 void relu_forward(const float* __restrict x, float* __restrict y, std::size_t elements) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/lib/native_vector.h"
+
 namespace gradring::kernels::bench {
 
 /// 1 / (1 - beta^t) and the like, computed once a step.
@@ -13,13 +15,13 @@ struct PlainAdamStep {
   float root_correction2;  ///< sqrt(1 - beta2^t)
 };
 
-/// The loops that anyone would write on a CPU, in f32: what a kernel written for a grid is to keep up with. Arrays of one
-/// loop do not overlap. Compiled once for each level of the instruction set, as the kernels are.
+/// The loops that anyone would write on a CPU, in f32: what a kernel written for a grid is to keep up with. Arrays of
+/// one loop do not overlap. Compiled once for each level of the instruction set, as the kernels are.
 struct PlainLoops {
   void (*fill)(float* y, std::size_t elements, float value);
   void (*scale)(const float* x, float* y, std::size_t elements, float factor);
   void (*accumulate)(const float* x, float* y, std::size_t elements);
-  void (*cast)(const float* x, _Float16* y, std::size_t elements);
+  void (*cast)(const float* x, lib::NativeHalf* y, std::size_t elements);
   void (*relu_forward)(const float* x, float* y, std::size_t elements);
   void (*relu_backward)(const float* y, const float* dy, float* dx, std::size_t elements);
   void (*bias_add)(const float* x, const float* bias, float* y, std::size_t rows, std::size_t channels);

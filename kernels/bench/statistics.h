@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gradring::kernels::bench {
 
-/// What repeated measurements of one thing say. Of two runs on a busy machine the medians differ least.
+/// Summary of repeated measurements. Of two runs on a busy machine the medians differ least.
 struct Statistics {
   std::size_t count = 0;
   double least = 0;
@@ -20,5 +22,30 @@ struct Statistics {
 
 /// Errors    InvalidArgument if there are no measurements.
 Statistics statistics_of(std::vector<double> measurements);
+
+/// Seconds since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+};
+
+/// Where and with what a result was measured; every table and file of results begins with it.
+struct Provenance {
+  std::string machine;  ///< "Intel(R) Xeon(R) Platinum 8481C, 2 cores, Linux 6.1.0"
+  std::string date;     ///< "2026-11-20"
+  std::string commit;   ///< "8a87f55", with "-dirty" where the sources had changes; "unknown" outside of git
+};
+
+Provenance provenance();
+
+/// The same in one line.
+std::string to_string(const Provenance& provenance);
+
+/// The commit that this was built from, as scripts/cmake/write_commit.cmake found it.
+extern const char* const kCommit;
 
 }  // namespace gradring::kernels::bench

@@ -9,10 +9,9 @@
 
 #include "kernels/bias/bias.h"
 
-#include "kernels/lib/block_sum.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/lib/strip.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::bias {

@@ -21,7 +21,7 @@ namespace gradring::kernels::bias {
 /// Errors    InvalidArgument if an extent is negative, a pointer null, or the type none of the three.
 /// Numerics  deterministic; one rounding per element.
 /// Cost      reads and writes rows * channels * size_of(dtype) bytes.
-/// Example   tests/kernels/bias/bias_test.cpp
+/// Example   tests/kernels/layers_test.cpp
 struct AddArgs {
   DType dtype = DType::f32;
   std::int64_t rows = 0;
@@ -47,17 +47,16 @@ struct GradArgs {
   bool accumulate = false;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const AddArgs& args);
 void check_args(const GradArgs& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void add(const AddArgs& args);
 void grad(const GradArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*add)(Stream&, const AddArgs&);
@@ -66,7 +65,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -14,11 +14,9 @@
 
 #include "kernels/conv2d/conv2d.h"
 
-#include "kernels/lib/block_sum.h"
-#include "kernels/lib/dots.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/lib/strip.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::conv2d {

@@ -11,7 +11,7 @@
 // Still slow because: no tensor cores; nothing is loaded while a tile is being multiplied but by other blocks.
 // Limits: those of Patches; 4 million columns.
 
-#include "kernels/conv2d/product_passes.h"
+#include "kernels/conv2d/shares.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
       }
     }
-    __syncthreads();  // everybody has read them: the next ones may come
+    __syncthreads();  // all reads are done: the next ones may be stored
   }
   C* share = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
   SIMT_UNROLL
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-struct Rung {
+struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_element(dtype, visit); }
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
@@ -129,7 +129,7 @@ struct Rung {
     simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
   }
 };
-using Passes = ProductPasses<Rung>;
+using Passes = ProductPasses<Step>;
 
 }  // namespace
 

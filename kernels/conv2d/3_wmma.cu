@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: tensor cores by the door that the language offers, nvcuda::wmma: a warp multiplies fragments of 16 x 16, and
+// Idea: tensor cores through the interface of the language, nvcuda::wmma: a warp multiplies fragments of 16 x 16, and
 //   does not ask which thread holds which element.
 // Mapping: a block of 4 warps per tile of 64 x 64 sums, a warp per quarter of it, 2 x 2 fragments; blockIdx.z: the
 //   share of the depth (wgrad). Operands stay as they lie in memory: the fragment's layout says along what.
@@ -12,8 +12,8 @@
 
 #include <type_traits>
 
-#include "kernels/conv2d/operand_tile.cuh"
-#include "kernels/conv2d/product_passes.h"
+#include "kernels/conv2d/products.cuh"
+#include "kernels/conv2d/shares.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
     tile_b.template load<kThreads>(product.b, first_column, depth, copy_at_once);
     __syncthreads();  // the tiles are whole
     multiply(sums, tile_a, tile_b, warp_row, warp_column);
-    __syncthreads();  // everybody has read them: the next ones may come
+    __syncthreads();  // all reads are done: the next ones may be stored
   }
   for (int i = 0; i < kEach; ++i)
     for (int j = 0; j < kEach; ++j)
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-struct Rung {
+struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
@@ -115,7 +115,7 @@ struct Rung {
     simt::launch<conv2d_product_wmma_kernel<C, P>>(stream, config, product, c, shares.depth);
   }
 };
-using Passes = ProductPasses<Rung>;
+using Passes = ProductPasses<Step>;
 
 }  // namespace
 

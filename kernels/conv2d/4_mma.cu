@@ -13,7 +13,7 @@
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy meets the padding's zeros as NaN.
 
 #include "kernels/conv2d/mma_product.cuh"
-#include "kernels/conv2d/product_passes.h"
+#include "kernels/conv2d/shares.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -53,7 +53,7 @@ void launch(Stream& stream, const P& product, C* c, const Shares& shares) {
   simt::launch<conv2d_product_mma_kernel<Tile, C, P>>(stream, config, product, c, shares.depth);
 }
 
-struct Rung {
+struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
   static TileShape wgrad_tile(const Geometry& g) {
@@ -77,7 +77,7 @@ struct Rung {
       launch<Long>(stream, product, c, shares);
   }
 };
-using Passes = ProductPasses<Rung>;
+using Passes = ProductPasses<Step>;
 
 }  // namespace
 

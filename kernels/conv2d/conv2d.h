@@ -52,7 +52,7 @@ struct Geometry {
 ///           a pointer null, or the type none of the three.
 /// Numerics  deterministic; error below filter_elements * 2^-24 * sum |x * w|, and one rounding to the type of y.
 /// Cost      2 * out_elements * filter_elements floating-point operations.
-/// Example   tests/kernels/conv2d/conv2d_test.cpp
+/// Example   tests/kernels/conv2d_test.cpp
 struct ForwardArgs {
   Geometry geometry;
   DType dtype = DType::f32;
@@ -94,19 +94,18 @@ struct WgradArgs {
 /// What all operations that convolve refuse: impossible extents, other types; `op` is named in the message.
 void check_geometry(std::string_view op, const Geometry& geometry, DType dtype);
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const DgradArgs& args);
 void check_args(const WgradArgs& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void forward(const ForwardArgs& args);
 void dgrad(const DgradArgs& args);
 void wgrad(const WgradArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*forward)(Stream&, const ForwardArgs&);
@@ -118,7 +117,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

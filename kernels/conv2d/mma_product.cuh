@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/conv2d/operand_tile.cuh"
+#include "kernels/conv2d/products.cuh"
 #include "kernels/conv2d/shares.h"
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
@@ -101,11 +101,11 @@ __device__ void add_mma_product(MmaSums<Tile>& sums, const A& a, const B& b, int
     }
     async_commit();  // past the end an empty group, so that the wait below counts right
   };
-  __syncthreads();  // nobody reads the stages of a product before this one
+  __syncthreads();  // no thread still reads the stages of the product before
   for (int step = 0; step < kMmaStages - 1; ++step) start(step);
   for (int step = 0; step < steps; ++step) {
     async_wait<kMmaStages - 2>();
-    __syncthreads();  // stage `step` is whole, and everybody is done with the one before it, which is filled again
+    __syncthreads();  // stage `step` is complete, and no thread still reads the one before it, which is filled again
     start(step + kMmaStages - 1);
     const auto& stage_a = stages_a.tiles[step % kMmaStages];
     const auto& stage_b = stages_b.tiles[step % kMmaStages];

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/lib/arguments.h"
 #include "kernels/lib/divisor.h"
+#include "kernels/lib/reference.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {

@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/lib/arguments.h"
+#include "kernels/conv2d/products.cuh"
+#include "kernels/lib/element.h"
+#include "kernels/lib/reference.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
 
@@ -64,6 +66,51 @@ inline dim3 grid_of(std::int64_t rows, std::int64_t columns, const TileShape& ti
 
 /// to[i] = sum over s of shares[s][i], added to it if `accumulate`; enqueued. Overwrites the shares.
 void add_shares(Stream& stream, float* shares, int count, std::int64_t elements, float* to, bool accumulate);
-}  // namespace GRADRING_KERNEL_COPY
 
+/// The three passes of a variant that computes them as products. What variants differ in:
+///   Step::with_type(dtype, visit)                        the types that it knows
+///   Step::enqueue_whole(stream, product, c)              a product with its depth in one piece
+///   Step::enqueue_shares(stream, product, parts, shares) the same, shared out
+///   Step::wgrad_tile(geometry)                           the tile that a share of wgrad is made of
+template <class Step>
+struct ProductPasses {
+  static void forward(Stream& stream, const ForwardArgs& args) {
+    check_args(args);
+    if (args.geometry.out_elements() == 0) return;
+    Step::with_type(args.dtype, [&](auto element) {
+      using T = typename decltype(element)::type;
+      Step::enqueue_whole(stream, forward_product<T>(args), static_cast<T*>(args.y));
+    });
+  }
+
+  static void dgrad(Stream& stream, const DgradArgs& args) {
+    check_args(args);
+    if (args.geometry.in_elements() == 0) return;
+    Step::with_type(args.dtype, [&](auto element) {
+      using T = typename decltype(element)::type;
+      Step::enqueue_whole(stream, dgrad_product<T>(args), static_cast<T*>(args.dx));
+    });
+  }
+
+  static void wgrad(Stream& stream, const WgradArgs& args) {
+    check_args(args);
+    const Geometry& g = args.geometry;
+    if (g.weight_elements() == 0) return;
+    float* parts = shares_in(args);
+    Step::with_type(args.dtype, [&](auto element) {
+      using T = typename decltype(element)::type;
+      const auto product = wgrad_product<T>(args);
+      const Shares shares = shares_of(product.rows, product.columns, product.depth, Step::wgrad_tile(g));
+      Step::enqueue_shares(stream, product, parts, shares);
+      add_shares(stream, parts, shares.count, g.weight_elements(), args.dw, args.accumulate);
+    });
+  }
+
+  static std::size_t workspace_bytes(const Geometry& g) {
+    return share_bytes(g.out_channels, g.filter_elements(), g.batch * g.out_height() * g.out_width(),
+                       Step::wgrad_tile(g));
+  }
+};
+
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::conv2d

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: what the three operations do one after the other, in one thread: all sums of a window, their maximum, its code. The
-//   backward pass follows the codes: a gradient flows to one place of its window.
+// Idea: what the three operations do one after the other, in one thread: all sums of a window, their maximum, its code.
+//   The backward pass follows the codes: a gradient flows to one place of its window.
 // Mapping: a thread per element of the result, of dx, of dw, of db; of y per two channels, whose codes share a byte.
 // Traffic and bound: inputs and weights come from the caches, but for the first time; bound by their bandwidth.
-// Still slow because: nothing is shared between threads; neighbours in dx and dw look at the same codes again. Tiles in shared
-//   memory and tensor cores want the sums as matrix products (kernels/conv2d, the rungs to come).
+// Still slow because: nothing is shared between threads; neighbours in dx and dw look at the same codes again. Tiles in
+//   shared memory and tensor cores want the sums as matrix products (kernels/conv2d, the variants after this one).
 
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/lib/element.h"

@@ -12,8 +12,7 @@
 // Limits: f16 and bf16; those of conv2d::Patches. An infinity in dy, x or w meets zeros as NaN.
 
 #include "kernels/conv2d/mma_product.cuh"
-#include "kernels/conv_relu_pool/gradients.cuh"
-#include "kernels/conv_relu_pool/mma.h"
+#include "kernels/conv_relu_pool/mma.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {

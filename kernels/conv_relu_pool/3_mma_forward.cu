@@ -6,16 +6,15 @@
 //   has rows r, r + 8, r + 16 and r + 24: so row 8 q + r of a warp is place q of window r. A window of more than 4
 //   places takes several products, and the maximum goes on.
 // Traffic and bound: x is read kernel_height * kernel_width times, mostly from the first-level cache, w once a block; y
-//   and half a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
-//   arithmetic.
+//   and half a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel,
+//   by index arithmetic.
 // Gains over the steps before: tensor cores; a weight that is loaded serves 128 positions, an input 64 filters.
 // Still slow because: neighbouring positions load their common inputs again; nearly half of a first convolution's depth
 //   (9 of 16) is empty; w is loaded again for each block.
 // Limits: f16 and bf16; 2^31 positions and 2 million filters. An infinity in w meets the padding's zeros as NaN.
 
 #include "kernels/conv2d/mma_product.cuh"
-#include "kernels/conv_relu_pool/mma.h"
-#include "kernels/conv_relu_pool/windows.cuh"
+#include "kernels/conv_relu_pool/mma.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -57,7 +56,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
-  // Of a thread's sums, [i][j][2 h + c] is place 2 i + h of its window, at column 8 j + c behind its first.
+  // Of a thread's sums, [i][j][2 h + c] is place 2 i + h of its window, at column 8 j + c after its first.
   const int column = first_column + simt::mma_place_in_c(lane, 0).column;
   Maximum maxima[kTiles][2] = {};
   auto a = product.a;

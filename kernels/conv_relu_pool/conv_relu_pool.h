@@ -16,8 +16,8 @@ namespace gradring::kernels::conv_relu_pool {
 /// The largest window whose places, and kCutOff beside them, half a byte can tell apart.
 inline constexpr std::int64_t kMostWindow = 3;
 
-/// A convolution, and the square windows that its outputs are pooled by: side by side, without overlap; rows and columns
-/// that fill no window are left out, and never computed.
+/// A convolution, and the square windows that its outputs are pooled by: side by side, without overlap; rows and
+/// columns that fill no window are left out, and never computed.
 struct Geometry {
   conv2d::Geometry conv;
   std::int64_t window = 2;  ///< at most kMostWindow
@@ -46,9 +46,9 @@ constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t c
 ///   z = conv2d(x, w) + b        y[n,oh,ow,o] = max(0, max_{i,j} z[n, oh*window + i, ow*window + j, o])
 ///   code of (n,oh,ow,o) = i*window + j of the first maximum of z, or kCutOff where that maximum is not above 0
 ///
-/// Shapes    x: NHWC; w: OHWI; b: [out_channels]; y: [batch, out_height, out_width, out_channels]; codes: as y, two channels
-///           a byte (packed_codes), each position on bytes of its own: of an odd number of channels the last one shares its
-///           byte with a kCutOff; contiguous.
+/// Shapes    x: NHWC; w: OHWI; b: [out_channels]; y: [batch, out_height, out_width, out_channels]; codes: as y, two
+///           channels a byte (packed_codes), each position on bytes of its own: of an odd number of channels the last
+///           one shares its byte with a kCutOff; contiguous.
 /// Types     f32, f16 or bf16, equal for x, w, b and y; sums in f32; codes: half bytes.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No outputs: nothing happens.
@@ -57,7 +57,7 @@ constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t c
 /// Numerics  deterministic; z has the error of conv2d and one rounding more. Where maxima are closer than that, another
 ///           variant may take another one. A NaN in a window is its maximum, as in PyTorch.
 /// Cost      2 * out_elements * window^2 * filter_elements floating-point operations; reads x, writes y and the codes.
-/// Example   tests/kernels/conv_relu_pool/conv_relu_pool_test.cpp
+/// Example   tests/kernels/conv_relu_pool_test.cpp
 struct ForwardArgs {
   Geometry geometry;
   DType dtype = DType::f32;
@@ -70,14 +70,15 @@ struct ForwardArgs {
 };
 
 /// All its gradients. Each dy flows to the one convolution output that its code names, or nowhere:
-///   dz = dy scattered by the codes        dx, dw = the gradients of conv2d for dz        db[o] = sum of dz over all but o
+///   dz = dy scattered by the codes        dx, dw = the gradients of conv2d for dz        db[o] = sum of dz over all
+///   but o
 ///
-/// Shapes    as above. dx may be null: nobody asks for it.
+/// Shapes    as above. dx may be null: it is not computed.
 /// Types     x, w, dy, dx: f32, f16 or bf16, all equal; dw, db: f32, added to if `accumulate`; sums in f32.
 /// Aliasing  nothing overlaps.
 /// Numerics  deterministic for one variant and number of workers; error as for conv2d's gradients.
-/// Cost      at most 4 * out_elements * filter_elements floating-point operations: a quarter (2x2 windows) of those of an
-///           unpooled convolution's gradients, and nothing for outputs that are cut off.
+/// Cost      at most 4 * out_elements * filter_elements floating-point operations: a quarter (2x2 windows) of those of
+///           an unpooled convolution's gradients, and nothing for outputs that are cut off.
 /// The rest  as for ForwardArgs.
 struct BackwardArgs {
   Geometry geometry;
@@ -93,7 +94,7 @@ struct BackwardArgs {
   void* workspace = nullptr;  ///< as in ForwardArgs
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
@@ -103,7 +104,6 @@ void forward(const ForwardArgs& args);
 void backward(const BackwardArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*forward)(Stream&, const ForwardArgs&);
@@ -114,7 +114,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -24,8 +24,8 @@ inline constexpr int kGroup = 2;
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-/// A geometry in the form that the loops need. A row of the kernel lies over `run` neighbouring inputs, for NHWC and OHWI
-/// agree in the order of columns and channels.
+/// A geometry in the form that the loops need. A row of the kernel lies over `run` neighbouring inputs, for NHWC and
+/// OHWI agree in the order of columns and channels.
 struct Layout {
   Geometry g;
   int channels;      // of x
@@ -39,7 +39,7 @@ struct Layout {
   int cells_across;  // windows of a row of y
   int cells;         // windows of a sample
   int code_bytes;    // of the codes of a cell
-  /// How far the places of a window lie behind its first.
+  /// Offsets of the places of a window from its first.
   std::array<std::int32_t, kMostWindow * kMostWindow> place_offsets{};
   bool few_taps;  // so few inputs under a kernel row that vectors run along the output channels instead
 
@@ -85,7 +85,7 @@ struct Layout {
   std::size_t forward_scratch() const {
     return round_up_floats(static_cast<std::size_t>(window() * cells_across * window()) * kBlock) + copy_elements();
   }
-  /// Of db, which stands behind dw.
+  /// Of db, which follows dw.
   std::size_t bias_elements() const { return static_cast<std::size_t>(blocks) * kBlock; }
   std::size_t gradient_elements() const { return bias_elements() * static_cast<std::size_t>(rows * padded_run + 1); }
   /// Entries of the lists of one group of samples, for each output channel.
@@ -98,12 +98,14 @@ struct Layout {
   static std::size_t round_up_floats(std::size_t elements) { return (elements + 15) / 16 * 16; }
 };
 
-/// Copies a sample into the middle of `padded`, whose margins (and kNativeLanes elements behind the end) are zeros already.
+/// Copies a sample into the middle of `padded`, whose margins (and kNativeLanes elements past the end) are zeros
+/// already.
 void pad(const Layout& layout, const float* sample, float* padded);
 /// And back, without the margins.
 void unpad(const Layout& layout, const float* padded, float* sample);
 
-/// The passes over samples [begin, end), by one worker. Pointers are those of whole arrays; `scratch` is the worker's own.
+/// The passes over samples [begin, end), by one worker. Pointers are those of whole arrays; `scratch` is the worker's
+/// own.
 struct Forward {
   const float* x;
   const float* packed;  // [blocks][rows * run + 1][kBlock]: biases first, zeros for channels that do not exist
@@ -119,13 +121,9 @@ struct Backward {
   const std::uint8_t* codes;
   float* dx;  // or null
 };
-/// Leaves this worker's share of dw in front of `scratch` ([outputs][rows][padded_run], but [rows][run][blocks * kBlock]
-/// where the layout has few taps), and of db behind it, at the end of gradient_elements().
+/// Leaves this worker's share of dw in front of `scratch` ([outputs][rows][padded_run], but [rows][run][blocks *
+/// kBlock] where the layout has few taps), and of db after it, at the end of gradient_elements().
 void backward_samples(const Layout& layout, const Backward& pass, std::int64_t begin, std::int64_t end, float* scratch);
-
-/// dw, db += the products of one sample, where the layout has few taps.
-void add_products_by_taps(const Layout& layout, const Backward& pass, std::int64_t sample, const float* x, float* dw,
-                          float* db);
 
 }  // namespace native
 }  // namespace GRADRING_KERNEL_COPY

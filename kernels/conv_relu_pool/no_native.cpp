@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the CUDA module: the name is known there, too, so that asking for it says what it is.
+// In the CUDA module the name exists, too, so that a request for it gets a clear error.
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
 
 namespace gradring::kernels::conv_relu_pool {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the average is taken where the weights lie, behind the optimizer's kernel; whether the step counts, and whether it is
-//   the first, it reads from device memory, so that no host has to know.
-// Mapping: one element a thread and turn; a thread strides over the grid (GPU) or takes one contiguous run (CPU).
+// Idea: the average is taken where the weights lie, after the optimizer's kernel; whether the step counts, and whether
+//   it is the first, it reads from device memory, so that no host has to know.
+// Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU).
 // Traffic and bound: reads 8 bytes and writes 4 per element; bound by memory.
-// Still slow because: one element a load: on a GPU, 16-byte loads would need fewer instructions; and the weights are read once
-//   more, though the optimizer's kernel has just had them in registers.
+// Still slow because: one element per load: on a GPU, 16-byte loads need fewer instructions; and the weights are read
+//   once more, though the optimizer's kernel has just had them in registers.
 
 #include "kernels/ema/ema.h"
 #include "kernels/lib/element.h"

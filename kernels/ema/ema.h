@@ -12,7 +12,7 @@
 
 namespace gradring::kernels::ema {
 
-/// One step of an exponential moving average of weights, behind the optimizer's:
+/// One step of an exponential moving average of weights, after the optimizer's:
 ///   average += (1 - decay) * (weights - average)        in the first applied step: average = weights
 /// If state->non_finite, nothing changes.
 ///
@@ -21,11 +21,11 @@ namespace gradring::kernels::ema {
 /// Aliasing  the arrays do not overlap.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once.
 /// Errors    InvalidArgument if a pointer is null, or decay is not in [0, 1).
-/// Numerics  deterministic, element by element: the same bits wherever a run of elements begins. 1 - decay is rounded once to
-///           f32; per step, within 4 * 2^-24 of the larger of the two numbers.
+/// Numerics  deterministic, element by element: the same bits wherever a run of elements begins. 1 - decay is rounded
+///           once to f32; per step, within 4 * 2^-24 of the larger of the two numbers.
 /// Cost      reads 8 and writes 4 bytes per element.
 /// Source    Polyak, Juditsky: "Acceleration of stochastic approximation by averaging", 1992; torch.optim.swa_utils.
-/// Example   tests/kernels/ema/ema_test.cpp
+/// Example   tests/kernels/elementwise_test.cpp
 struct Args {
   std::size_t elements = 0;
   const float* weights = nullptr;
@@ -34,15 +34,14 @@ struct Args {
   double decay = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -50,7 +49,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

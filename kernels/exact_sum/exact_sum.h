@@ -12,19 +12,20 @@
 
 namespace gradring::kernels::exact_sum {
 
-/// Sums whose bits do not depend on the order: numbers become whole multiples of a unit, and whole numbers add up exactly.
-/// This half adds an array of floats to one of units:
+/// Sums whose bits do not depend on the order: numbers become whole multiples of a unit, and whole numbers add up
+/// exactly. This half adds an array of floats to one of units:
 ///   units[i] += the whole number nearest to x[i] / (unit * scale)
 /// An x that is not finite, or that would be more than `most` units, is refused: it adds nothing, and *refused += 1.
 ///
 /// Aliasing  nothing overlaps; all is device memory.
 /// Order     enqueued on the stream; returns at once.
-/// Errors    InvalidArgument if a pointer but `scale` is null (x and units may be for zero elements), unit is not above 0,
-///           or most below 1.
-/// Numerics  exact but for one rounding of each x, half a unit at most, ties to even; for a `unit * scale` that is a power of
-///           two. Who gives n numbers an element chooses most <= 2^62 / n: then no sum, in any order, overflows.
+/// Errors    InvalidArgument if a pointer but `scale` is null (x and units may be for zero elements), unit is not above
+///           0, or most below 1.
+/// Numerics  exact but for one rounding of each x, half a unit at most, ties to even; for a `unit * scale` that is a
+///           power of two. Who gives n numbers an element chooses most <= 2^62 / n: then no sum, in any order,
+///           overflows.
 /// Cost      reads 12 and writes 8 bytes per element.
-/// Example   tests/kernels/exact_sum/exact_sum_test.cpp
+/// Example   tests/kernels/exact_sum_test.cpp
 struct AddArgs {
   std::size_t elements = 0;
   const float* x = nullptr;
@@ -48,7 +49,7 @@ struct ReadArgs {
   double unit = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const AddArgs& args);
 void check_args(const ReadArgs& args);
 
@@ -58,7 +59,6 @@ void add(const AddArgs& args);
 void read(const ReadArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*add)(Stream&, const AddArgs&);
@@ -67,7 +67,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

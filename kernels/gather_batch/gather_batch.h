@@ -11,7 +11,7 @@
 
 namespace gradring::kernels::gather_batch {
 
-/// A batch out of a data set that lies on the device: its images normalised and converted, its labels beside them.
+/// A batch gathered from a data set on the device: images normalised and converted, and their labels.
 /// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
 ///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
 ///
@@ -23,13 +23,13 @@ namespace gradring::kernels::gather_batch {
 ///           finds the next batch there.
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
-///           null (none may be missing unless batch is 0), or the type is none of the three. A position outside [0,
+///           null (none may be missing unless batch is 0), or the type is not one of the three. A position outside [0,
 ///           positions), or a sample outside [0, samples), is found on the device only: that row is NaN, and its label
 ///           -1.
 /// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are
 ///           those of the loader's batches; then one rounding to the type.
 /// Cost      reads batch * elements and writes batch * elements * size_of(dtype) bytes.
-/// Example   tests/kernels/gather_batch/gather_batch_test.cpp
+/// Example   tests/kernels/gather_batch_test.cpp
 struct Args {
   DType dtype = DType::f32;
   std::int64_t samples = 0;
@@ -47,7 +47,7 @@ struct Args {
   std::int32_t* labels = nullptr;
 };
 
-/// Goes on to the next batch: *first += by. Enqueue it behind the run that reads *first, on the same stream.
+/// Advances to the next batch: *first += by. Enqueue it after the run that reads *first, on the same stream.
 ///
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if first is null.
@@ -56,7 +56,7 @@ struct AdvanceArgs {
   std::int64_t by = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 void check_args(const AdvanceArgs& args);
 
@@ -66,7 +66,6 @@ void run(const Args& args);
 void advance(const AdvanceArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -75,7 +74,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

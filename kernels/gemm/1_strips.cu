@@ -11,10 +11,9 @@
 
 #include "kernels/gemm/gemm.h"
 
-#include "kernels/lib/dots.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/lib/strip.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::gemm {

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) gemm_run_tiled_kernel(SIMT_GRID_CONS
         for (int j = 0; j < 8; ++j) sums[i][j] += a[i] * b[j];
       }
     }
-    __syncthreads();  // nobody still reads what the next round overwrites
+    __syncthreads();  // all reads of this tile are done before the next round overwrites it
   }
   SIMT_UNROLL
   for (int i = 0; i < 8; ++i) {

@@ -67,7 +67,7 @@ __device__ void write(const Sums (&sums)[kFragments][kFragments], int first_row,
       for (int at = lane; at < kFragment * kFragment; at += 32)
         c.put(first_row + i * kFragment + at / kFragment, first_column + j * kFragment + at % kFragment,
               stage[at / kFragment][at % kFragment]);
-      __syncwarp();  // nobody still reads what the next fragment overwrites
+      __syncwarp();  // all reads are done before the next fragment overwrites
     }
   }
 }
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
       for (int i = 0; i < kFragments; ++i)
         for (int j = 0; j < kFragments; ++j) wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
     }
-    __syncthreads();  // nobody still reads what the next round overwrites
+    __syncthreads();  // all reads of this tile are done before the next round overwrites it
   }
   write(sums, first_row + row, first_column + column, stages[warp], problem.c);
 }

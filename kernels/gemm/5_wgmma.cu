@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: Hopper's own way. One warp does nothing but tell the copy engine (TMA) which boxes to bring; two groups of four
-//   warps do nothing but tell the tensor cores (wgmma) which boxes to multiply, straight from shared memory. They meet at
-//   barriers in shared memory (mbarrier), each warp for the stage that it needs, the block never as a whole.
+//   warps do nothing but tell the tensor cores (wgmma) which boxes to multiply, straight from shared memory. They meet
+//   at barriers in shared memory (mbarrier), each warp for the stage that it needs, the block never as a whole.
 // Mapping: 8 consuming warps and a producing one per 128 x 128 tile of C, 64 inner indices a round, three rounds in
 //   shared memory, two blocks a processor; four warps per 64 x 128. blockIdx.z: the share of the inner index.
 // Traffic and bound: 2 k elements for 128 x 128 sums. A product of 64 x 128 x 16 reads 6 KB of shared memory in 64
@@ -9,22 +9,58 @@
 //   small ones by launch and latency, as the step before.
 // Gains over the step before: wgmma is the only instruction that can keep sm_90's tensor cores busy; no address is
 //   computed by a warp that multiplies, no fragment goes through registers, no barrier stops a block.
-// Still slow because: a 64 x 256 product would read a fifth less; blocks of a cluster could share what they load; a block
-//   writes its sums while its own stages stand empty, and only its neighbour on the processor works.
-// Limits: compute capability 9.0 alone; f16 and bf16. Factors whose rows are not multiples of 16 bytes, and empty sums, go
-//   to the step before.
+// Still slow because: a 64 x 256 product would read a fifth less; blocks of a cluster could share what they load; a
+//   block writes its sums while its own stages stand empty, and only its neighbour on the processor works.
+// Limits: compute capability 9.0 alone; f16 and bf16. Factors whose rows are not multiples of 16 bytes, and empty sums,
+//   use the variant mma.
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/rungs.h"
 #include "kernels/gemm/shares.h"
 #include "kernels/gemm/tiles.h"
-#include "kernels/gemm/wgmma_tile.h"
-#include "kernels/lib/barrier_pipe.h"
+#include "kernels/lib/bulk_tensor.h"
 #include "kernels/lib/warpgroup_mma.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {
+
+/// A tile of a factor in shared memory, as TMA lays it down and wgmma takes it: boxes of 64 outer x 64 inner indices
+/// one after the other, each with 64 swizzled rows of 128 bytes in memory's order. A box has one size however the
+/// factor is stored, so the rest of the kernel need not know.
+template <bool kAlong>
+struct WgmmaTile {
+  static constexpr int kBox = simt::kSwizzledRowWords;  // in both directions
+  static constexpr int kElementsOfBox = kBox * kBox;
+  static constexpr bool kTransposed = !kAlong;
+
+  /// The boxes of `from`.
+  template <class T>
+  static simt::TensorMap map(const Matrix<T>& from) {
+    return simt::make_tensor_map(simt::TensorBox{from.data, from.rows, from.columns, kBox});
+  }
+
+  /// Starts to copy `boxes` boxes along the outer index. One thread.
+  template <class T>
+  __device__ static void start(const simt::TensorMap& from, int first_outer, int first_inner, int boxes, T* tile,
+                               lib::Mbarrier& landed) {
+    for (int box = 0; box < boxes; ++box) {
+      const int outer = first_outer + box * kBox;
+      lib::bulk_load(tile + box * kElementsOfBox, from, kAlong ? outer : first_inner, kAlong ? first_inner : outer,
+                     landed);
+    }
+  }
+
+  /// 16 inner indices of the boxes from `tile` on.
+  template <class T>
+  __device__ static simt::MatrixDescriptor operand(const T* tile, int inner) {
+    const T* first = tile + (kAlong ? inner : inner * kBox);
+    return simt::MatrixDescriptor::of(lib::shared_address(first), kElementsOfBox * sizeof(T),
+                                      simt::kSwizzlePatternBytes);
+  }
+};
+
+Variant mma();  // 4_mma.cu
+
 namespace {
 
 constexpr int kTileRows = 128;
@@ -67,7 +103,7 @@ __device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const R
 template <class A, class B, class T>
 __device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool speaks, const RoundsOfBlock& rounds,
                          const Stage<T>* stages, Pipe& pipe) {
-  lib::warpgroup_lend(sums);
+  lib::warpgroup_expose(sums);
   for (int round = 0; round < rounds.count; ++round) {
     pipe.wait_filled(round);
     const Stage<T>& stage = stages[round % kStages];
@@ -117,9 +153,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
   }
 }
 
-/// What TMA cannot bring, and what there is nothing to bring of.
+/// Operands that TMA cannot copy, and products without an inner index, use the variant mma.
 template <class T>
-bool is_for_the_rung_before(const Problem<T>& problem) {
+bool needs_mma(const Problem<T>& problem) {
   return !problem.a.wide || !problem.b.wide || problem.inner == 0;
 }
 
@@ -129,7 +165,7 @@ void run(Stream& stream, const Args& args) {
   lib::with_half(args.dtype, [&](auto element) {
     using T = typename decltype(element)::type;
     const Problem<T> problem(args);
-    if (is_for_the_rung_before(problem)) return mma().run(stream, args);
+    if (needs_mma(problem)) return mma().run(stream, args);
     simt::Config config{
         .grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads), .shared_bytes = kSharedBytes<T>};
     const Shares shares(problem.inner, kInner, kLeastRoundsOfAShare, std::int64_t{config.grid.x} * config.grid.y);
@@ -151,7 +187,7 @@ Variant wgmma() {
           .run = run,
           .supports = lib::supports_hopper_half,
           .computes = lib::is_half,
-          .workspace_bytes = share_bytes(kTileRows, kTileColumns)};  // more than the rung before needs
+          .workspace_bytes = share_bytes(kTileRows, kTileColumns)};  // more than mma needs
 }
 
 }  // namespace GRADRING_KERNEL_COPY

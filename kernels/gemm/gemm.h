@@ -20,10 +20,10 @@ namespace gradring::kernels::gemm {
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No elements of C: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, a pointer null, or a type not one of those above.
-/// Numerics  deterministic; error below k * 2^-24 * sum |a * b|, and one rounding to c_dtype. A GPU's tensor cores may cut
-///           sums off where others round them: twice that.
+/// Numerics  deterministic; error below k * 2^-24 * sum |a * b|, and one rounding to c_dtype. A GPU's tensor cores may
+///           cut sums off where others round them: twice that.
 /// Cost      2 * m * n * k floating-point operations.
-/// Example   tests/kernels/gemm/gemm_test.cpp
+/// Example   tests/kernels/gemm_test.cpp
 ///
 /// A linear layer y = x W^T with W: [out, in] is {m = batch, n = out, k = in, transpose_b}; its dx = dy W is {m =
 /// batch, n = in, k = out}; its dW = dy^T x is {m = out, n = in, k = batch, transpose_a, c_dtype = f32}.
@@ -42,15 +42,14 @@ struct Args {
   void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -60,7 +59,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

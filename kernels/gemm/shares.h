@@ -6,13 +6,13 @@
 #include <cstdint>
 
 #include "kernels/gemm/tiles.h"
-#include "kernels/lib/arguments.h"
+#include "kernels/lib/reference.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
 
 /// A small C has few tiles, and leaves most of a GPU without work. So several blocks share the inner index of a tile:
-/// block z adds up the z-th part of it, into a matrix of its own in the workspace, and a second kernel adds those up, always
-/// in the same order.
+/// block z adds up the z-th part of it, into a matrix of its own in the workspace, and a second kernel adds those up,
+/// always in the same order.
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -60,8 +60,8 @@ __device__ Output<T> output_of_block(const Output<T>& c) {
 template <class T>
 void add_shares(Stream& stream, const float* shares, int count, const Output<T>& c);
 
-/// Calls product(to) to enqueue the kernel that computes C in these shares, with gridDim.z = shares.count, and adds them up
-/// if there are several.
+/// Calls product(to) to enqueue the kernel that computes C in these shares, with gridDim.z = shares.count, and adds
+/// them up if there are several.
 ///
 /// Errors    InvalidArgument if there is no workspace for them.
 template <class T, class Product>

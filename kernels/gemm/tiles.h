@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rungs with tiles have in common: the factors as they lie in memory, C, and who gets which transposes.
+// What the variants with tiles share: the operands as they lie in memory, C, and the dispatch on transposes.
 //
-// A rung sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B. A
-// factor lies "along" if its inner index is the contiguous one: A as it is, B transposed.
+// A variant sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B.
+// A factor lies "along" if its inner index is the contiguous one: A as it is, B transposed.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/lib/arguments.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/reference.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::gemm {

@@ -4,7 +4,7 @@
 #include "kernels/simt/simt.h"
 
 #ifndef __CUDACC__
-#include "kernels/simt/cpu/async_copy.h"
+#include "kernels/simt/cpu/memory.h"
 #endif
 
 namespace gradring::kernels {
@@ -14,7 +14,8 @@ inline namespace GRADRING_KERNEL_COPY {
 /// async_wait returns, and not earlier: the CPU lets them land only there, so that a missing wait shows.
 ///
 /// Aliasing  both addresses are multiples of 16.
-/// Order     within the calling thread; other threads of the block see the bytes after its async_wait and a __syncthreads.
+/// Order     within the calling thread; other threads of the block see the bytes after its async_wait and a
+///           __syncthreads.
 /// Errors    on the CPU simt::Error in a kernel launched flat.
 /// Source    PTX ISA, cp.async (compute capability 8.0 and later).
 /// Example   tests/kernels/simt/kernels.cu, staged_sum_kernel

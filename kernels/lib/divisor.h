@@ -20,7 +20,7 @@ class Divisor {
     int quotient, remainder;
   };
 
-  /// A divisor of 0, as of an array without elements, stands for 1: nobody divides by it.
+  /// A divisor of 0, as of an empty array, counts as 1: it is never used.
   explicit constexpr Divisor(int divisor) : divisor_(divisor < 1 ? 1 : divisor) {
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;
     const std::uint64_t excess = (std::uint64_t{1} << shift_) - static_cast<std::uint64_t>(divisor_);

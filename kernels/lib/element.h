@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/lib/arguments.h"
+#include "kernels/lib/reference.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Two macros for a function whose source is compiled once for each level of the instruction set (kernels/runtime/cpu_level.h).
-/// Each copy lies in a namespace of its own, GRADRING_KERNEL_COPY:
+/// Two macros for a function whose source is compiled once for each level of the instruction set
+/// (kernels/runtime/cpu_level.h). Each copy has its own namespace, GRADRING_KERNEL_COPY:
 ///
 ///   namespace gradring::kernels::adam {
 ///   GRADRING_DECLARE_COPIES(Variant, vector);          // 2_vector.cu, listed in gradring_level_sources

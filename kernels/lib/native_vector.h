@@ -6,13 +6,23 @@
 #include <cstdint>
 #include <cstring>
 
-/// Vectors of the processor that the host compiler builds for, for the native CPU variants that stand beside kernel texts.
-/// The compiler turns arithmetic, comparisons and selections (mask ? a : b) on them into single instructions.
 namespace gradring::kernels::lib {
+
+/// The compiler's own IEEE 754 binary16: it converts whole vectors in hardware, where kernels::to_float works on bits.
+/// g++ knows _Float16 on aarch64 from version 13 on, and __fp16 in all versions.
+#if defined(__aarch64__)
+using NativeHalf = __fp16;
+#else
+using NativeHalf = _Float16;
+#endif
+
+/// Vectors of the processor that the host compiler builds for, used by the native CPU variants.
+/// The compiler turns arithmetic, comparisons and selections (mask ? a : b) on them into single instructions.
+
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Lanes of a vector register, and how many neighbouring pixels or rows a kernel may keep sums of, in two vectors each, before it
-/// runs out of registers.
+/// Lanes of a vector register, and how many neighbouring pixels or rows a kernel may keep sums of, in two vectors each,
+/// before it runs out of registers.
 #if defined(__AVX512F__)
 inline constexpr int kNativeLanes = 16;
 inline constexpr int kNativePairs = 13;
@@ -62,8 +72,8 @@ inline void store(float* to, NativeFloats vector, int count) {
   std::memcpy(to, &vector, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-/// Two lanes from each byte, the even one from its lower half: `count` of them, zeros or what shares the last byte in place
-/// of the rest.
+/// Two lanes from each byte, the even one from its lower half: `count` of them, zeros or what shares the last byte in
+/// place of the rest.
 inline NativeInts load_half_bytes(const std::uint8_t* from, int count) {
   NativePairs pairs = {};
   if (count >= kNativeLanes)

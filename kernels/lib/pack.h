@@ -37,7 +37,7 @@ struct alignas(kPackAlignment * sizeof(T)) Pack {
   __device__ T operator[](int i) const { return values[i]; }
 };
 
-/// Whether packs may start there. True for null, which nobody reads.
+/// Whether packs may start there. True for null, which is never read.
 template <class T>
 bool is_pack_aligned(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Pack<T>) == 0;
@@ -71,7 +71,7 @@ __device__ inline Pack<T> pack_from_f32(const Pack<float>& pack) {
   return converted;
 }
 
-/// This thread's share of the elements behind the last whole pack.
+/// This thread's share of the elements after the last whole pack.
 __device__ inline simt::Range<std::size_t> rest_range(std::size_t elements) {
   const std::size_t thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   return {elements / kPack * kPack + thread, elements, std::size_t{gridDim.x} * blockDim.x};

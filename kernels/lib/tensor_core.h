@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/simt/mma_layout.h"
+#include "kernels/simt/error.h"
 #include "kernels/simt/simt.h"
-#include "kernels/simt/site.h"
+#include "kernels/simt/tensor_layout.h"
 
 #ifndef __CUDACC__
 #include "kernels/simt/cpu/tensor_core.h"
@@ -24,7 +24,7 @@
 ///   b: 16 inner, 2 x 8 columns     [inner][column]     matrices_down      ldmatrix_x4_trans  b[0, 1] and b[2, 3]
 ///                                  [column][inner]     matrices_across    ldmatrix_x4        b[0, 1] and b[2, 3]
 ///
-/// `site` is the caller's place, for messages; kernels never pass it.
+/// `site` is the caller's place, for messages; kernels do not pass it.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 

@@ -4,18 +4,18 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/simt/error.h"
 #include "kernels/simt/simt.h"
-#include "kernels/simt/site.h"
-#include "kernels/simt/warpgroup_layout.h"
+#include "kernels/simt/tensor_layout.h"
 
 #ifndef __CUDACC__
 #include "kernels/simt/cpu/warpgroup_mma.h"
 #endif
 
-/// The tensor cores of sm_90a: four warps, a warpgroup, multiply operands that lie in shared memory; only the sums are in
-/// registers. Products run while the warps do something else:
+/// The tensor cores of sm_90a: four warps, a warpgroup, multiply operands that lie in shared memory; only the sums are
+/// in registers. Products run while the warps do something else:
 ///
-///   warpgroup_lend(sums);                                 once: what is written to the sums so far, comes before
+///   warpgroup_expose(sums);                                 once: what is written to the sums so far, comes before
 ///   warpgroup_fence();                                    the sums are the products' now
 ///   warpgroup_mma_m64n128k16<T, ...>(sums, a, b);  ...    any number of them, on the same sums
 ///   warpgroup_commit();                                   closes a group
@@ -23,12 +23,13 @@
 ///   warpgroup_wait_for(sums);                             all are done, and the sums are the program's again
 ///
 /// Threads   all 128 threads of warps 4 g to 4 g + 3, in step.
-/// Errors    on the CPU simt::Error: an operand outside of dynamic shared memory, or not on its pattern's place; a product
-///           without the fence; a warpgroup that is not full. Products land in the wait, so that a missing one shows.
+/// Errors    on the CPU simt::Error: an operand outside of dynamic shared memory, or not on its pattern's place; a
+///           product without the fence; a warpgroup that is not full. Products land in the wait, so that a missing one
+///           shows.
 /// Source    PTX ISA, wgmma (sm_90a alone).
-/// Example   tests/kernels/lib/warpgroup_mma_test.cpp
+/// Example   tests/kernels/lib/tensor_core_test.cpp
 ///
-/// `site` is the caller's place, for messages; kernels never pass it.
+/// `site` is the caller's place, for messages; kernels do not pass it.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -47,10 +48,10 @@ __device__ inline unsigned char* align_shared(unsigned char* memory) {
   return memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
 }
 
-/// Before the first fence: the compiler does not move what is written to the sums behind it. By index: nvcc unrolls a loop
-/// over references too late, keeps the sums in memory, and wgmma waits for each.
+/// Before the first fence: the compiler does not move what is written to the sums behind it. By index: nvcc unrolls a
+/// loop over references too late, keeps the sums in memory, and wgmma waits for each.
 template <int kCount>
-__device__ inline void warpgroup_lend([[maybe_unused]] float (&sums)[kCount]) {
+__device__ inline void warpgroup_expose([[maybe_unused]] float (&sums)[kCount]) {
 #ifdef __CUDACC__
   SIMT_UNROLL
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: a handful of classes is so narrow that the logits of a few rows fit into shared memory: product, softmax and
-//   the gradient of the inputs need one launch. The gradients of the weights are sums over all rows, and rows meet only
-//   in a second launch, which also adds up the loss.
+//   the gradient of the inputs need one launch. The gradients of the weights are sums over all rows, and rows are
+//   combined only in a second launch, which also adds up the loss.
 // Mapping: rows: a block per 8 rows; a thread per (row, class) for the logits, per row for the softmax, per row and
 //   strip of 8 columns for dh. columns: a block per strip of 8 columns and 8 classes; each thread adds up its rows in
 //   registers, then the block adds up its threads. One more column of blocks adds up db, the losses and the verdicts.
@@ -11,17 +11,46 @@
 //   lines; 8 threads do the softmax while the others wait; and h is read again, from L2 at best.
 // Limits: at most 32 classes; rows and in < 2^31.
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include <cstdint>
+#include <limits>
 
-#include "kernels/lib/block_sum.h"
-#include "kernels/lib/dots.h"
 #include "kernels/lib/element.h"
-#include "kernels/lib/strip.h"
-#include "kernels/linear_cross_entropy/row_gradient.h"
+#include "kernels/lib/register_sums.h"
+#include "kernels/lib/rows.h"
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::linear_cross_entropy {
 inline namespace GRADRING_KERNEL_COPY {
+
+struct RowVerdict {
+  float loss;
+  bool right;  ///< the first maximum is at the label
+};
+
+/// Softmax and cross-entropy of one row of logits in f32, by one thread: x[c] becomes (p[c] - [c == label]) * scale.
+/// All of it is NaN if the label is no class or a logit is NaN.
+__device__ inline RowVerdict replace_by_gradient(float* x, int classes, std::int32_t label, float scale) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const bool valid = label >= 0 && label < classes;
+  float largest = x[0];
+  int where = 0;
+  for (int c = 1; c < classes; ++c) {
+    where = x[c] > largest ? c : where;
+    largest = x[c] > largest ? x[c] : largest;
+  }
+  const float to_label = valid ? largest - x[label] : kNaN;
+  float sum = 0;  // NaN if there is a NaN in the row
+  for (int c = 0; c < classes; ++c) {
+    x[c] = expf(x[c] - largest);
+    sum += x[c];
+  }
+  const float factor = valid ? scale : kNaN;
+  for (int c = 0; c < classes; ++c) x[c] = (c == label ? x[c] / sum - 1.0f : x[c] / sum) * factor;
+  const float loss = logf(sum) + to_label;
+  return {.loss = loss, .right = where == label && loss == loss};
+}
+
 namespace {
 
 constexpr int kRows = 8;

@@ -35,7 +35,7 @@ inline constexpr std::int64_t kMostClasses = 32;
 ///           (classes + 8) u) * scale * loss_scale; dh by sum_c |w| E + (classes + 2) u sum_c |d w|, and one rounding;
 ///           dw by sum_r |h| E + (rows / 64 + 66) u sum_r |d h|, db likewise with h = 1.
 /// Cost      reads 2 rows * in and writes rows * in elements; 6 rows * in * classes floating-point operations.
-/// Example   tests/kernels/linear_cross_entropy/linear_cross_entropy_test.cpp
+/// Example   tests/kernels/linear_cross_entropy_test.cpp
 struct Args {
   DType dtype = DType::f32;
   std::int64_t rows = 0;
@@ -63,15 +63,14 @@ constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t classes) {
   return static_cast<std::size_t>(words) * sizeof(float);
 }
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -79,7 +78,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -39,7 +39,7 @@ struct Geometry {
 /// Numerics  exact. The first maximum in reading order wins; a NaN wins over every number, and its code is that of the
 ///           last NaN of the window: both as in PyTorch.
 /// Cost      reads in_elements, writes out_elements (and as many bytes of codes).
-/// Example   tests/kernels/max_pool2d/max_pool2d_test.cpp
+/// Example   tests/kernels/layers_test.cpp
 struct ForwardArgs {
   Geometry geometry;
   DType dtype = DType::f32;
@@ -63,17 +63,16 @@ struct BackwardArgs {
   void* dx = nullptr;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void forward(const ForwardArgs& args);
 void backward(const BackwardArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*forward)(Stream&, const ForwardArgs&);
@@ -82,7 +81,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

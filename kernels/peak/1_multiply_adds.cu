@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: multiply-adds in f32 and nothing else: what they read lies in registers, and what they write.
+// Idea: multiply-adds in f32 and nothing else: all operands are in registers.
 // Mapping: a warp a tile; a thread two rows by two columns of it, as a tensor core would lay them out.
 // Traffic and bound: 1 KB a tile against 4096 operations a round; bound by the units that multiply and add.
 // Still slow because: in 16 bits tensor cores do far more.

@@ -3,8 +3,8 @@
 // Mapping: a warp a tile; which lane holds what: simt/mma_layout.h.
 // Traffic and bound: as the step before; bound by the tensor cores, as far as mma.sync reaches them.
 // Gains over the step before: 2048 multiply-adds an instruction and warp instead of 32.
-// Still slow because: on sm_90 wgmma, which reads its operands from shared memory, does more; what is measured here is the
-//   roof of kernels that use mma.sync.
+// Still slow because: on sm_90 wgmma, which reads its operands from shared memory, does more; what is measured here is
+//   the peak of kernels that use mma.sync.
 // Limits: f16 and bf16.
 
 #include <cstring>

@@ -25,10 +25,10 @@ inline constexpr std::int64_t kInner = 16;
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No tiles: nothing happens.
 /// Errors    InvalidArgument if a count is negative, a pointer null, or the type none of the three.
-/// Numerics  deterministic; of |a|, |b| <= 1, error below 32 rounds * 2^-24 * (|y| + 16), y before or after, whichever is
-///           larger. (An addition on tensor cores may cut off what it cannot hold.)
+/// Numerics  deterministic; of |a|, |b| <= 1, error below 32 rounds * 2^-24 * (|y| + 16), y before or after, whichever
+///           is larger. (An addition on tensor cores may cut off what it cannot hold.)
 /// Cost      4096 * tiles * rounds floating-point operations; reads and writes y once.
-/// Example   tests/kernels/peak/peak_test.cpp
+/// Example   tests/kernels/peak_test.cpp
 struct Args {
   DType dtype = DType::f32;
   std::int64_t tiles = 0;
@@ -43,15 +43,14 @@ constexpr double flops(const Args& args) {
   return 2.0 * kRows * kColumns * kInner * static_cast<double>(args.tiles) * static_cast<double>(args.rounds);
 }
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -60,7 +59,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

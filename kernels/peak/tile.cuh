@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/peak/peak.h"
-#include "kernels/simt/mma_layout.h"
 #include "kernels/simt/simt.h"
+#include "kernels/simt/tensor_layout.h"
 
 namespace gradring::kernels::peak {
 inline namespace GRADRING_KERNEL_COPY {

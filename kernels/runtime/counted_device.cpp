@@ -7,12 +7,12 @@
 
 namespace gradring::kernels {
 
-/// Keeps the buffers of the device behind until whoever has them from us lets go.
+/// Keeps the buffers of the underlying device until their users free them.
 class CountedDevice::Memory final : public Buffer::Resource {
  public:
   explicit Memory(MemoryCounter& counter) : counter_(counter) {}
 
-  Buffer lend(Buffer buffer) {
+  Buffer wrap(Buffer buffer) {
     void* const data = buffer.data();
     const std::size_t bytes = buffer.size();
     {
@@ -43,7 +43,7 @@ CountedDevice::~CountedDevice() = default;
 Buffer CountedDevice::allocate(std::size_t bytes, MemoryKind kind) {
   Buffer buffer = device_.allocate(bytes, kind);
   if (kind != MemoryKind::device || buffer.size() == 0) return buffer;
-  return memory_->lend(std::move(buffer));
+  return memory_->wrap(std::move(buffer));
 }
 
 }  // namespace gradring::kernels

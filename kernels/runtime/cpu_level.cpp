@@ -8,12 +8,12 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
-#include "kernels/runtime/processor_has.h"
 
 namespace gradring::kernels {
 namespace {
 
-/// By CpuLevel. The build defines GRADRING_CPU_LEVEL_NAMES: one name ("znver3"), or several ("x86-64-v2,x86-64-v3,x86-64-v4").
+/// By CpuLevel. The build defines GRADRING_CPU_LEVEL_NAMES: one name ("znver3"), or several
+/// ("x86-64-v2,x86-64-v3,x86-64-v4").
 const std::vector<std::string>& names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> split(1);

@@ -5,13 +5,19 @@
 #include <string_view>
 #include <vector>
 
+namespace gradring::kernels {
+
+/// Whether this processor, and the operating system on it, run code compiled with -march=`name`: "x86-64-v2" to
+/// "x86-64-v4". Any other name is taken to be this processor's own.
+bool processor_has(std::string_view name);
+
 /// Which copy of the hot code runs on this processor.
 ///
-/// The program is compiled for the oldest processors that it supports; a listed set of hot sources (gradring_level_sources in
-/// the CMakeLists) is compiled once more for each higher level of the instruction set. A level is chosen once a process: the
-/// highest that the processor has, or a lower one by GRADRING_CPU_LEVEL. A build for one processor (-DGRADRING_ARCH=native),
-/// a build with sanitizers, and processors other than x86-64 have one level only.
-namespace gradring::kernels {
+/// The program is compiled for the oldest processors that it supports; a listed set of hot sources
+/// (gradring_level_sources in the CMakeLists) is compiled once more for each higher level of the instruction set. A
+/// level is chosen once a process: the highest that the processor has, or a lower one by GRADRING_CPU_LEVEL. A build
+/// for one processor (-DGRADRING_ARCH=native), a build with sanitizers, and processors other than x86-64 have one level
+/// only.
 
 /// Each level contains those before it.
 enum class CpuLevel {
@@ -39,7 +45,8 @@ CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> re
 /// Errors    DeviceError if it lacks even the baseline.
 CpuLevel supported_cpu_level();
 
-/// The level that this process runs, chosen at the first call and fixed from then on. An empty variable selects nothing.
+/// The level that this process runs, chosen at the first call and fixed from then on. An empty variable selects
+/// nothing.
 ///
 /// Errors    those of supported_cpu_level and choose_cpu_level.
 /// Threads   safe.

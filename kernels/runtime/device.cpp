@@ -3,7 +3,9 @@
 
 #include <charconv>
 
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
 
@@ -21,5 +23,10 @@ DeviceId DeviceId::parse(std::string_view text) {
 }
 
 std::string DeviceId::to_string() const { return kind == DeviceKind::cpu ? "cpu" : "cuda:" + std::to_string(index); }
+
+void wait(const Event& event, Deadline deadline) {
+  check<DeviceError>(poll_until([&] { return event.reached(); }, deadline),
+                     "an event was not reached before its deadline: the stream that recorded it hangs or is too slow");
+}
 
 }  // namespace gradring::kernels

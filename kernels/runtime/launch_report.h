@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
 
@@ -22,15 +25,37 @@ struct LaunchReport {
     int resident_warps = 0;               ///< that a multiprocessor holds of this launch at once
     int most_warps = 0;                   ///< that it can hold
   };
-  std::optional<Resources> resources{};  ///< of a GPU; the execution model on a CPU has nothing of the kind
+  std::optional<Resources> resources{};  ///< of a GPU; none on a CPU
 };
 
-/// Hears of every kernel that is launched on a stream: Stream::observe_launches.
+/// Receives a report of every kernel launched on a stream: Stream::observe_launches.
 class LaunchObserver {
  public:
   virtual ~LaunchObserver() = default;
   /// By the thread that launched, when the launch is enqueued.
   virtual void launched(const LaunchReport& report) = 0;
+};
+
+/// Records the launches on a stream during its lifetime, then restores the observer from before.
+///
+/// Example   tests/kernels/simt/launch_test.cpp
+class LaunchLog final : public LaunchObserver {
+ public:
+  explicit LaunchLog(Stream& stream) : stream_(stream), before_(stream.launch_observer()) {
+    stream_.observe_launches(this);
+  }
+  ~LaunchLog() override { stream_.observe_launches(before_); }
+  LaunchLog(const LaunchLog&) = delete;
+  LaunchLog& operator=(const LaunchLog&) = delete;
+
+  void launched(const LaunchReport& report) override { launches_.push_back(report); }
+  /// In the order in which they were enqueued.
+  const std::vector<LaunchReport>& launches() const { return launches_; }
+
+ private:
+  Stream& stream_;
+  LaunchObserver* before_;
+  std::vector<LaunchReport> launches_;
 };
 
 }  // namespace gradring::kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processors with one level.
-#include "kernels/runtime/processor_has.h"
+#include "kernels/runtime/cpu_level.h"
 
 namespace gradring::kernels {
 

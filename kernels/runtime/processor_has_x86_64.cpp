@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cpuid.h>
 
-#include "kernels/runtime/processor_has.h"
+#include "kernels/runtime/cpu_level.h"
 
 namespace gradring::kernels {
 namespace {

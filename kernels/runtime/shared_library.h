@@ -9,15 +9,15 @@
 
 namespace gradring {
 
-/// A library that a machine may lack, opened while the program runs and never closed: what it handed out may be in use until
-/// the end of the process.
+/// A library that a machine may lack, opened while the program runs and never closed: its functions may be in use
+/// until the end of the process.
 ///
 /// Example   nn/backend/cuda/cudnn_api.cpp
 class SharedLibrary {
  public:
   /// Looks where the system's loader looks, then in `folders`.
   ///
-  /// Errors    DeviceError if `file_name` is nowhere, or does not load: says what the loader said.
+  /// Errors    DeviceError if `file_name` is nowhere, or does not load: with the loader's message.
   SharedLibrary(const std::string& file_name, const std::vector<std::filesystem::path>& folders);
 
   /// Where it was found.

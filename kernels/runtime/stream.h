@@ -5,9 +5,24 @@
 #include <functional>
 
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/event.h"
 
 namespace gradring::kernels {
+
+/// A mark in a stream. Made by Device::make_event, set by Stream::record, and then reached when all work that was
+/// enqueued on that stream before the mark is done. A new event, never recorded, counts as reached.
+///
+/// Threads   reached() may be called from any thread; recording the same event from two streams at once is a mistake.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Polls, never blocks.
+  virtual bool reached() const = 0;
+};
+
+/// Blocks the host until `event` is reached, by polling (first spinning, then sleeping).
+///
+/// Errors    DeviceError if the deadline passes first.
+void wait(const Event& event, Deadline deadline);
 
 class LaunchObserver;
 
@@ -35,8 +50,8 @@ class Stream {
   /// What kernel launches need: a cudaStream_t, or a simt::LaunchQueue*.
   virtual void* native_handle() = 0;
 
-  /// From now on `observer` hears of every kernel that is launched on this stream (launch_report.h); null: nobody, as in the
-  /// beginning. Not while a launch is under way.
+  /// Reports every later launch on this stream to `observer` (launch_report.h); null, the default, reports none. Not
+  /// during a launch.
   void observe_launches(LaunchObserver* observer) { launch_observer_ = observer; }
   LaunchObserver* launch_observer() const { return launch_observer_; }
 

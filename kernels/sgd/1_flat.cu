@@ -2,10 +2,10 @@
 // Idea: all parameters lie in one arena, so one kernel updates them all; whether it is the first step, and the
 //   learning rate, it reads from device memory. The copy in 16 bits that mixed precision computes with is written on
 //   the way.
-// Mapping: one element a thread and turn; a thread strides over the grid (GPU) or takes one contiguous run (CPU).
+// Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU).
 // Traffic and bound: reads 12 bytes and writes 8 per element (8 and 4 without momentum), 2 more with a copy; bound by
 //   memory.
-// Still slow because: one element a load: on a GPU, 16-byte loads would need fewer instructions.
+// Still slow because: one element per load: on a GPU, 16-byte loads need fewer instructions.
 
 #include "kernels/sgd/sgd.h"
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: several neighbouring weights a thread and turn: on a GPU four, each array moved in one access of 16 bytes; on a
-//   CPU as many as make a loop that its vectors like.
-// Mapping: a pack of elements a thread and turn; a thread strides over the grid (GPU) or takes one contiguous run
-//   (CPU). What is left behind the last pack goes to the first threads.
+// Idea: several neighbouring weights per iteration: on a GPU four, each array in one access of 16 bytes; on a CPU
+//   enough for a loop over whole vectors.
+// Mapping: grid-stride, one pack per thread and iteration (GPU); one contiguous run per thread (CPU). The remainder
+//   after the last pack goes to the first threads.
 // Traffic and bound: reads 12 bytes and writes 8 per element (8 and 4 without momentum), 2 more with a copy; bound by
 //   memory. Least time: those bytes over the bandwidth that a plain copy reaches.
-// Gains over the step before: a quarter of the loads, stores and loop turns, and four times the bytes on their way per
-//   thread, so that waiting for memory overlaps. The arithmetic and its bits are the same.
-// Still slow because: gradients that were just added up elsewhere are read from memory once more: the step could be
-//   taken where they are produced.
+// Gains over the step before: a quarter of the loads, stores and iterations, and four times the bytes in flight per
+//   thread, which hides memory latency. Bit-identical results.
+// Still slow because: gradients are read from memory again; the step could be taken where they are produced.
 // Limits: arrays that do not start at a multiple of 16 bytes (the copy: 8) are moved element by element.
 
 #include "kernels/sgd/sgd.h"

@@ -20,7 +20,7 @@ struct Hyper {
   bool nesterov = false;
 };
 
-/// One step of stochastic gradient descent over an arena, as PyTorch takes it. With g = gradient * gradient_scale:
+/// One step of stochastic gradient descent over an arena, as in PyTorch. With g = gradient * gradient_scale:
 ///   g += weight_decay * w
 ///   buffer = momentum * buffer + (1 - dampening) * g         (in the first applied step: buffer = g)
 ///   g = nesterov ? g + momentum * buffer : buffer            (without momentum there is no buffer, and g stays)
@@ -39,7 +39,7 @@ struct Hyper {
 ///           the weight that was written, rounded to nearest, ties to even.
 /// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum), and 2 for the copy.
 /// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form.
-/// Example   tests/kernels/sgd/sgd_test.cpp
+/// Example   tests/kernels/optimizers_test.cpp
 struct Args {
   std::size_t elements = 0;
   float* weights = nullptr;
@@ -51,15 +51,14 @@ struct Args {
   void* copy = nullptr;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -67,7 +66,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -3,22 +3,105 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <string>
 
+#include "kernels/simt/cpu/index.h"
+#include "kernels/simt/engine/block.h"
+#include "kernels/simt/engine/grid.h"
 #include "kernels/simt/engine/pool.h"
 #include "kernels/simt/engine/sanitizer.h"
 #include "kernels/simt/engine/shared_memory.h"
-#include "kernels/simt/engine/worker.h"
 #include "kernels/simt/error.h"
+
+thread_local constinit uint3 threadIdx{0, 0, 0};
+thread_local constinit uint3 blockIdx{0, 0, 0};
+thread_local constinit uint3 blockDim{1, 1, 1};
+thread_local constinit uint3 gridDim{1, 1, 1};
+
+namespace gradring::simt::detail {
+thread_local constinit unsigned char* dynamic_shared = nullptr;
+thread_local constinit std::size_t dynamic_shared_bytes = 0;
+
+/// What one OS thread needs to run blocks of a grid: shared memory, and stacks once a kernel wants them.
+class Worker {
+ public:
+  explicit Worker(const ExecutorOptions& options) : options_(options) {}
+
+  /// Before the first run of a launch: sets gridDim, blockDim and the dynamic shared memory on the calling OS thread.
+  void begin(const Grid& grid);
+  /// Runs blocks [begin, end).
+  void run(const Grid& grid, std::size_t begin, std::size_t end);
+  /// After the last run of a launch.
+  void end();
+
+ private:
+  void run_threads(const Grid& grid, std::size_t begin, std::size_t end);
+
+  ExecutorOptions options_;
+  DynamicShared shared_;
+  std::unique_ptr<Block> block_;
+};
+
+}  // namespace gradring::simt::detail
+
+namespace gradring::simt::detail {
+namespace {
+
+/// Makes `block` the calling OS thread's block until the end of the scope, also if a kernel fails.
+class CurrentBlock {
+ public:
+  explicit CurrentBlock(Block& block) { set_current_block(&block); }
+  ~CurrentBlock() { set_current_block(nullptr); }
+};
+
+}  // namespace
+
+void Worker::begin(const Grid& grid) {
+  shared_.resize(grid.shared_bytes);
+  dynamic_shared = shared_.data();
+  dynamic_shared_bytes = grid.shared_bytes;
+  gridDim = {grid.blocks.x, grid.blocks.y, grid.blocks.z};
+  blockDim = {grid.threads.x, grid.threads.y, grid.threads.z};
+}
+
+void Worker::run(const Grid& grid, std::size_t begin, std::size_t end) {
+  // A flat kernel takes the way of all others where that finds more: races, order of threads.
+  if (grid.run_flat && !kChecked && options_.order == ThreadOrder::forward)
+    grid.run_flat(grid.kernel, grid, begin, end);
+  else
+    run_threads(grid, begin, end);
+}
+
+void Worker::run_threads(const Grid& grid, std::size_t begin, std::size_t end) {
+  if (!block_) block_ = std::make_unique<Block>(options_);
+  const CurrentBlock current(*block_);
+  for (std::size_t i = begin; i < end; ++i) {
+    const Extent3 block = grid.blocks.at(i);
+    blockIdx = {block.x, block.y, block.z};
+    if (options_.poison_shared) {
+      shared_.poison();
+      poison_shared_variables();
+    }
+    block_->run(grid, i);
+  }
+}
+
+void Worker::end() {
+  if (block_) block_->release_identities();
+}
+
+}  // namespace gradring::simt::detail
 
 namespace gradring::simt {
 namespace {
 
 constexpr unsigned kLeastWorkersUnderTsan = 2;
 
-/// Under TSan every worker gets its share of the blocks, however late it wakes: the digit sum of the block's number in base
-/// `workers`. Unlike the plain remainder it parts blocks at any distance that a kernel may have its conflicts at.
+/// Under TSan every worker gets its share of the blocks, however late it wakes: the digit sum of the block's number in
+/// base `workers`. Unlike the plain remainder it parts blocks at any distance that a kernel may have its conflicts at.
 [[maybe_unused]] unsigned worker_for(std::size_t block, unsigned workers) {
   std::size_t sum = 0;
   for (; block != 0; block /= workers) sum += block % workers;

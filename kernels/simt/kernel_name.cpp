@@ -27,7 +27,7 @@ std::string without_anonymous(std::string_view text) {
   return rest;
 }
 
-/// What stands between "KernelTag<&" and its ">".
+/// The text between "KernelTag<&" and its ">".
 std::string_view argument_of(std::string_view tag) {
   const std::size_t begin = tag.find('<') + 1;
   std::string_view kernel = tag.substr(begin, tag.rfind('>') - begin);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ for nvcc: thin wrappers over the runtime; included by kernels/simt/simt.h only. The inline namespace keeps these
-// functions apart from those of the CPU when both are in one process.
+// CUDA C++ for nvcc: thin wrappers over the runtime; included by kernels/simt/simt.h only. The inline namespace keeps
+// these functions apart from those of the CPU when both are in one process.
 #pragma once
 
 #include <cuda_bf16.h>

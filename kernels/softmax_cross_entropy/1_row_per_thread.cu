@@ -11,8 +11,8 @@
 
 #include <limits>
 
-#include "kernels/lib/block_sum.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::softmax_cross_entropy {

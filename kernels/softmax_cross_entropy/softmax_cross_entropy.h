@@ -21,8 +21,8 @@ namespace gradring::kernels::softmax_cross_entropy {
 ///
 /// Shapes    logits, dlogits: [rows, classes], row-major, contiguous; labels: [rows]; rows >= 0, classes >= 1.
 /// Types     logits, dlogits: f32, f16 or bf16; labels: i32; everything between in f32.
-/// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_scale, loss_sum, correct and workspace are
-///           device memory; both results are overwritten (rows = 0: with 0).
+/// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_scale, loss_sum, correct and workspace
+///           are device memory; both results are overwritten (rows = 0: with 0).
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if rows < 0, classes < 1, a pointer is null, or the type none of the three. A label
 ///           outside [0, classes) is found on the device only: that row's loss and gradient are NaN, and it counts as
@@ -31,7 +31,7 @@ namespace gradring::kernels::softmax_cross_entropy {
 ///           (classes + 8) * 2^-24 * (|m_r| + |x[r,label_r]| + 1 + log classes); dlogits: (classes + 8) * 2^-23 *
 ///           scale * loss_scale, and one rounding to the type.
 /// Cost      reads and writes rows * classes * size_of(dtype) bytes; classes exponentials a row.
-/// Example   tests/kernels/softmax_cross_entropy/softmax_cross_entropy_test.cpp
+/// Example   tests/kernels/softmax_cross_entropy_test.cpp
 struct Args {
   DType dtype = DType::f32;
   std::int64_t rows = 0;
@@ -51,17 +51,16 @@ constexpr std::size_t workspace_bytes(std::int64_t rows) {
   return static_cast<std::size_t>(rows > 0 ? rows : 1) * (sizeof(float) + sizeof(std::int32_t));
 }
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 /// One row: returns its loss, says whether it is right, and replaces the logits by their gradient.
 double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -69,7 +68,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: a step is counted where it is decided: on the device, so that the host need not know whether it was skipped,
-//   how much its gradients were clipped, which learning rate that makes it, nor with which loss scale the next one runs.
+//   how much its gradients were clipped, which learning rate that makes it, nor with which loss scale the next one
+//   runs.
 // Mapping: one thread.
 // Traffic and bound: one StepState; bound by the launch.
 // Still slow because: it is a launch of its own: the optimizer's last block could count as well.

@@ -20,7 +20,7 @@ struct StepState {
   float loss_scale = 1;  ///< what the loss kernel multiplies gradients by, so that f16 does not lose small ones
   std::int32_t growth_tracker = 0;  ///< steps applied since the last overflow or growth
   std::int32_t skipped_steps = 0;
-  float gradient_norm = 0;  ///< of this step's gradients, unscaled and before clipping; 0 if nobody asked for it
+  float gradient_norm = 0;  ///< of this step's gradients, unscaled and before clipping; 0 if it was not asked for
   std::int64_t first_non_finite = -1;  ///< which gradient, in the order in which they were searched; -1: none
   std::int64_t tiny_gradients = 0;     ///< how many were so small, times the loss scale, that f16 would lose them
 };
@@ -40,9 +40,9 @@ inline constexpr double kNormFloor = 1e-6;
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if state or learning_rates is null, there is no learning rate, or with sum_of_squares
 ///           most_norm is not above 0.
-/// Numerics  deterministic; without clipping the bits of PyTorch's GradScaler: gradient_scale is divided in double and rounded
-///           once. Norm and factor are computed in double as well. A sum of squares that overflowed though no gradient is
-///           infinite makes the factor 0, as in PyTorch.
+/// Numerics  deterministic; without clipping the bits of PyTorch's GradScaler: gradient_scale is divided in double and
+///           rounded once. Norm and factor are computed in double as well. A sum of squares that overflowed though no
+///           gradient is infinite makes the factor 0, as in PyTorch.
 /// Cost      one thread.
 /// Source    torch.nn.utils.clip_grad_norm_.
 struct PrepareArgs {
@@ -60,8 +60,8 @@ struct LossScalePolicy {
   std::int32_t growth_interval = 2000;  ///< applied steps in a row before it rises
 };
 
-/// Ends a step: ++applied_steps, or, if non_finite, ++skipped_steps. If `dynamic`, sets the loss scale of the next step:
-///   non_finite:  loss_scale *= backoff_factor,  growth_tracker = 0
+/// Ends a step: ++applied_steps, or, if non_finite, ++skipped_steps. If `dynamic`, sets the loss scale of the next
+///   step: non_finite:  loss_scale *= backoff_factor,  growth_tracker = 0
 ///   otherwise:   ++growth_tracker; at growth_interval: growth_tracker = 0, and loss_scale *= growth_factor, unless the
 ///                product is infinite
 /// Enqueue it after the optimizer's kernels of the step.
@@ -70,28 +70,27 @@ struct LossScalePolicy {
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if state is null; if dynamic, also unless growth_factor is above 1 and finite,
 ///           backoff_factor in (0, 1), and growth_interval at least 1.
-/// Numerics  deterministic; for factors that f32 holds, the bits of PyTorch's GradScaler. As there, loss_scale has no lower
-///           bound.
+/// Numerics  deterministic; for factors that f32 holds, the bits of PyTorch's GradScaler. As there, loss_scale has no
+///           lower bound.
 /// Cost      one thread.
 /// Source    Micikevicius et al., "Mixed precision training", 2018 (arXiv 1710.03740), 3.2; PyTorch's GradScaler.
-/// Example   tests/kernels/step_state/step_state_test.cpp
+/// Example   tests/kernels/step_state_test.cpp
 struct AdvanceArgs {
   StepState* state = nullptr;
   LossScalePolicy policy{};
   bool dynamic = false;
 };
 
-/// Errors    InvalidArgument if `args` break the contract above. Every variant calls it before it launches.
+/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const PrepareArgs& args);
 void check_args(const AdvanceArgs& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns.
+/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void prepare(const PrepareArgs& args);
 void advance(const AdvanceArgs& args);
 }  // namespace reference
 
-/// One implementation in the table.
 struct Variant {
   std::string_view name;
   void (*prepare)(Stream&, const PrepareArgs&);
@@ -100,7 +99,7 @@ struct Variant {
 };
 
 inline namespace GRADRING_KERNEL_COPY {
-/// The ladder, simplest first; never empty. One table per copy of the kernel text (see kernels/README.md).
+/// Simplest first; never empty (kernel_set.cpp).
 std::span<const Variant> variants();
 }  // namespace GRADRING_KERNEL_COPY
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: every 64 elements give one partial sum, whatever the grid or the machine; one block then adds up the partial sums
-//   in a fixed order. Nothing depends on who comes first, so the same input gives the same bits, and so do parts of it that
-//   were summed elsewhere.
-// Mapping: a thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the additions
-//   do not wait for each other. A bad number makes its partial sum NaN; which one it was is looked for in that block alone.
-// Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements by
-//   the two launches.
-// Still slow because: a warp's loads lie 256 bytes apart, so each touches as many lines as it has lanes; the second launch
-//   costs as much as the first for a small model, and its one block reads all partial sums.
+// Idea: every 64 elements give one partial sum, whatever the grid or the machine; one block then adds up the partial
+//   sums in a fixed order. Nothing depends on the order of arrival, so the same input gives the same bits, and so do
+//   parts of it that were summed elsewhere.
+// Mapping: a thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the
+//   additions do not wait for each other. A bad number makes its partial sum NaN; which one it was is looked for in
+//   that block alone.
+// Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements
+//   by the two launches.
+// Still slow because: a warp's loads lie 256 bytes apart, so each touches as many lines as it has lanes; the second
+//   launch costs as much as the first for a small model, and its one block reads all partial sums.
 // Limits: float sums: the more elements, the more rounding (see the contract).
 
 #include <limits>
 
-#include "kernels/lib/block_sum.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/pack.h"
+#include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 #include "kernels/sum_of_squares/sum_of_squares.h"
 
@@ -105,7 +106,7 @@ __global__ void sum_of_squares_total_kernel(TotalArgs args) {
   SIMT_SHARED(Table, table);
   Notes noted{kNone, 0};
   for (unsigned block : simt::block_range(0, static_cast<unsigned>(args.count))) noted.take(block, args.notes[block]);
-  table[threadIdx.x] = noted;  // read behind block_sum's barrier
+  table[threadIdx.x] = noted;  // read after block_sum's barrier
   const float* const blocks = args.blocks;
   const std::size_t count = args.count;
   float sums[kTotalSums] = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,13 +9,84 @@
 #include <string_view>
 
 #include "kernels/runtime/dtype.h"
-#include "nn/backend/plan.h"
-#include "nn/layers/layer.h"
-#include "nn/losses/loss_plan.h"
+#include "kernels/runtime/stream.h"
+#include "nn/models/model.h"
 
 namespace gradring::nn {
 
-/// One layer of a program with its shapes filled in; the batch extent is the largest batch that will ever be run.
+/// Pointers of one forward pass. Activations and parameters have the type of the nodes (NodeSpec::dtype); activations are
+/// NHWC or [n, features].
+struct ForwardPass {
+  std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
+  std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
+  std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), valid during this call
+};
+
+/// Pointers of one backward pass. x, y, parameters, saved: as in the forward pass before it.
+struct BackwardPass {
+  std::int64_t batch = 0;
+  const void* x = nullptr;
+  const void* y = nullptr;
+  void* dy = nullptr;  ///< gradient of y; backward may overwrite it
+  void* dx = nullptr;  ///< gradient of x; null for a program's first plan
+  std::span<const void* const> parameters;
+  std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
+  std::byte* saved = nullptr;
+  std::byte* workspace = nullptr;
+};
+
+/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations: the
+/// program provides the memory whose sizes the plan states.
+///
+/// Order     forward and backward enqueue on the stream and return.
+/// Threads   one thread at a time.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  /// Number of consecutive nodes that this plan computes.
+  virtual std::size_t nodes() const = 0;
+  /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes).
+  virtual std::size_t saved_bytes() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+  /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
+  virtual std::string description() const { return {}; }
+  virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;
+  virtual void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) = 0;
+};
+
+/// Pointers of one evaluation of the loss. Activations and parameters have the planned type.
+struct LossPass {
+  std::int64_t rows = 0;
+  const void* x = nullptr;  ///< the logits [rows, classes]; if the plan has a node, that node's input
+  std::span<const void* const> parameters = {};  ///< of the plan's node, in state_dict order
+  const std::int32_t* labels = nullptr;          ///< [rows], each in [0, classes)
+  float scale = 1;                               ///< 1 / samples of the optimizer step, over all ranks
+  const float* loss_scale = nullptr;             ///< on the device, for mixed precision; null: 1
+  void* logits = nullptr;                        ///< [rows, classes], output of a plan with a node; null: not written
+  void* dx =
+      nullptr;  ///< gradient of scale * *loss_scale * sum of losses; null: neither it nor `gradients` are written
+  std::span<float* const> gradients = {};  ///< of the parameters, same order, always f32; overwritten
+  float* loss_sum = nullptr;               ///< sum of the rows' losses, unscaled; overwritten
+  std::int32_t* correct = nullptr;         ///< rows whose largest logit is the label's; overwritten
+  std::byte* workspace = nullptr;
+};
+
+/// A loss over a batch, forward and backward at once; where a kernel fuses them, with the linear layer that gives the logits.
+class LossPlan {
+ public:
+  virtual ~LossPlan() = default;
+  /// Number of a model's last nodes that this plan computes: 0 or 1.
+  virtual std::size_t nodes() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+  /// As Plan::description.
+  virtual std::string description() const { return {}; }
+  virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;
+};
+
+/// One layer of a program with its shapes; the batch extent is the largest batch.
 struct NodeSpec {
   Layer layer;
   Shape input;
@@ -23,29 +95,29 @@ struct NodeSpec {
   std::string name = {};                       ///< of the layer, in its model
 };
 
-/// The loss behind a program's last node.
+/// The loss of a program.
 struct CrossEntropySpec {
   std::int64_t rows = 0;  ///< at most, in one call
   std::int64_t classes = 0;
   kernels::DType dtype = kernels::DType::f32;  ///< of the logits and their gradient
 };
 
-/// Turns layers into work for a device: the one door to the libraries and kernels that compute. `reference` is complete
-/// and slow, the truth in tests; `cpu` is oneDNN plus our kernels; `cuda` is cuDNN and cuBLAS plus our kernels.
+/// Turns layers into plans for a device. `reference` is complete and slow, the ground truth of tests; `cpu` is oneDNN and our
+/// kernels; `cuda` is cuDNN, cuBLASLt and our kernels.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
 
-  /// Plans a first part of `nodes`: one node, or as many consecutive ones as this backend computes at once (convolution
-  /// and ReLU, say). The plan says how many it took. Flatten nodes never come here.
+  /// Plans the first of `nodes`, or as many consecutive ones as this backend computes at once (convolution and ReLU, for
+  /// example); Plan::nodes says how many. `nodes` has no Flatten.
   ///
-  /// Errors    InvalidArgument if the first node is of a kind, type or size that this backend cannot compute;
-  ///           DeviceError if the library behind it fails.
+  /// Errors    InvalidArgument if this backend cannot compute the first node's kind, type or size;
+  ///           DeviceError if its library fails.
   virtual std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) = 0;
 
-  /// Plans softmax and cross-entropy; with them the node that gives the logits, if this backend computes it at once with
-  /// its loss and all gradients. `last` is null where that node must be planned by itself.
+  /// Plans softmax and cross-entropy, together with the node `last` that gives the logits if this backend fuses the two.
+  /// `last` is null if that node must be planned by itself.
   virtual std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) = 0;
 };
 

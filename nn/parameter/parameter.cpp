@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/parameter/parameter.h"
 
+#include <cmath>
+
 #include "kernels/runtime/error.h"
-#include "nn/layers/overloaded.h"
 
 namespace gradring::nn {
 namespace {
@@ -20,7 +21,7 @@ void add_conv2d(const std::string& name, const Conv2d& conv, std::vector<Paramet
       {.name = name + ".bias", .shape = {conv.out_channels}, .torch_shape = {conv.out_channels}, .fan_in = fan_in});
 }
 
-/// `image` is what was flattened into the layer's input: [n, h, w, c], or [n, features] where nothing was.
+/// `image` is the shape before the Flatten, [n, h, w, c], or the input itself, [n, features].
 void add_linear(const std::string& name, const Linear& linear, const Shape& image, std::vector<Parameter>& parameters) {
   const std::int64_t channels = image[image.rank() - 1];
   parameters.push_back({.name = name + ".weight",
@@ -38,8 +39,29 @@ void add_linear(const std::string& name, const Linear& linear, const Shape& imag
 void check_sizes(const Parameter& parameter, std::size_t ours, std::size_t torch) {
   const auto elements = static_cast<std::size_t>(parameter.shape.elements());
   check(ours == elements && torch == elements, parameter.name + " has " + std::to_string(elements) +
-                                                   " elements, the spans " + std::to_string(ours) + " and " +
+                                                   " elements, but the spans have " + std::to_string(ours) + " and " +
                                                    std::to_string(torch));
+}
+
+/// Calls visit(index in our order, index in PyTorch's) for every element.
+template <class Visit>
+void each_pair(const Parameter& parameter, const Visit& visit) {
+  const auto elements = static_cast<std::size_t>(parameter.shape.elements());
+  const auto channels = static_cast<std::size_t>(parameter.channels);
+  const auto positions = static_cast<std::size_t>(parameter.positions);
+  for (std::size_t block = 0; block < elements; block += channels * positions)
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t p = 0; p < positions; ++p) visit(block + p * channels + c, block + c * positions + p);
+}
+
+/// kaiming_uniform_(a = sqrt(5)) for weights, 1 / sqrt(fan_in) for biases. Mathematically equal;
+/// in floating point they may differ in the last bit, so both are computed as in PyTorch.
+double bound_of(const Parameter& parameter) {
+  const double root = std::sqrt(static_cast<double>(parameter.fan_in));
+  if (parameter.torch_shape.rank() == 1) return 1.0 / root;
+  const double slope = std::sqrt(5.0);
+  const double gain = std::sqrt(2.0 / (1.0 + slope * slope));
+  return std::sqrt(3.0) * (gain / root);
 }
 
 }  // namespace
@@ -62,20 +84,28 @@ std::vector<Parameter> parameters_of(const Model& model) {
 
 void to_torch_order(const Parameter& parameter, std::span<const float> ours, std::span<float> torch) {
   check_sizes(parameter, ours.size(), torch.size());
-  const auto channels = static_cast<std::size_t>(parameter.channels);
-  const auto positions = static_cast<std::size_t>(parameter.positions);
-  for (std::size_t block = 0; block < ours.size(); block += channels * positions)
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t p = 0; p < positions; ++p) torch[block + c * positions + p] = ours[block + p * channels + c];
+  each_pair(parameter, [&](std::size_t in_ours, std::size_t in_torch) { torch[in_torch] = ours[in_ours]; });
 }
 
 void from_torch_order(const Parameter& parameter, std::span<const float> torch, std::span<float> ours) {
   check_sizes(parameter, ours.size(), torch.size());
-  const auto channels = static_cast<std::size_t>(parameter.channels);
-  const auto positions = static_cast<std::size_t>(parameter.positions);
-  for (std::size_t block = 0; block < ours.size(); block += channels * positions)
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t p = 0; p < positions; ++p) ours[block + p * channels + c] = torch[block + c * positions + p];
+  each_pair(parameter, [&](std::size_t in_ours, std::size_t in_torch) { ours[in_ours] = torch[in_torch]; });
+}
+
+std::vector<std::vector<float>> draw_torch_uniform(std::span<const Parameter> parameters, std::uint64_t seed) {
+  std::mt19937 words(static_cast<std::uint32_t>(seed));
+  std::vector<std::vector<float>> drawn;
+  for (const Parameter& parameter : parameters) {
+    const auto high = static_cast<float>(bound_of(parameter));
+    const float low = -high;
+    std::vector<float> values(static_cast<std::size_t>(parameter.shape.elements()));
+    for (float& value : values) {
+      const float unit = static_cast<float>(words() & 0xffffffu) * 0x1p-24f;
+      value = std::fma(unit, high - low, low);  // one rounding, as in PyTorch's builds
+    }
+    drawn.push_back(std::move(values));
+  }
+  return drawn;
 }
 
 }  // namespace gradring::nn

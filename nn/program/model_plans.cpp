@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/runtime/error.h"
-#include "nn/layers/overloaded.h"
+#include "nn/models/model.h"
 
 namespace gradring::nn {
 namespace {
@@ -26,7 +26,7 @@ int parameter_count(const NodeSpec& node) {
   return std::holds_alternative<Conv2d>(node.layer) || std::holds_alternative<Linear>(node.layer) ? 2 : 0;
 }
 
-/// The parameters of `nodes`, of which the first is number `next`; moves that on.
+/// Indices of the parameters of `nodes`, starting at `next`, which is advanced.
 std::vector<int> number_parameters(std::span<const NodeSpec> nodes, int& next) {
   std::vector<int> numbers;
   for (const NodeSpec& node : nodes)
@@ -44,7 +44,7 @@ std::size_t output_bytes_of(const NodeSpec& node) {
   return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
 }
 
-/// Of one output element.
+/// Multiplications for one output element.
 double work_of_element(const Layer& layer) {
   return static_cast<double>(
       std::visit(Overloaded{[](const Conv2d& conv) { return conv.kernel * conv.kernel * conv.in_channels; },
@@ -57,7 +57,8 @@ double work_of_element(const Layer& layer) {
 PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& next_parameter) {
   PlannedStage stage{.plan = backend.plan(rest), .parameters = {}, .layers = {}};
   const std::size_t taken = stage.plan->nodes();
-  check(taken >= 1 && taken <= rest.size(), "a plan must take at least one node and no more than there are");
+  check(taken >= 1 && taken <= rest.size(),
+        "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(rest.size()));
   stage.parameters = number_parameters(rest.first(taken), next_parameter);
   stage.layers = names_of(rest.first(taken));
   stage.output_bytes = output_bytes_of(rest[taken - 1]);
@@ -70,12 +71,13 @@ PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& n
 
 ModelPlans plan_model(const Model& model, const ModelPlansSpec& spec, Backend& backend) {
   const std::vector<NodeSpec> nodes = nodes_of(model, spec.batch, spec.dtype);
-  const bool may_fuse = spec.loss_may_fuse && nodes.size() > 1;  // a gradient of the images is nobody's wish
+  const bool may_fuse =
+      spec.loss_may_fuse && nodes.size() > 1;  // a fused first layer would compute a gradient of the images
   ModelPlans plans;
   plans.head.plan = backend.plan_cross_entropy({.rows = spec.batch, .classes = model.classes, .dtype = spec.dtype},
                                                may_fuse ? &nodes.back() : nullptr);
   const std::size_t in_head = plans.head.plan->nodes();
-  check(in_head <= (may_fuse ? 1u : 0u), "a plan of the loss took layers that it was not given");
+  check(in_head <= (may_fuse ? 1u : 0u), "a plan of the loss takes layers that it was not given");
 
   plans.workspace_bytes = plans.head.plan->workspace_bytes();
   int next_parameter = 0;

@@ -8,7 +8,7 @@
 namespace gradring::nn {
 namespace {
 
-/// Where some parameters lie in Weights, or their gradients in Gradients.
+/// Pointers to parameters in Weights, or to their gradients in Gradients.
 template <class Tensors>
 auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
   std::vector<decltype(tensors.parameter(0))> all;
@@ -16,13 +16,12 @@ auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
   return all;
 }
 
-/// Before a backward pass that uses some parameters.
 void announce(StepObserver& observer, const std::vector<int>& parameters) {
   observer.weights_needed(parameters);
   observer.gradients_begin(parameters);
 }
 
-/// A layer's last parameter is ready first.
+/// The last parameter of a layer is ready first.
 void tell(StepObserver& observer, const std::vector<int>& parameters) {
   for (auto index = parameters.rbegin(); index != parameters.rend(); ++index) observer.gradient_ready(*index);
 }
@@ -47,9 +46,9 @@ std::vector<StageCost> costs_of(const std::vector<PlannedStage>& stages) {
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
                  const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing)
     : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
-  check(max_batch > 0, "a program's batch must be positive, not " + std::to_string(max_batch));
+  check(max_batch > 0, "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more");
   const bool trains = mode == ProgramMode::training;
-  check(trains || checkpointing.kind == Checkpointing::Kind::none, "only a program that trains has checkpoints");
+  check(trains || checkpointing.kind == Checkpointing::Kind::none, "checkpointing needs a training program");
   plans_ = plan_model(model, {.batch = max_batch, .dtype = dtype, .loss_may_fuse = trains}, backend);
   segments_ = choose_segments(costs_of(plans_.stages), checkpointing);
   const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
@@ -67,7 +66,7 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
                               StepObserver& observer) {
   check_type_of(weights);
   check(batch > 0 && batch <= max_batch_,
-        "a batch of " + std::to_string(batch) + " samples for a program of 1 to " + std::to_string(max_batch_));
+        "a batch has " + std::to_string(batch) + " samples, expected 1 to " + std::to_string(max_batch_));
   batch_ = batch;
   input_ = x;
   observer.before_forward();
@@ -89,7 +88,7 @@ void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std
 
 void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
   check(mode_ == ProgramMode::evaluation && batch_ > 0,
-        "a loss by itself needs an evaluation program and a forward pass before it");
+        "enqueue_loss needs an evaluation program and a forward pass before it");
   plans_.head.plan->enqueue(stream, pass_of(target));
 }
 
@@ -106,28 +105,29 @@ LossPass Program::pass_of(const LossTarget& target) const {
 
 void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                                const LossTarget& target, StepObserver& observer) {
-  check(mode_ == ProgramMode::training && batch_ > 0, "backward needs a training program and a forward pass before it");
+  check(mode_ == ProgramMode::training && batch_ > 0,
+        "enqueue_backward needs a training program and a forward pass before it");
   check_type_of(weights);
   walk_backward(observer,
                 {.head = [&] { enqueue_head(stream, weights, gradients, target); },
-                 .again = [&](std::size_t stage) { enqueue_stage(stream, weights, stage); },
+                 .recompute = [&](std::size_t stage) { enqueue_stage(stream, weights, stage); },
                  .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage); }});
 }
 
-void Program::enqueue_nothing(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) {
+void Program::enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) {
   const auto clear = [&](const std::vector<int>& parameters) {
     for (const int index : parameters)
       stream.enqueue_zero(gradients.parameter(index), gradients.layout.parameter(index).elements * sizeof(float));
   };
-  stream.enqueue_zero(gradients.riders, gradients.layout.riders().elements * sizeof(float));
+  stream.enqueue_zero(gradients.piggyback, gradients.layout.piggyback().elements * sizeof(float));
   observer.before_forward();
   for (const PlannedStage& stage : plans_.stages) observer.weights_needed(stage.parameters);
   walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
-                           .again = [](std::size_t) {},
+                           .recompute = [](std::size_t) {},
                            .stage = [&](std::size_t stage) { clear(plans_.stages[stage].parameters); }});
 }
 
-/// From the loss to the first stage, segments that are computed twice included; tells the observer of all.
+/// From the loss to the first stage, with recomputation; makes the observer's calls.
 void Program::walk_backward(StepObserver& observer, const BackwardWork& work) const {
   observer.before_backward();
   announce(observer, plans_.head.parameters);
@@ -136,9 +136,9 @@ void Program::walk_backward(StepObserver& observer, const BackwardWork& work) co
   const std::vector<std::size_t>& ends = segments_.ends;
   for (std::size_t segment = ends.size(); segment-- > 0;) {
     const std::size_t first = segment == 0 ? 0 : ends[segment - 1] + 1;
-    for (std::size_t i = first; i < ends[segment] && segment + 1 < ends.size(); ++i) {  // the last one is still there
+    for (std::size_t i = first; i < ends[segment] && segment + 1 < ends.size(); ++i) {  // the last segment still exists
       observer.weights_needed(plans_.stages[i].parameters);
-      work.again(i);
+      work.recompute(i);
     }
     for (std::size_t i = ends[segment] + 1; i-- > first;) {
       announce(observer, plans_.stages[i].parameters);
@@ -181,8 +181,8 @@ const void* Program::logits() const {
 }
 
 void Program::check_type_of(const Weights& weights) const {
-  check(weights.dtype == dtype_, "weights of type " + std::string(name_of(weights.dtype)) +
-                                     " for a program that computes in " + std::string(name_of(dtype_)));
+  check(weights.dtype == dtype_,
+        "weights have type " + std::string(name_of(weights.dtype)) + ", expected " + std::string(name_of(dtype_)));
 }
 
 ProgramMemory Program::memory() const {

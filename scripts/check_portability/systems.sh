@@ -23,12 +23,12 @@ need_system() {
   suite=$(suite_of "$1")
   root=$work/$suite
   mapfile -t packages < <(packages_of "$1")
+  mkdir -p "$work"
   if is_here "$suite"; then
     need_packages "${packages[@]}"
   else
     ((EUID == 0)) || die "$1 needs a Debian system of its own: run as root, for debootstrap and chroot"
     need_packages debootstrap
-    mkdir -p "$work"
     if [[ ! -f $root/.made ]]; then
       rm -rf --one-file-system "$root"
       make_base "$suite"
@@ -50,7 +50,7 @@ need_sysroot() {
   rm -rf "$root"
   need_archive_key bookworm
   unshare --mount debootstrap --download-only --arch=arm64 --variant=minbase --force-check-gpg \
-    --include=libc6-dev,libstdc++-12-dev,libfmt-dev,nlohmann-json3-dev,libtomlplusplus-dev,zlib1g-dev,libssl-dev,libgtest-dev,libgmock-dev \
+    --include=libc6-dev,libstdc++-12-dev,libfmt-dev,nlohmann-json3-dev,libtomlplusplus-dev,libcli11-dev,zlib1g-dev,libssl-dev,libgtest-dev,libgmock-dev \
     bookworm "$downloads" "$(archives bookworm | awk '$2 == "bookworm" { print $1; exit }')"
   mkdir -p "$root"
   for package in "$downloads"/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$root"; done

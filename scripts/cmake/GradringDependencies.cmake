@@ -24,6 +24,10 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json REQUIRED)
+find_package(CLI11 2.1 QUIET)  # headers only
+if(NOT CLI11_FOUND)
+  message(FATAL_ERROR "CLI11 2.1 or later was not found: install libcli11-dev, or set CLI11_DIR to the folder of CLI11Config.cmake")
+endif()
 
 set(GRADRING_HAVE_ONEDNN OFF)
 set(GRADRING_ONEDNN_MISSING libdnnl-dev)

@@ -25,39 +25,42 @@ function(gradring_precompile target)
   endif()
 endfunction()
 
-# gradring_device_sources(1_flat.cu table.cpp): the same text twice, into gradring_kernels by the host compiler and, where CUDA
-# is built, into the CUDA module: .cu by nvcc, .cpp (what goes with the kernels but has no device code: their tables) by the
-# host compiler. The LANGUAGE property holds per directory; the CUDA copy is declared in another one (train/cuda_module),
-# from the list that is kept here.
+# gradring_device_sources(adam/1_flat.cu kernel_set.cpp): the same text twice, into gradring_kernels by the host compiler and,
+# where CUDA is built, into the CUDA module: .cu by nvcc, .cpp (no device code) by the host compiler. The LANGUAGE property holds
+# per directory, so the CUDA copy is declared in another one (train/cuda_module), from the list that is kept here.
+# HOPPER: for instructions that compute capability 9.0 has and no later one; nvcc compiles these for that alone.
 function(gradring_device_sources)
-  foreach(source IN LISTS ARGN)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "HOPPER" "" "")
+  set(list GRADRING_DEVICE_SOURCES)
+  if(arg_HOPPER)
+    set(list GRADRING_HOPPER_SOURCES)
+  endif()
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
     set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
     target_sources(gradring_kernels PRIVATE ${path})
-    set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${path})
+    set_property(GLOBAL APPEND PROPERTY ${list} ${path})
   endforeach()
 endfunction()
 
-# gradring_hopper_sources(5_wgmma.cu): the same for kernels in instructions that compute capability 9.0 has and no later one:
-# nvcc compiles them for that alone, in an object library of their own.
-function(gradring_hopper_sources)
-  foreach(source IN LISTS ARGN)
-    set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
-    target_sources(gradring_kernels PRIVATE ${path})
-    set_property(GLOBAL APPEND PROPERTY GRADRING_HOPPER_SOURCES ${path})
+# gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation of kernels/, with the sources in its
+# folder. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
+# ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA; CUDA: in place of those.
+function(gradring_operation name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LEVELS;ONCE;HOPPER;CPU_LEVELS;CUDA")
+  foreach(kind LEVELS ONCE HOPPER CPU_LEVELS CUDA)
+    list(TRANSFORM arg_${kind} PREPEND ${name}/)
   endforeach()
+  target_sources(gradring_kernels PRIVATE ${name}/${name}.cpp ${arg_CPU_LEVELS})
+  gradring_device_sources(${arg_LEVELS} ${arg_ONCE})
+  gradring_device_sources(HOPPER ${arg_HOPPER})
+  gradring_level_sources(gradring_kernels ${arg_LEVELS} ${arg_CPU_LEVELS})
+  list(TRANSFORM arg_CUDA PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE cuda_sources)
+  set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${cuda_sources})
 endfunction()
 
-# gradring_cuda_sources(no_native.cpp): into the CUDA module alone, in place of what only a CPU has.
-function(gradring_cuda_sources)
-  foreach(source IN LISTS ARGN)
-    set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
-endfunction()
-
-# gradring_embed(target peer.py comm/bench/peer_script.h gradring::comm::bench::kScript): the text of a file as a constant of
-# the program; the header declares it.
+# gradring_embed(gradring_train bench/pytorch_training.py train/bench/pytorch_peer.h gradring::train::bench::kPyTorchScript):
+# the text of a file as a constant of the program; the header declares it.
 function(gradring_embed target file header constant)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} text)
@@ -83,7 +86,7 @@ function(gradring_test name)
     PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
 
-# gradring_test_lower_levels(kernels_adam [FILTER]): the suite once more at each level below the processor's highest; skipped where
+# gradring_test_lower_levels(kernels [FILTER]): the suite once more at each level below the processor's highest; skipped where
 # the processor has no higher one. FILTER is a --gtest_filter.
 function(gradring_test_lower_levels name)
   set(filter *)

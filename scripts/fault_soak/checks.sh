@@ -64,7 +64,7 @@ expect_words_of_lost_ranks() {
   local file
   for file in "$run"/logs-*/*/attempt_*/*/error.json; do
     [[ -e $file ]] || continue
-    grep -qE 'while rank [0-2] waited|reports that it (lost|waited in vain for) |waited [0-9.]+ s for rank' "$file" ||
+    grep -qE 'while rank [0-2] waited|reports that it (lost|timed out waiting for) |waited [0-9.]+ s for rank' "$file" ||
       fail "$file names no rank that was missed: $(cat "$file")"
     messages=$((messages + 1))
   done

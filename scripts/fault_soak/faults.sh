@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # For fault_soak.sh: the kinds of faults. Each goes through as many runs as it takes, several faults a run.
 
 most_in_a_run=20
@@ -35,7 +35,7 @@ variable() { { tr '\0' '\n' <"/proc/$1/environ" | sed -n "s/^$2=//p"; } 2>/dev/n
 # One of the workers that run now, at most one an attempt. $killed gets a line "ATTEMPT RANK PID".
 kill_a_worker() {
   local them victim attempt rank
-  mapfile -t them < <(ps -o pid=,comm= --ppid "$pid" | awk '$2 != "gradring-guard" {print $1}')
+  mapfile -t them < <(ps -o pid=,comm= --ppid "$pid" | awk '$2 != "gradring-reaper" {print $1}')
   ((${#them[@]})) || return 0
   draw ${#them[@]}
   victim=${them[drawn]}
@@ -164,4 +164,34 @@ ask_to_stop() {
     end_run
   done
   end_kind terms "143; \"messages\": of these so many had begun, and all ranks stopped behind one step"
+}
+
+# freeze SECONDS: stops the launcher and all that it has started, as the cgroup freezer would. False if it has ended before.
+freeze() {
+  kill -STOP "$pid" 2>/dev/null || return 1 # first: it starts no more
+  local frozen
+  mapfile -t frozen < <(processes_left)
+  kill -STOP "${frozen[@]}" 2>/dev/null || true
+  sleep "$1"
+  kill -CONT "${frozen[@]}" 2>/dev/null || true
+}
+
+freeze_all() {
+  begin_kind
+  timeout=3
+  while ((faults < $1)); do
+    begin_run freezes
+    if ((runs % 2 == 0)); then layout="--comm tcp"; fi
+    launch 0
+    layout=""
+    while ((faults < $1 && in_run < 5)) && ! is_over "$pid"; do
+      nap 0 1500
+      freeze $((2 * timeout)) || break
+      count_fault
+    done
+    expect 0
+    end_run
+  done
+  timeout=20
+  end_kind freezes "all went on; every other run over TCP"
 }

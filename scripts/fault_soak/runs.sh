@@ -27,19 +27,21 @@ make_run() {
   mkdir "$run"
 }
 
-ranks=3 layout=""
+ranks=3 layout="" timeout=20 # seconds
 
 training() {
   echo train --device cpu --threads 1 --reproducible --precision "$precision" --global-batch 24 --batch-size 8 "$layout" --steps "$steps" --epochs 1000 \
-    --save-every-steps 10 --keep-last 2 --progress none --timeout 20s --resume auto --run-dir run
+    --save-every-steps 10 --keep-last 2 --progress none --timeout "${timeout}s" --resume auto --run-dir run
 }
 
 # start NAME WORD...: `gradring launch WORD... train ...` in the run's folder; its words go to NAME.err.
+environment=() # of the launcher, besides: NAME=value
 start() {
   local name=$1
   shift
   # shellcheck disable=SC2046  # the training's words
-  (cd "$run" && exec env TMPDIR="$folder" "$gradring" launch "$@" $(training)) >>"$run/$name.out" 2>>"$run/$name.err" &
+  (cd "$run" && exec env TMPDIR="$folder" "${environment[@]}" "$gradring" launch "$@" $(training)) \
+    >>"$run/$name.out" 2>>"$run/$name.err" &
   pid=$!
 }
 

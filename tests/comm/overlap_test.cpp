@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/error.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "tests/comm/support/patterns.h"
 #include "tests/comm/support/ranks.h"
 
@@ -13,7 +13,7 @@ constexpr std::size_t kBuckets = 6;
 constexpr std::size_t kBucketElements = 10'001;
 constexpr int kRounds = 5;
 
-/// What DDP does: one stream computes buckets, another sums each as soon as it is ready, while the host goes on.
+/// As in DDP: one stream computes buckets, another reduces each as soon as it is ready, and the host continues.
 void sum_buckets_while_computing(ProcessGroup& group) {
   kernels::HostDevice device;
   const auto segment = group.allocate(kBuckets * kBucketElements * sizeof(float));
@@ -40,10 +40,10 @@ void sum_buckets_while_computing(ProcessGroup& group) {
     compute->enqueue([&results, gradients, round] {
       results[static_cast<std::size_t>(round)].assign(gradients, gradients + kBuckets * kBucketElements);
     });
-    // The control channel is free all the while.
+    // The host channel works while collectives are in flight.
     std::int64_t one = 1;
     group.all_reduce_on_host(std::span(&one, 1));
-    tests::require(one == group.world_size(), "a host helper beside collectives is wrong");
+    tests::require(one == group.world_size(), "a host helper during collectives is wrong");
   }
   compute->synchronize(Deadline::after(std::chrono::seconds(60)));
   carry->synchronize(Deadline::after(std::chrono::seconds(60)));
@@ -56,13 +56,13 @@ void sum_buckets_while_computing(ProcessGroup& group) {
     }
 }
 
-TEST(Overlap, BucketsInFlightWhileAnotherStreamComputes) {
+TEST(Overlap, ReducesBucketsWhileAnotherStreamComputes) {
   for (const int world : {1, 2, 3, 4}) tests::run_as_threads(world, sum_buckets_while_computing);
 }
 
-TEST(Overlap, BucketsInFlightBetweenProcesses) { tests::run_as_processes(2, sum_buckets_while_computing); }
+TEST(Overlap, ReducesBucketsBetweenProcesses) { tests::run_as_processes(2, sum_buckets_while_computing); }
 
-TEST(Overlap, AThreadedStreamThrowsWhatWentWrongOnIt) {
+TEST(Overlap, AThreadedStreamThrowsItsErrors) {
   const auto errors = tests::errors_of_threads(
       2,
       [](ProcessGroup& group) {

@@ -10,55 +10,56 @@
 #include <thread>
 
 #include "comm/error.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::comm {
 namespace {
 
 using ::testing::HasSubstr;
-using tests::Medium;
 using tests::Outcome;
 using tests::Processes;
+using tests::TransportKind;
 
 constexpr std::chrono::seconds kLong(50);  // less than Processes::outcome waits
 constexpr std::chrono::seconds kShort(2);
 constexpr std::size_t kElements = 20'000;
 constexpr std::size_t kManyElements = 3'000'000;  // transfers of several milliseconds
 
-/// Sums until something goes wrong; says in the store when the first sum is done.
-void sum_for_ever(ProcessGroup& group, Store& store, std::size_t elements = kElements) {
+/// Runs all_reduce until an error; sets a key in the store after the first one.
+void reduce_forever(ProcessGroup& group, Store& store, std::size_t elements = kElements) {
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   const auto segment = group.allocate(elements * sizeof(float));
   for (;;) {
     group.all_reduce({.segment = segment.get(), .slice = {0, elements}}, *stream);
-    store.set("going/" + std::to_string(group.rank()), "");
+    store.set("reducing/" + std::to_string(group.rank()), "");
   }
 }
 
-/// Faults of ranks that are processes, whatever carries their bytes.
-class ProcessFaults : public ::testing::TestWithParam<Medium> {
+/// Faults of ranks that are processes, over each transport.
+class ProcessFaults : public ::testing::TestWithParam<TransportKind> {
  protected:
   static std::unique_ptr<ProcessGroup> join(Store& store, const tests::Member& member) {
     return tests::join(GetParam(), store, member);
   }
-  static Processes::Body sums_for_ever(int world, std::chrono::nanoseconds timeout, std::size_t elements = kElements) {
+  static Processes::Body reduces_forever(int world, std::chrono::nanoseconds timeout,
+                                         std::size_t elements = kElements) {
     return [=](int rank, Store& store) {
-      sum_for_ever(*join(store, {.rank = rank, .world_size = world, .timeout = timeout}), store, elements);
+      reduce_forever(*join(store, {.rank = rank, .world_size = world, .timeout = timeout}), store, elements);
     };
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Over, ProcessFaults, ::testing::Values(Medium::shared_memory, Medium::tcp),
+INSTANTIATE_TEST_SUITE_P(Over, ProcessFaults, ::testing::Values(TransportKind::shared_memory, TransportKind::tcp),
                          [](const auto& test) { return tests::name_of(test.param); });
 
-void wait_until_all_are_going(Processes& processes, int world) {
+void wait_until_all_reduce(Processes& processes, int world) {
   for (int rank = 0; rank < world; ++rank)
-    processes.store().wait("going/" + std::to_string(rank), Deadline::after(kLong));
+    processes.store().wait("reducing/" + std::to_string(rank), Deadline::after(kLong));
 }
 
-TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
+TEST_P(ProcessFaults, SurvivorsNameTheKilledProcess) {
   constexpr unsigned kSeed = 99;
   std::mt19937 random(kSeed);
   for (int round = 0; round < 12; ++round) {
@@ -66,9 +67,9 @@ TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(world));
     SCOPED_TRACE(::testing::Message() << "seed " << kSeed << ", round " << round << ", victim " << victim << " of "
                                       << world);
-    // In every other round most of the time passes in the middle of a transfer.
-    Processes processes(world, sums_for_ever(world, kLong, round % 2 == 0 ? kElements : kManyElements));
-    wait_until_all_are_going(processes, world);
+    // In every other round the kill usually hits a transfer.
+    Processes processes(world, reduces_forever(world, kLong, round % 2 == 0 ? kElements : kManyElements));
+    wait_until_all_reduce(processes, world);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     ::kill(processes.pid(victim), SIGKILL);
     for (int rank = 0; rank < world; ++rank) {
@@ -81,15 +82,15 @@ TEST_P(ProcessFaults, AKilledProcessIsNamedByAllSurvivors) {
   }
 }
 
-TEST_P(ProcessFaults, WhoLeftBecauseAnotherWasKilledIsNotBlamed) {
+TEST_P(ProcessFaults, NamesTheKilledProcessAndNotOneThatLeftBecauseOfIt) {
   constexpr int kWorld = 3, kVictim = 2;
-  // Rank 1 misses the victim in a call on the host, and leaves; rank 0 comes to a sum only then.
+  // Rank 1 loses the victim in a host call and leaves; only then does rank 0 start its all_reduce.
   Processes processes(kWorld, [](int rank, Store& store) {
     auto group = join(store, {.rank = rank, .world_size = kWorld, .timeout = kLong});
     kernels::HostDevice device;
     const auto stream = device.make_stream(kernels::StreamMode::in_place);
     auto segment = group->allocate(kElements * sizeof(float));
-    store.set("going/" + std::to_string(rank), "");
+    store.set("reducing/" + std::to_string(rank), "");
     if (rank == kVictim) ::pause();
     if (rank == 0) {
       store.wait("left", Deadline::after(kLong));
@@ -104,7 +105,7 @@ TEST_P(ProcessFaults, WhoLeftBecauseAnotherWasKilledIsNotBlamed) {
       throw;
     }
   });
-  wait_until_all_are_going(processes, kWorld);
+  wait_until_all_reduce(processes, kWorld);
   ::kill(processes.pid(kVictim), SIGKILL);
   for (const int rank : {0, 1}) {
     const Outcome outcome = processes.outcome(rank);
@@ -113,27 +114,27 @@ TEST_P(ProcessFaults, WhoLeftBecauseAnotherWasKilledIsNotBlamed) {
   }
 }
 
-TEST_P(ProcessFaults, AllWhoWereKilledAreNamed) {
+TEST_P(ProcessFaults, NamesAllKilledProcesses) {
   constexpr int kWorld = 3;
-  Processes processes(kWorld, sums_for_ever(kWorld, kLong));
-  wait_until_all_are_going(processes, kWorld);
-  ::kill(processes.pid(0), SIGSTOP);  // sees both deaths at once
+  Processes processes(kWorld, reduces_forever(kWorld, kLong));
+  wait_until_all_reduce(processes, kWorld);
+  ::kill(processes.pid(0), SIGSTOP);  // so that it sees both deaths at once
   for (const int victim : {1, 2}) ::kill(processes.pid(victim), SIGKILL);
   for (const int victim : {1, 2}) EXPECT_EQ(processes.outcome(victim).kind, "signal");
   ::kill(processes.pid(0), SIGCONT);
   const Outcome outcome = processes.outcome(0);
   EXPECT_EQ(outcome.kind, "PeerLost") << outcome.message;
   EXPECT_GT(outcome.peer, 0) << outcome.message;
-  if (GetParam() == Medium::tcp) return;  // there one connection is read after the other
+  if (GetParam() == TransportKind::tcp) return;  // it reads one connection after the other
   for (const int victim : {1, 2})
     EXPECT_THAT(outcome.message, HasSubstr("process " + std::to_string(processes.pid(victim))));
 }
 
-TEST_P(ProcessFaults, AStoppedProcessIsNamedAtTheDeadline) {
+TEST_P(ProcessFaults, TimeoutNamesTheStoppedProcess) {
   constexpr int kWorld = 4;
   for (const int victim : {0, 2}) {
-    Processes processes(kWorld, sums_for_ever(kWorld, kShort));
-    wait_until_all_are_going(processes, kWorld);
+    Processes processes(kWorld, reduces_forever(kWorld, kShort));
+    wait_until_all_reduce(processes, kWorld);
     ::kill(processes.pid(victim), SIGSTOP);
     for (int rank = 0; rank < kWorld; ++rank) {
       if (rank == victim) continue;
@@ -143,16 +144,16 @@ TEST_P(ProcessFaults, AStoppedProcessIsNamedAtTheDeadline) {
     }
     ::kill(processes.pid(victim), SIGCONT);
     const Outcome outcome = processes.outcome(victim);
-    EXPECT_EQ(outcome.kind, "Timeout") << "the others have given up on it: " << outcome.message;
+    EXPECT_EQ(outcome.kind, "Timeout") << "the other ranks have timed out: " << outcome.message;
     EXPECT_EQ(outcome.peer, victim);
   }
 }
 
-TEST_P(ProcessFaults, AProcessThatExitsWithoutAWordIsLost) {
+TEST_P(ProcessFaults, ExitWithoutGoodbyeIsPeerLost) {
   Processes processes(3, [](int rank, Store& store) {
     const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
     if (rank == 1) ::_exit(7);
-    sum_for_ever(*group, store);
+    reduce_forever(*group, store);
   });
   for (const int rank : {0, 2}) {
     const Outcome outcome = processes.outcome(rank);
@@ -161,11 +162,11 @@ TEST_P(ProcessFaults, AProcessThatExitsWithoutAWordIsLost) {
   }
 }
 
-TEST_P(ProcessFaults, AProcessThatThrowsTakesTheOthersWithIt) {
+TEST_P(ProcessFaults, AThrowingProcessFailsAllOthers) {
   Processes processes(3, [](int rank, Store& store) {
     const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
     if (rank == 2) throw std::runtime_error("a planted error");
-    sum_for_ever(*group, store);
+    reduce_forever(*group, store);
   });
   for (const int rank : {0, 1}) {
     const Outcome outcome = processes.outcome(rank);
@@ -175,7 +176,7 @@ TEST_P(ProcessFaults, AProcessThatThrowsTakesTheOthersWithIt) {
   EXPECT_EQ(processes.outcome(2).message, "a planted error");
 }
 
-TEST_P(ProcessFaults, MissingRanksAreNamed) {
+TEST_P(ProcessFaults, TimeoutNamesMissingRanks) {
   Processes processes(
       2, [](int rank, Store& store) { join(store, {.rank = rank * 2, .world_size = 4, .timeout = kShort}); });
   for (int rank = 0; rank < 2; ++rank) {
@@ -186,7 +187,7 @@ TEST_P(ProcessFaults, MissingRanksAreNamed) {
   }
 }
 
-TEST_P(ProcessFaults, ARankOutsideTheWorldIsRefused) {
+TEST_P(ProcessFaults, RejectsInvalidRanks) {
   Processes processes(1, [](int, Store& store) {
     for (const int rank : {-1, 2})
       EXPECT_THROW(join(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
@@ -195,7 +196,7 @@ TEST_P(ProcessFaults, ARankOutsideTheWorldIsRefused) {
   EXPECT_EQ(processes.outcome(0).kind, "ok");
 }
 
-TEST_P(ProcessFaults, AnotherElementCountIsReported) {
+TEST_P(ProcessFaults, ReportsDifferentElementCounts) {
   Processes processes(2, [](int rank, Store& store) {
     const auto group = join(store, {.rank = rank, .world_size = 2, .timeout = kLong});
     kernels::HostDevice device;
@@ -216,7 +217,7 @@ int open_descriptors() {
   return count;
 }
 
-TEST_P(ProcessFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
+TEST_P(ProcessFaults, ReleasesDescriptorsAndMemory) {
   const auto mapped = [] {
     std::ifstream maps("/proc/self/maps");
     const std::string text((std::istreambuf_iterator<char>(maps)), {});
@@ -228,7 +229,8 @@ TEST_P(ProcessFaults, AGroupGivesBackItsDescriptorsAndItsMemory) {
       const auto group =
           join(store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
       const auto segment = group->allocate(1 << 20);
-      tests::require(mapped() == (GetParam() == Medium::shared_memory), "the segment is not where it should be");
+      tests::require(mapped() == (GetParam() == TransportKind::shared_memory),
+                     "the segment is in the wrong kind of memory");
       group->barrier_on_host();
     }
     tests::require(open_descriptors() == before, "a descriptor stayed open");

@@ -7,10 +7,10 @@
 namespace gradring::comm {
 namespace {
 
-using tests::Medium;
+using tests::TransportKind;
 
-/// The same cases as in_process_test.cpp, by ranks that are processes.
-class Processes : public ::testing::TestWithParam<std::tuple<Medium, int>> {
+/// The cases of in_process_test.cpp with ranks as processes.
+class Processes : public ::testing::TestWithParam<std::tuple<TransportKind, int>> {
  protected:
   static void run(void (*check)(ProcessGroup&)) {
     const auto [medium, world] = GetParam();
@@ -25,7 +25,7 @@ TEST_P(Processes, HostHelpersAreExact) { run(tests::check_host_helpers); }
 TEST_P(Processes, SumsHaveTheDocumentedOrder) { run(tests::check_order_of_sums); }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Processes,
-                         ::testing::Combine(::testing::Values(Medium::shared_memory, Medium::tcp),
+                         ::testing::Combine(::testing::Values(TransportKind::shared_memory, TransportKind::tcp),
                                             ::testing::Range(1, 5)),
                          [](const auto& test) {
                            return tests::name_of(std::get<0>(test.param)) + "World" +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads and talk over sockets: what a ThreadSanitizer and an AddressSanitizer can follow whole.
+// Ranks that are threads connected by sockets, so that sanitizers see all ranks.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,19 +8,20 @@
 #include "comm/rendezvous/memory_store.h"
 #include "tests/comm/support/desync.h"
 #include "tests/comm/support/exact_cases.h"
+#include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
-#include "tests/comm/support/workplace.h"
 
 namespace gradring::comm {
 namespace {
 
 using kernels::DType;
-using tests::Workplace;
+using tests::RankWorkspace;
 
 std::vector<std::exception_ptr> errors_of_ranks(int world, const std::function<void(ProcessGroup&)>& body) {
   MemoryStore store;
-  return tests::errors_of_threads(
-      world, body, [&](int rank) { return join(tests::Medium::tcp, store, {.rank = rank, .world_size = world}); });
+  return tests::errors_of_threads(world, body, [&](int rank) {
+    return join(tests::TransportKind::tcp, store, {.rank = rank, .world_size = world});
+  });
 }
 
 void run(int world, const std::function<void(ProcessGroup&)>& body) {
@@ -39,8 +40,8 @@ TEST_P(TcpThreads, SumsHaveTheDocumentedOrder) { run(GetParam(), tests::check_or
 INSTANTIATE_TEST_SUITE_P(Worlds, TcpThreads, ::testing::Values(2, 3, 6),
                          [](const auto& test) { return "World" + std::to_string(test.param); });
 
-TEST(TcpThreads, ManyMessagesAreInFlightAtOnce) {
-  // A root that only sends posts a broadcast's every chunk, more than the system takes, before its peer has read one.
+TEST(TcpThreads, SendsMoreThanTheSocketBuffersHold) {
+  // The root posts all chunks of a broadcast, more than the socket buffers hold, before its peer reads one.
   constexpr std::size_t kElements = 24u << 20;
   run(2, [](ProcessGroup& group) {
     kernels::HostDevice device;
@@ -55,58 +56,58 @@ TEST(TcpThreads, ManyMessagesAreInFlightAtOnce) {
   });
 }
 
-/// Runs two ranks that do different things, and expects that both report a Desync, and that one's text has both words.
-void expect_desync(const std::function<void(ProcessGroup&, Workplace&)>& first,
-                   const std::function<void(ProcessGroup&, Workplace&)>& second, const std::string& one,
+/// Runs two ranks that make different calls; expects a Desync on both, with messages that contain `one` and `other`.
+void expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& first,
+                   const std::function<void(ProcessGroup&, RankWorkspace&)>& second, const std::string& one,
                    const std::string& other) {
   const auto errors = errors_of_ranks(2, [&](ProcessGroup& group) {
-    Workplace work(group);
+    RankWorkspace work(group);
     (group.rank() == 0 ? first : second)(group, work);
     group.barrier(*work.stream);
   });
   tests::expect_all_desync(errors, {one, other});
 }
 
-TEST(TcpDesync, AnotherElementCountIsReported) {
+TEST(TcpDesync, ReportsDifferentElementCounts) {
   expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
                 [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); }, "of 100 f32",
                 "of 101 f32");
 }
 
-TEST(TcpDesync, AnotherOperationIsReported) {
+TEST(TcpDesync, ReportsDifferentOperations) {
   expect_desync([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
                 [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); }, "reduce_scatter",
                 "all_gather");
 }
 
-TEST(TcpDesync, OneCallTooManyIsReported) {
+TEST(TcpDesync, ReportsAnExtraCall) {
   expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
                 "all_reduce 1", "barrier 1");
 }
 
-TEST(TcpDesync, AnotherSegmentSizeIsReported) {
+TEST(TcpDesync, ReportsDifferentSegmentSizes) {
   expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
                 "1024", "2048");
 }
 
-TEST(TcpDesync, AnAllocationAgainstACollectiveIsReported) {
+TEST(TcpDesync, ReportsAnAllocationAgainstACollective) {
   expect_desync([](auto& group, auto&) { group.allocate(1024); },
                 [](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, "allocates",
                 "all_reduce 1");
 }
 
-TEST(TcpDesync, ABrokenGroupStaysBroken) {
+TEST(TcpDesync, ThrowsAgainAfterAFailure) {
   errors_of_ranks(2, [](ProcessGroup& group) {
-    Workplace work(group);
+    RankWorkspace work(group);
     EXPECT_THROW(group.all_reduce(work.range(100 + static_cast<std::size_t>(group.rank())), *work.stream), Desync);
     EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
     EXPECT_THROW(group.allocate(8), Desync);
   });
 }
 
-TEST(TcpThreads, ARankThatThrowsTakesTheOthersWithItAtOnce) {
+TEST(TcpThreads, AThrowingRankFailsAllOthers) {
   const auto errors = errors_of_ranks(4, [](ProcessGroup& group) {
-    Workplace work(group);
+    RankWorkspace work(group);
     group.all_reduce(work.range(), *work.stream);
     if (group.rank() == 2) throw std::runtime_error("a planted error");
     group.all_reduce(work.range(), *work.stream);

@@ -2,7 +2,7 @@
 // The input, repeated up to two records: a fuzzer takes long to find a file's size.
 #include <vector>
 
-#include "data/datasets/cifar10/cifar10_file.h"
+#include "data/datasets/cifar10.h"
 #include "data/error.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"

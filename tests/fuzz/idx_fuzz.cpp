@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/idx/idx_file.h"
+#include "data/datasets/idx.h"
 #include "data/error.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::tests {
 

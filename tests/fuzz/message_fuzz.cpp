@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "kernels/runtime/error.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/node_link.h"
@@ -19,14 +18,19 @@ void read(const nlohmann::json& message) {
   const auto try_to = [&message](auto reader) {
     try {
       reader(message);
-    } catch (const gradring::Error&) {
-    } catch (const nlohmann::json::exception&) {
+    } catch (const MessageError&) {
     }
   };
-  try_to(offer_in);
-  try_to(place_in);
+  try_to(kind_of);
+  try_to(join_request_in);
+  try_to(attempt_in);
+  try_to(nonce_in);
+  try_to(assignment_in);
   try_to(exit_in);
-  try_to(key_in);
+  try_to(signal_in);
+  try_to(entry_in);
+  try_to(finish_code_in);
+  try_to(refusal_in);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "tests/train/support/memory_disk.h"
 #include "tests/train/support/sealed_meta.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/contents_difference.h"
 #include "train/checkpoint/error.h"
+#include "train/checkpoint/inspect.h"
 #include "train/checkpoint/json_members.h"
 #include "train/trainer/training_progress.h"
 

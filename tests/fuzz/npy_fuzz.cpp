@@ -5,8 +5,8 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/memory_file.h"
-#include "train/checkpoint/npy.h"
+#include "train/checkpoint/file_system.h"
+#include "train/checkpoint/tensor_file.h"
 
 using namespace gradring::train;
 

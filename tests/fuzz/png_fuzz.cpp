@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "data/error.h"
-#include "data/images/png.h"
-#include "data/images/to_sample.h"
+#include "data/images/image.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"
 
@@ -27,7 +26,7 @@ void read(const std::uint8_t* data, std::size_t size) {
 }
 
 /// Each chunk is a length, a type, data, and the CRC-32 of type and data; numbers are big-endian.
-void mend_checksums(std::vector<std::uint8_t>& png) {
+void repair_checksums(std::vector<std::uint8_t>& png) {
   constexpr std::size_t kSignature = 8, kBesideData = 12;
   const auto number_at = [&](std::size_t at) {
     std::size_t number = 0;
@@ -47,8 +46,8 @@ void mend_checksums(std::vector<std::uint8_t>& png) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   read(data, size);
-  std::vector<std::uint8_t> mended(data, data + size);
-  mend_checksums(mended);
-  read(mended.data(), mended.size());
+  std::vector<std::uint8_t> repaired(data, data + size);
+  repair_checksums(repaired);
+  read(repaired.data(), repaired.size());
   return 0;
 }

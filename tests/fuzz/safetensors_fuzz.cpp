@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/memory_file.h"
+#include "train/checkpoint/file_system.h"
 #include "train/checkpoint/safetensors.h"
 
 using namespace gradring::train;

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/host/host_device.h"
 #include "kernels/kernel_set.h"
-#include "kernels/runtime/host/host_device.h"
 
 namespace gradring::kernels {
 namespace {
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 TEST(Variant, IsFoundByName) { EXPECT_EQ(find_variant(conv2d::variants(), "direct").name, "direct"); }
 
-TEST(Variant, AnUnknownNameIsAnsweredWithTheNearest) {
+TEST(Variant, UnknownNameSuggestsTheNearest) {
   try {
     find_variant(conv2d::variants(), "dirct");
     FAIL() << "there is no such variant";
@@ -37,14 +37,14 @@ TEST(Variant, IsPickedFromTheTopOfTheLadder) {
   EXPECT_EQ(pick_variant(gemm::variants(), device, DType::f16).name, "strips") << "the others are made for GPUs";
 }
 
-TEST(Variant, AGpusRungIsRightOnACpuButNotChosenThere) {
+TEST(Variant, GpuVariantComputesOnACpuButIsNotChosenThere) {
   HostDevice device;
   EXPECT_TRUE(find_variant(conv2d::variants(), "mma").computes(DType::f16));
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
     EXPECT_EQ(pick_variant(conv2d::variants(), device, dtype).name, "direct");
 }
 
-TEST(KernelSet, HoldsEveryTableWithNamesThatDiffer) {
+TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   const KernelSet set = kernel_set();
   const auto expect_table = [](auto table) {
     ASSERT_FALSE(table.empty());

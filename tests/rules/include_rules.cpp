@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <regex>
 #include <string>
 
+#include "tests/rules/pattern.h"
 #include "tests/rules/rules.h"
 
 namespace gradring::rules {
@@ -17,13 +17,11 @@ struct Include {
 };
 
 std::vector<Include> includes_of(const SourceFile& file) {
-  static const std::regex pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  static const Pattern pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
   std::vector<Include> found;
-  for (std::size_t i = 0; i < file.code.size(); ++i) {
-    std::smatch match;
-    if (std::regex_search(file.code[i], match, pattern))
+  for (std::size_t i = 0; i < file.code.size(); ++i)
+    for (const auto& match : pattern.all_in(file.code[i]))
       found.push_back({.target = match[2], .quoted = match[1] == "\"", .line = static_cast<int>(i) + 1});
-  }
   return found;
 }
 
@@ -49,19 +47,20 @@ const std::map<std::string, std::set<std::string>, std::less<>>& directions() {
 /// Headers that match `pattern` may be included in `places`, folders or files, and in device sources where `device_code`
 /// says so.
 struct Door {
-  std::regex pattern;
+  Pattern pattern;
   std::vector<std::string> places;
   bool device_code = false;
 };
 
 const std::vector<Door>& doors() {
   static const std::vector<Door> table = {
-      {std::regex("^(cudnn|cublas).*"), {"nn/backend/cuda"}},
-      {std::regex("^(oneapi/dnnl/|dnnl).*"), {"nn/backend/cpu"}},
-      {std::regex("^nccl.*"), {"comm/transport/nccl"}},
-      {std::regex("^curl/.*"), {"data/fetch"}},
-      {std::regex("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
-      {std::regex("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|nvtx|cub/|thrust/|vector_types).*"),
+      {Pattern("^(cudnn|cublas)"), {"nn/backend/cuda"}},
+      {Pattern("^(oneapi/dnnl/|dnnl)"), {"nn/backend/cpu"}},
+      {Pattern("^nccl"), {"comm/transport/nccl"}},
+      {Pattern("^curl/"), {"data/fetch"}},
+      {Pattern("^CLI/"), {"train/options/command_line.cpp"}},
+      {Pattern("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
+      {Pattern("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|nvtx|cub/|thrust/|vector_types)"),
        {"kernels/runtime/cuda", "kernels/simt/cuda", "kernels/simt/on_cuda.h"},
        true},
   };
@@ -99,12 +98,69 @@ Violations include_paths(const SourceTree& tree) {
   return found;
 }
 
+namespace {
+
+using Graph = std::map<std::string, std::set<std::string>, std::less<>>;
+
+/// "train/launch" of "train/launch/nodes/leader.h": folders below belong to that room. Empty for a file of the package
+/// itself, which the package's rooms share.
+std::string room_of(const std::string& path) {
+  const std::size_t end = path.find('/', path.find('/') + 1);
+  return end == std::string::npos ? "" : path.substr(0, end);
+}
+
+/// Which rooms of production code include headers of which others.
+Graph folder_graph(const SourceTree& tree) {
+  Graph graph;
+  each_include(tree, [&](const SourceFile& file, const Include& include) {
+    if (file.package() == "tests" || !directions().contains(file.package()) || !tree.paths.contains(include.target))
+      return;
+    const std::string from = room_of(file.path), to = room_of(include.target);
+    if (!from.empty() && !to.empty() && from != to) graph[from].insert(to);
+  });
+  return graph;
+}
+
+std::set<std::string> reachable(const Graph& graph, const std::string& start) {
+  std::set<std::string> seen;
+  std::vector<std::string> pending = {start};
+  while (!pending.empty()) {
+    const auto node = graph.find(pending.back());
+    pending.pop_back();
+    if (node == graph.end()) continue;
+    for (const std::string& next : node->second)
+      if (seen.insert(next).second) pending.push_back(next);
+  }
+  return seen;
+}
+
+}  // namespace
+
+Violations folder_cycles(const SourceTree& tree) {
+  const Graph graph = folder_graph(tree);
+  std::map<std::string, std::set<std::string>> reach;
+  for (const auto& [folder, others] : graph) reach[folder] = reachable(graph, folder);
+  Violations found;
+  std::set<std::string> reported;
+  for (const auto& [folder, others] : reach) {
+    if (!others.contains(folder) || reported.contains(folder)) continue;
+    std::string cycle = folder;
+    for (const std::string& other : others)
+      if (other != folder && reach[other].contains(folder)) {
+        cycle += ", " + other;
+        reported.insert(other);
+      }
+    found.push_back({folder, 0, "folders that include each other: " + cycle});
+  }
+  return found;
+}
+
 Violations vendor_doors(const SourceTree& tree) {
   Violations found;
   each_include(tree, [&](const SourceFile& file, const Include& include) {
     for (const Door& door : doors())
       if (!include.target.starts_with(std::string(file.package()) + "/") && !tree.paths.contains(include.target) &&
-          std::regex_match(include.target, door.pattern) && !may_pass(file, door))
+          door.pattern.found_in(include.target) && !may_pass(file, door))
         found.push_back({file.path, include.line, include.target + " belongs behind " + door.places.front()});
   });
   return found;

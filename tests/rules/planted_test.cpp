@@ -79,6 +79,38 @@ TEST_F(Planted, VendorOutsideItsDoor) {
                           at("nn/layers/conv.cpp", 2), at("train/cli/predict.cpp", 2), at("train/conv.cpp", 2)));
 }
 
+TEST_F(Planted, FolderCycle) {
+  plant("train/config/a.h", "#include \"train/faults/b.h\"");
+  plant("train/faults/b.h", "#include \"train/memory/deep/c.h\"");
+  plant("train/memory/deep/c.h", "#include \"train/config/a.h\"");
+  plant("train/cli/d.h", "#include \"train/config/a.h\"");
+  plant("comm/tcp/e.h", "#include \"comm/group.h\"");
+  plant("comm/group.h", "#include \"comm/tcp/e.h\"");  // what the package's rooms share
+  const Violations found = folder_cycles(tree());
+  ASSERT_THAT(found, ElementsAre(at("train/config", 0)));
+  EXPECT_THAT(found[0].message, testing::HasSubstr("train/config, train/faults, train/memory"));
+}
+
+TEST_F(Planted, RetiredWord) {
+  plant("comm/a.h", "class Doorway;  // a stranger knocks");
+  plant("comm/roll_call.h", "// a call of the roll");
+  plant("comm/b.h", "class Doorbell;  // lender, override, recommended");
+  EXPECT_THAT(retired_words(tree()),
+              ElementsAre(at("comm/a.h", 2), at("comm/a.h", 2), at("comm/a.h", 2), at("comm/roll_call.h", 0)));
+}
+
+TEST_F(Planted, WideMarkdown) {
+  const std::string wide = std::string(60, 'x') + " " + std::string(60, 'x');
+  plant_bare("docs/a.md", "# A\n\n" + wide + "\n\n| " + wide + " |\n\n```\n" + wide + "\n```\n" + wide.substr(0, 100));
+  EXPECT_THAT(markdown_widths(tree()), ElementsAre(at("docs/a.md", 3)));
+}
+
+TEST_F(Planted, NameOfAMissingFile) {
+  plant("comm/a.h", "// see comm/ring.h and comm/a.h, not build/comm/x.h or comm/*.h");
+  plant_bare("docs/a.md", "[here](../comm/a.h#L3), [there](b.md), [out](https://example.org/c.md)");
+  EXPECT_THAT(documented_paths(tree()), ElementsAre(at("comm/a.h", 2), at("docs/a.md", 1)));
+}
+
 TEST_F(Planted, IfInLogic) {
   plant("comm/a.cpp", "#ifdef FAST");
   plant("comm/b.cpp", "  # if FAST");

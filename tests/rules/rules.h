@@ -26,6 +26,7 @@ using Violations = std::vector<Violation>;
 Violations include_directions(const SourceTree& tree);  ///< packages include downwards only
 Violations include_paths(const SourceTree& tree);       ///< by full path from the root, of a file that is there
 Violations vendor_doors(const SourceTree& tree);        ///< each vendor's headers in one folder only
+Violations folder_cycles(const SourceTree& tree);       ///< folders of production code that include each other
 
 // What may stand in a file.
 Violations conditional_compilation(const SourceTree& tree);  ///< only where two compilers read one text
@@ -34,9 +35,14 @@ Violations device_code(const SourceTree& tree);              ///< in .cu and .cu
 Violations headers_once(const SourceTree& tree);             ///< #pragma once in every header
 Violations licence_lines(const SourceTree& tree);            ///< one SPDX line at the top
 Violations machine_paths(const SourceTree& tree);            ///< no path that holds on one machine only
+Violations retired_words(const SourceTree& tree);            ///< words of tests/rules/retired_words.h
 
 // How the tree is laid out.
 Violations top_level_folders(const SourceTree& tree);
 Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is surely a second concept
+
+// What documents say.
+Violations markdown_widths(const SourceTree& tree);   ///< at most 100 columns, but for tables, links and code blocks
+Violations documented_paths(const SourceTree& tree);  ///< a file that a document or comment names is there
 
 }  // namespace gradring::rules

@@ -25,6 +25,7 @@ TEST_F(Repository, IsRead) {
 }
 
 TEST_F(Repository, IncludesDownwardsOnly) { EXPECT_THAT(include_directions(tree_), IsEmpty()); }
+TEST_F(Repository, HasNoCycleOfFolders) { EXPECT_THAT(folder_cycles(tree_), IsEmpty()); }
 TEST_F(Repository, IncludesByFullPath) { EXPECT_THAT(include_paths(tree_), IsEmpty()); }
 TEST_F(Repository, KeepsVendorsBehindTheirDoors) { EXPECT_THAT(vendor_doors(tree_), IsEmpty()); }
 TEST_F(Repository, HasNoIfInLogic) { EXPECT_THAT(conditional_compilation(tree_), IsEmpty()); }
@@ -33,6 +34,9 @@ TEST_F(Repository, HasDeviceCodeInDeviceSources) { EXPECT_THAT(device_code(tree_
 TEST_F(Repository, GuardsItsHeaders) { EXPECT_THAT(headers_once(tree_), IsEmpty()); }
 TEST_F(Repository, NamesItsLicenceOnTop) { EXPECT_THAT(licence_lines(tree_), IsEmpty()); }
 TEST_F(Repository, NamesNoPathOfOneMachine) { EXPECT_THAT(machine_paths(tree_), IsEmpty()); }
+TEST_F(Repository, UsesNoRetiredWords) { EXPECT_THAT(retired_words(tree_), IsEmpty()); }
+TEST_F(Repository, WrapsItsMarkdown) { EXPECT_THAT(markdown_widths(tree_), IsEmpty()); }
+TEST_F(Repository, NamesFilesThatAreThere) { EXPECT_THAT(documented_paths(tree_), IsEmpty()); }
 TEST_F(Repository, HasTheFoldersOfTheDesign) { EXPECT_THAT(top_level_folders(tree_), IsEmpty()); }
 
 TEST_F(Repository, KeepsItsFilesShort) {

@@ -11,11 +11,12 @@ namespace fs = std::filesystem;
 
 bool is_left_out(const fs::path& top) {
   const std::string name = top.filename().string();
-  return name == "build" || name == "dist" || name == "runs" || (name.starts_with('.') && name != ".ci" && name != ".clang-tidy");
+  return name == "build" || name == "dist" || name == "runs" ||
+         (name.starts_with('.') && name != ".ci" && name != ".clang-tidy");
 }
 
 bool is_text(const fs::path& path) {
-  static const std::set<std::string> extensions = {".h",  ".cpp",   ".cu",  ".cuh", ".md",
+  static const std::set<std::string> extensions = {".h",  ".cpp",   ".cu",  ".cuh",  ".md",
                                                    ".sh", ".cmake", ".txt", ".json", ".py"};
   return extensions.contains(path.extension().string()) || path.filename() == "run" || path.filename() == ".clang-tidy";
 }
@@ -114,6 +115,7 @@ std::vector<std::string> without_comments(const std::vector<std::string>& lines)
 
 SourceTree read_tree(const fs::path& root) {
   SourceTree tree;
+  tree.root = root;
   for (const fs::directory_entry& top : fs::directory_iterator(root)) {
     if (is_left_out(top.path())) continue;
     if (!top.is_directory()) {

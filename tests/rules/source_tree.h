@@ -23,6 +23,7 @@ struct SourceFile {
 
 /// The files that the rules are about: sources, scripts, CMake, Markdown; not what is built, run or hidden (but .ci).
 struct SourceTree {
+  std::filesystem::path root;
   std::vector<SourceFile> files;
   std::set<std::string> paths;                 ///< of files
   std::vector<std::string> top_level_folders;  ///< in the root, hidden ones left out

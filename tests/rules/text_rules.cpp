@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <ostream>
-#include <regex>
 
+#include "tests/rules/pattern.h"
+#include "tests/rules/retired_words.h"
 #include "tests/rules/rules.h"
 
 namespace gradring::rules {
@@ -12,11 +13,11 @@ namespace {
 template <class Covers>
 Violations lines_matching(const SourceTree& tree, const char* pattern, const std::string& message, Covers covers) {
   Violations found;
-  const std::regex regex(pattern);
+  const Pattern wanted(pattern);
   for (const SourceFile& file : tree.files) {
     if (!covers(file)) continue;
     for (std::size_t i = 0; i < file.code.size(); ++i)
-      if (std::regex_search(file.code[i], regex)) found.push_back({file.path, static_cast<int>(i) + 1, message});
+      if (wanted.found_in(file.code[i])) found.push_back({file.path, static_cast<int>(i) + 1, message});
   }
   return found;
 }
@@ -26,8 +27,24 @@ bool in_any(const SourceFile& file, std::initializer_list<std::string_view> fold
 }
 
 bool has_line(const std::vector<std::string>& lines, const char* pattern) {
-  const std::regex regex(pattern);
-  return std::ranges::any_of(lines, [&](const std::string& line) { return std::regex_search(line, regex); });
+  const Pattern wanted(pattern);
+  return std::ranges::any_of(lines, [&](const std::string& line) { return wanted.found_in(line); });
+}
+
+struct Retired {
+  Pattern pattern;
+  std::string message;
+};
+
+const std::vector<Retired>& retired() {
+  static const std::vector<Retired> table = [] {
+    std::vector<Retired> made;
+    for (const RetiredWord& word : kRetiredWords)
+      made.push_back(
+          {.pattern = Pattern(word.pattern, true), .message = std::string("retired word; use ") + word.replacement});
+    return made;
+  }();
+  return table;
 }
 
 }  // namespace
@@ -85,12 +102,25 @@ Violations licence_lines(const SourceTree& tree) {
 
 Violations machine_paths(const SourceTree& tree) {
   Violations found;
-  const std::regex path(R"((^|[^A-Za-z0-9_./}])/(work|home|root|Users|mnt)/)");
+  const Pattern path(R"((^|[^A-Za-z0-9_./}])/(work|home|root|Users|mnt)/)");
   for (const SourceFile& file : tree.files) {
     if (file.in("tests/rules")) continue;  // plants such paths
     for (std::size_t i = 0; i < file.text.size(); ++i)
-      if (std::regex_search(file.text[i], path))
+      if (path.found_in(file.text[i]))
         found.push_back({file.path, static_cast<int>(i) + 1, "a path that holds on one machine only"});
+  }
+  return found;
+}
+
+Violations retired_words(const SourceTree& tree) {
+  Violations found;
+  for (const SourceFile& file : tree.files) {
+    if (file.in("tests/rules")) continue;  // lists them
+    for (const Retired& word : retired()) {
+      if (word.pattern.found_in(file.path)) found.push_back({file.path, 0, word.message});
+      for (std::size_t i = 0; i < file.text.size(); ++i)
+        if (word.pattern.found_in(file.text[i])) found.push_back({file.path, static_cast<int>(i) + 1, word.message});
+    }
   }
   return found;
 }

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 
 namespace gradring::tests {
 

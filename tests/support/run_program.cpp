@@ -16,8 +16,9 @@ namespace gradring::tests {
 namespace {
 
 constexpr std::chrono::milliseconds kNap(2);
-constexpr std::string_view kNotInherited[] = {"GRADRING_", "RANK=", "WORLD_SIZE=",   "LOCAL_",  "GROUP_", "ROLE_",
-                                              "MASTER_",   "PET_",  "TORCHELASTIC_", "TMPDIR=", "PWD="};
+constexpr std::string_view kNotInherited[] = {"GRADRING_",     "RANK=",   "WORLD_SIZE=", "LOCAL_",
+                                              "GROUP_",        "ROLE_",   "MASTER_",     "PET_",
+                                              "TORCHELASTIC_", "TMPDIR=", "PWD=",        "XDG_RUNTIME_DIR="};
 
 bool inherited(std::string_view entry, const ProgramSpec& spec) {
   for (std::string_view prefix : kNotInherited)

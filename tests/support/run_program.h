@@ -15,7 +15,8 @@ namespace gradring::tests {
 struct ProgramSpec {
   std::vector<std::string> command;  ///< a path, and its arguments
   std::filesystem::path folder;      ///< where it runs; also its TMPDIR
-  /// Beside what this process has; but of RANK and the like, and of GRADRING_*, it hears only what stands here.
+  /// Beside what this process has; but of RANK and the like, of GRADRING_* and XDG_RUNTIME_DIR, it hears only what
+  /// stands here.
   std::vector<std::pair<std::string, std::string>> variables;
 };
 

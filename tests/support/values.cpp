@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/lib/host_values.h"
+#include "kernels/lib/reference.h"
 #include "kernels/runtime/philox.h"
 
 namespace gradring::tests {

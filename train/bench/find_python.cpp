@@ -17,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A first import of torch from a cold disk takes long.
+/// The first import of torch from a cold disk is slow.
 constexpr std::chrono::seconds kPatience(120);
 constexpr const char* kProbe = "import torch; print('torch', torch.__version__, flush=True)";
 
-/// Every python3 along the PATH, each folder once. Links are not followed further: a virtual environment's python3 is a
-/// link to one that does not see its packages.
+/// Every python3 on PATH, each folder once. Does not resolve links to files: a virtual environment's python3 links to one
+/// that does not see its packages.
 std::vector<std::string> pythons_along(const std::string& path) {
   std::vector<std::string> found;
   std::vector<fs::path> seen;
@@ -38,7 +38,7 @@ std::vector<std::string> pythons_along(const std::string& path) {
   return found;
 }
 
-/// The version of torch that it imports, or nothing.
+/// The version of torch; nullopt if it cannot be imported.
 std::optional<std::string> torch_version(const std::string& python) {
   try {
     kernels::bench::ChildCommand command;
@@ -46,7 +46,7 @@ std::optional<std::string> torch_version(const std::string& python) {
     kernels::bench::ChildProcess child(command);
     const std::string answer = child.read_line(Deadline::after(kPatience));
     if (answer.starts_with("torch ")) return answer.substr(sizeof "torch");
-  } catch (const DeviceError&) {  // it ended without an answer, or is none
+  } catch (const DeviceError&) {  // it cannot be started, or ended without an answer
   }
   return std::nullopt;
 }

@@ -7,17 +7,49 @@
 #include <string>
 #include <vector>
 
-#include "train/bench/layout_training.h"
+#include "data/datasets/dataset.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/config/train_config.h"
 
 namespace gradring::train::bench {
 
-/// How one layout's training differs from that of the first.
+/// How the work of a training step is distributed.
+struct Layout {
+  int ranks = 1;
+  std::int64_t passes = 1;  ///< micro-batches of a rank in a step; 0: the shard size decides
+  std::int64_t zero = 0;    ///< ZeRO stage
+  bool recomputes = false;  ///< activation checkpointing
+
+  auto operator<=>(const Layout&) const = default;
+};
+
+/// A training that must give the same result in every layout.
+struct LayoutTrainingSpec {
+  TrainConfig config;  ///< its global batch is divisible by every number of ranks
+  const data::Dataset& train_set;
+  const data::Dataset& test_set;
+  std::int64_t save_at = 0;  ///< step whose checkpoint is kept; 0: none
+};
+
+struct LayoutTraining {
+  std::vector<double> losses;                 ///< of each step
+  std::vector<std::vector<float>> gradients;  ///< of the first step that changed weights, in state_dict order
+  std::string parameters_sha256;
+  Checkpoint checkpoint;
+};
+
+/// Trains on the CPU with one thread of this process per rank. Resumes from `from` if given.
+///
+/// Errors    the trainer's, of the lowest rank that failed.
+LayoutTraining train_by(const Layout& layout, const LayoutTrainingSpec& spec, const Checkpoint* from = nullptr);
+
+/// The difference of one layout's training from that of the first layout.
 struct LayoutRow {
   Layout layout;
   double gradient_error = 0;  ///< of the first step that changed weights: the worst tensor's, as a share of its length
   double loss_error = 0;      ///< the largest difference of a step
   std::string parameters_sha256;
-  std::optional<bool> resumed_equal;  ///< whether it went on from the layout before's checkpoint to the same weights
+  std::optional<bool> resumed_equal;  ///< whether resuming from the previous layout's checkpoint gave the same weights
   bool agrees = false;
 };
 
@@ -29,12 +61,12 @@ struct Agreement {
   double most_loss_error = 1e-4;  ///< in every step
 };
 
-/// Every combination of up to so many ranks, with the passes that are named, all stages of ZeRO, without and with recomputation;
-/// the plainest first.
+/// Every combination of 1 to `most_ranks` ranks, the given passes, all ZeRO stages, without and with activation
+/// checkpointing; the plainest first.
 std::vector<Layout> all_layouts(int most_ranks, const std::vector<std::int64_t>& passes);
 
-/// Trains by each layout and compares. With `spec.save_at`, each is trained once more from the checkpoint that the layout before
-/// it made there. `heard` learns of each row.
+/// Trains in each layout and compares. With `spec.save_at`, each layout is also resumed from the previous layout's
+/// checkpoint. Calls `heard` with each row.
 ///
 /// Errors    as train_by.
 std::vector<LayoutRow> compare_layouts(const std::vector<Layout>& layouts, const LayoutTrainingSpec& spec,

@@ -7,7 +7,6 @@
 
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/error.h"
-#include "train/bench/pytorch_script.h"
 #include "train/report/line_file.h"
 
 namespace gradring::train::bench {
@@ -69,7 +68,7 @@ PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spe
                          PyTorchStyle style) {
   const fs::path store =
       data.images.parent_path() / fmt::format("store_{:d}_{:d}", style.channels_last, style.dataloader);
-  fs::remove(store);  // of a peer that is gone
+  fs::remove(store);  // left by an earlier peer
   const std::string settings = settings_of(spec, data, style, store).dump();
   for (int rank = 0; rank < spec.ranks; ++rank) {
     ranks_.push_back(std::make_unique<kernels::bench::ChildProcess>(rank_of(python, rank, spec.ranks)));

@@ -12,7 +12,10 @@
 
 namespace gradring::train::bench {
 
-/// A data set as PyTorch's script takes it: raw bytes in two files.
+/// The text of train/bench/pytorch_training.py, embedded in the binary.
+extern const char* const kPyTorchScript;
+
+/// A dataset in the form that pytorch_training.py reads: raw bytes in two files.
 struct RawDataset {
   std::filesystem::path images;
   std::filesystem::path labels;
@@ -25,26 +28,26 @@ struct RawDataset {
   static RawDataset write(const data::Dataset& dataset, const std::filesystem::path& folder);
 };
 
-/// How PyTorch is used, where a person has a choice.
+/// Options of the PyTorch training.
 struct PyTorchStyle {
   bool channels_last = false;  ///< memory format of activations and weights
-  bool dataloader = false;     ///< torch.utils.data.DataLoader, rather than indexing the tensor of all images
+  bool dataloader = false;     ///< uses torch.utils.data.DataLoader; false: indexes the tensor of all images
 };
 
-/// The same training by PyTorch in eager mode, DDP over gloo where there are several ranks: a process a rank
-/// (pytorch_training.py), which waits on its stdin, without using the processor, until it is asked to train again.
+/// The same training by PyTorch in eager mode, with DDP over gloo for several ranks. One process per rank runs
+/// pytorch_training.py and blocks on stdin between trainings.
 ///
-/// Errors    DeviceError if a Python ends or gives no answer; what went wrong it says on stderr.
+/// Errors    DeviceError if a Python process ends or does not answer; the reason is on stderr.
 class PyTorchPeer {
  public:
   /// Returns when all have loaded the data and warmed up.
   PyTorchPeer(const std::string& python, const TimedTrainingSpec& spec, const RawDataset& data, PyTorchStyle style);
   ~PyTorchPeer();
 
-  /// From the same first weights each time. The seconds are rank 0's, the processors' seconds those of all ranks, the loss is their mean.
+  /// Starts from the same weights each time. Seconds of rank 0, processor seconds of all ranks, mean loss.
   TrainingTime train();
 
-  /// The file of the library that multiplies its matrices; empty where torch brought one within itself.
+  /// The file of PyTorch's BLAS library; empty if torch contains its own.
   const std::string& blas() const { return blas_; }
 
  private:
@@ -60,7 +63,7 @@ struct FormatTrial {
   bool channels_last_wins() const { return channels_last < contiguous; }
 };
 
-/// So that PyTorch is measured at its best: some steps of `spec` in one format and the other, in turns; medians.
+/// Finds the faster memory format: some steps of `spec` in each format, interleaved; medians.
 FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data);
 
 }  // namespace gradring::train::bench

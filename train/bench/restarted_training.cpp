@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "train/bench/timed_command.h"
+#include "train/bench/timed_training.h"
 #include "train/launch/launcher.h"
 #include "train/report/environment_error.h"
 #include "train/report/run_directory.h"
@@ -19,11 +19,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(2);
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr auto kPatience = std::chrono::minutes(1);
 constexpr std::int64_t kStepsBetween = 25;  // more than two checkpoints
-constexpr int kMostWait = 300;              // milliseconds behind those steps, drawn
-constexpr std::streamoff kTail = 4096;      // holds some lines of the metrics
+constexpr int kMostWait = 300;              // milliseconds after those steps, at most
+constexpr std::streamoff kTail = 4096;      // some lines of the metrics
 constexpr std::string_view kResumes = "resumes after step ";
 
 std::string text_of(const std::filesystem::path& path, std::streamoff most) {
@@ -35,8 +35,8 @@ std::string text_of(const std::filesystem::path& path, std::streamoff most) {
   return text;
 }
 
-/// The number behind the last `words`; -1 if they are not there.
-std::int64_t number_behind(const std::string& text, std::string_view words) {
+/// The number after the last occurrence of `words`; -1: not found.
+std::int64_t number_after(const std::string& text, std::string_view words) {
   const std::size_t at = text.rfind(words);
   return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + words.size());
 }
@@ -90,17 +90,17 @@ void RestartedTraining::await(const char* what, Condition condition) {
       launcher_ = -1;
       throw EnvironmentError(fmt::format("the training ended while the bench waited for {}: try it by hand", what));
     }
-    if (deadline.passed()) throw EnvironmentError(fmt::format("waited in vain for {}", what));
-    std::this_thread::sleep_for(kBetweenLooks);
+    if (deadline.passed()) throw EnvironmentError(fmt::format("waited for {} without success", what));
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
 std::string RestartedTraining::log_of(int rank) const { return text_of(log_file(run_, rank), kTail); }
 
-std::int64_t RestartedTraining::steps() const { return number_behind(text_of(metrics_of(run_), kTail), "\"step\":"); }
+std::int64_t RestartedTraining::steps() const { return number_after(text_of(metrics_of(run_), kTail), "\"step\":"); }
 
 pid_t RestartedTraining::process_of(int rank) const {
-  return static_cast<pid_t>(number_behind(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
+  return static_cast<pid_t>(number_after(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
 }
 
 RestartTime RestartedTraining::crash() {
@@ -123,7 +123,7 @@ RestartTime RestartedTraining::crash() {
              last > log.rfind(", process ");
     });
   RestartTime time{.back = since()};
-  from_ = number_behind(log_of(0), kResumes);
+  from_ = number_after(log_of(0), kResumes);
   await("the first step", [&] { return steps() > from_; });
   time.first_step = since();
   return time;

@@ -12,26 +12,26 @@
 
 namespace gradring::train::bench {
 
-/// From the crash of a rank until:
+/// Durations from the crash of a rank.
 struct RestartTime {
-  double back = 0;        ///< seconds, all ranks have met again and have what the checkpoint says
-  double first_step = 0;  ///< seconds, the first step behind that is made
+  double back = 0;        ///< seconds until all ranks have connected and loaded the checkpoint
+  double first_step = 0;  ///< seconds until the first step after that
 };
 
-/// A training on the embedded digits under a launcher that starts it again whenever a rank is killed. It is watched through
-/// the files of its run directory, to about two milliseconds.
+/// A training on the built-in digits under a launcher that restarts it whenever a rank is killed. Observed through the files
+/// of its run directory, every two milliseconds.
 ///
-/// Errors    EnvironmentError if the training ends, or nothing comes of it for a minute.
+/// Errors    EnvironmentError if the training ends, or makes no progress for a minute.
 class RestartedTraining {
  public:
-  /// Starts it; its run directory lies beneath `folder`. `seed`: of whom and when crash() kills.
+  /// Starts it with its run directory in `folder`. `seed` draws the victims and times of crash().
   RestartedTraining(int ranks, const std::filesystem::path& folder, std::uint64_t seed);
-  /// Kills it.
+  /// Kills the launcher.
   ~RestartedTraining();
   RestartedTraining(const RestartedTraining&) = delete;
   RestartedTraining& operator=(const RestartedTraining&) = delete;
 
-  /// Lets it come some steps further, kills one of its ranks, and waits until it goes on.
+  /// Waits for some steps, kills a rank, and waits until the training continues.
   RestartTime crash();
 
  private:
@@ -45,7 +45,7 @@ class RestartedTraining {
   std::filesystem::path run_;
   std::mt19937_64 random_;
   pid_t launcher_ = -1;
-  std::int64_t from_ = 0;  // the step behind which the newest attempt began
+  std::int64_t from_ = 0;  // the step after which the latest attempt began
 };
 
 }  // namespace gradring::train::bench

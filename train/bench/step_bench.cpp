@@ -1,38 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/step_bench.h"
 
+#include <algorithm>
 #include <array>
+#include <fstream>
 #include <span>
+#include <string>
 
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared_memory_group.h"
+#include "data/loader/normalize.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "train/bench/prepared_batches.h"
-#include "train/bench/timed_backend.h"
-#include "train/bench/timed_optimizer.h"
-#include "train/bench/timed_stream.h"
-#include "train/feed/loaded_batch.h"
+#include "train/input_pipeline/host_batch_loader.h"
+#include "train/report/environment_error.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::train::bench {
 namespace {
 
+/// Enough that the next batch is no longer in the caches of a core.
+constexpr std::int64_t kMostBatches = 8;
+
+data::BatchSlot fill(const data::Dataset& dataset, kernels::Device& device, std::int64_t first, std::int64_t count) {
+  const auto sample = static_cast<std::size_t>(dataset.shape().elements());
+  const auto samples = static_cast<std::size_t>(count);
+  data::BatchSlot slot{.images = device.allocate(samples * sample * sizeof(float), kernels::MemoryKind::pinned),
+                       .labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned)};
+  const data::Normalize normalize({}, dataset.shape()[2]);
+  for (std::size_t i = 0; i < samples; ++i) {
+    const auto index = first + static_cast<std::int64_t>(i);
+    normalize.apply(dataset.pixels(index), std::span(slot.images.as<float>() + i * sample, sample));
+    slot.labels.as<std::int32_t>()[i] = dataset.label(index);
+  }
+  return slot;
+}
+
 constexpr auto kPatience = std::chrono::minutes(2);
 constexpr std::uint64_t kSeed = 0;
 
-std::unique_ptr<comm::ProcessGroup> world_of_one() {
+std::unique_ptr<comm::ProcessGroup> single_rank_group() {
   comm::MemoryStore store;
   return comm::make_shared_memory_group(store, {.rank = 0, .world_size = 1, .timeout = kPatience, .name = "bench"});
 }
 
-/// A world of one as the trainer makes it, with every part timed.
+/// A single-rank replica whose parts are all timed.
 class TimedRank {
  public:
   TimedRank(const StepBenchSpec& spec, const StepBenchParts& parts)
       : spec_(spec),
         batches_(parts.dataset, parts.device, spec.batch_size),
-        group_(world_of_one()),
+        group_(single_rank_group()),
         backend_(parts.backend, times_),
         kernels_(kernels::kernel_set()),
         replica_(
@@ -53,7 +71,11 @@ class TimedRank {
             {.stream = [this](auto stream) { return std::make_unique<TimedStream>(std::move(stream), times_); },
              .optimizer =
                  [this](auto optimizer) { return std::make_unique<TimedOptimizer>(std::move(optimizer), times_); }}),
-        loaded_(parts.device, kernels_, parts.dataset.shape(), spec.batch_size, spec.precision) {}
+        batch_({.dataset = parts.dataset,
+                .device = parts.device,
+                .kernels = kernels_,
+                .batch_size = spec.batch_size,
+                .dtype = spec.precision}) {}
 
   /// Steps below 0 warm up.
   void run(std::int64_t step) {
@@ -63,11 +85,11 @@ class TimedRank {
     }
     const data::Batch& batch = batches_.next();
     const auto begin = std::chrono::steady_clock::now();
-    loaded_.set(batch);
-    report_.loss = replica_.step()
-                       .run({.source = loaded_, .count = batch.count(), .global_samples = batch.count()},
-                            Deadline::after(kPatience))
-                       .loss;
+    batch_.set(batch);
+    report_.loss =
+        replica_.step()
+            .run({.batch = batch_, .count = batch.count(), .global_samples = batch.count()}, Deadline::after(kPatience))
+            .loss;
     times_.end_step(std::chrono::steady_clock::now() - begin);
   }
 
@@ -91,10 +113,10 @@ class TimedRank {
   TimedBackend backend_;
   kernels::KernelSet kernels_;
   Replica replica_;
-  LoadedBatch loaded_;
+  CopiedBatch batch_;
 };
 
-/// All steps of the ranks, which are alike in their number, in turns.
+/// Interleaves the steps of the ranks, which have equal numbers of steps.
 void run(std::span<TimedRank* const> ranks) {
   const StepBenchSpec& spec = ranks.front()->spec();
   check(spec.steps > 0 && spec.warmup >= 0, "there must be steps to measure");
@@ -103,6 +125,33 @@ void run(std::span<TimedRank* const> ranks) {
 }
 
 }  // namespace
+
+PreparedBatches::PreparedBatches(const data::Dataset& dataset, kernels::Device& device, std::int64_t batch_size) {
+  if (batch_size < 1 || batch_size > dataset.size())
+    throw InvalidArgument("a batch cannot have " + std::to_string(batch_size) + " of " +
+                          std::to_string(dataset.size()) + " samples: change --batch-size");
+  const std::int64_t count = std::min(kMostBatches, dataset.size() / batch_size);
+  for (std::int64_t i = 0; i < count; ++i) slots_.push_back(fill(dataset, device, i * batch_size, batch_size));
+  const kernels::Shape& sample = dataset.shape();
+  for (data::BatchSlot& slot : slots_)
+    batches_.emplace_back(slot, owner_,
+                          data::Batch::Contents{.shape = {batch_size, sample[0], sample[1], sample[2]},
+                                                .position = 0,
+                                                .data_wait = std::chrono::nanoseconds(0)});
+}
+
+ResidentMemory resident_memory() {
+  constexpr std::size_t kKilobyte = 1024;
+  ResidentMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) memory.now_bytes = std::stoull(line.substr(line.find(':') + 1)) * kKilobyte;
+    if (line.starts_with("VmHWM:")) memory.most_bytes = std::stoull(line.substr(line.find(':') + 1)) * kKilobyte;
+  }
+  if (memory.now_bytes == 0 || memory.most_bytes == 0)
+    throw EnvironmentError("/proc/self/status does not say how much memory is resident: is /proc mounted?");
+  return memory;
+}
 
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts) {
   TimedRank rank(spec, parts);

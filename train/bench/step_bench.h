@@ -5,22 +5,52 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "data/datasets/dataset.h"
+#include "data/loader/loader.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
-#include "train/bench/resident_memory.h"
 #include "train/bench/step_times.h"
 #include "train/optim/optimizer.h"
 
 namespace gradring::train::bench {
 
+/// A few batches of a dataset's first samples, prepared once and reused: training without a loader.
+class PreparedBatches {
+ public:
+  /// Errors    InvalidArgument if batch_size is below 1 or above the data set's size.
+  PreparedBatches(const data::Dataset& dataset, kernels::Device& device, std::int64_t batch_size);
+
+  const data::Batch& next() { return batches_[next_++ % batches_.size()]; }
+
+ private:
+  class Owner final : public data::BatchOwner {
+   public:
+    void give_back(data::BatchSlot&) noexcept override {}
+  };
+
+  Owner owner_;
+  std::vector<data::BatchSlot> slots_;
+  std::vector<data::Batch> batches_;
+  std::size_t next_ = 0;
+};
+
+/// Resident memory of this process, program and libraries included.
+struct ResidentMemory {
+  std::size_t now_bytes = 0;
+  std::size_t most_bytes = 0;  ///< peak
+};
+
+/// Errors    EnvironmentError if /proc/self/status does not state it.
+ResidentMemory resident_memory();
+
 struct StepBenchSpec {
   std::string model = "convnet";
   std::int64_t batch_size = 256;
-  std::int64_t steps = 50;   ///< that count
-  std::int64_t warmup = 10;  ///< before them
+  std::int64_t steps = 50;   ///< measured
+  std::int64_t warmup = 10;  ///< not measured
   kernels::DType precision = kernels::DType::f32;
   nn::Checkpointing checkpointing;
   OptimizerSpec optimizer;
@@ -34,21 +64,20 @@ struct StepBenchParts {
 
 struct StepReport {
   StepTimes::Table times;
-  double loss = 0;                        ///< of the last step: that it has learned
-  nn::ProgramMemory program;              ///< that it holds
-  std::size_t segments = 1;               ///< of the program; activations are computed twice in all but the last one
-  std::size_t resident_before_bytes = 0;  ///< before the steps that count
-  ResidentMemory resident;                ///< after them
+  double loss = 0;                        ///< of the last step
+  nn::ProgramMemory program;              ///< of the training program
+  std::size_t segments = 1;               ///< of the program; all but the last recompute activations
+  std::size_t resident_before_bytes = 0;  ///< before the measured steps
+  ResidentMemory resident;                ///< after the measured steps
 };
 
-/// Times training steps of one rank, the trainer's own TrainStep, without a loader in the way: its batches are the data set's
-/// first samples, ready in memory.
+/// Times the trainer's TrainStep on one rank without a loader: batches of the dataset's first samples are ready in memory.
 ///
-/// Errors    InvalidArgument for an unknown model, a batch larger than the data set, no steps; DeviceError.
+/// Errors    InvalidArgument for an unknown model, a batch larger than the data set, or steps < 1; DeviceError.
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts);
 
-/// The same of two specs, a step of each in turn, so that whatever else the machine does hits both alike. What is resident then
-/// holds both.
+/// The same for two specs, with interleaved steps, so that other load affects both equally. The resident memory includes
+/// both.
 std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one, const StepBenchSpec& other,
                                                        const StepBenchParts& parts);
 

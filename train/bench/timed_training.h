@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -9,42 +12,52 @@
 
 namespace gradring::train::bench {
 
-/// A training to be timed: the seed model by Adam 1e-3 in FP32, one thread a rank. Whole epochs, or the first steps of one.
+/// Starts a program from PATH with stdin, stdout and stderr on /dev/null. The caller reaps it.
+///
+/// Errors    DeviceError if it cannot be started.
+pid_t start_silently(const std::vector<std::string>& words);
+
+/// Wall-clock time of a program, started as by start_silently.
+///
+/// Errors    DeviceError if it cannot be started; EnvironmentError if it does not return 0.
+std::chrono::duration<double> time_command(const std::vector<std::string>& words);
+
+/// A training to time: the default model with Adam 1e-3 in FP32, one thread per rank.
 struct TimedTrainingSpec {
   int ranks = 1;
   std::int64_t batch_size = 512;  ///< per rank
   std::string dataset = "digits";
   std::string data_dir{};
   std::int64_t epochs = 1;
-  std::int64_t steps = 0;  ///< stop after so many; 0: the epochs decide
+  std::int64_t steps = 0;  ///< at most; 0: all steps of the epochs
 };
 
 struct TrainingTime {
-  double seconds = 0;  ///< training only: no start-up, no evaluation
-  /// Of the processors, all ranks together: what a machine that is busy with something else changes less. Of
-  /// train_ourselves: start-up and evaluation included.
+  double seconds = 0;  ///< without start-up and evaluation
+  /// CPU time of all ranks, which other load on the machine affects less. For train_ourselves, includes start-up and
+  /// evaluation.
   double processor_seconds = 0;
-  double loss = 0;  ///< mean over the last epoch: that the contenders did the same
+  double loss = 0;  ///< mean over the last epoch, to compare the contenders
 };
 
-/// Who trains, and how.
+/// One side of a comparison.
 struct Contender {
   std::string name;
   std::function<TrainingTime()> train;
 };
 
-/// Calls the contenders in turns, so that whatever else the machine does hits all alike: a, b, a, b, ...; `heard` learns of
-/// each end as (round, contender).
+/// Interleaves the contenders (a, b, a, b, ...), so that other load affects all equally. Calls `heard` with (round, contender,
+/// time) after each training.
 ///
 /// Returns   rounds x contenders.
 std::vector<std::vector<TrainingTime>> train_in_turns(const std::vector<Contender>& contenders, int rounds,
                                                       const std::function<void(int, std::size_t, TrainingTime)>& heard);
 
-/// gradring as a person runs it: this program as `launch ... train ...`, its run directory beneath `folder`, its clock the one
-/// in summary.json, first step included.
+/// Runs this program as `launch ... train ...` with its run directory in `folder`. The time is that of summary.json and
+/// includes the first step.
 ///
 /// Threads   the main thread of a process that has no other (launch/launcher.h).
-/// Errors    EnvironmentError if the training fails; it has said why.
+/// Errors    EnvironmentError if the training fails; its message is on stderr.
 TrainingTime train_ourselves(const TimedTrainingSpec& spec, const std::filesystem::path& folder);
 
 }  // namespace gradring::train::bench

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,36 +14,61 @@
 
 namespace gradring::train {
 
-/// All that a training needs to go on as if nothing had been. Names and orders of `model` are PyTorch's, and nothing tells
-/// how many ranks there were.
+/// Everything that a training needs to resume. `model` has PyTorch's names and order. Nothing in it depends on the
+/// number of ranks.
 struct Checkpoint {
   std::int64_t step = 0;
-  std::vector<TensorRecord> model;                                  ///< what is exported: the weights
+  std::vector<TensorRecord> model;                                  ///< the weights
   std::vector<TensorRecord> state;                                  ///< all other tensors: moments, averages, ...
-  nlohmann::ordered_json about = nlohmann::ordered_json::object();  ///< what is no tensor: counters, versions, hashes
-  std::optional<double> score;  ///< the higher the better: which checkpoints are the best
+  nlohmann::ordered_json about = nlohmann::ordered_json::object();  ///< counters, versions, hashes
+  std::optional<double> score;                                      ///< higher is better; selects the best checkpoint
 };
 
-/// The files of a checkpoint's folder.
+/// The files in the folder of a checkpoint.
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kStateFile = "state.safetensors";
 constexpr const char* kMetaFile = "meta.json";
 
-/// Writes the three files into an empty folder; all lie on the disk when this returns, and the folder's entries too.
+/// Writes the three files into an empty folder, and syncs them and the folder.
 ///
-/// Errors    FileError, and some of the files may be there; InvalidArgument as plan_safetensors, before anything is written.
+/// Errors    FileError, and some of the files may exist; InvalidArgument as plan_safetensors, before anything is
+///           written.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
-/// Reads a folder and compares every byte with what was written.
+/// Reads a folder and verifies every byte.
 ///
-/// Errors    CheckpointError with the file, and the tensor, that is not as it was saved, is missing, or of a newer format;
-///           FileError if a file could not be read: then it may be valid.
+/// Errors    CheckpointError with the file, and the tensor, that is corrupt or missing; NewerFormatError; FileError if a
+///           file could not be read: it may be valid.
 Checkpoint read_checkpoint(FileSystem& files, const std::filesystem::path& folder);
 
-/// What is wrong with a folder, one line each; nothing if all is as it was saved. A flipped bit is found wherever it is.
+/// What is wrong with a folder, one line each; empty if it is valid. Detects any flipped bit.
 ///
 /// Errors    FileError if a file could not be read.
-/// Cost      reads and hashes all; takes memory for one tensor at a time.
+/// Cost      reads and hashes everything; holds one tensor at a time.
 std::vector<std::string> verify_checkpoint(FileSystem& files, const std::filesystem::path& folder);
+
+/// The SHA-256 of `bytes` in hexadecimal.
+std::string sha256_hex(std::span<const std::byte> bytes);
+
+/// The SHA-256 of each part of a safetensors file, in hexadecimal. Together they cover every byte.
+struct FileHashes {
+  std::string head;  ///< everything before the first tensor
+  std::map<std::string, std::string> tensors;
+};
+
+/// The content of meta.json.
+struct CheckpointMeta {
+  std::int64_t step = 0;
+  std::optional<double> score;
+  nlohmann::ordered_json about;
+  FileHashes model;
+  FileHashes state;
+};
+
+/// Reads meta.json in the folder of a checkpoint.
+///
+/// Errors    CheckpointError: missing, above 2 MiB, corrupt, of another step than the folder's name says;
+///           NewerFormatError; FileError if it could not be read.
+CheckpointMeta read_meta(FileSystem& files, const std::filesystem::path& folder);
 
 }  // namespace gradring::train

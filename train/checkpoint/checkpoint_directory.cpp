@@ -10,14 +10,13 @@
 #include <utility>
 
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/meta_file.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs what a checkpoint that is safe need not wait for; adds what went wrong to `problems`.
+/// Runs `act`, whose failure does not affect the saved checkpoint; appends its error to `problems`.
 void try_to(std::vector<std::string>& problems, const std::function<void()>& act) {
   try {
     act();
@@ -26,7 +25,7 @@ void try_to(std::vector<std::string>& problems, const std::function<void()>& act
   }
 }
 
-/// Runs what has nothing to do where another process removed the file or folder first.
+/// Runs `act`; ignores that another process removed the file or folder first.
 void unless_removed(const std::function<void()>& act) {
   try {
     act();
@@ -35,7 +34,6 @@ void unless_removed(const std::function<void()>& act) {
   }
 }
 
-/// Errors    FileError if it cannot be known.
 bool is_link(FileSystem& files, const fs::path& path) {
   try {
     files.read_link(path);
@@ -48,28 +46,24 @@ bool is_link(FileSystem& files, const fs::path& path) {
 
 }  // namespace
 
-std::optional<fs::path> target_of(FileSystem& files, const fs::path& link) {
-  try {
-    return files.read_link(link);
-  } catch (const FileError&) {
-    return std::nullopt;
-  }
-}
-
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
     : files_(files), root_(std::move(root)), retention_(retention) {}
 
 std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint) {
-  check(checkpoint.step >= 0, "a checkpoint cannot be of step " + std::to_string(checkpoint.step));
+  check(checkpoint.step >= 0,
+        "the step of a checkpoint is " + std::to_string(checkpoint.step) + ", expected 0 or more");
   std::vector<std::string> problems;
-  make_root();
+  if (!files_.exists(root_)) {
+    files_.make_folder(root_);
+    files_.sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
+  }
   try_to(problems, [&] { remove_leftovers({FolderState::partial, FolderState::removing}); });
-  write_aside(checkpoint);
+  write_partial(checkpoint);
   move_into_place(checkpoint.step);
-  try_to(problems, [&] { point(kLatestLink, folder_of(checkpoint.step)); });
+  try_to(problems, [&] { set_link(kLatestLink, folder_of(checkpoint.step)); });
   try_to(problems, [&] {
     if (const auto best = best_first(); retention_.keep_best > 0 && !best.empty())
-      point(kBestLink, best.front().folder);
+      set_link(kBestLink, best.front().folder);
   });
   try_to(problems, [&] {
     for (std::string& problem : prune(unwanted())) problems.push_back(std::move(problem));
@@ -77,40 +71,34 @@ std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint)
   return problems;
 }
 
-void CheckpointDirectory::make_root() {
-  if (files_.exists(root_)) return;
-  files_.make_folder(root_);
-  files_.sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
-}
-
-/// What is sure to fill the disk is not begun: others write there, too, the metrics say.
-void CheckpointDirectory::check_room(const Checkpoint& checkpoint) {
-  constexpr std::uint64_t kHeaders = 64 * 1024;
+/// Does not begin a save that cannot fit: a full disk would also fail other writers, such as metrics.jsonl.
+void CheckpointDirectory::check_free_space(const Checkpoint& checkpoint) {
+  constexpr std::uint64_t kHeaderBytes = 64 * 1024;
   const auto add = [](std::uint64_t sum, const TensorRecord& tensor) { return sum + tensor.bytes.size(); };
-  std::uint64_t needed = std::accumulate(checkpoint.model.begin(), checkpoint.model.end(), kHeaders, add);
+  std::uint64_t needed = std::accumulate(checkpoint.model.begin(), checkpoint.model.end(), kHeaderBytes, add);
   needed = std::accumulate(checkpoint.state.begin(), checkpoint.state.end(), needed, add);
-  const std::uint64_t free = files_.room_in(root_);
+  const std::uint64_t free = files_.free_bytes(root_);
   if (free < needed)
-    throw FileError("write " + std::to_string(needed) + " bytes where " + std::to_string(free) + " are free, to", root_,
+    throw FileError("write " + std::to_string(needed) + " bytes (" + std::to_string(free) + " are free) to", root_,
                     ENOSPC);
 }
 
-void CheckpointDirectory::write_aside(const Checkpoint& checkpoint) {
-  check_room(checkpoint);
-  const fs::path aside = folder_of(checkpoint.step, FolderState::partial);
-  files_.make_folder(aside);
+void CheckpointDirectory::write_partial(const Checkpoint& checkpoint) {
+  check_free_space(checkpoint);
+  const fs::path partial = folder_of(checkpoint.step, FolderState::partial);
+  files_.make_folder(partial);
   try {
-    write_checkpoint(files_, aside, checkpoint);
+    write_checkpoint(files_, partial, checkpoint);
   } catch (...) {
     try {
-      remove_tree(aside);  // its space is what a full disk needs
-    } catch (...) {        // the reason why it was not written is the one to tell
+      remove_tree(partial);  // frees space on a full disk
+    } catch (...) {          // the first error is the one to report
     }
     throw;
   }
 }
 
-/// Two renames where the step is there already: the old one stays beside until the new one is in place.
+/// If the step exists, renames it first, so that one of the two is always complete.
 void CheckpointDirectory::move_into_place(std::int64_t step) {
   const fs::path folder = folder_of(step);
   if (files_.exists(folder)) {
@@ -121,8 +109,8 @@ void CheckpointDirectory::move_into_place(std::int64_t step) {
   files_.sync_folder(root_);
 }
 
-/// A link beside, renamed over the old one: there is no moment without it.
-void CheckpointDirectory::point(const char* link, const fs::path& folder) {
+/// Creates a new link and renames it over the old one, so that there is always one.
+void CheckpointDirectory::set_link(const char* link, const fs::path& folder) {
   const fs::path aside = root_ / (std::string(link) + ".partial");
   if (files_.exists(aside)) files_.remove_file(aside);
   files_.make_link(folder.filename(), aside);
@@ -132,31 +120,35 @@ void CheckpointDirectory::point(const char* link, const fs::path& folder) {
 
 std::vector<std::string> CheckpointDirectory::abandon_after(std::int64_t step) {
   restore_replaced(step);
-  move_aside_after(step);
+  rename_later_to_abandoned(step);
   std::vector<std::string> problems;
-  try_to(problems, [&] { point_to_first(kLatestLink, entries()); });
+  try_to(problems, [&] { set_link_to_first(kLatestLink, entries()); });
   try_to(problems, [&] {
-    if (retention_.keep_best > 0 || target_of(files_, root_ / kBestLink)) point_to_first(kBestLink, best_first());
+    if (retention_.keep_best > 0 || target_of(files_, root_ / kBestLink)) set_link_to_first(kBestLink, best_first());
   });
   return problems;
 }
 
-/// Of a step-<N> and the step-<N>.replaced that it replaced, the first is kept.
-void CheckpointDirectory::move_aside_after(std::int64_t step) {
+/// Of step-<N> and step-<N>.replaced, keeps the first. Gives each abandoned checkpoint a free name.
+void CheckpointDirectory::rename_later_to_abandoned(std::int64_t step) {
   std::vector<StepFolder> later = list_step_folders(files_, root_);
   std::erase_if(later, [step](const StepFolder& folder) {
     return folder.step <= step || (folder.state != FolderState::in_place && folder.state != FolderState::replaced);
   });
   if (later.empty()) return;
   for (const StepFolder& folder : later | std::views::reverse) {
-    const fs::path aside = folder_of(folder.step, FolderState::abandoned);
-    if (files_.exists(aside)) remove_tree(aside);
-    files_.rename(folder.path, aside);
+    if (folder.state == FolderState::replaced && files_.exists(folder_of(folder.step))) {
+      remove_tree(folder.path);
+      continue;
+    }
+    int number = 1;
+    while (files_.exists(folder_of(folder.step, FolderState::abandoned, number))) ++number;
+    files_.rename(folder.path, folder_of(folder.step, FolderState::abandoned, number));
   }
   files_.sync_folder(root_);
 }
 
-/// A save that was killed between its two renames left the checkpoint under this name alone.
+/// A save that was killed between its two renames left only this one.
 void CheckpointDirectory::restore_replaced(std::int64_t step) {
   const fs::path aside = folder_of(step, FolderState::replaced);
   if (files_.exists(folder_of(step)) || !files_.exists(aside)) return;
@@ -164,11 +156,11 @@ void CheckpointDirectory::restore_replaced(std::int64_t step) {
   files_.sync_folder(root_);
 }
 
-void CheckpointDirectory::point_to_first(const char* link, const std::vector<CheckpointEntry>& candidates) {
+void CheckpointDirectory::set_link_to_first(const char* link, const std::vector<CheckpointEntry>& candidates) {
   const std::optional<fs::path> target = target_of(files_, root_ / link);
   if (!candidates.empty()) {
     const fs::path& first = candidates.front().folder;
-    if (target != first.filename()) point(link, first);
+    if (target != first.filename()) set_link(link, first);
   } else if (target && !files_.exists(root_ / *target)) {
     files_.remove_file(root_ / link);
     files_.sync_folder(root_);
@@ -199,7 +191,7 @@ std::vector<std::string> CheckpointDirectory::prune(const std::vector<Checkpoint
     std::vector<CheckpointEntry> folders = unwanted;
     std::erase_if(folders, [&](const CheckpointEntry& entry) {
       if (!is_link(files_, entry.folder)) return false;
-      problems.push_back(entry.folder.string() + " is a link: it was not pruned");
+      problems.push_back(entry.folder.string() + " is a symbolic link and was not pruned; remove it yourself");
       return true;
     });
     remove(folders);
@@ -207,7 +199,7 @@ std::vector<std::string> CheckpointDirectory::prune(const std::vector<Checkpoint
   return problems;
 }
 
-/// First all their names go, so that no power cut brings back a checkpoint without its files; then their bytes.
+/// Renames them all before it removes files, so that no power cut restores a checkpoint without its files.
 void CheckpointDirectory::remove(const std::vector<CheckpointEntry>& unwanted) {
   if (unwanted.empty()) return;
   for (const CheckpointEntry& entry : unwanted)
@@ -246,13 +238,14 @@ NewestValid CheckpointDirectory::newest_valid() const {
       newest.found = entry_of(folder);
       break;
     } else {
+      throw_if_newer_format(folder.path);
       newest.passed_over.push_back({folder.path, folder.state, problems->front()});
     }
   }
   return newest;
 }
 
-/// Nothing if another process has removed the checkpoint.
+/// Empty if another process removed the checkpoint.
 std::optional<std::vector<std::string>> CheckpointDirectory::problems_of(const fs::path& folder) const {
   try {
     std::vector<std::string> problems = verify_checkpoint(files_, folder);
@@ -263,32 +256,41 @@ std::optional<std::vector<std::string>> CheckpointDirectory::problems_of(const f
   return std::nullopt;
 }
 
+/// Such a checkpoint may be valid: a search must not pass it over.
+void CheckpointDirectory::throw_if_newer_format(const fs::path& folder) const {
+  try {
+    read_meta(files_, folder);
+  } catch (const NewerFormatError&) {
+    throw;
+  } catch (const CheckpointError&) {  // damage, which verify_checkpoint has reported
+  }
+}
+
 CheckpointEntry CheckpointDirectory::entry_of(const StepFolder& folder) const {
   CheckpointEntry entry{.folder = folder.path, .step = folder.step, .score = std::nullopt, .readable = false};
   try {
     entry.score = read_meta(files_, entry.folder).score;
     entry.readable = true;
-  } catch (const CheckpointError&) {  // verify_checkpoint says why
+  } catch (const CheckpointError&) {  // verify_checkpoint tells the reason
   } catch (const FileError&) {
   }
   return entry;
 }
 
-fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state) const {
-  return root_ / step_folder_name(step, state);
+fs::path CheckpointDirectory::folder_of(std::int64_t step, FolderState state, int number) const {
+  return root_ / step_folder_name(step, state, number);
 }
 
-/// Never what a link leads to.
+/// Does not follow links.
 void CheckpointDirectory::remove_tree(const fs::path& folder) {
   unless_removed([&] {
     if (is_link(files_, folder)) return files_.remove_file(folder);
-    for (const std::string& name : files_.list(folder))
-      unless_removed([&] { files_.remove_file(folder / name); });
+    for (const std::string& name : files_.list(folder)) unless_removed([&] { files_.remove_file(folder / name); });
     files_.remove_folder(folder);
   });
 }
 
-/// Only where one of its step or a higher one is in place: else it is the newest that there is.
+/// Keeps one without a checkpoint of its step or a higher one in place: it is the newest.
 void CheckpointDirectory::remove_replaced() {
   bool is_superseded = false;
   for (const StepFolder& folder : list_step_folders(files_, root_)) {

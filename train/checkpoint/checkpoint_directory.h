@@ -9,30 +9,21 @@
 #include <vector>
 
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/file_system.h"
 #include "train/checkpoint/step_folder.h"
 
 namespace gradring::train {
 
-/// The links beside the checkpoints, to the newest and to that of the highest score.
-constexpr const char* kLatestLink = "latest";
-constexpr const char* kBestLink = "best";
-
-/// What a link names; nothing if it is no link.
-std::optional<std::filesystem::path> target_of(FileSystem& files, const std::filesystem::path& link);
-
 /// Which checkpoints stay when another is saved.
 struct Retention {
   int keep_last = 0;  ///< those of the highest steps; 0: all
-  int keep_best = 1;  ///< beside them, those of the highest scores
+  int keep_best = 1;  ///< also those of the highest scores
 };
 
-/// A folder of checkpoints.
 struct CheckpointEntry {
   std::filesystem::path folder;
   std::int64_t step = 0;
   std::optional<double> score;
-  bool readable = true;  ///< whether its meta.json could be read and is valid
+  bool readable = true;  ///< whether its meta.json is valid and could be read
 };
 
 struct PassedOver {
@@ -43,80 +34,80 @@ struct PassedOver {
 
 struct NewestValid {
   std::optional<CheckpointEntry> found;
-  std::vector<PassedOver> passed_over;  ///< newer than what was found, the newest first
-  bool removed_meanwhile = false;       ///< another process removed one while it was read
+  std::vector<PassedOver> passed_over;  ///< newer than `found`, the newest first
+  bool removed_meanwhile = false;       ///< another process removed a checkpoint while it was read
 };
 
-/// The checkpoints of a run, on a disk that may fill up, fail, or lose its power at any moment:
+/// The checkpoints of a run, on a disk that may be full, fail, or lose its power at any moment:
 ///
-///   step-<N>/        one checkpoint, whole
+///   step-<N>/        one complete checkpoint
 ///   latest, best     links to two of them
 ///   step-<N>.partial, .removing, .replaced, abandoned-step-<N>     see FolderState
 ///
-/// Whatever happens during a save, the newest checkpoint that is whole is this one or the one before.
+/// Whatever happens during a save, the newest complete checkpoint is this one or the one before.
 ///
-/// Threads   one at a time. Processes: one saves; others may read and prune at the same time. What another one removes first
-///           is no error.
+/// Threads   one at a time. Processes: one saves; others may read and prune at the same time. It is no error if another
+///           process removes a checkpoint first.
 /// Example   tests/train/checkpoint/checkpoint_directory_test.cpp
 class CheckpointDirectory {
  public:
-  /// `files` must outlive it. The folder need not be there; the one above it must.
+  /// `files` must outlive it. `root` need not exist; its parent must.
   CheckpointDirectory(FileSystem& files, std::filesystem::path root, Retention retention = {});
 
-  /// Writes step-<N> aside, renames it, and lets `latest` and `best` follow; then removes what need not stay. What is on
-  /// the disk when this returns survives a power cut. Blocks until then.
+  /// Writes step-<N>.partial, renames it to step-<N>, updates `latest` and `best`, and prunes. Blocks until everything
+  /// is on disk.
   ///
-  /// Returns   what did not work after the checkpoint was safe (a link, a removal), one line each.
-  /// Errors    FileError, and this checkpoint is not there; InvalidArgument as write_checkpoint.
+  /// Returns   the errors after the checkpoint was on disk (of a link, a removal), one line each.
+  /// Errors    FileError, and the checkpoint does not exist; InvalidArgument as write_checkpoint.
   [[nodiscard]] std::vector<std::string> save(const Checkpoint& checkpoint);
 
-  /// The checkpoints in place, the highest step first; not verified beyond their meta.json.
+  /// The checkpoints in place, the highest step first. Verifies their meta.json only.
   ///
-  /// Errors    FileError if the folder cannot be listed; a folder that is not there holds none.
+  /// Errors    FileError if the folder cannot be listed; a missing folder has none.
   std::vector<CheckpointEntry> entries() const;
 
-  /// The checkpoint of the highest step that verify_checkpoint finds valid, and what is wrong with those above it.
+  /// The checkpoint of the highest step that verify_checkpoint finds valid, and the problems of those above it.
   ///
-  /// Errors    as entries; FileError if one could not be read: whether it is valid is not known.
+  /// Errors    as entries; FileError if one could not be read, NewerFormatError if a newer version of gradring wrote one:
+  ///           it may be valid.
   NewestValid newest_valid() const;
 
-  /// The checkpoints that `retention` does not keep; never what `latest` or `best` name, nor what is not readable.
+  /// The checkpoints that `retention` does not keep; never the targets of `latest` and `best`, nor unreadable ones.
   ///
   /// Errors    as entries.
   std::vector<CheckpointEntry> unwanted() const;
 
-  /// A training resumes in place after `step`: checkpoints of later steps are another training's from now on. They are kept
-  /// as abandoned-step-<N>, where nothing looks for checkpoints. `latest` and `best` name what is in place, also where a save
-  /// was killed before it set them.
+  /// Prepares a resume in place after `step`: renames checkpoints of later steps to abandoned-step-<N> (or
+  /// abandoned-step-<N>-2, ... if the name is taken), which no search for checkpoints considers, and sets `latest` and `best`, which a killed save may not have set.
   ///
-  /// Returns   what did not work with the links, one line each.
+  /// Returns   the errors of the links, one line each.
   /// Errors    FileError; some of the checkpoints may have been renamed.
   [[nodiscard]] std::vector<std::string> abandon_after(std::int64_t step);
 
-  /// Removes `unwanted`, and an old checkpoint that was replaced, if one of its step or a higher one is in place.
+  /// Removes `unwanted`, and a replaced checkpoint if one of its step or a higher one is in place.
   ///
   /// Returns   as save.
   std::vector<std::string> prune(const std::vector<CheckpointEntry>& unwanted);
 
-  /// Removes every abandoned-step-<N>.
+  /// Removes every abandoned-step-<N>, abandoned-step-<N>-2, ...
   ///
   /// Errors    FileError; some of them may have been removed.
   void remove_abandoned() { remove_leftovers({FolderState::abandoned}); }
 
  private:
-  std::filesystem::path folder_of(std::int64_t step, FolderState state = FolderState::in_place) const;
+  std::filesystem::path folder_of(std::int64_t step, FolderState state = FolderState::in_place, int number = 1) const;
   CheckpointEntry entry_of(const StepFolder& folder) const;
   std::optional<std::vector<std::string>> problems_of(const std::filesystem::path& folder) const;
-
-  void make_root();
-  void check_room(const Checkpoint& checkpoint);
-  void write_aside(const Checkpoint& checkpoint);
-  void move_into_place(std::int64_t step);
-  void move_aside_after(std::int64_t step);
-  void restore_replaced(std::int64_t step);
-  void point(const char* link, const std::filesystem::path& folder);
+  void throw_if_newer_format(const std::filesystem::path& folder) const;
   std::vector<CheckpointEntry> best_first() const;
-  void point_to_first(const char* link, const std::vector<CheckpointEntry>& candidates);
+
+  void check_free_space(const Checkpoint& checkpoint);
+  void write_partial(const Checkpoint& checkpoint);
+  void move_into_place(std::int64_t step);
+  void rename_later_to_abandoned(std::int64_t step);
+  void restore_replaced(std::int64_t step);
+  void set_link(const char* link, const std::filesystem::path& folder);
+  void set_link_to_first(const char* link, const std::vector<CheckpointEntry>& candidates);
   void remove(const std::vector<CheckpointEntry>& unwanted);
   void remove_tree(const std::filesystem::path& folder);
   void remove_leftovers(std::initializer_list<FolderState> states);

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "train/checkpoint/error.h"
-
 namespace gradring::train {
 
 CheckpointWriter::~CheckpointWriter() {
@@ -16,13 +14,14 @@ void CheckpointWriter::save(Checkpoint checkpoint) {
   failure_ = nullptr;
   step_ = checkpoint.step;
   writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
+    if (hooks_.before) hooks_.before();
     Problems problems = directory_.save(checkpoint);
-    if (saved_) saved_(checkpoint.step);
+    if (hooks_.saved) hooks_.saved(checkpoint.step);
     return problems;
   });
 }
 
-/// Waits for what is being written, and keeps what came of it.
+/// Waits for the checkpoint that is being written, and keeps its result.
 void CheckpointWriter::collect() {
   if (!writing_.valid()) return;
   try {

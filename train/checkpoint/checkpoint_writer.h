@@ -1,25 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <future>
+#include <string>
+#include <vector>
 
 #include "train/checkpoint/checkpoint_directory.h"
-#include "train/checkpoint/checkpoint_sink.h"
+#include "train/checkpoint/error.h"
 
 namespace gradring::train {
 
-/// Writes checkpoints while training goes on, one at a time: who brings the next one waits until the one before is written.
+/// Takes the checkpoints of a trainer.
+///
+/// Threads   the trainer's.
+class CheckpointSink {
+ public:
+  virtual ~CheckpointSink() = default;
+  /// Starts saving a checkpoint, after the one before is written. take_problems() and finish() report errors.
+  virtual void save(Checkpoint checkpoint) = 0;
+  /// Whether nothing is being written; waits up to `patience` for that.
+  virtual bool is_idle(std::chrono::milliseconds patience) = 0;
+  /// The problems since the last call, one line each.
+  virtual std::vector<std::string> take_problems() = 0;
+  /// How many of the newest checkpoints in a row could not be saved.
+  virtual int failures() const = 0;
+  /// Waits until the last checkpoint is on disk.
+  ///
+  /// Errors    SaveError if it could not be saved.
+  virtual void finish() = 0;
+};
+
+/// Functions that a CheckpointWriter calls for each checkpoint, on the writing thread.
+struct SaveHooks {
+  std::function<void()> before = {};                  ///< before anything is written; if it throws, nothing is written
+  std::function<void(std::int64_t step)> saved = {};  ///< after the checkpoint is on disk
+};
+
+/// Writes checkpoints on a thread of its own, one at a time. save() waits until the one before is written.
 ///
 /// Memory    one checkpoint.
 class CheckpointWriter final : public CheckpointSink {
  public:
-  /// `saved`, if given, hears of each checkpoint's step when it is safe; on the writing thread.
-  explicit CheckpointWriter(CheckpointDirectory directory, std::function<void(std::int64_t step)> saved = {})
-      : directory_(std::move(directory)), saved_(std::move(saved)) {}
-  /// Waits for what is being written.
+  explicit CheckpointWriter(CheckpointDirectory directory, SaveHooks hooks = {})
+      : directory_(std::move(directory)), hooks_(std::move(hooks)) {}
+  /// Waits for the checkpoint that is being written.
   ~CheckpointWriter() override;
 
   void save(Checkpoint checkpoint) override;
@@ -33,9 +61,9 @@ class CheckpointWriter final : public CheckpointSink {
   void collect();
 
   CheckpointDirectory directory_;
-  std::function<void(std::int64_t)> saved_;
-  std::future<Problems> writing_;  // invalid: nothing is
-  std::int64_t step_ = 0;          // of the checkpoint that is written, or was written last
+  SaveHooks hooks_;
+  std::future<Problems> writing_;  // invalid: nothing is being written
+  std::int64_t step_ = 0;          // of the newest checkpoint
   Problems problems_;
   std::exception_ptr failure_;  // of the newest checkpoint
   int failures_ = 0;

@@ -7,25 +7,35 @@
 #include <system_error>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 
-/// What was read is not a valid checkpoint, or not one of this model. The message is "path: found; advice". Exit code 4.
-class CheckpointError : public Error {
+/// A file or folder is not a valid checkpoint, or not one of this model. The message is "PATH FOUND; ADVICE", where
+/// FOUND begins with a verb: "runs/a/checkpoints/step-40/meta.json is missing; restore it, or choose another". Exit
+/// code 4.
+class CheckpointError : public Error, public ExitsWith<kBadData> {
  public:
   CheckpointError(std::filesystem::path path, std::string_view found, std::string_view advice)
-      : Error(path.string() + ": " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
+      : Error(path.string() + " " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
 
-  /// The file or folder that is wrong.
+  /// The invalid file or folder.
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
 };
 
-/// The system refused a call on a file, which says nothing about what the file holds. The message is "cannot write PATH: No
+/// A checkpoint was written by a newer version of gradring: it is not damaged, but this version cannot read it. Exit
+/// code 4.
+class NewerFormatError : public CheckpointError {
+ public:
+  using CheckpointError::CheckpointError;
+};
+
+/// A system call on a file failed, which says nothing about the file's content. The message is "cannot write PATH: No
 /// space left on device". Exit code 3.
-class FileError : public Error {
+class FileError : public Error, public ExitsWith<kEnvironment> {
  public:
   FileError(std::string_view operation, std::filesystem::path path, int code)
       : Error("cannot " + std::string(operation) + " " + path.string() + ": " + std::generic_category().message(code)),
@@ -39,6 +49,12 @@ class FileError : public Error {
  private:
   std::filesystem::path path_;
   int code_;
+};
+
+/// Checkpoints could not be saved, for example because the disk is full. Exit code 3.
+class SaveError : public Error, public ExitsWith<kEnvironment> {
+ public:
+  using Error::Error;
 };
 
 }  // namespace gradring::train

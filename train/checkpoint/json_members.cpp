@@ -9,9 +9,9 @@ namespace {
 
 using Json = JsonMembers::Json;
 
-constexpr int kDeepest = 64;
+constexpr int kMostLevels = 64;
 constexpr std::size_t kMostMembers = 1u << 15;
-constexpr const char* kAdvice = "take another checkpoint";
+constexpr const char* kAdvice = "use another checkpoint";
 
 }  // namespace
 
@@ -19,9 +19,8 @@ Json parse_checkpoint_json(std::string_view text, const std::filesystem::path& p
   std::size_t members = 0;
   const auto within_limits = [&](int depth, Json::parse_event_t event, const Json&) {
     if (event == Json::parse_event_t::key) ++members;
-    if (depth > kDeepest || members > kMostMembers)
-      throw CheckpointError(
-          path, "holds JSON that is nested deeper, or has more members, than any that gradring writes", kAdvice);
+    if (depth > kMostLevels || members > kMostMembers)
+      throw CheckpointError(path, "has JSON of more than 64 levels or 32,768 members", kAdvice);
     return true;
   };
   try {
@@ -54,12 +53,12 @@ std::map<std::string, std::string> JsonMembers::texts(const char* name) const {
 
 const Json& JsonMembers::at(const char* name) const {
   const auto found = json_.is_object() ? json_.find(name) : json_.end();
-  if (found == json_.end()) throw CheckpointError(path_, "has no " + in_quotes(name), kAdvice);
+  if (found == json_.end()) throw CheckpointError(path_, "has no member " + in_quotes(name), kAdvice);
   return *found;
 }
 
 void JsonMembers::refuse(const char* name, const std::string& expected) const {
-  throw CheckpointError(path_, in_quotes(name) + " is " + in_quotes(at(name).dump()) + ", but must be " + expected,
+  throw CheckpointError(path_, "has " + in_quotes(name) + " = " + in_quotes(at(name).dump()) + ", expected " + expected,
                         kAdvice);
 }
 

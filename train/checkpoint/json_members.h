@@ -10,15 +10,15 @@
 
 namespace gradring::train {
 
-/// Parses the JSON of a checkpoint, whoever wrote it.
+/// Parses JSON of an untrusted checkpoint.
 ///
-/// Errors    CheckpointError with `path`: no JSON, nested too deep for functions that walk it recursively, or more members than a
-///           list can be searched for.
+/// Errors    CheckpointError with `path`: invalid JSON, more than 64 levels (recursive functions walk it) or 32,768
+///           members (they are searched one after the other).
 nlohmann::ordered_json parse_checkpoint_json(std::string_view text, const std::filesystem::path& path);
 
-/// Reads the members of a JSON object in a checkpoint. Both arguments must outlive it.
+/// Reads the members of a JSON object. Both arguments must outlive it.
 ///
-/// Errors    CheckpointError with `path` and the member's name, if it is missing or is not what was asked for.
+/// Errors    CheckpointError with `path`, the member's name and value, if it is missing or of another type or range.
 class JsonMembers {
  public:
   using Json = nlohmann::ordered_json;
@@ -27,7 +27,7 @@ class JsonMembers {
 
   const Json& object(const char* name) const;
   std::string text(const char* name) const;
-  /// An object of nothing but text.
+  /// An object whose values are all text.
   std::map<std::string, std::string> texts(const char* name) const;
   bool is_null(const char* name) const { return at(name).is_null(); }
 

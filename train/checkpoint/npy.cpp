@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/npy.h"
+#include <charconv>
+#include <optional>
+#include <utility>
 
 #include "kernels/runtime/error.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/npy_header.h"
+#include "train/checkpoint/tensor_file.h"
 
 namespace gradring::train {
 namespace {
@@ -14,19 +15,100 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kVersionEnd = 8;
 constexpr std::size_t kLargestHeader = 64 * 1024;
-constexpr const char* kSaveAgain = "save it by numpy.save as a C-ordered, little-endian array of plain numbers";
+constexpr const char* kAdvice = "save it by numpy.save as a C-ordered, little-endian array of plain numbers";
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& found) {
-  throw CheckpointError(path, found, kSaveAgain);
+  throw CheckpointError(path, found, kAdvice);
 }
 
-/// N: two bytes in version 1, four from 2 on.
-std::size_t read_header_size(const InputFile& file, const fs::path& path, std::size_t field_bytes) {
-  const std::string field = read_text(file, path, kVersionEnd, field_bytes);
-  std::size_t size = 0;
-  for (std::size_t i = field_bytes; i-- > 0;) size = size << 8 | static_cast<unsigned char>(field[i]);
-  if (size > kLargestHeader) refuse(path, "has a header of " + std::to_string(size) + " bytes");
-  return size;
+constexpr std::size_t kMostExtents = 32;  // NumPy's own limit
+
+/// Parses a text from its front; each method returns whether it found its token.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  bool literal(std::string_view expected) {
+    skip_spaces();
+    if (!rest_.starts_with(expected)) return false;
+    rest_.remove_prefix(expected.size());
+    return true;
+  }
+
+  bool text(std::string& value) {
+    const char quote = literal("'") ? '\'' : literal("\"") ? '"' : '\0';
+    const auto end = quote ? rest_.find(quote) : rest_.npos;
+    if (end == rest_.npos) return false;
+    value = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+  bool truth(bool& value) {
+    value = literal("True");
+    return value || literal("False");
+  }
+
+  bool number(std::int64_t& value) {
+    skip_spaces();
+    if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') return false;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return error == std::errc();
+  }
+
+  /// (), (3,), (3, 4), (3, 4,); Python 2 wrote 3L.
+  bool tuple(std::vector<std::int64_t>& values) {
+    if (!literal("(")) return false;
+    bool comma = true;
+    for (std::int64_t value = 0; !literal(")"); values.push_back(value)) {
+      if (!comma || values.size() == kMostExtents || !number(value)) return false;
+      literal("L");
+      comma = literal(",");
+    }
+    return values.size() != 1 || comma;
+  }
+
+  bool at_end() {
+    skip_spaces();
+    return rest_.empty();
+  }
+
+ private:
+  void skip_spaces() {
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
+  }
+
+  std::string_view rest_;
+};
+
+/// The three keys of a .npy header.
+struct NpyHeader {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+};
+
+/// Parses the header, a Python dictionary: its three keys in any order, each once, and nothing else. Empty if it is
+/// anything else.
+std::optional<NpyHeader> parse_npy_header(std::string_view text) {
+  Scanner scanner(text);
+  NpyHeader header;
+  bool saw_descr = false, saw_order = false, saw_shape = false;
+  if (!scanner.literal("{")) return std::nullopt;
+  bool comma = true;
+  while (!scanner.literal("}")) {
+    std::string key;
+    if (!comma || !scanner.text(key) || !scanner.literal(":")) return std::nullopt;
+    const bool fits = key == "descr"           ? !std::exchange(saw_descr, true) && scanner.text(header.descr)
+                      : key == "fortran_order" ? !std::exchange(saw_order, true) && scanner.truth(header.fortran_order)
+                      : key == "shape"         ? !std::exchange(saw_shape, true) && scanner.tuple(header.shape)
+                                               : false;
+    if (!fits) return std::nullopt;
+    comma = scanner.literal(",");
+  }
+  if (!saw_descr || !saw_order || !saw_shape || !scanner.at_end()) return std::nullopt;
+  return header;
 }
 
 TensorType type_of(const std::string& descr, const fs::path& path) {
@@ -40,22 +122,26 @@ TensorType type_of(const std::string& descr, const fs::path& path) {
 TensorRecord read_npy(const InputFile& file, const fs::path& path) {
   if (file.size() < kVersionEnd) refuse(path, "is too short to be a .npy file");
   const std::string start = read_text(file, path, 0, kVersionEnd);
-  if (!start.starts_with(kMagic)) refuse(path, "does not start as a .npy file");
+  if (!start.starts_with(kMagic)) refuse(path, "does not begin with the magic of a .npy file");
   const int version = static_cast<unsigned char>(start[kMagic.size()]);
-  if (version < 1 || version > 3) refuse(path, "is of version " + std::to_string(version) + " of the format");
+  if (version < 1 || version > 3)
+    refuse(path, "has version " + std::to_string(version) + " of the format, expected 1 to 3");
   const std::size_t field_bytes = version == 1 ? 2 : 4;
-  const std::size_t header_bytes = read_header_size(file, path, field_bytes);
+  const std::string field = read_text(file, path, kVersionEnd, field_bytes);
+  const std::size_t header_bytes =
+      version == 1 ? get_little_endian<std::uint16_t>(field, 0) : get_little_endian<std::uint32_t>(field, 0);
+  if (header_bytes > kLargestHeader) refuse(path, "has a header of " + std::to_string(header_bytes) + " bytes");
   const std::string text = read_text(file, path, kVersionEnd + field_bytes, header_bytes);
 
   const auto header = parse_npy_header(text);
-  if (!header) refuse(path, "has a header of another form: " + in_quotes(text));
+  if (!header) refuse(path, "has an unknown header: " + in_quotes(text));
   if (header->fortran_order) refuse(path, "is in Fortran order");
   TensorRecord record{{"", type_of(header->descr, path), header->shape}, {}};
   const std::uint64_t data_bytes = file.size() - kVersionEnd - field_bytes - header_bytes;
   const auto expected = byte_size(record.type, record.shape);
   if (expected != data_bytes)
-    refuse(path, "says " + shape_text(record.shape) + " of " + header->descr + " and holds " +
-                     std::to_string(data_bytes) + " bytes of data");
+    refuse(path, "holds " + std::to_string(data_bytes) + " bytes of data, which is not " + shape_text(record.shape) +
+                     " of " + header->descr);
   record.bytes.resize(data_bytes);
   read_exactly(file, path, file.size() - data_bytes, record.bytes);
   return record;
@@ -63,9 +149,9 @@ TensorRecord read_npy(const InputFile& file, const fs::path& path) {
 
 void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tensor) {
   const std::string_view descr = names_of(tensor.type).npy;
-  check(!descr.empty(), "NumPy has no type " + std::string(names_of(tensor.type).safetensors));
+  check(!descr.empty(), "NumPy lacks the type " + std::string(names_of(tensor.type).safetensors));
   check(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
-        "the bytes are not " + shape_text(tensor.shape) + " of " + std::string(descr));
+        "the bytes do not fit " + shape_text(tensor.shape) + " of " + std::string(descr));
   std::string shape = "(";
   for (std::int64_t extent : tensor.shape) shape += std::to_string(extent) + ", ";
   if (tensor.shape.size() == 1) shape.pop_back();  // (3,) but (3, 4)
@@ -77,8 +163,7 @@ void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tens
   header += '\n';
   check(header.size() < 1u << 16, "the shape " + shape_text(tensor.shape) + " does not fit a .npy header");
   std::string head = std::string(kMagic) + '\1' + '\0';
-  head += static_cast<char>(header.size() & 0xff);
-  head += static_cast<char>(header.size() >> 8);
+  put_little_endian(head, static_cast<std::uint16_t>(header.size()));
 
   const auto file = files.create(path);
   write_all(*file, path, bytes_of(head + header));

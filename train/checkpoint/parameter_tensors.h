@@ -2,30 +2,59 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "nn/models/model.h"
 #include "nn/parameter/arena.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 
-/// The tensors that files hold for an arena of `parameters`: names behind `prefix`, PyTorch's shapes, f32. Weights have no
-/// prefix; an optimizer's moments have one each.
+/// The tensors of a file for `parameters`: their names after `prefix`, PyTorch's shapes, f32. Weights have no prefix;
+/// each moment of an optimizer has one.
 std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> parameters, std::string_view prefix = "");
 
-/// The same with the values of an arena in host memory, in PyTorch's order.
+/// The same with the values of an arena in host memory.
 std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
                                           std::string_view prefix = "");
 
-/// Fills an arena in host memory from the tensors of a file, which hold f32, or f16, bf16 or f64 that are converted; what
-/// lies between the parameters is left alone. Among `tensors` only those with the prefix are looked at.
+/// Fills an arena in host memory from the tensors whose names begin with `prefix`. Converts f16, bf16 and f64 to f32.
 ///
-/// Errors    CheckpointError with `path`: all tensors that are missing, unexpected, or of another shape, by name; a type
-///           that is no floating-point number. The arena is untouched then.
+/// Errors    CheckpointError with `path`, and the arena is unchanged: tensors that are missing, unexpected, or of
+///           another shape, by name; a type that is not floating-point.
 void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
                      std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix = "");
+
+/// Maps the names that other programs give to the parameters of a model to the model's own. Known spellings, each
+/// followed by .weight or .bias:
+///
+///   conv_layers.0   fc_layers.0     the model's own
+///   conv1           fc1             attributes: the first convolution, the first linear layer, ...
+///   0               7               torch.nn.Sequential: the index of the layer among all layers
+///
+/// each also with the prefix "module." (DistributedDataParallel, DataParallel) or "_orig_mod." (torch.compile), or
+/// both.
+class ParameterNames {
+ public:
+  explicit ParameterNames(const nn::Model& model);
+
+  /// The model's own name; empty if `name` is unknown.
+  std::optional<std::string> own(std::string_view name) const;
+
+  /// Renames the tensors of a file; unknown names stay.
+  ///
+  /// Errors    CheckpointError with `path` if two of them are the same parameter.
+  void rename(std::vector<TensorRecord>& tensors, const std::filesystem::path& path) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> own_;
+};
 
 }  // namespace gradring::train

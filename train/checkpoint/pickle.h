@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gradring::train {
 
-/// Which of a pickle's values.
+/// The index of a value in a pickle.
 using PickleId = std::uint32_t;
 
-/// One value of a pickle. What it is made of is named by id, since pickles share values.
+/// One value of a pickle. It refers to its parts by index, since pickles share values.
 struct PickleValue {
   enum class Kind : std::uint8_t {
     none,
@@ -25,8 +26,8 @@ struct PickleValue {
     list,        ///< items
     dictionary,  ///< items: key, value, key, value, ...; also an OrderedDict
     global,      ///< text: "torch.FloatStorage"
-    call,        ///< text: the function that would have been called; items: the one tuple of its arguments
-    persistent,  ///< items: the one value that names what lies outside the pickle
+    call,        ///< text: the function, which is not called; items: the tuple of its arguments
+    persistent,  ///< items: the value that names an object outside the pickle
   };
   Kind kind = Kind::none;
   std::int64_t number = 0;
@@ -41,15 +42,54 @@ struct Pickle {
   const PickleValue& at(PickleId id) const { return values[id]; }
 };
 
-/// What Python would need to execute becomes a value that says so: this reads the pickle of a PyTorch state_dict without
-/// executing anything. It knows the opcodes that pickling dictionaries of tensors makes, by protocols 2 to 5, and these
-/// names: collections.OrderedDict, torch._utils._rebuild_tensor_v2 and _rebuild_parameter, torch.FloatStorage and its
-/// like.
+/// Reads the pickle of a PyTorch state_dict without executing anything: what Python would execute becomes a value of
+/// kind global or call. It knows the opcodes of protocols 2 to 5 that occur in pickled dictionaries of tensors, and
+/// these names: collections.OrderedDict, torch._utils._rebuild_tensor_v2 and _rebuild_parameter, torch.FloatStorage and
+/// the other storages.
 ///
-/// Errors    CheckpointError with `path`: another opcode or another name, which it says; a pickle that is broken, or
-///           above 4 MiB, or makes more than 262,144 values.
-/// Cost      at most 64 MB, whatever the pickle says.
-/// Source    Python's pickletools, which describes each opcode; torch._weights_only_unpickler, which knows as few.
+/// Errors    CheckpointError with `path`: another opcode or name, which it says; a pickle that is invalid, above 4 MiB,
+///           or has more than 262,144 values.
+/// Cost      at most 64 MB of memory, whatever the pickle says.
+/// Source    Python's pickletools, which describes each opcode; torch._weights_only_unpickler, which supports as few.
 Pickle read_pickle(std::string_view bytes, const std::filesystem::path& path);
+
+/// The opcodes of state_dicts, named as pickletools names them.
+// clang-format off
+enum class PickleOpcode : std::uint8_t {
+  mark = '(', stop = '.', none = 'N', new_true = 0x88, new_false = 0x89,
+  int1 = 'K', int2 = 'M', int4 = 'J', long1 = 0x8a, real = 'G', text4 = 'X', text1 = 0x8c,
+  empty_dict = '}', empty_list = ']', empty_tuple = ')', tuple = 't', tuple1 = 0x85, tuple2 = 0x86, tuple3 = 0x87,
+  append = 'a', appends = 'e', set_item = 's', set_items = 'u',
+  global = 'c', stack_global = 0x93, reduce = 'R', build = 'b', persistent = 'Q',
+  put1 = 'q', put4 = 'r', memoize = 0x94, get1 = 'h', get4 = 'j', protocol = 0x80, frame = 0x95,
+};
+// clang-format on
+
+/// Writes a pickle of protocol 2, opcode by opcode. The caller is responsible for a valid order.
+class PickleWriter {
+ public:
+  PickleWriter();
+
+  void mark() { put(PickleOpcode::mark); }
+  void text(std::string_view value);
+  void integer(std::int64_t value);
+  /// A tuple of integers.
+  void integers(std::span<const std::int64_t> values);
+  void no() { put(PickleOpcode::new_false); }
+  void global(std::string_view module, std::string_view name);
+  void empty_ordered_dict();
+  void persistent() { put(PickleOpcode::persistent); }
+  void call() { put(PickleOpcode::reduce); }
+  /// Makes a tuple of everything since the mark.
+  void end_tuple() { put(PickleOpcode::tuple); }
+  /// Adds everything since the mark, keys and values in turn, to the dictionary below the mark.
+  void end_items() { put(PickleOpcode::set_items); }
+  std::string finish();
+
+ private:
+  void put(PickleOpcode opcode) { bytes_ += static_cast<char>(opcode); }
+
+  std::string bytes_;
+};
 
 }  // namespace gradring::train

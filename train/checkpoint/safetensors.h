@@ -9,21 +9,34 @@
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
-#include "train/checkpoint/safetensors_header.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 
-/// A safetensors file, read strictly: its header at once, its tensors one by one.
+/// A tensor in a safetensors file, and the place of its bytes after the header.
+struct StoredTensor : TensorInfo {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<StoredTensor> tensors;            ///< ordered by `begin`
+  std::map<std::string, std::string> metadata;  ///< __metadata__
+};
+
+/// Larger headers are rejected before they are read. 4 MiB describe tens of thousands of tensors.
+constexpr std::uint64_t kLargestHeaderBytes = 4u << 20;
+
+/// Reads a safetensors file strictly: the header at once, the tensors one by one.
 ///
 ///   | 8 bytes: N, little-endian | N bytes: the header, JSON | the tensors' bytes, without holes |
 ///
-/// Errors    CheckpointError, naming the file, what was found and what to do. Refused are, beside what JSON refuses: a
-///           header above kLargestHeaderBytes or behind the end of the file; one that does not begin with '{', or is
-///           padded with anything but spaces; a key that stands twice, at any level; control characters in a name; an
-///           entry that has not exactly dtype, shape and data_offsets; numbers that are not whole or not below 2^48;
-///           an unknown type; a shape that does not agree with the offsets; a hole, an overlap, bytes behind the end.
-/// Cost      what a header costs in memory is bounded (see parse_safetensors_header), whatever it says.
+/// Errors    CheckpointError, naming the file, what was found and what to do: a header larger than kLargestHeaderBytes
+///           or than the file, that does not begin with '{', or is padded with anything but spaces; invalid JSON; a
+///           duplicate key at any level; control characters in a name; an entry with other members than dtype, shape
+///           and data_offsets; numbers that are not integers below 2^48; an unknown type; a shape that contradicts the
+///           offsets; a hole or an overlap between tensors; bytes after the last one.
+/// Cost      at most 48 MB of memory for the header, whatever it says: it is parsed in one pass without a tree.
 /// Threads   any, at the same time.
 /// Source    the safetensors format and its reference implementation; the audit of 2023 (TOB-SFTN).
 /// Example   tests/train/checkpoint/safetensors_test.cpp
@@ -31,14 +44,12 @@ class SafetensorsReader {
  public:
   SafetensorsReader(std::unique_ptr<InputFile> file, std::filesystem::path path);
 
-  const std::filesystem::path& path() const { return path_; }
-  /// In the order of their bytes in the file.
+  /// Ordered by position in the file.
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  /// All that lies before the first tensor: N and the header.
+  /// Everything before the first tensor: N and the header.
   const std::string& head() const { return head_; }
 
-  /// Reads the bytes of one tensor.
   TensorRecord read(const StoredTensor& tensor) const;
 
  private:
@@ -48,25 +59,26 @@ class SafetensorsReader {
   SafetensorsHeader header_;
 };
 
-/// All tensors of a file, in the order of their bytes.
+/// All tensors of a file, ordered by position.
 std::vector<TensorRecord> read_safetensors(FileSystem& files, const std::filesystem::path& path);
 
-/// The head of a file that holds `tensors`, in the order in which write_safetensors writes their bytes: types of large
-/// elements first, then by name; padded so that every tensor lies at a multiple of its element's size. The same tensors
-/// make the same bytes, in whatever order they come.
-///
-/// Errors    InvalidArgument if two tensors have one name, a name is not UTF-8 or has control characters, or a tensor's
-///           bytes do not fit its type and shape.
+/// The head of a file, and its tensors in the order of their bytes.
 struct SafetensorsPlan {
   std::vector<const TensorRecord*> order;
   std::string head;
 };
+
+/// Orders tensors by element size, largest first, then by name, so that every tensor is aligned to its element size and
+/// the same tensors give the same bytes, whatever their order.
+///
+/// Errors    InvalidArgument if two tensors have one name, a name is not UTF-8 or has control characters, or a tensor's
+///           bytes contradict its type and shape.
 SafetensorsPlan plan_safetensors(std::span<const TensorRecord> tensors,
                                  const std::map<std::string, std::string>& metadata = {});
 
-/// Writes a new file, on the disk when this returns.
+/// Writes and syncs a new file.
 ///
-/// Errors    FileError; the file may be there in part.
+/// Errors    FileError; part of the file may exist.
 void write_safetensors(FileSystem& files, const std::filesystem::path& path, const SafetensorsPlan& plan);
 
 }  // namespace gradring::train

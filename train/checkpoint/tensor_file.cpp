@@ -4,36 +4,32 @@
 #include <algorithm>
 
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/little_endian.h"
-#include "train/checkpoint/npy.h"
-#include "train/checkpoint/pt.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/checkpoint/safetensors_header.h"
 
 namespace gradring::train {
 namespace {
 
 constexpr std::uint64_t kStartBytes = 32;  // enough for a pickle of one number
 
-/// A bare pickle begins with its protocol. So may the length of a safetensors header, but none that is allowed.
+/// A bare pickle begins with its protocol. So may the length of a safetensors header, but not one below the limit.
 bool is_pickle(std::string_view start) {
   if (start.size() < 8 || start[0] != '\x80' || start[1] < 2 || start[1] > 5) return false;
   return get_little_endian<std::uint64_t>(start, 0) > kLargestHeaderBytes;
 }
 
-/// PyTorch before 1.6 wrote several pickles, of which the first holds this number, and the bytes of the tensors behind them.
+/// PyTorch before 1.6 wrote several pickles, of which the first holds this number, and then the bytes of the tensors.
 [[noreturn]] void refuse_bare_pickle(const std::filesystem::path& path, std::string_view start) {
   constexpr std::string_view kTorchMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12);
   if (start.find(kTorchMagic) != start.npos)
-    throw CheckpointError(path, "is in the legacy format of torch.save (before PyTorch 1.6), which is not read here",
+    throw CheckpointError(path, "is in the legacy format of torch.save (before PyTorch 1.6), which is not supported",
                           "convert it in Python: torch.save(torch.load(\"" + path.filename().string() +
                               "\"), \"new.pt\", _use_new_zipfile_serialization=True)");
   throw CheckpointError(path, "is a Python pickle without PyTorch's zip archive",
                         "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
 }
 
-/// What is often given in place of a safetensors file, by its first bytes. Checked only where no header of safetensors begins.
+/// What is often given instead of a safetensors file, by its first bytes. Checked only if no safetensors header begins
+/// there.
 struct Mistaken {
   std::string_view start, what, advice;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
@@ -9,11 +10,49 @@
 
 namespace gradring::train {
 
-/// Reads the tensors of a file in the format that its first bytes tell, whatever its name is: PyTorch's .pt, NumPy's .npy
-/// (one tensor, named as the file without its extension), or safetensors.
+/// Reads the tensors of a file, whatever its name. Its first bytes tell the format: PyTorch's .pt, NumPy's .npy (one
+/// tensor, named as the file without its extension), or safetensors.
 ///
-/// Errors    CheckpointError, as the format's reader; a bare pickle, such as torch.save wrote before PyTorch 1.6, is named as
-///           what it is.
+/// Errors    CheckpointError, as the format's reader. It names other formats that are often given instead, such as a
+///           bare pickle, which torch.save wrote before PyTorch 1.6.
 std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesystem::path& path);
+
+/// Reads NumPy's .npy, versions 1 to 3: one array in C order, little-endian, of plain numbers. The record has no name.
+///
+///   | \x93NUMPY | major, minor | 2 or 4 bytes: N | N bytes: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3),
+///   } | data |
+///
+/// Errors    CheckpointError, naming the file, what was found and what to do: another magic or version, a header above
+///           64 KiB or of any other form, Fortran order, big-endian numbers, Python objects, a size that contradicts
+///           the shape. Nothing in the file is executed.
+/// Cost      allocates memory for the data after the file's size was compared with the shape.
+/// Source    NumPy's format description (numpy.lib.format, NEP 1).
+/// Example   tests/train/checkpoint/npy_test.cpp
+TensorRecord read_npy(const InputFile& file, const std::filesystem::path& path);
+
+/// Writes and syncs a new file of version 1.0, as numpy.save does.
+///
+/// Errors    InvalidArgument if NumPy lacks the type, or the bytes contradict the shape; FileError, and part of the
+///           file may exist.
+void write_npy(FileSystem& files, const std::filesystem::path& path, const TensorRecord& tensor);
+
+/// Reads the tensors of a state_dict that torch.save wrote (PyTorch 1.6 or later: a zip archive), in its order, each
+/// made dense. Nothing in the file is executed. The state_dict may be the value "state_dict", "model_state_dict" or
+/// "model" of a dictionary.
+///
+/// Errors    CheckpointError, naming the file, what was found and what to do: those of ZipReader and read_pickle;
+///           another byte order; a value that is not a tensor; a tensor that reaches beyond its storage, or repeats its
+///           elements.
+/// Cost      the tensors, at most four times as large as the file, and their storages.
+/// Source    PyTorch's torch/serialization.py and caffe2/serialize/inline_container.h.
+/// Example   tests/train/checkpoint/pt_test.cpp
+std::vector<TensorRecord> read_pt(const InputFile& file, const std::filesystem::path& path);
+
+/// Writes and syncs a state_dict for torch.load(path, weights_only=True): an OrderedDict of dense tensors in the given
+/// order, each with its own storage. The same tensors give the same bytes.
+///
+/// Errors    InvalidArgument if PyTorch lacks a type, two tensors have one name, or the bytes contradict the shape;
+///           FileError, and part of the file may exist.
+void write_pt(FileSystem& files, const std::filesystem::path& path, std::span<const TensorRecord> tensors);
 
 }  // namespace gradring::train

@@ -4,14 +4,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "train/checkpoint/tensor_type.h"
 
 namespace gradring::train {
 
-/// What a file says about one of its tensors. The empty shape is a scalar; an extent of 0 leaves no elements.
+/// The element types of tensor files. safetensors has them all, the other formats some.
+// clang-format off
+enum class TensorType : std::uint8_t {
+  boolean, f4, f6_e2m3, f6_e3m2, u8, i8, f8_e5m2, f8_e4m3, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
+  i16, u16, f16, bf16, i32, u32, f32, c64, f64, i64, u64
+};
+// clang-format on
+
+/// The names of a type in each format; empty where the format lacks it.
+struct TensorTypeNames {
+  TensorType type;
+  unsigned bits;                 ///< of one element
+  std::string_view safetensors;  ///< "F32"
+  std::string_view npy;          ///< "<f4"
+  std::string_view torch;        ///< "FloatStorage"
+};
+
+/// All types, each once.
+std::span<const TensorTypeNames> tensor_types();
+
+const TensorTypeNames& names_of(TensorType type);
+
+/// The type named `name` in `format`: find_type(&TensorTypeNames::npy, "<f4") is f32.
+std::optional<TensorType> find_type(std::string_view TensorTypeNames::*format, std::string_view name);
+
+/// The description of a tensor in a file. An empty shape is a scalar; an extent of 0 means no elements.
 struct TensorInfo {
   std::string name;
   TensorType type = TensorType::f32;
@@ -30,14 +55,45 @@ struct TensorRecord : TensorInfo {
 /// No tensor of a file is larger, so that sums of a few sizes never overflow.
 constexpr std::uint64_t kLargestTensorBytes = (std::uint64_t{1} << 48) - 1;
 
-/// How many bytes a tensor has by its type and shape. Empty if an extent is negative, the tensor would be larger than
-/// kLargestTensorBytes, or its elements do not fill whole bytes.
+/// The size in bytes for a type and shape. Empty if an extent is negative, the size exceeds kLargestTensorBytes, or the
+/// elements do not fill whole bytes.
 std::optional<std::uint64_t> byte_size(TensorType type, std::span<const std::int64_t> shape);
+
+/// The elements as numbers, in the file's order. Exact except for i64 and u64 beyond 2^53; true is 1. Empty for complex
+/// types and for floating-point types of 8 bits or fewer.
+///
+/// Cost      8 bytes an element.
+std::optional<std::vector<double>> values_of(const TensorRecord& tensor);
 
 /// "[32, 1, 3, 3]"
 std::string shape_text(std::span<const std::int64_t> shape);
 
-/// `text` for a message: in quotes, at most 100 characters, what does not print as '?'.
+/// `text` for a message: in quotes, at most 100 characters, control characters replaced by '?'.
 std::string in_quotes(std::string_view text);
+
+/// Where the tensors of a file differ from those a model expects.
+struct TensorDifferences {
+  struct OtherShape {
+    std::string name;
+    std::vector<std::int64_t> expected, found;
+  };
+  std::vector<std::string> missing;     ///< in the expected order
+  std::vector<std::string> unexpected;  ///< in the file's order
+  std::vector<OtherShape> other_shape;
+
+  bool empty() const { return missing.empty() && unexpected.empty() && other_shape.empty(); }
+  /// "lacks 'fc1.bias'; has 'fc3.bias', which the model lacks; has 'fc1.weight' of shape [10, 5], expected [10, 4]".
+  /// Names at most five tensors of each kind.
+  std::string to_string() const;
+};
+
+/// Compares names and shapes; types may differ.
+TensorDifferences compare_tensors(std::span<const TensorInfo> expected, std::span<const TensorInfo> found);
+
+/// A name that occurs twice, if any.
+std::optional<std::string_view> duplicate_name(std::vector<std::string_view> names);
+
+/// The tensors without their bytes.
+std::vector<TensorInfo> infos_of(std::span<const TensorRecord> tensors);
 
 }  // namespace gradring::train

@@ -13,30 +13,43 @@
 
 namespace gradring::train {
 
-/// One file inside a zip archive, stored as it is.
+/// The records of a zip archive: their signatures and the sizes of their fixed parts.
+namespace zip {
+constexpr std::string_view kLocalHeader = "PK\3\4";
+constexpr std::string_view kDirectoryEntry = "PK\1\2";
+constexpr std::string_view kEnd = "PK\5\6";
+constexpr std::string_view kEnd64 = "PK\6\6";
+constexpr std::string_view kEnd64Locator = "PK\6\7";
+constexpr std::size_t kLocalHeaderBytes = 30;
+constexpr std::size_t kDirectoryEntryBytes = 46;
+constexpr std::size_t kEndBytes = 22;
+constexpr std::size_t kEnd64Bytes = 56;
+constexpr std::size_t kEnd64LocatorBytes = 20;
+}  // namespace zip
+
+/// A stored file of a zip archive.
 struct ZipEntry {
   std::string name;
-  std::uint64_t header = 0;  ///< where its local header begins
-  std::uint64_t begin = 0;   ///< where its bytes begin in the archive
+  std::uint64_t header = 0;  ///< offset of its local header
+  std::uint64_t begin = 0;   ///< offset of its bytes
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0;
 };
 
-/// The directory of a zip archive whose entries are stored, not compressed, as torch.save writes them; with or without
-/// zip64.
+/// Reads a zip archive with stored (not compressed) entries, as torch.save writes them, with or without zip64.
 ///
-/// Errors    CheckpointError, naming the archive: no zip, cut short, compressed or encrypted entries, a name that stands
-///           twice or differs between an entry and the directory, entries that overlap or reach beyond the archive, a
-///           directory above 4 MiB, a checksum that is wrong.
+/// Errors    CheckpointError, naming the archive: not a zip archive, truncated, compressed or encrypted entries, a name
+///           that occurs twice or differs between an entry and the directory, entries that overlap or reach beyond the
+///           archive, a directory above 4 MiB, a wrong CRC-32.
 /// Source    PKWARE's APPNOTE.TXT 6.3.
 class ZipReader {
  public:
   ZipReader(const InputFile& file, std::filesystem::path path);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
-  /// Null if there is none of this name.
+  /// Null if there is no entry of this name.
   const ZipEntry* find(std::string_view name) const;
-  /// The bytes of an entry; their checksum is verified.
+  /// The bytes of an entry, after its CRC-32 was verified.
   std::vector<std::byte> read(const ZipEntry& entry) const;
 
  private:
@@ -47,7 +60,7 @@ class ZipReader {
   Directory find_zip64_directory(std::uint64_t locator) const;
   ZipEntry parse_entry(std::string_view& rest) const;
   void find_bytes(ZipEntry& entry) const;
-  void check_apart(std::uint64_t directory) const;
+  void check_overlaps(std::uint64_t directory) const;
 
   const InputFile& file_;
   std::filesystem::path path_;
@@ -55,8 +68,8 @@ class ZipReader {
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-/// Writes a zip archive from front to end: every entry stored, its bytes at a multiple of 64 as torch.save lays them, so
-/// that tensors can be mapped into memory.
+/// Writes a zip archive with stored entries from front to end. Aligns the bytes of each entry to 64, as torch.save
+/// does, so that tensors can be mapped into memory.
 ///
 /// Errors    FileError; InvalidArgument beyond 4 GiB.
 class ZipWriter {
@@ -64,7 +77,7 @@ class ZipWriter {
   ZipWriter(OutputFile& file, std::filesystem::path path) : file_(file), path_(std::move(path)) {}
 
   void add(std::string_view name, std::span<const std::byte> bytes);
-  /// Writes the directory; nothing can be added then.
+  /// Writes the directory, after the last entry.
   void finish();
 
  private:

@@ -1,41 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_allreduce.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
 #include "comm/bench/gloo_peer.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/host/host_device.h"
 #include "train/bench/find_python.h"
 #include "train/cli/bench_allreduce_options.h"
-#include "train/cli/bench_allreduce_table.h"
-#include "train/cli/bench_file.h"
+#include "train/cli/bench_options.h"
+#include "train/cli/commands.h"
 #include "train/cli/standard_output.h"
-#include "train/config/usage_error.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/setup/make_group.h"
+#include "train/setup/rendezvous.h"
 
 namespace gradring::train {
 namespace {
+
+/// Result for one size; times in seconds.
+struct AllReduceRow {
+  std::size_t elements = 0;
+  std::size_t bytes = 0;
+  kernels::bench::Statistics ours;
+  double coefficient_of_variation = 0;  ///< of our times, in percent
+  std::optional<kernels::bench::Statistics> gloo{};
+  std::optional<std::size_t> wrong{};  ///< elements, over all ranks
+
+  double ratio() const { return gloo->median / ours.median; }
+};
+
+/// Results of a run of the benchmark.
+struct AllReduceReport {
+  kernels::bench::Provenance provenance;
+  int world_size = 1;
+  std::string peer{};  ///< "gloo of torch 1.13.0"; empty without comparison
+  std::vector<AllReduceRow> rows{};
+
+  std::size_t wrong() const;
+  double average_bus_bandwidth() const;  ///< GB/s
+};
+
+using comm::bench::algorithm_bandwidth;
+using comm::bench::bus_bandwidth;
+
+constexpr double kMicro = 1e-6;
+constexpr double kGiga = 1e9;
+
+const char* medium_of(const AllReduceBenchOptions& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
+
+double bus_gigabytes(const AllReduceRow& row, const AllReduceReport& report) {
+  return bus_bandwidth(row.bytes, row.ours.median, report.world_size) / kGiga;
+}
+
+std::size_t AllReduceReport::wrong() const {
+  std::size_t all = 0;
+  for (const AllReduceRow& row : rows) all += row.wrong.value_or(0);
+  return all;
+}
+
+double AllReduceReport::average_bus_bandwidth() const {
+  double sum = 0;
+  for (const AllReduceRow& row : rows) sum += bus_gigabytes(row, *this);
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+std::string table_head(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+  std::string names = "#       size         count      type   redop    root     time   algbw   busbw  #wrong";
+  std::string units = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ";
+  if (options.report_iterations) {
+    names += "    i_min     i_p50     i_p95     i_p99     i_max    i_cv";
+    units += "     (us)      (us)      (us)      (us)      (us)     (%)";
+  }
+  if (options.compare_gloo) {
+    names += "      gloo   ratio";
+    units += "      (us)        ";
+  }
+  return fmt::format(
+      "# Collective test starting: gradring bench allreduce\n# {}\n"
+      "# {} ranks over {}, in-place, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
+      to_string(report.provenance), report.world_size, medium_of(options), options.repetitions.warmups,
+      options.repetitions.iterations, options.repetitions.fresh ? " on fresh data" : "", options.check ? 1 : 0,
+      report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
+}
+
+std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceBenchOptions& options) {
+  const kernels::bench::Statistics& ours = row.ours;
+  std::string text = fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7}", row.bytes,
+                                 row.elements, name_of(options.dtype), "sum", -1, ours.median / kMicro,
+                                 algorithm_bandwidth(row.bytes, ours.median) / kGiga, bus_gigabytes(row, report),
+                                 row.wrong ? std::to_string(*row.wrong) : "N/A");
+  if (options.report_iterations)
+    text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least / kMicro,
+                        ours.median / kMicro, ours.p95 / kMicro, ours.p99 / kMicro, ours.most / kMicro,
+                        row.coefficient_of_variation);
+  if (row.gloo) text += fmt::format("  {:>8.1f} {:>6.1f}x", row.gloo->median / kMicro, row.ratio());
+  return text + "\n";
+}
+
+std::string table_foot(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+  const std::string wrong =
+      options.check ? fmt::format("{} {}", report.wrong(), report.wrong() == 0 ? "OK" : "FAILED") : "not checked";
+  return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {:.4g}\n", wrong,
+                     report.average_bus_bandwidth());
+}
+
+nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const AllReduceRow& row : report.rows) {
+    nlohmann::json line = {{"size", row.bytes},
+                           {"count", row.elements},
+                           {"type", name_of(options.dtype)},
+                           {"redop", "sum"},
+                           {"root", -1},
+                           {"in_place_microseconds", to_json(row.ours, 1 / kMicro)},
+                           {"algbw_gb_s", algorithm_bandwidth(row.bytes, row.ours.median) / kGiga},
+                           {"busbw_gb_s", bus_gigabytes(row, report)}};
+    if (row.wrong) line["wrong"] = *row.wrong;
+    if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, 1 / kMicro)}, {"ratio", row.ratio()}});
+    rows.push_back(line);
+  }
+  return {{"ranks", report.world_size},
+          {"comm", medium_of(options)},
+          {"warmups", options.repetitions.warmups},
+          {"iterations", options.repetitions.iterations},
+          {"fresh", options.repetitions.fresh},
+          {"peer", report.peer},
+          {"rows", rows}};
+}
 
 using comm::bench::Payload;
 using kernels::bench::statistics_of;
 
 constexpr int kDefaultRanks = 2;
-/// How often gradring and its peer take turns at one size.
+/// Alternations of gradring and its peer at one size.
 constexpr int kTurns = 3;
 
-/// PyTorch's gloo beside the ranks, and the folder where its ranks meet.
+/// PyTorch's gloo, one process per rank, and the folder of its store.
 class Peer {
  public:
   Peer(comm::ProcessGroup& group, std::chrono::milliseconds timeout) {
@@ -95,7 +208,7 @@ void say(int rank, const std::string& text) {
   flush_standard_output();
 }
 
-void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
+void run_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
   const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm});
   comm::ProcessGroup& group = *ranks.group;
   kernels::HostDevice device;
@@ -113,11 +226,11 @@ void be_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& plac
   }
   say(place.rank, table_foot(report, options));
   if (place.rank == 0) write_bench_file(options.json, "allreduce", report.provenance, results_of(report, options));
-  group.barrier_on_host();  // nobody leaves while another still reads
+  group.barrier_on_host();  // a rank that exits early would break a slower one's reads
   if (report.wrong() > 0) throw Error(fmt::format("{} sums were wrong", report.wrong()));
 }
 
-/// The workers get the same words, and the launcher says what went wrong with them.
+/// Starts the ranks with the same arguments; the launcher reports their errors.
 void spawn(const AllReduceBenchOptions& options, std::span<const std::string> args) {
   std::vector<std::string> command = {"bench", "allreduce"};
   command.insert(command.end(), args.begin(), args.end());
@@ -125,20 +238,27 @@ void spawn(const AllReduceBenchOptions& options, std::span<const std::string> ar
   if (code != 0) std::exit(code);
 }
 
-}  // namespace
-
-void bench_allreduce(std::span<const std::string> args) {
-  const AllReduceBenchOptions options = parse_bench_allreduce(args);
-  if (options.help) {
-    fmt::print("{}", bench_allreduce_help());
-    return;
+int run(Arguments args) {
+  const auto parsed = parse_bench_allreduce(args);
+  if (!parsed) return kOk;
+  const AllReduceBenchOptions& options = *parsed;
+  if (!system_variable("RANK")) {
+    spawn(options, args);
+    return kOk;
   }
-  if (!system_variable("RANK")) return spawn(options, args);
   const auto place = WorkerEnvironment::from_environment(system_variable);
   if (options.nproc && options.nproc != place.world_size)
-    throw UsageError(
-        fmt::format("--nproc is {}, but the launcher started {} ranks: leave it out", options.nproc, place.world_size));
-  be_rank(options, place);
+    throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nproc,
+                                 place.world_size));
+  run_rank(options, place);
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchAllReduce{.name = "allreduce",
+                              .help = "correctness and speed of all-reduce between processes",
+                              .run = run,
+                              .describe = bench_allreduce_line};
 
 }  // namespace gradring::train

@@ -2,6 +2,7 @@
 #include "train/cli/bench_allreduce_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,35 +11,37 @@
 
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/bench_options.h"
-#include "train/config/usage_error.h"
+#include "train/cli/commands.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr const char* kHead =
-    "gradring bench allreduce: time and check an all-reduce, in the words of nccl-tests\n\n"
-    "  gradring bench allreduce [options]                              as many ranks as --nproc says\n"
-    "  gradring launch --nproc-per-node N bench allreduce [options]\n\n"
-    "Options; in brackets the default:\n";
-
-constexpr const char* kFoot =
-    "\nSizes are bytes, or end in K, M or G (2^10, 2^20, 2^30). There is no out-of-place all-reduce here, so the table "
-    "has\n"
-    "no columns for one. time is the median of the iterations, and of each iteration the slowest rank's.\n"
-    "--compare gloo starts one Python with PyTorch beside each rank: GRADRING_PYTHON, or else the first python3 along "
-    "PATH\n"
-    "that imports torch. The two take turns, and of all their iterations the medians are compared.\n"
-    "\nExit codes: 0 ok; 1 a sum was wrong; 2 usage; 3 no such Python; 161 a rank was lost; 162 a rank was late.\n"
-    "\nExamples:\n"
+constexpr const char* kNotes =
+    "Sizes are bytes, or end in K, M or G (2^10, 2^20, 2^30). The all-reduce is in-place, so the table has no columns "
+    "for "
+    "out-of-place. time is the median of the iterations, and of each iteration the slowest rank's. --compare gloo "
+    "starts "
+    "one Python with PyTorch per rank: GRADRING_PYTHON, or else the first python3 on PATH that imports torch. The two "
+    "alternate, and the medians of all iterations are compared.\n\n"
+    "Exit codes:\n"
+    "    0  success\n"
+    "    1  a sum was wrong\n"
+    "    2  usage error\n"
+    "    3  no Python with PyTorch\n"
+    "  161  a rank was lost\n"
+    "  162  a rank timed out\n\n"
+    "Examples:\n"
     "  gradring bench allreduce -b 4K -e 32M -f 4\n"
-    "  gradring bench allreduce --sizes 64K,1724968,32M --nproc 4 --compare gloo -J all_reduce.json\n";
+    "  gradring bench allreduce --sizes 64K,1724968,32M --nprocs 4 --compare gloo\n";
 
-/// The two spellings of element types, ours and nccl-tests'.
+/// Element types; behind the first five, older spellings and those of nccl-tests.
 constexpr std::pair<std::string_view, kernels::DType> kTypes[] = {
-    {"float", kernels::DType::f32}, {"half", kernels::DType::f16},  {"bfloat16", kernels::DType::bf16},
-    {"int32", kernels::DType::i32}, {"int64", kernels::DType::i64}, {"f32", kernels::DType::f32},
-    {"f16", kernels::DType::f16},   {"bf16", kernels::DType::bf16}, {"i32", kernels::DType::i32},
-    {"i64", kernels::DType::i64}};
+    {"fp32", kernels::DType::f32},  {"fp16", kernels::DType::f16},      {"bf16", kernels::DType::bf16},
+    {"int32", kernels::DType::i32}, {"int64", kernels::DType::i64},     {"float", kernels::DType::f32},
+    {"half", kernels::DType::f16},  {"bfloat16", kernels::DType::bf16}, {"f32", kernels::DType::f32},
+    {"f16", kernels::DType::f16},   {"i32", kernels::DType::i32},       {"i64", kernels::DType::i64}};
+constexpr std::size_t kShownTypes = 5;
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
 
@@ -48,7 +51,8 @@ kernels::DType parse_type(std::string_view text) {
     if (name == text) return dtype;
     names.push_back(name);
   }
-  throw UsageError(fmt::format("--datatype is '{}', but must be one of {}.{}", text, fmt::join(names, ", "),
+  names.resize(kShownTypes);
+  throw UsageError(fmt::format("--dtype is '{}', but must be one of {}.{}", text, fmt::join(names, ", "),
                                did_you_mean(text, names)));
 }
 
@@ -77,15 +81,16 @@ std::vector<std::size_t> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-/// The ladder of sizes that -b, -e, and -f or -i ask for.
-struct Ladder {
+/// The sizes that -b, -e, and -f or -i select.
+struct SizeRange {
   std::size_t least = 4096;
   std::size_t most = std::size_t{32} << 20;
   std::size_t factor = 2;
   std::size_t increment = 0;
 
   std::vector<std::size_t> sizes() const {
-    if (least > most) throw UsageError(fmt::format("--minbytes is {}, above --maxbytes, which is {}", least, most));
+    if (least > most)
+      throw UsageError(fmt::format("--minbytes is {}, but must be at most --maxbytes, which is {}", least, most));
     std::vector<std::size_t> all;
     for (std::size_t size = least; size <= most;
          size = increment ? size + increment : std::max(size * factor, size + 1))
@@ -94,13 +99,11 @@ struct Ladder {
   }
 };
 
-/// What is read before it is known what it means.
+/// Options before they are resolved.
 struct Parsing {
   AllReduceBenchOptions options;
-  Ladder ladder;
+  SizeRange range;
 };
-
-using Option = CommandOption;
 
 std::function<void(std::string_view)> integer(const char* name, int least, int& value) {
   return [=, &value](std::string_view text) { value = static_cast<int>(parse_integer(name, text, {.least = least})); };
@@ -111,84 +114,83 @@ std::function<void(std::string_view)> bytes(const char* name, std::size_t& value
 }
 
 std::vector<Option> size_options(Parsing& parsing) {
-  Ladder& ladder = parsing.ladder;
+  SizeRange& range = parsing.range;
   auto& sizes = parsing.options.sizes;
   return {{.name = "minbytes",
            .letter = 'b',
            .value = "SIZE",
-           .help = "the first size [4K]",
-           .read = bytes("minbytes", ladder.least)},
+           .help = "smallest size (default 4K)",
+           .read = bytes("minbytes", range.least)},
           {.name = "maxbytes",
            .letter = 'e',
            .value = "SIZE",
-           .help = "the last size [32M]",
-           .read = bytes("maxbytes", ladder.most)},
+           .help = "largest size (default 32M)",
+           .read = bytes("maxbytes", range.most)},
           {.name = "stepfactor",
            .letter = 'f',
            .value = "N",
-           .help = "from size to size: times N [2]",
+           .help = "factor between sizes (default 2)",
            .read =
                [&](std::string_view text) {
-                 ladder.factor =
+                 range.factor =
                      static_cast<std::size_t>(parse_integer("stepfactor", text, {.least = 2, .most = 1 << 20}));
                }},
           {.name = "stepbytes",
            .letter = 'i',
            .value = "SIZE",
-           .help = "from size to size: plus SIZE, instead of times N",
-           .read = bytes("stepbytes", ladder.increment)},
+           .help = "increment between sizes, instead of a factor",
+           .read = bytes("stepbytes", range.increment)},
           {.name = "sizes",
            .value = "SIZE,...",
-           .help = "these sizes, instead of a ladder",
+           .help = "list of sizes, instead of a range",
            .read = [&](std::string_view text) { sizes = parse_sizes(text); }}};
 }
 
 std::vector<Option> other_options(AllReduceBenchOptions& options) {
+  Option report = switch_option("report-iters", "spread of the iterations in the table", options.report_iterations);
+  report.letter = 'I';
   return {{.name = "iters",
            .letter = 'n',
            .value = "N",
-           .help = "iterations measured [20]",
+           .help = "measured iterations (default 20)",
            .read = integer("iters", 1, options.repetitions.iterations)},
           {.name = "warmup-iters",
            .letter = 'w',
            .value = "N",
-           .help = "iterations before that [5]",
+           .help = "iterations before the measured ones (default 5)",
            .read = integer("warmup-iters", 0, options.repetitions.warmups)},
           {.name = "check",
            .letter = 'c',
            .value = "0|1",
-           .help = "check the sums, which are exact in any order [1]",
+           .help = "verification of the sums, which are exact in any order (default 1)",
            .read = [&](std::string_view text) { options.check = parse_flag("check", text); }},
-          {.name = "datatype",
+          {.name = "dtype",
            .letter = 'd',
-           .value = "TYPE",
-           .help = "float, half, bfloat16, int32, int64 [float]",
-           .read = [&](std::string_view text) { options.dtype = parse_type(text); }},
+           .value = "fp32|fp16|bf16|int32|int64",
+           .help = "element type (default fp32)",
+           .read = [&](std::string_view text) { options.dtype = parse_type(text); },
+           .aliases = {"datatype"}},
           {.name = "algorithm",
            .letter = 'a',
            .value = "auto|ring|direct",
-           .help = "how it goes about it [auto]",
+           .help = "all-reduce algorithm (default auto)",
            .read = [&](std::string_view text) { options.algorithm = parse_algorithm(text); }},
           {.name = "comm",
            .value = "auto|shm|tcp",
-           .help = "what carries the bytes [auto: shm]",
+           .help = "transport between ranks (default auto: shm)",
            .read =
                [&](std::string_view text) {
                  constexpr std::string_view kWords[] = {"auto", "shm", "tcp"};
                  options.comm = parse_word("comm", text, kWords);
                }},
-          {.name = "fresh",
-           .help = "before each iteration, unmeasured, ranks write their elements anew, as backward does",
-           .read = set_switch("fresh", options.repetitions.fresh)},
-          {.name = "report-iters",
-           .letter = 'I',
-           .help = "show the spread of the iterations",
-           .read = set_switch("report-iters", options.report_iterations)},
-          json_option(options.json),
-          count_option("nproc", "ranks, each a process [2, or as the launcher says]", 1, options.nproc),
+          switch_option("fresh", "new elements before each iteration, written unmeasured, as backward does",
+                        options.repetitions.fresh),
+          std::move(report),
+          json_file_option(options.json),
+          nprocs_option("ranks, each a process (default 2, or the launcher's)", "nproc", options.nproc),
           {.name = "compare",
            .value = "gloo",
-           .help = "measure PyTorch's gloo in turns with this, in float32",
+           .help = "alternating measurement of PyTorch's gloo, in fp32",
            .read =
                [&](std::string_view text) {
                  constexpr std::string_view kPeers[] = {"gloo"};
@@ -197,31 +199,33 @@ std::vector<Option> other_options(AllReduceBenchOptions& options) {
                }},
           {.name = "timeout",
            .value = "TIME",
-           .help = "longest wait for anything [2m]",
+           .help = "longest wait of a rank for another (default 2m)",
            .read = [&](std::string_view text) { options.timeout = parse_duration("timeout", text); }}};
 }
 
 CommandLine command_line(Parsing& parsing) {
-  CommandLine line{.command = "gradring bench allreduce", .options = size_options(parsing)};
+  CommandLine line{
+      .command = "gradring bench allreduce",
+      .purpose = "correctness and speed of all-reduce, with the options and table of nccl-tests",
+      .usage = {"gradring bench allreduce [OPTIONS]", "gradring launch --nproc-per-node N bench allreduce [OPTIONS]"},
+      .options = size_options(parsing),
+      .notes = kNotes};
   std::ranges::move(other_options(parsing.options), std::back_inserter(line.options));
   return line;
 }
 
 }  // namespace
 
-AllReduceBenchOptions parse_bench_allreduce(std::span<const std::string> args) {
+std::optional<AllReduceBenchOptions> parse_bench_allreduce(Arguments args) {
   Parsing parsing;
   AllReduceBenchOptions& options = parsing.options;
-  options.help = read_command_line(command_line(parsing), args).help;
-  if (options.sizes.empty()) options.sizes = parsing.ladder.sizes();
+  if (!words_or_help(command_line(parsing), args)) return std::nullopt;
+  if (options.sizes.empty()) options.sizes = parsing.range.sizes();
   if (options.compare_gloo && options.dtype != kernels::DType::f32)
-    throw UsageError("--compare gloo measures float32: leave --datatype out");
+    throw UsageError("--compare gloo measures fp32: leave --dtype out");
   return options;
 }
 
-std::string bench_allreduce_help() {
-  Parsing unused;
-  return kHead + help_of(command_line(unused).options) + kFoot;
-}
+CommandLine bench_allreduce_line() { return describe<Parsing, command_line>(); }
 
 }  // namespace gradring::train

@@ -1,32 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_compare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "data/datasets/open_dataset.h"
 #include "train/bench/find_python.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/timed_training.h"
-#include "train/cli/bench_compare_options.h"
-#include "train/cli/bench_file.h"
+#include "train/cli/bench_options.h"
+#include "train/cli/commands.h"
 #include "train/cli/standard_output.h"
-#include "train/config/usage_error.h"
 #include "train/launch/run_folder.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
 
-/// PyTorch's sides, each started and warm; none without a Python.
-class Rivals {
+constexpr std::string_view kFormats[] = {"auto", "contiguous", "channels_last"};
+
+struct CompareBenchOptions {
+  std::vector<bench::TimedTrainingSpec> cases;
+  std::int64_t rounds = 3;
+  bool dataloader = false;
+  std::string format = "auto";  ///< of PyTorch's tensors: auto, contiguous, channels_last
+  std::string json_file;        ///< empty: none
+};
+
+/// Options, and those that the cases are derived from.
+struct Given {
+  CompareBenchOptions options;
+  bench::TimedTrainingSpec training;
+  std::int64_t ranks = 0;  ///< 0: not given
+  std::int64_t batch_size = 0;
+};
+
+/// The cases of docs/results: data-parallel over all cores of a small machine, and one core.
+std::vector<bench::TimedTrainingSpec> cases_of(const Given& given) {
+  std::vector<bench::TimedTrainingSpec> cases(2, given.training);
+  cases[0].ranks = 2;
+  cases[0].batch_size = 256;
+  cases[1].ranks = 1;
+  cases[1].batch_size = 512;
+  if (given.ranks == 0 && given.batch_size == 0) return cases;
+  cases.resize(1);
+  if (given.ranks > 0) cases[0].ranks = static_cast<int>(given.ranks);
+  if (given.batch_size > 0) cases[0].batch_size = given.batch_size;
+  return cases;
+}
+
+CommandLine command_line(Given& given) {
+  CommandLine line{.command = "gradring bench compare",
+                   .purpose = "duration of the same training by gradring and by PyTorch",
+                   .options = dataset_options(given.training.dataset, given.training.data_dir)};
+  const Option own[] = {
+      nprocs_option("ranks; PyTorch's use DDP over gloo (default 2, then 1)", "ranks", given.ranks),
+      count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, given.batch_size),
+      count_option("epochs", "epochs of each training (default 1)", 1, given.training.epochs),
+      count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
+                   given.training.steps),
+      count_option("rounds", "trainings of each side, alternating (default 3)", 1, given.options.rounds),
+      switch_option("dataloader", "PyTorch also with batches from a torch.utils.data.DataLoader",
+                    given.options.dataloader),
+      {.name = "memory-format",
+       .value = "auto|contiguous|channels_last",
+       .help = "format of PyTorch's tensors; auto: the faster of both (default auto)",
+       .read = [&given](std::string_view word) { given.options.format = parse_word("memory-format", word, kFormats); }},
+      json_file_option(given.options.json_file)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a Python that "
+      "imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in training alone; they "
+      "vary less than wall time on a busy machine. All-reduce compared with gloo: gradring bench allreduce --compare "
+      "gloo";
+  return line;
+}
+
+/// PyTorch's variants, each started and warm; none without a Python.
+class Peers {
  public:
-  Rivals(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
-         const CompareBenchOptions& options) {
+  Peers(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
+        const CompareBenchOptions& options) {
     if (!search.python) return;
     bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
     if (options.format == "auto") {
@@ -47,13 +109,13 @@ class Rivals {
     for (const auto& [name, peer] : peers_) all.push_back({name, [it = peer.get()] { return it->train(); }});
     return all;
   }
-  /// Of their tensors; empty if there are none.
+  /// Memory format of their tensors; empty if there are none.
   const std::string& format() const { return format_; }
   /// As PyTorchPeer's.
   std::string blas() const { return peers_.empty() ? "" : peers_.front().second->blas(); }
 
  private:
-  /// Half of PyTorch's time is its BLAS where that is the plain Fortran one, so whoever reads a ratio must know.
+  /// The reference BLAS in Fortran takes half of PyTorch's time; readers of a ratio must know.
   void say_blas() const {
     if (blas().empty()) return;
     fmt::print(
@@ -111,10 +173,10 @@ nlohmann::json conclude(const std::vector<bench::Contender>& contenders,
   return results;
 }
 
-/// Our training. Its processors' seconds are less those of one that ends after the first step: start-up and evaluation, which
-/// PyTorch's do not count either.
-std::function<bench::TrainingTime()> ourselves(const bench::TimedTrainingSpec& spec,
-                                               const std::filesystem::path& folder) {
+/// Our training. Its CPU seconds exclude those of a training that ends after the first step (start-up and evaluation),
+/// as PyTorch's do.
+std::function<bench::TrainingTime()> our_training(const bench::TimedTrainingSpec& spec,
+                                                  const std::filesystem::path& folder) {
   bench::TimedTrainingSpec shortest = spec;
   shortest.steps = 1;
   const double overhead = bench::train_ourselves(shortest, folder).processor_seconds;
@@ -128,10 +190,10 @@ std::function<bench::TrainingTime()> ourselves(const bench::TimedTrainingSpec& s
 nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
                         const CompareBenchOptions& options) {
   fmt::print("\n{}\n", title(spec));
-  const Rivals rivals(search, spec, data, options);
+  const Peers peers(search, spec, data, options);
   const auto folder = data.images.parent_path();
-  std::vector<bench::Contender> contenders = {{"gradring", ourselves(spec, folder)}};
-  std::ranges::move(rivals.contenders(), std::back_inserter(contenders));
+  std::vector<bench::Contender> contenders = {{"gradring", our_training(spec, folder)}};
+  std::ranges::move(peers.contenders(), std::back_inserter(contenders));
   const auto say = [&](int round, std::size_t contender, bench::TrainingTime time) {
     fmt::print("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contenders[contender].name,
                time.seconds, time.processor_seconds);
@@ -140,12 +202,12 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
   const auto times = bench::train_in_turns(contenders, static_cast<int>(options.rounds), say);
   return {{"ranks", spec.ranks},
           {"batch_size", spec.batch_size},
-          {"memory_format", rivals.format()},
-          {"blas", rivals.blas()},
+          {"memory_format", peers.format()},
+          {"blas", peers.blas()},
           {"contenders", conclude(contenders, times)}};
 }
 
-/// PyTorch would say nothing, and train on less.
+/// PyTorch would silently train on fewer samples.
 void check_batches(const CompareBenchOptions& options, const data::Dataset& dataset) {
   for (const auto& spec : options.cases)
     if (spec.batch_size > dataset.size())
@@ -153,14 +215,11 @@ void check_batches(const CompareBenchOptions& options, const data::Dataset& data
                                    spec.dataset, dataset.size()));
 }
 
-}  // namespace
-
-void bench_compare(std::span<const std::string> args) {
-  const CompareBenchOptions options = parse_bench_compare(args);
-  if (options.help) {
-    fmt::print("{}", bench_compare_help());
-    return;
-  }
+int run(Arguments args) {
+  Given given;
+  if (!words_or_help(command_line(given), args)) return kOk;
+  CompareBenchOptions& options = given.options;
+  options.cases = cases_of(given);
   const bench::TimedTrainingSpec& training = options.cases.front();  // the others differ in ranks and batch
   const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
   check_batches(options, *dataset);
@@ -180,6 +239,14 @@ void bench_compare(std::span<const std::string> args) {
                     {"steps", training.steps},
                     {"torch", search.torch_version},
                     {"cases", cases}});
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchCompare{.name = "compare",
+                            .help = "training time compared with PyTorch",
+                            .run = run,
+                            .describe = describe<Given, command_line>};
 
 }  // namespace gradring::train

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "train/cli/bench_file.h"
-#include "train/cli/launch_report_text.h"
+#include "train/cli/bench_options.h"
 #include "train/cli/standard_output.h"
 
 namespace gradring::train {
@@ -36,7 +36,7 @@ kb::Work work_of(const kb::KernelCase& c) {
   return work;
 }
 
-/// The library's where it is right, else the plain loop; null where there is neither.
+/// The library's result if it is correct, else the plain loop's; null without both.
 const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
   for (const auto kind : {kb::Measured::Kind::peer, kb::Measured::Kind::plain_loop})
     for (const kb::Measured& result : results)
@@ -44,13 +44,37 @@ const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
   return nullptr;
 }
 
-/// What a GPU gives each kernel of a call.
+/// Prints the GPU resources of each kernel of a call.
 void print_launches(const std::vector<kernels::LaunchReport>& launches) {
   for (const kernels::LaunchReport& launch : launches)
     if (launch.resources) fmt::print("      {}\n", to_string(launch));
 }
 
 }  // namespace
+
+std::string to_string(const kernels::LaunchReport& launch) {
+  const std::string start = fmt::format("{}: {} x {} threads", launch.kernel, launch.blocks, launch.threads);
+  if (!launch.resources) return fmt::format("{}, shared dynamic {} B", start, launch.dynamic_shared_bytes);
+  const auto& gpu = *launch.resources;
+  return fmt::format("{}, {} registers, shared {} + {} B, {} of {} warps{}", start, gpu.registers,
+                     gpu.static_shared_bytes, launch.dynamic_shared_bytes, gpu.resident_warps, gpu.most_warps,
+                     gpu.local_bytes > 0 ? fmt::format(", {} B local", gpu.local_bytes) : "");
+}
+
+nlohmann::json to_json(const kernels::LaunchReport& launch) {
+  nlohmann::json json = {{"kernel", launch.kernel},
+                         {"blocks", launch.blocks},
+                         {"threads", launch.threads},
+                         {"dynamic_shared_bytes", launch.dynamic_shared_bytes}};
+  if (!launch.resources) return json;
+  const auto& gpu = *launch.resources;
+  json["registers"] = gpu.registers;
+  json["local_bytes"] = gpu.local_bytes;
+  json["static_shared_bytes"] = gpu.static_shared_bytes;
+  json["resident_warps"] = gpu.resident_warps;
+  json["most_warps"] = gpu.most_warps;
+  return json;
+}
 
 void KernelsTable::begin() {
   limits_ = machine_.limits();

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_launch.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,12 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "kernels/bench/provenance.h"
 #include "kernels/bench/statistics.h"
 #include "train/bench/find_python.h"
-#include "train/bench/timed_command.h"
-#include "train/cli/bench_file.h"
+#include "train/bench/timed_training.h"
 #include "train/cli/bench_options.h"
+#include "train/cli/commands.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
 
@@ -32,21 +29,17 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench launch"};
-  const CommandOption own[] = {
-      count_option("workers", "processes that are started, and end at once [8]", 1, options.workers),
-      count_option("rounds", "runs of each launcher, in turns [11]", 1, options.rounds), json_option(options.json)};
+  CommandLine line{.command = "gradring bench launch",
+                   .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
+                   .options = {}};
+  const Option own[] = {nprocs_option("worker processes (default 8)", "workers", options.workers),
+                        count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds),
+                        json_file_option(options.json)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "The workers are trivial (/bin/true). torchrun runs with --monitor_interval 0.05, in the Python that "
+      "GRADRING_PYTHON names, or else the first python3 on PATH that imports torch.";
   return line;
-}
-
-std::string help_text() {
-  Options unused;
-  return "gradring bench launch: from the start of a launcher with trivial workers (/bin/true) to its end; beside\n"
-         "torchrun, with its --monitor_interval at 0.05 s, where a Python imports torch (GRADRING_PYTHON, or along "
-         "PATH)\n\n"
-         "Options; in brackets the default:\n" +
-         help_of(command_line(unused).options);
 }
 
 struct Contender {
@@ -69,10 +62,10 @@ std::vector<Contender> contenders_of(const Options& options, const PythonSearch&
 }
 
 void measure(std::vector<Contender>& contenders, int rounds) {
-  // torchrun leaves folders of logs behind; they go with this one.
+  // torchrun leaves log folders behind; they are removed with this one.
   const RunFolder folder;
   ::setenv("TMPDIR", folder.path().c_str(), 1);
-  for (Contender& one : contenders) bench::time_command(one.command);  // files and caches are warm
+  for (Contender& one : contenders) bench::time_command(one.command);  // warm up
   for (int round = 0; round < rounds; ++round)
     for (Contender& one : contenders) one.seconds.push_back(bench::time_command(one.command).count());
 }
@@ -89,14 +82,9 @@ nlohmann::json print(const std::vector<Contender>& contenders) {
   return rows;
 }
 
-}  // namespace
-
-void bench_launch(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  if (read_command_line(command_line(options), args).help) {
-    fmt::print("{}", help_text());
-    return;
-  }
+  if (!words_or_help(command_line(options), args)) return kOk;
   const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
   fmt::print("{}\n{} workers, {} rounds; {}\n\n", kernels::bench::to_string(provenance), options.workers,
@@ -104,6 +92,14 @@ void bench_launch(std::span<const std::string> args) {
   std::vector<Contender> contenders = contenders_of(options, search);
   measure(contenders, options.rounds);
   write_bench_file(options.json, "launch", provenance, {{"workers", options.workers}, {"rows", print(contenders)}});
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchLaunch{.name = "launch",
+                           .help = "duration of a launch, compared with torchrun",
+                           .run = run,
+                           .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

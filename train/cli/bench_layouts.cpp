@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_layouts.h"
-
 #include <fmt/format.h>
 
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
-#include "kernels/bench/provenance.h"
+#include "kernels/bench/statistics.h"
 #include "train/bench/layouts.h"
-#include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
-#include "train/config/usage_error.h"
+#include "train/cli/commands.h"
+#include "train/options/usage_error.h"
 #include "train/trainer/check_replicas.h"
 
 namespace gradring::train {
@@ -20,7 +18,7 @@ namespace {
 using bench::Layout;
 using bench::LayoutRow;
 
-/// Of a step, of all ranks together: up to four ranks have equal shares, and each of them whole shards.
+/// Samples per step over all ranks: divisible among up to four ranks in whole shards.
 constexpr std::int64_t kGlobalBatch = 24;
 constexpr std::int64_t kShard = 3;
 constexpr int kMostRanks = 4;
@@ -32,28 +30,24 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench layouts"};
-  const CommandOption own[] = {
-      count_option("steps", "of each training, of which FP16 skips a few [20]", 8, options.steps),
-      count_option("ranks", "at most, up to 4 [4]", 1, options.ranks), json_option(options.json)};
+  CommandLine line{.command = "gradring bench layouts",
+                   .purpose =
+                       "the same training in every layout of ranks, micro-batches, ZeRO stages and activation "
+                       "checkpointing, compared",
+                   .options = {}};
+  const Option own[] = {
+      count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8, options.steps),
+      nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks),
+      json_file_option(options.json)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to 1e-4, and "
+      "all "
+      "ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another layout's checkpoint.";
   return line;
 }
 
-std::string help_text() {
-  Options unused;
-  return fmt::format(
-      "gradring bench layouts: the same training, {} samples of digits a step, by every combination of ranks, passes\n"
-      "(accumulation), ZeRO stages and recomputed activations. Ends with an error if one comes out other than it "
-      "must:\n"
-      "  without --reproducible  gradients to 1e-5, losses to 1e-4; and every bit at all stages of ZeRO, recomputed or "
-      "not\n"
-      "  with it                 every bit, also of a training that goes on from another layout's checkpoint\n\n"
-      "Options; in brackets the default:\n{}",
-      kGlobalBatch, help_of(command_line(unused).options));
-}
-
-/// One table: trainings that are all to come out alike.
+/// One table: trainings whose results must agree.
 struct Series {
   const char* title;
   TrainConfig config;
@@ -66,7 +60,7 @@ TrainConfig config_of(const Options& options, const char* precision, bool reprod
   config.steps = options.steps;
   config.global_batch = kGlobalBatch;
   config.precision = precision;
-  config.loss_scale = 0x1p29;  // in fp16: the first steps overflow, by every layout alike
+  config.loss_scale = 0x1p29;  // in fp16 the first steps overflow in every layout
   config.reproducible = reproducible;
   if (reproducible) config.shard_size = kShard;
   return config;
@@ -116,16 +110,11 @@ std::vector<LayoutRow> run(const Series& series, const Options& options) {
   return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print);
 }
 
-}  // namespace
-
-void bench_layouts(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  if (read_command_line(command_line(options), args).help) {
-    fmt::print("{}", help_text());
-    return;
-  }
+  if (!words_or_help(command_line(options), args)) return kOk;
   if (options.ranks > kMostRanks)
-    throw UsageError(fmt::format("--ranks is {}, but goes up to {}", options.ranks, kMostRanks));
+    throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} steps of {} samples\n", kernels::bench::to_string(provenance), options.steps, kGlobalBatch);
   nlohmann::json tables = nlohmann::json::object();
@@ -141,6 +130,14 @@ void bench_layouts(std::span<const std::string> args) {
   fmt::print("\n{} layouts, {} differ\n", layouts, different);
   if (different > 0)
     throw ReplicaError(fmt::format("{} of {} layouts do not train as they must: see the table", different, layouts));
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchLayouts{.name = "layouts",
+                            .help = "agreement of all layouts of ranks and ZeRO",
+                            .run = run,
+                            .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_loader.h"
-
 #include <fmt/format.h>
 
 #include <iterator>
@@ -9,11 +7,10 @@
 
 #include "data/bench/loader_bench.h"
 #include "data/datasets/open_dataset.h"
-#include "kernels/bench/provenance.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/host/host_device.h"
-#include "train/cli/bench_file.h"
+#include "kernels/host/host_device.h"
 #include "train/cli/bench_options.h"
+#include "train/cli/commands.h"
 
 namespace gradring::train {
 namespace {
@@ -29,28 +26,23 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench loader", .options = dataset_options(options.dataset, options.data_dir)};
-  const CommandOption own[] = {count_option("batch-size", "samples a batch [256]", 1, options.bench.batch_size),
-                               count_option("depth", "batches that exist at once [4]", 1, options.bench.depth),
-                               count_option("epochs", "epochs measured [11]", 1, options.bench.epochs),
-                               json_option(options.json)};
+  CommandLine line{.command = "gradring bench loader",
+                   .purpose = "samples per second that are gathered, normalized and batched",
+                   .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
+                   .options = dataset_options(options.dataset, options.data_dir)};
+  const Option own[] = {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
+                        count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
+                        count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs),
+                        json_file_option(options.json)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
 
-std::string help_text() {
-  Options unused;
-  return "gradring bench loader: how many samples a second are gathered, normalised and batched\n\n"
-         "  gradring bench loader [--dataset mnist --data-dir DIR]\n\n"
-         "Options; in brackets the default:\n" +
-         help_of(command_line(unused).options);
-}
-
-/// One way to make batches, measured.
+/// Result for one way to make batches.
 struct Row {
   const char* name;
-  Statistics wall;  ///< seconds an epoch
-  Statistics cpu;   ///< the same, of all processors together
+  Statistics wall;  ///< seconds per epoch
+  Statistics cpu;   ///< CPU seconds per epoch, of all threads
 };
 
 Row row_of(const char* name, const std::vector<EpochTime>& times) {
@@ -115,17 +107,20 @@ nlohmann::json results_of(const Report& report, const Options& options) {
           {"rows", rows}};
 }
 
-}  // namespace
-
-void bench_loader(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  if (read_command_line(command_line(options), args).help) {
-    fmt::print("{}", help_text());
-    return;
-  }
+  if (!words_or_help(command_line(options), args)) return kOk;
   const Report report = measure(options);
   print(report, options);
   write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchLoader{.name = "loader",
+                           .help = "samples per second that become normalized batches",
+                           .run = run,
+                           .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

@@ -2,13 +2,14 @@
 #include "train/cli/bench_options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
-#include "train/config/usage_error.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/usage_error.h"
+#include "train/report/line_file.h"
 
 namespace gradring::train {
 namespace {
@@ -17,40 +18,45 @@ void check_folder(std::string_view file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   std::error_code ignored;
   if (file.empty() || !std::filesystem::is_directory(folder, ignored))
-    throw UsageError(fmt::format("--json is '{}', but there is no folder {}", file, folder.string()));
+    throw UsageError(fmt::format("--json-file is '{}', but there is no folder {}", file, folder.string()));
 }
 
 }  // namespace
 
-CommandOption text_option(const std::string& name, const std::string& shown, const std::string& help,
-                          std::string& value) {
-  return {.name = name, .value = shown, .help = help, .read = [&value](std::string_view text) { value = text; }};
-}
-
-CommandOption choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
-                            std::string& value) {
-  return {.name = name,
-          .value = fmt::format("{}", fmt::join(words, "|")),
-          .help = help,
-          .read = [name, words, &value](std::string_view text) { value = parse_word(name, text, words); }};
-}
-
-std::vector<CommandOption> dataset_options(std::string& dataset, std::string& data_dir) {
+std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir) {
   data_dir = system_variable("GRADRING_DATA_DIR").value_or("");
-  return {choice_option("dataset", data::dataset_names(), fmt::format("data set to take samples from [{}]", dataset),
-                        dataset),
-          text_option("data-dir", "D", "folder of the data set's files [GRADRING_DATA_DIR]", data_dir)};
+  return {choice_option("dataset", data::dataset_names(), fmt::format("dataset (default {})", dataset), dataset),
+          text_option("data-dir", "DIR", "folder with the files of the dataset (default GRADRING_DATA_DIR)", data_dir)};
 }
 
-CommandOption json_option(std::string& file) {
-  return {.name = "json",
+Option json_file_option(std::string& file) {
+  return {.name = "json-file",
           .letter = 'J',
           .value = "FILE",
-          .help = "write the results there, too",
-          .read = [&file](std::string_view text) {
-            check_folder(text);
-            file = text;
-          }};
+          .help = "JSON file for the results",
+          .read =
+              [&file](std::string_view text) {
+                check_folder(text);
+                file = text;
+              },
+          .aliases = {"json"}};
+}
+
+void write_bench_file(const std::string& path, const std::string& benchmark,
+                      const kernels::bench::Provenance& provenance, const nlohmann::json& results) {
+  if (path.empty()) return;
+  nlohmann::ordered_json file = {{"benchmark", benchmark},
+                                 {"machine", provenance.machine},
+                                 {"date", provenance.date},
+                                 {"commit", provenance.commit}};
+  for (const auto& [name, value] : results.items()) file[name] = value;
+  write_named_file(path, file.dump(2) + "\n");
+}
+
+nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit) {
+  return {{"count", statistics.count},     {"least", statistics.least * unit}, {"median", statistics.median * unit},
+          {"p95", statistics.p95 * unit},  {"p99", statistics.p99 * unit},     {"most", statistics.most * unit},
+          {"mean", statistics.mean * unit}};
 }
 
 }  // namespace gradring::train

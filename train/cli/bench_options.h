@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <span>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "train/cli/command_line.h"
-#include "train/config/parse_value.h"
+#include "kernels/bench/statistics.h"
+#include "train/options/command_line.h"
 
 namespace gradring::train {
 
-/// The options that several benchmarks have, and the kinds of which most are. Each reads into a variable, which must outlive
-/// it; `help` names the default.
-template <std::integral Integer>
-CommandOption count_option(const std::string& name, const std::string& help, std::int64_t least, Integer& value) {
-  return {.name = name, .value = "N", .help = help, .read = [=, &value](std::string_view text) {
-            value = static_cast<Integer>(parse_integer(name, text, {.least = least}));
-          }};
+/// --dataset and --data-dir. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
+std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir);
+
+/// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
+Option json_file_option(std::string& file);
+
+/// --nprocs, with the older spelling of a benchmark.
+template <class Integer>
+Option nprocs_option(const std::string& help, const std::string& old_name, Integer& value) {
+  Option option = count_option("nprocs", help, 1, value);
+  option.aliases = {old_name};
+  return option;
 }
 
-/// Any text; `shown` is what --help calls it.
-CommandOption text_option(const std::string& name, const std::string& shown, const std::string& help,
-                          std::string& value);
+/// Writes the file that -J names: {"benchmark": ..., "machine": ..., "date": ..., "commit": ..., and the
+/// members of `results`}. An empty path writes nothing.
+///
+/// Errors    EnvironmentError with path and reason.
+void write_bench_file(const std::string& path, const std::string& benchmark,
+                      const kernels::bench::Provenance& provenance, const nlohmann::json& results);
 
-/// One of several words, which --help lists; another is refused, with the nearest.
-CommandOption choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
-                            std::string& value);
-
-/// --dataset and --data-dir. `data_dir` gets its default here: what GRADRING_DATA_DIR says, as for training.
-std::vector<CommandOption> dataset_options(std::string& dataset, std::string& data_dir);
-
-/// -J, --json FILE: refused before anything is measured, if there is no folder for it.
-CommandOption json_option(std::string& file);
+/// {"median": ..., "p95": ..., ...}, each value times `unit`.
+nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit = 1);
 
 }  // namespace gradring::train

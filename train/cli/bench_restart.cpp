@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_restart.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -8,11 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "kernels/bench/provenance.h"
 #include "kernels/bench/statistics.h"
 #include "train/bench/restarted_training.h"
-#include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
+#include "train/cli/commands.h"
 #include "train/launch/run_folder.h"
 
 namespace gradring::train {
@@ -26,23 +23,16 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench restart"};
-  const CommandOption own[] = {count_option("ranks", "ranks of the training [4]", 1, options.ranks),
-                               count_option("rounds", "crashes [20]", 1, options.rounds),
-                               count_option("seed", "of who is killed, and when [1]", 0, options.seed),
-                               json_option(options.json)};
+  CommandLine line{.command = "gradring bench restart",
+                   .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
+                   .options = {}};
+  const Option own[] = {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
+                        count_option("rounds", "crashes (default 20)", 1, options.rounds),
+                        count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed),
+                        json_file_option(options.json)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes = "The training runs under `gradring launch --max-restarts`.";
   return line;
-}
-
-std::string help_text() {
-  Options unused;
-  return "gradring bench restart: one rank of a training under `gradring launch --max-restarts` is killed (SIGKILL), "
-         "again "
-         "and\nagain: how long until all ranks are back at their checkpoint, and until the first step behind it is "
-         "made\n\n"
-         "Options; in brackets the default:\n" +
-         help_of(command_line(unused).options);
 }
 
 nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
@@ -52,14 +42,9 @@ nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
   return {{"name", name}, {"seconds", to_json(statistics)}};
 }
 
-}  // namespace
-
-void bench_restart(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  if (read_command_line(command_line(options), args).help) {
-    fmt::print("{}", help_text());
-    return;
-  }
+  if (!words_or_help(command_line(options), args)) return kOk;
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", kernels::bench::to_string(provenance), options.ranks,
              options.rounds, options.seed);
@@ -75,6 +60,14 @@ void bench_restart(std::span<const std::string> args) {
   const nlohmann::json rows = {print_row("to all ranks back", back), print_row("to the first step", first_step)};
   write_bench_file(options.json, "restart", provenance,
                    {{"ranks", options.ranks}, {"seed", options.seed}, {"rows", rows}});
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchRestart{.name = "restart",
+                            .help = "time from the crash of a rank to the first step after it",
+                            .run = run,
+                            .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_step.h"
-
 #include <fmt/format.h>
 
 #include <iterator>
@@ -9,12 +7,12 @@
 #include "data/datasets/open_dataset.h"
 #include "nn/models/model.h"
 #include "train/bench/step_bench.h"
-#include "train/cli/bench_file.h"
 #include "train/cli/bench_options.h"
-#include "train/config/checkpointing_options.h"
-#include "train/precision/precision.h"
+#include "train/cli/commands.h"
+#include "train/config/options.h"
 #include "train/setup/compute.h"
 #include "train/setup/processors.h"
+#include "train/trainer/precision.h"
 
 namespace gradring::train {
 namespace {
@@ -34,29 +32,31 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench step", .options = dataset_options(options.dataset, options.data_dir)};
-  const CommandOption own[] = {
-      choice_option("model", nn::model_names(), "model to train [convnet]", options.spec.model),
-      count_option("batch-size", "samples in a step [256]", 1, options.spec.batch_size),
-      text_option("backend", "auto|cpu|reference", "who computes [auto]", options.backend),
-      text_option("precision", "auto|fp32|fp16|bf16", "what layers compute in [auto]", options.precision),
+  CommandLine line{.command = "gradring bench step",
+                   .purpose = "duration of a training step of one rank, and of its parts",
+                   .options = dataset_options(options.dataset, options.data_dir)};
+  const Option own[] = {
+      choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
+      count_option("batch-size", "samples per step (default 256)", 1, options.spec.batch_size),
+      text_option("backend", "auto|cpu|reference", "implementation of the layers (default auto)", options.backend),
+      text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)", options.precision),
       {.name = "checkpoint-activations",
-       .value = std::string(kCheckpointingWords),
-       .help = "beside it, in turns: the same with activations computed twice (as in gradring train) [none]",
+       .value = std::string(kCheckpointingValue),
+       .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
        .read =
            [&](std::string_view text) { read_checkpointing("checkpoint-activations", text, options.checkpointing); }},
       {.name = "activation-budget-mb",
        .value = "F",
-       .help = "what activations may take then, in MiB (auto); 0: as little as can be [0]",
+       .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
        .read =
            [&](std::string_view text) {
              options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
            }},
-      text_option("optimizer", "adam|adamw|sgd", "who updates [adam]", options.spec.optimizer.name),
-      count_option("threads", "that compute; 0: OMP_NUM_THREADS, or all cores [1]", 0, options.threads),
-      count_option("steps", "steps that count [50]", 1, options.spec.steps),
-      count_option("warmup", "steps before them [10]", 0, options.spec.warmup),
-      json_option(options.json_file)};
+      text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
+      count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0, options.threads),
+      count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
+      count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup),
+      json_file_option(options.json_file)};
   line.options.insert(line.options.end(), std::begin(own), std::end(own));
   return line;
 }
@@ -111,7 +111,7 @@ nlohmann::json results_of(const bench::StepReport& report, const Options& option
           {"resident_most_bytes", report.resident.most_bytes}};
 }
 
-/// What checkpointing costs and gains.
+/// Costs and gains of activation checkpointing.
 struct Comparison {
   const bench::StepReport& kept;
   const bench::StepReport& cut;
@@ -149,16 +149,9 @@ nlohmann::json results_of(const Comparison& comparison) {
           {"times_activation_bytes", comparison.times_bytes(&nn::ProgramMemory::activations)}};
 }
 
-}  // namespace
-
-void bench_step(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  const CommandLine line = command_line(options);
-  if (read_command_line(line, args).help) {
-    fmt::print("gradring bench step: how long a training step of one rank takes, and where its time goes\n\n{}",
-               help_of(line.options));
-    return;
-  }
+  if (!words_or_help(command_line(options), args)) return kOk;
   const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = "cpu", .backend = options.backend, .threads = threads});
@@ -175,7 +168,7 @@ void bench_step(std::span<const std::string> args) {
     const bench::StepReport report = bench::bench_steps(options.spec, parts);
     print_report(report, options);
     write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
-    return;
+    return kOk;
   }
   bench::StepBenchSpec spec = options.spec;
   spec.checkpointing = options.checkpointing;
@@ -185,6 +178,14 @@ void bench_step(std::span<const std::string> args) {
   nlohmann::json results = results_of(kept, options, backend);
   results["checkpointed"] = results_of(Comparison{kept, cut});
   write_bench_file(options.json_file, "step", provenance, results);
+  return kOk;
 }
+
+}  // namespace
+
+const Command kBenchStep{.name = "step",
+                         .help = "duration of a training step and of its parts",
+                         .run = run,
+                         .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

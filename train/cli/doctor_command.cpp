@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/doctor_command.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "train/cli/command_line.h"
-#include "train/cli/exit_code.h"
-#include "train/cli/print_json.h"
-#include "train/cli/run_command.h"
-#include "train/doctor/examine.h"
+#include "train/cli/commands.h"
+#include "train/cli/standard_output.h"
+#include "train/doctor/doctor.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train {
 namespace {
@@ -38,29 +35,33 @@ nlohmann::ordered_json to_json(const Sections& sections) {
   return json;
 }
 
-void run(std::span<const std::string> args) {
+struct Options {
   bool json = false;
-  CommandLine line{.command = "gradring doctor", .options = {}};
-  line.options.push_back({.name = "json", .help = "as JSON, for programs", .read = set_switch("json", json)});
-  if (read_command_line(line, args).help) {
-    fmt::print("gradring doctor: what this program and this machine have, and what would mend what is missing\n\n{}",
-               help_of(line.options));
-    return;
-  }
+};
+
+CommandLine command_line(Options& options) {
+  return {.command = "gradring doctor",
+          .purpose = "features of this program and this machine, and remedies for what is missing",
+          .usage = {"gradring doctor [OPTIONS]"},
+          .options = {json_switch(options.json)}};
+}
+
+int run(Arguments args) {
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
   const Sections sections = doctor::examine(system_variable);
-  if (json)
+  if (options.json)
     print_json(to_json(sections));
   else
     print(sections);
+  return kOk;
 }
 
 }  // namespace
 
-int doctor_main(std::span<const std::string> args) {
-  return run_command("gradring doctor", [args] {
-    run(args);
-    return kOk;
-  });
-}
+const Command kDoctorCommand{.name = "doctor",
+                             .help = "features of this program and this machine",
+                             .run = run,
+                             .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

@@ -4,14 +4,7 @@
 #include <new>
 #include <system_error>
 
-#include "comm/error.h"
-#include "data/error.h"
-#include "data/fetch/error.h"
-#include "data/images/png.h"
-#include "train/checkpoint/error.h"
-#include "train/report/environment_error.h"
-#include "train/trainer/check_replicas.h"
-#include "train/trainer/trainer.h"
+#include "kernels/runtime/error.h"
 
 namespace gradring::train {
 namespace {
@@ -24,21 +17,18 @@ bool is(const std::exception& error) {
 }  // namespace
 
 ExitCode exit_code_of(const std::exception& error) {
-  if (is<comm::PeerLost>(error)) return kPeerLost;
-  if (is<comm::Timeout>(error)) return kTimeout;
-  if (is<ReplicaError>(error) || is<comm::Desync>(error)) return kReplicasDiffer;
-  if (is<DivergedError>(error)) return kDiverged;
-  if (is<data::DataError>(error) || is<CheckpointError>(error)) return kBadData;
-  if (is<data::FetchError>(error) || is<data::NoPngError>(error)) return kEnvironment;
-  if (is<EnvironmentError>(error) || is<DeviceError>(error)) return kEnvironment;
-  if (is<FileError>(error) || is<SaveError>(error)) return kEnvironment;
-  if (is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
+  if (const auto* own = dynamic_cast<const HasExitCode*>(&error)) return own->exit_code();
+  if (is<DeviceError>(error) || is<std::bad_alloc>(error) || is<std::system_error>(error)) return kEnvironment;
   if (is<InvalidArgument>(error)) return kUsage;
   return kTrainingFailed;
 }
 
 std::string message_of(const std::exception& error) {
   if (is<std::bad_alloc>(error)) return "there is not enough memory: lower --batch-size, or start fewer ranks";
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  const bool has_no_path = typeid(error) == typeid(std::system_error);  // as std::thread's
+  if (has_no_path && system->code() == std::errc::resource_unavailable_try_again)
+    return "cannot start a thread: too little memory or too many processes; raise ulimit -v or -u, or lower --threads";
   return error.what();
 }
 

@@ -4,14 +4,14 @@
 #include <exception>
 #include <string>
 
-#include "train/launch/exit_code.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 
-/// The exit code of what was thrown.
+/// The exit code for an error.
 ExitCode exit_code_of(const std::exception& error);
 
-/// What the person at the terminal reads about it.
+/// The message to print for it.
 std::string message_of(const std::exception& error);
 
 }  // namespace gradring::train

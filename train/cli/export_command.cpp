@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/export_command.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "data/datasets/known_set.h"
 #include "data/datasets/open_dataset.h"
+#include "kernels/runtime/file.h"
 #include "kernels/runtime/nearest_name.h"
-#include "kernels/runtime/write_all.h"
 #include "nn/parameter/parameter.h"
-#include "train/checkpoint/npy.h"
-#include "train/checkpoint/pt.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/cli/bench_options.h"
-#include "train/cli/inference_options.h"
-#include "train/cli/run_command.h"
-#include "train/config/usage_error.h"
-#include "train/launch/exit_code.h"
+#include "train/checkpoint/tensor_file.h"
+#include "train/cli/commands.h"
+#include "train/options/usage_error.h"
 #include "train/setup/averaged_tensors.h"
 #include "train/setup/named_checkpoint.h"
-#include "train/setup/saved_settings.h"
+#include "train/setup/run_settings.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kHead =
-    "gradring export: a checkpoint's weights as a file for other programs\n\n"
-    "  gradring export --checkpoint PATH --output F.pt             PyTorch: load_state_dict(torch.load(\"F.pt\"))\n"
-    "  gradring export --checkpoint PATH --output F.safetensors\n"
-    "  gradring export --checkpoint PATH --tensor NAME --output F.npy\n\n"
-    "Options:\n";
 
 struct Options {
   std::string checkpoint;
@@ -45,14 +31,20 @@ struct Options {
 
 CommandLine command_line(Options& options) {
   return {.command = "gradring export",
+          .purpose = "weights of a checkpoint as a file for PyTorch or NumPy",
+          .usage = {"gradring export --checkpoint PATH --output FILE.pt",
+                    "gradring export --checkpoint PATH --output FILE.safetensors",
+                    "gradring export --checkpoint PATH --tensor NAME --output FILE.npy"},
           .options = {text_option("checkpoint", "PATH",
-                                  "a checkpoint, a run directory (its newest sound one), or a file of tensors",
+                                  "checkpoint, run directory (its newest valid checkpoint), or file of tensors",
                                   options.checkpoint),
-                      text_option("output", "F", "a new file; its name says the format: .pt, .pth, .safetensors, .npy",
+                      text_option("output", "FILE",
+                                  "new file, in the format of its extension: .pt, .pth, .safetensors, .npy",
                                   options.output),
-                      text_option("tensor", "NAME", "this tensor alone; of the optimizer's, too", options.tensor),
-                      ema_switch(options.ema)},
-          .takes_words = false};
+                      text_option("tensor", "NAME", "one tensor, also of the optimizer state (default all weights)",
+                                  options.tensor),
+                      switch_option("ema", "averaged weights of a training with --ema", options.ema)},
+          .notes = "PyTorch: model.load_state_dict(torch.load(\"FILE.pt\"))"};
 }
 
 using Tensors = std::vector<TensorRecord>;
@@ -83,7 +75,7 @@ Writer writer_for(const fs::path& output) {
   throw UsageError(fmt::format("--output is '{}': end it in .pt, .pth, .safetensors or .npy", output.string()));
 }
 
-/// PyTorch's order, where the checkpoint says what model it is of; safetensors files have one of their own.
+/// Sorts the weights in PyTorch's order if the checkpoint names its model; safetensors files are sorted otherwise.
 void sort_as_model(Checkpoint& checkpoint) {
   const std::string model = saved_setting(checkpoint, "model"), dataset = saved_setting(checkpoint, "dataset");
   if (model.empty() || std::ranges::find(data::dataset_names(), dataset) == data::dataset_names().end()) return;
@@ -96,7 +88,7 @@ void sort_as_model(Checkpoint& checkpoint) {
   std::ranges::sort(checkpoint.model, {}, place);
 }
 
-/// The weights, or the one tensor of the whole checkpoint that was named.
+/// The weights, or the named tensor of the checkpoint.
 Tensors chosen(Checkpoint checkpoint, const std::string& name) {
   if (name.empty()) return std::move(checkpoint.model);
   std::vector<std::string_view> names;
@@ -108,7 +100,7 @@ Tensors chosen(Checkpoint checkpoint, const std::string& name) {
   throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
 }
 
-/// Aside, then renamed: there is never half a file of that name.
+/// Writes to a temporary name and renames, so that `output` is never incomplete.
 void write_whole(FileSystem& files, const fs::path& output, const Tensors& tensors, Writer write) {
   const fs::path aside = output.string() + ".partial";
   try {
@@ -121,19 +113,15 @@ void write_whole(FileSystem& files, const fs::path& output, const Tensors& tenso
   }
 }
 
-int run(std::span<const std::string> args) {
+int run(Arguments args) {
   Options options;
-  const CommandLine line = command_line(options);
-  if (read_command_line(line, args).help) {
-    fmt::print("{}{}", kHead, help_of(line.options));
-    return kOk;
-  }
-  if (options.checkpoint.empty()) throw UsageError("name what to export: --checkpoint PATH");
-  if (options.output.empty()) throw UsageError("name the file to write: --output F.pt");
+  if (!words_or_help(command_line(options), args)) return kOk;
+  if (options.checkpoint.empty()) throw UsageError("--checkpoint is missing: give the path of what to export");
+  if (options.output.empty()) throw UsageError("--output is missing: give the file to write, such as FILE.pt");
   const Writer write = writer_for(options.output);
   PosixFileSystem files;
   if (files.exists(options.output))
-    throw UsageError(fmt::format("--output: {} is there already: name another, or remove it", options.output));
+    throw UsageError(fmt::format("--output: {} already exists; name another file, or remove it", options.output));
   NamedTensors named = named_tensors(files, options.checkpoint, "--checkpoint");
   for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   if (options.ema) take_averaged(named);
@@ -147,8 +135,9 @@ int run(std::span<const std::string> args) {
 
 }  // namespace
 
-int export_main(std::span<const std::string> args) {
-  return run_command("gradring export", [args] { return run(args); });
-}
+const Command kExportCommand{.name = "export",
+                             .help = "weights as a file for PyTorch or NumPy",
+                             .run = run,
+                             .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

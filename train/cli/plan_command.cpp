@@ -1,46 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/plan_command.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
 #include "train/cli/bench_options.h"
-#include "train/cli/exit_code.h"
-#include "train/cli/parse_train.h"
-#include "train/cli/run_command.h"
-#include "train/config/variables.h"
-#include "train/memory/memory_plan.h"
-#include "train/precision/precision.h"
+#include "train/cli/commands.h"
+#include "train/cli/train_command.h"
+#include "train/config/option_sources.h"
 #include "train/report/line_file.h"
 #include "train/setup/compute.h"
 #include "train/setup/processors.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/memory_plan.h"
+#include "train/trainer/precision.h"
 
 namespace gradring::train {
 namespace {
 
-struct Words {
+struct Options {
   ParsedTrain train;
   int world_size = 0;  ///< 0: as --nprocs says
   std::string json_file;
 };
 
-CommandLine command_line(Words& words) {
-  CommandLine line{.command = "gradring plan", .options = config_options(words.train)};
-  line.options.push_back(
-      count_option("world-size", "ranks that train together [as --nprocs says]", 1, words.world_size));
-  line.options.push_back(json_option(words.json_file));
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring plan",
+                   .purpose = "device memory that a training takes on each rank; nothing is trained or allocated",
+                   .usage = {"gradring plan [OPTIONS of gradring train] --world-size N"},
+                   .options = config_options(options.train),
+                   .notes = "A run writes the counted bytes beside this plan into summary.json (\"memory\")."};
+  line.options.push_back(count_option("world-size", "total number of ranks (default --nprocs)", 1, options.world_size));
+  line.options.push_back(json_file_option(options.json_file));
+  for (Option& option : std::span(line.options).last(2)) option.group = "General";
   return line;
-}
-
-void print_help(const CommandLine& line) {
-  fmt::print(
-      "gradring plan: what memory a training takes on each rank's device; nothing is trained or allocated there\n\n"
-      "  gradring plan [options of gradring train] --world-size N\n\n"
-      "A run lays what it counted beside the same table: \"memory\" in its summary.json.\n\n{}",
-      help_of(line.options));
 }
 
 void print_table(const MemoryTable& table) {
@@ -61,12 +54,11 @@ nlohmann::json to_json(const MemoryTable& table, int world_size) {
   return {{"world_size", world_size}, {"planned_bytes", bytes}};
 }
 
-void plan(std::span<const std::string> args) {
-  Words words;
-  const CommandLine line = command_line(words);
-  if (read_command_line(line, args).help) return print_help(line);
-  const TrainConfig config = resolve(words.train.options, system_variables(), words.train.config_file).config;
-  const int world_size = words.world_size > 0 ? words.world_size : static_cast<int>(config.nprocs);
+int run(Arguments args) {
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  const TrainConfig config = resolve(options.train.options, system_variables(), options.train.config_file).config;
+  const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 
   const WorkerEnvironment place;
   const Compute compute = make_compute(
@@ -80,16 +72,15 @@ void plan(std::span<const std::string> args) {
              config.dataset, config.batch_size, precision_name(spec.replica.precision), config.optimizer.name,
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
   print_table(table);
-  if (!words.json_file.empty()) write_named_file(words.json_file, to_json(table, world_size).dump(2) + "\n");
+  if (!options.json_file.empty()) write_named_file(options.json_file, to_json(table, world_size).dump(2) + "\n");
+  return kOk;
 }
 
 }  // namespace
 
-int plan_main(std::span<const std::string> args) {
-  return run_command("gradring plan", [args] {
-    plan(args);
-    return kOk;
-  });
-}
+const Command kPlanCommand{.name = "plan",
+                           .help = "device memory that a training takes on each rank",
+                           .run = run,
+                           .describe = describe<Options, command_line>};
 
 }  // namespace gradring::train

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -13,8 +14,7 @@
 
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
-#include "train/cli/shell_words.h"
-#include "train/config/variables.h"
+#include "train/config/option_sources.h"
 
 namespace gradring::train {
 namespace {
@@ -33,11 +33,11 @@ bool ends_with(const Words& words, const Words& tail) {
   return words.size() > tail.size() && std::equal(tail.rbegin(), tail.rend(), words.rbegin());
 }
 
-/// "train" and what follows it, as a launcher was given it.
+/// "train" and what follows it in the launcher's arguments.
 std::optional<Words> tail_in(const Words& parent, const Words& own) {
   Words tail(own.begin() + 1, own.end());
   if (ends_with(parent, tail)) return tail;
-  const Words spawned = {"--nprocs", "1"};  // which --nprocs adds to the words of its ranks
+  const Words spawned = {"--nprocs", "1"};  // which --nprocs appends for its ranks
   if (!ends_with(tail, spawned)) return std::nullopt;
   tail.resize(tail.size() - spawned.size());
   return ends_with(parent, tail) ? std::optional(tail) : std::nullopt;
@@ -50,7 +50,7 @@ bool is_option(std::string word, std::string_view name) {
   return word == name;
 }
 
-/// The words after "train" without where a run starts, and with where it resumes.
+/// The arguments after "train", with --run-dir and --resume replaced.
 Words resuming(const Words& tail, const fs::path& run_dir) {
   Words words;
   for (std::size_t i = 0; i < tail.size(); ++i) {
@@ -105,6 +105,23 @@ std::string resume_command(const StartedBy& started_by, const fs::path& run_dir)
   if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
   if (nodes > 1) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
   return text;
+}
+
+std::string shell_quoted(const std::string& word) {
+  const auto plain = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) ||
+           std::string_view("_./=,:-+@%").find(letter) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return text + "'";
+}
+
+std::string shell_command(std::span<const std::string> words) {
+  std::string command;
+  for (const std::string& word : words) command += (command.empty() ? "" : " ") + shell_quoted(word);
+  return command;
 }
 
 }  // namespace gradring::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,10 @@
 
 namespace gradring::train {
 
-/// How a run was started, as far as it can be read from the processes that run it.
+/// How a run was started, as far as its processes tell.
 struct StartedBy {
-  std::vector<std::string> own{};     ///< the words of this process: "gradring", "train", "--epochs", "3"
-  std::vector<std::string> parent{};  ///< those of the process that started it
+  std::vector<std::string> own{};     ///< arguments of this process: "gradring", "train", "--epochs", "3"
+  std::vector<std::string> parent{};  ///< arguments of the process that started it
   bool launched = false;              ///< this process is one rank of several, or has a launcher
   int world_size = 1;
   int nodes = 1;
@@ -22,11 +23,17 @@ struct StartedBy {
 /// That of this process.
 StartedBy started_by(const WorkerEnvironment& place);
 
-/// What a user types to resume a run: the command that started it, launcher included, with its run directory and --resume
-/// auto, and the variables that set options; quoted for a POSIX shell. A comment says where that is not all: ranks whose
-/// launcher is not their parent process (srun, started by hand), further nodes.
+/// The shell command that resumes a run: the command that started it, launcher included, with its run directory,
+/// --resume auto and the variables that set options. A comment names what is missing: ranks whose launcher is not their
+/// parent process (srun, started by hand), further nodes.
 ///
 ///   gradring launch --nproc-per-node 2 train --epochs 3 --run-dir runs/digits-convnet-20260102-030405 --resume auto
 std::string resume_command(const StartedBy& started_by, const std::filesystem::path& run_dir);
+
+/// A word as a POSIX shell reads it back: quoted where it has to be.
+std::string shell_quoted(const std::string& word);
+
+/// A command line of words, each quoted where it has to be.
+std::string shell_command(std::span<const std::string> words);
 
 }  // namespace gradring::train

@@ -7,21 +7,23 @@
 #include <fstream>
 #include <iterator>
 
-#include "train/config/changed_options.h"
-#include "train/config/config_file.h"
-#include "train/config/option_kinds.h"
+#include "train/cli/exit_code.h"
+#include "train/config/option_sources.h"
+#include "train/config/options.h"
 #include "train/config/resolve.h"
 #include "train/report/line_file.h"
-#include "train/report/run_configs.h"
+#include "train/report/progress.h"
 #include "train/report/run_directory.h"
-#include "train/setup/saved_settings.h"
+#include "train/setup/run_settings.h"
+#include "train/trainer/nan_policy.h"
+#include "train/trainer/run_requests.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of a launcher that may start the ranks again: after a failure, or because a node came or went.
+/// The folder of a launcher that may restart the ranks, after a failure or when a node joins or leaves.
 fs::path launch_folder_of(const WorkerEnvironment& place) {
   const bool restarts = place.max_restarts > 0 || !place.node_address.empty();
   return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
@@ -41,21 +43,23 @@ fs::path shown(const fs::path& path) {
   return relative.empty() || *relative.begin() == ".." ? path : relative;
 }
 
+constexpr double kMebibyte = 1024 * 1024;
+
 }  // namespace
 
 RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& place, FileSystem& files)
-    : config_(config), files_(files), launch_folder_(launch_folder_of(place)) {
-  if (const auto named = named_run_dir(config)) path_ = fs::absolute(*named);
+    : config_(config), files_(files), launch_folder_(launch_folder_of(place)), restarted_(place.restart_count > 0) {
+  if (const auto named = named_run_dir(config.run_dir)) path_ = fs::absolute(*named);
 }
 
 Start RunOutput::find_start() {
   const auto named = path_.empty() ? std::nullopt : std::optional(path_);
   if (named && config_.resume != "none" && state_of(*named) == RunDirState::run)
     lock_ = RunLock(*named, launch_folder_);
-  Start start = train::find_start(config_, named, files_);
-  if (start.in_place && !lock_) {  // another run has made it in the meantime
+  Start start = train::find_start(config_, named, files_, restarted_);
+  if (start.in_place && !lock_) {  // another run created it in the meantime
     lock_ = RunLock(*named, launch_folder_);
-    start = train::find_start(config_, named, files_);
+    start = train::find_start(config_, named, files_, restarted_);
   }
   in_place_ = start.in_place;
   if (start.resume) {
@@ -85,13 +89,12 @@ std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const Trai
 
 void RunOutput::make(const TrainConfig& resolved) {
   const bool generated = path_.empty();
-  const std::string origin =
-      resumed_from_.empty() ? "" : "# Resumed from " + quoted(fs::absolute(resumed_from_)) + "\n";
-  LockedRunDir made =
-      make_run_dir({.path = generated ? fs::absolute(generated_run_dir(config_, std::time(nullptr))) : path_,
-                    .generated = generated,
-                    .launch_folder = launch_folder_,
-                    .config = origin + to_resolved_toml(resolved)});
+  const std::string origin = resumed_from_.empty() ? "" : source_line(resumed_from_);
+  LockedRunDir made = make_run_dir(
+      {.path = generated ? fs::absolute(generated_run_dir(config_.dataset, config_.model, std::time(nullptr))) : path_,
+       .generated = generated,
+       .launch_folder = launch_folder_,
+       .config = origin + to_resolved_toml(resolved)});
   path_ = std::move(made.path);
   lock_ = std::move(made.lock);
 }
@@ -110,12 +113,13 @@ std::vector<std::string> RunOutput::resume(const TrainConfig& resolved, const Tr
     make(resolved);
     return {where + "; " + options};
   }
-  if (!changes.empty() || !fs::exists(newest_config(path_))) {  // first: where the disk is full, nothing is removed yet
+  if (!changes.empty() || !fs::exists(newest_config(path_))) {  // first, so that a full disk removes nothing
     const std::string head = fmt::format("# Since step {}, {}\n", progress.steps, options);
     options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());
   }
-  continue_run_dir(path_, progress.steps, progress.epoch);
-  std::vector<std::string> remarks = checkpoints().abandon_after(resumed_from_.empty() ? -1 : progress.steps);
+  truncate_metrics(metrics_of(path_), progress.steps, progress.epoch);
+  const bool own = !resumed_from_.empty() && is_own_checkpoint(path_, resumed_from_);
+  std::vector<std::string> remarks = checkpoints().abandon_after(own ? progress.steps : -1);
   remarks.insert(remarks.begin(), where + "; " + options);
   return remarks;
 }
@@ -142,8 +146,53 @@ void RunOutput::fail(const UnfinishedRun& run) noexcept try {
 }
 
 fs::path RunOutput::shown_path() const {
-  const auto named = named_run_dir(config_);
+  const auto named = named_run_dir(config_.run_dir);
   return named ? *named : shown(path_);
+}
+
+void print_start(Console& out, const TrainConfig& config, const Compute& compute, int ranks) {
+  out.write(fmt::format("Training       {} on {}, {} rank{}, {} by {}\n", config.model, config.dataset, ranks,
+                        ranks == 1 ? "" : "s", compute.device->description(), compute.backend->name()));
+}
+
+void print_result(Console& out, const Summary& summary, const std::filesystem::path& run_dir) {
+  out.write(
+      fmt::format("Test accuracy  {:.2f} %\nTraining time  {:.1f} s, {:.0f} samples a second on {} rank{}\n"
+                  "Device memory  {:.1f} MiB a rank at most, {:.1f} MiB planned\nRun directory  {}\n",
+                  100 * summary.accuracy, summary.seconds, summary.samples_per_second, summary.world_size,
+                  summary.world_size == 1 ? "" : "s", static_cast<double>(summary.peak_memory.total()) / kMebibyte,
+                  static_cast<double>(summary.planned_memory.total()) / kMebibyte, run_dir.string()));
+}
+
+void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
+                    const std::string& progress) {
+  make_progress(progress, out)
+      ->remark(
+          fmt::format("the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs "
+                      "or --steps",
+                      summary.steps));
+  if (progress == "none") return;
+  out.write("Results of the finished run:\n");
+  print_result(out, summary, run_dir);
+}
+
+Outcome outcome_of(const std::exception& error) {
+  if (dynamic_cast<const Preempted*>(&error)) return Outcome::interrupted;
+  return dynamic_cast<const DivergedError*>(&error) ? Outcome::diverged : Outcome::failed;
+}
+
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size) {
+  return {.outcome = outcome_of(error),
+          .reason = message_of(error),
+          .steps = made.steps,
+          .epoch = made.epoch,
+          .seconds = made.seconds,
+          .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0,
+          .world_size = world_size,
+          .device = resolved.device,
+          .backend = resolved.backend,
+          .precision = resolved.precision};
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,16 +11,18 @@
 #include "train/checkpoint/file_system.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
+#include "train/report/console.h"
 #include "train/report/run_lock.h"
 #include "train/report/summary.h"
+#include "train/setup/compute.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_progress.h"
 
 namespace gradring::train {
 
-/// Rank 0's run directory, from the first look at it to the last file: the lock, the config files, summary.json.
+/// Rank 0's run directory: its lock, config files and summary.json. Order of calls:
 ///
-///   find_start(), finished_before(), and, if it had not: open(), begin(), then finish() or fail()
+///   find_start(), finished_before(), and if it returns nothing: open(), begin(), then finish() or fail()
 ///
 /// Threads   one.
 class RunOutput {
@@ -27,23 +30,22 @@ class RunOutput {
   /// `files` must outlive it.
   RunOutput(const TrainConfig& config, const WorkerEnvironment& place, FileSystem& files);
 
-  /// Locks the run directory, if it is one already, and finds where the run begins.
+  /// Locks an existing run directory, and finds the checkpoint to start from.
   ///
   /// Errors    as train::find_start; UsageError if another run holds the directory.
   Start find_start();
 
-  /// The summary of the run in this directory, if it has finished where the training stands now: then nothing is left to do,
-  /// and the lock is released.
+  /// The summary of the run in this directory if it had already finished at `progress`; then the lock is released.
   std::optional<Summary> finished_before(const TrainingProgress& progress, bool is_over);
 
-  /// Makes the run directory, or makes it ready for a run that resumes in it after `progress`. `resolved` is the config as
-  /// config.resolved.toml shows it.
+  /// Creates the run directory, or prepares it for a run that resumes in it after `progress`. `resolved` is the config
+  /// for config.resolved.toml.
   ///
-  /// Returns   what to tell the user: from where the run resumes, with which options changed, and what did not work.
+  /// Returns   remarks for the user: the checkpoint, changed options, problems.
   /// Errors    as make_run_dir and continue_run_dir.
   std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
 
-  /// Called when nothing is left that can stop the training from starting: removes the summary of an earlier start.
+  /// Called just before training starts: removes the summary of an earlier start.
   void begin() const;
   /// Writes summary.json and releases the lock.
   ///
@@ -52,11 +54,13 @@ class RunOutput {
   /// Writes summary.json of a run that ends with an error, as far as the disk allows.
   void fail(const UnfinishedRun& run) noexcept;
 
-  /// The run's checkpoints, of which as many stay as --keep-last and --keep-best say.
+  /// The run's checkpoints, pruned according to --keep-last and --keep-best.
   CheckpointDirectory checkpoints() const;
+  /// Whether find_start() found that the run resumes in its existing directory.
+  bool in_place() const { return in_place_; }
   /// The run directory: absolute, once it is open or was named.
   const std::filesystem::path& path() const { return path_; }
-  /// The same as the user gave it; a generated one relative to the working directory.
+  /// The path as the user gave it; a generated one is relative to the working directory.
   std::filesystem::path shown_path() const;
 
  private:
@@ -68,9 +72,27 @@ class RunOutput {
   std::filesystem::path launch_folder_;
   std::filesystem::path path_;
   RunLock lock_;
+  bool restarted_ = false;  // by a launcher, with the same command
   bool in_place_ = false;
   std::filesystem::path resumed_from_;  // a checkpoint; empty: there is none
   std::optional<std::string> before_;   // the settings of the run that is resumed
 };
+
+/// Prints model, dataset, number of ranks and device.
+void print_start(Console& out, const TrainConfig& config, const Compute& compute, int ranks);
+
+/// Prints the results of a run.
+void print_result(Console& out, const Summary& summary, const std::filesystem::path& run_dir);
+
+/// Prints that the run had already finished, and its results. `progress` is --progress.
+void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
+                    const std::string& progress);
+
+/// The outcome of a run that ended with `error`.
+Outcome outcome_of(const std::exception& error);
+
+/// The content of summary.json for a run that ended with `error` after `made`; `resolved` has no `auto` left.
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size);
 
 }  // namespace gradring::train

@@ -7,11 +7,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <typeinfo>
 
-#include "kernels/runtime/write_all.h"
-#include "train/launch/exit_code.h"
+#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 
@@ -41,9 +42,13 @@ int finish_standard_output(int code, const std::exception* failure) {
         fmt::format("gradring: cannot write standard output{}{}; the result is incomplete: free some space "
                     "or choose another file\n",
                     error != 0 ? ": " : "", error != 0 ? std::generic_category().message(error) : ""));
-  std::clearerr(stdout);  // it has been said
+  std::clearerr(stdout);  // reported above
   if (code != kOk) return code;
   return error == EPIPE ? kBrokenPipe : kEnvironment;
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace gradring::train

@@ -3,22 +3,56 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
-#include "kernels/runtime/write_all.h"
-#include "train/cli/exit_code.h"
-#include "train/cli/parse_train.h"
+#include "kernels/runtime/file.h"
+#include "train/cli/commands.h"
 #include "train/cli/resume_command.h"
-#include "train/cli/standard_output.h"
 #include "train/cli/train_rank.h"
-#include "train/config/usage_error.h"
-#include "train/config/variables.h"
-#include "train/launch/error_file.h"
+#include "train/config/option_sources.h"
 #include "train/launch/launcher.h"
+#include "train/options/usage_error.h"
 #include "train/setup/signal_requests.h"
 
 namespace gradring::train {
 namespace {
+
+constexpr const char* kNotes =
+    "Every option above General can also be set by an environment variable (--batch-size: GRADRING_BATCH_SIZE) or in "
+    "the --config file (batch-size = 64). The command line takes precedence over the environment, and the environment "
+    "over the file. GRADRING_CPU_LEVEL selects a lower instruction-set level of the CPU: x86-64-v2, x86-64-v3, "
+    "x86-64-v4.\n\n"
+    "A run directory holds config.resolved.toml (input for --config; after a resume with other options also "
+    "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
+    "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n"
+    "Exit codes:\n"
+    "    0  success\n"
+    "    1  training failed\n"
+    "    2  usage error\n"
+    "    3  environment: no such device, out of memory, output that cannot be written\n"
+    "    4  invalid data or checkpoint\n"
+    "    5  training diverged\n"
+    "  130  Ctrl-C\n"
+    "  131  SIGQUIT to the launcher (--nprocs) after a checkpoint\n"
+    "  143  stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint\n"
+    "  161  a rank was lost\n"
+    "  162  a rank timed out or never started\n"
+    "  163  the ranks' weights differ\n\n"
+    "Examples:\n"
+    "  gradring train\n"
+    "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
+    "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR\n";
+
+/// " (default 64)", a string without its quotes; nothing for an empty one and for flags.
+std::string shown_default(const TrainOption& option) {
+  std::string value = option.show(TrainConfig());
+  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+  return value.empty() || option.is_flag() ? "" : " (default " + value + ")";
+}
+
+/// Appends `text` to what was typed before, or replaces it.
+void take(const TrainOption& option, std::string_view text, std::string& typed) {
+  const bool joins = option.separator != 0 && !typed.empty();
+  typed = joins ? typed + option.separator + std::string(text) : std::string(text);
+}
 
 int spawn(const TrainConfig& config, std::span<const std::string> args) {
   std::vector<std::string> command = {"train"};
@@ -27,8 +61,8 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
   return spawn_ranks(static_cast<int>(config.nprocs), command);
 }
 
-/// Who asked this process to stop is told by its exit code that it did so in order; that is no failure of its own.
-/// Rank 0 prints the command that resumes the run.
+/// A run that was asked to stop and saved a checkpoint has not failed; its exit code names the signal. Rank 0 prints
+/// the command that resumes it.
 int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
   SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
   try {
@@ -42,12 +76,9 @@ int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, Ran
   }
 }
 
-int train(std::span<const std::string> args, RankKeeps& keeps) {
-  const ParsedTrain parsed = parse_train(args);
-  if (parsed.help) {
-    fmt::print("{}", train_help());
-    return kOk;
-  }
+int train(Arguments args, RankKeeps& keeps) {
+  ParsedTrain parsed;
+  if (!words_or_help(train_command_line(parsed), args)) return kOk;
   const auto place = WorkerEnvironment::from_environment(system_variable);
   const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
@@ -57,29 +88,59 @@ int train(std::span<const std::string> args, RankKeeps& keeps) {
   }
   if (config.nprocs > 1 && system_variable("RANK"))
     throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
-  if (parsed.dry_run)
-    dry_run(config, place);
-  else if (config.nprocs > 1)
-    return spawn(config, args);
-  else
-    return train_as_rank(config, place, keeps);
+  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, place, keeps);
+  dry_run(config, place);
   return kOk;
+}
+
+int run(Arguments args) {
+  RankKeeps keeps;  // destroyed after an error is reported
+  return run_command("gradring train", [&] { return train(args, keeps); });
 }
 
 }  // namespace
 
-int train_main(std::span<const std::string> args) {
-  RankKeeps keeps;  // goes after what is said below
-  try {
-    return train(args, keeps);
-  } catch (const std::exception& error) {
-    if (is_output_failure(error)) throw;
-    // A launcher that reads error files shows the message itself, once, at the end.
-    const std::string message = message_of(error);
-    const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
-    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("gradring train: {}\n", message));
-    return exit_code_of(error);
-  }
+const Command kTrainCommand{.name = "train",
+                            .help = "train a model on one or many ranks",
+                            .run = run,
+                            .describe = describe<ParsedTrain, train_command_line>};
+
+std::vector<Option> config_options(ParsedTrain& parsed) {
+  std::vector<Option> options;
+  for (const TrainOption& option : train_options())
+    options.push_back(
+        {.name = option.name,
+         .value = option.value,
+         .help = option.help + shown_default(option),
+         .read = [&parsed, &option](std::string_view text) { take(option, text, parsed.options[option.name]); },
+         .group = option.group,
+         .aliases = option.aliases});
+  options.push_back({.name = "config",
+                     .value = "FILE.toml",
+                     .help = "TOML file with values for the options above",
+                     .read = [&parsed](std::string_view text) { parsed.config_file = std::string(text); },
+                     .group = "General"});
+  return options;
+}
+
+CommandLine train_command_line(ParsedTrain& parsed) {
+  CommandLine line{.command = "gradring train",
+                   .purpose = "data-parallel training of a model on one or many ranks",
+                   .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
+                   .options = config_options(parsed),
+                   .notes = kNotes};
+  line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
+                                       parsed.print_config));
+  line.options.push_back(
+      switch_option("dry-run", "check of options, device and dataset, without training", parsed.dry_run));
+  for (Option& option : std::span(line.options).last(2)) option.group = "General";
+  return line;
+}
+
+ParsedTrain parse_train(Arguments args) {
+  ParsedTrain parsed;
+  parsed.help = read_command_line(train_command_line(parsed), args).help;
+  return parsed;
 }
 
 }  // namespace gradring::train

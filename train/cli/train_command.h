@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "train/config/resolve.h"
+#include "train/options/command_line.h"
 
 namespace gradring::train {
 
-/// `gradring train args...`: trains as the one rank that the environment says, or spawns --nprocs ranks.
+/// The command line of `gradring train`, before the environment and the config file are read.
+struct ParsedTrain {
+  OptionTexts options;
+  std::optional<std::string> config_file;
+  bool print_config = false;
+  bool dry_run = false;
+  bool help = false;
+};
+
+/// The options that set a TrainConfig, and --config; `plan` has them too. They fill `parsed`, which must outlive them.
+std::vector<Option> config_options(ParsedTrain& parsed);
+
+/// Parses the arguments behind `gradring train`; the last one of a name wins.
 ///
-/// Returns   the exit code (exit_code.h).
-int train_main(std::span<const std::string> args);
+/// Errors    as read_command_line.
+ParsedTrain parse_train(std::span<const std::string> args);
+
+/// The syntax of `gradring train`; its readers fill `parsed`.
+CommandLine train_command_line(ParsedTrain& parsed);
 
 }  // namespace gradring::train

@@ -11,29 +11,26 @@
 
 #include "data/datasets/open_dataset.h"
 #include "data/error.h"
-#include "kernels/runtime/write_all.h"
+#include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/cli/run_output.h"
-#include "train/cli/run_result.h"
-#include "train/config/usage_error.h"
 #include "train/faults/injected_faults.h"
-#include "train/launch/progress_file.h"
+#include "train/launch/worker_files.h"
+#include "train/options/usage_error.h"
 #include "train/report/console.h"
 #include "train/report/environment_error.h"
-#include "train/report/json_lines.h"
+#include "train/report/line_file.h"
+#include "train/report/metrics.h"
 #include "train/report/progress.h"
-#include "train/report/rank_log.h"
 #include "train/report/run_directory.h"
 #include "train/setup/compute.h"
-#include "train/setup/make_group.h"
 #include "train/setup/named_checkpoint.h"
 #include "train/setup/processors.h"
-#include "train/setup/resolved_config.h"
-#include "train/setup/same_settings.h"
+#include "train/setup/rendezvous.h"
+#include "train/setup/run_settings.h"
 #include "train/setup/start.h"
-#include "train/setup/step_change.h"
+#include "train/trainer/checkpoint_checks.h"
 #include "train/trainer/from_config.h"
-#include "train/trainer/recorded_cpu_level.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -87,15 +84,7 @@ Datasets open_datasets(const TrainConfig& config) {
   return sets;
 }
 
-/// For what is to be logged beside what went wrong: that the log cannot be written, on a full disk, is not to hide that.
-void say_if_possible(RankLog& log, const std::string& line) {
-  try {
-    log.say(line);
-  } catch (const EnvironmentError&) {
-  }
-}
-
-/// Rank 0's files and its words to the person; every rank's log, which it returns.
+/// Opens rank 0's metrics and progress display, and every rank's log, which it returns.
 RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const WorkerEnvironment& place,
                       const Compute& compute, Console& out, MetricsFan& metrics) {
   if (place.rank == 0) {
@@ -108,7 +97,7 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const 
   metrics.add(std::move(log));
   out.on_failure([&opened, path](const std::string& message) {
     print_to_stderr(fmt::format("gradring train: {}; training goes on, see {}\n", message, path.string()));
-    say_if_possible(opened, message + "; training goes on");
+    opened.say(message + "; training goes on");
   });
   opened.say(fmt::format("rank {} of {}, process {}{}: {} by {}", place.rank, place.world_size, ::getpid(),
                          place.launcher.empty() ? "" : ", started by " + place.launcher, compute.device->description(),
@@ -117,7 +106,7 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const 
   return opened;
 }
 
-/// Lets the trainer begin where rank 0 says.
+/// Starts the trainer from rank 0's checkpoint, weights or seed.
 void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& group, Start& start) {
   if (start.resume) {
     const std::string change = step_change(start.resume->checkpoint, config, group.world_size());
@@ -129,10 +118,12 @@ void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& grou
   if (agreed == "weights") trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights());
 }
 
-/// Rank 0's alone.
-std::unique_ptr<CheckpointSink> make_checkpoints(CheckpointDirectory directory, const WorkerEnvironment& place) {
+/// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
+std::unique_ptr<CheckpointSink> make_checkpoints(const RunOutput& output, const WorkerEnvironment& place) {
   return std::make_unique<CheckpointWriter>(
-      std::move(directory), [file = place.progress_file](std::int64_t step) { write_progress(file, step); });
+      output.checkpoints(),
+      SaveHooks{.before = [metrics = metrics_of(output.path())] { sync_file(metrics); },
+                .saved = [file = place.progress_file](std::int64_t step) { write_progress(file, step); }});
 }
 
 /// Rank 0 reads what it has saved.
@@ -142,13 +133,13 @@ NewestCheckpoint reader_of_checkpoints(const fs::path& run_dir) {
   };
 }
 
-FaultedWorld faulted_world(const TrainConfig& config, const WorkerEnvironment& place, const kernels::Device& device) {
+FaultedRun faulted_run(const TrainConfig& config, const WorkerEnvironment& place, const kernels::Device& device) {
   return {.world_size = place.world_size,
           .attempt = place.restart_count,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda};
 }
 
-/// Lost output is an error, unless a launcher would answer it with a restart: the run itself is complete.
+/// Lost output is an error, unless a launcher would restart the complete run because of it.
 void finish_output(Console& out, const WorkerEnvironment& place) {
   try {
     out.finish();
@@ -157,12 +148,34 @@ void finish_output(Console& out, const WorkerEnvironment& place) {
   }
 }
 
-/// Trains to the end; `failed` hears of an error.
-Summary run_logged(Trainer& trainer, RankLog& log, const std::function<void(const std::exception&)>& failed) {
+/// Before a resume changes a file of its run directory, all ranks check that they can write theirs.
+void check_files_of_resumed(comm::ProcessGroup& group, const RunOutput& output, int rank) {
+  const fs::path run_dir = group.broadcast_on_host(output.in_place() ? output.path().string() : std::string(), 0);
+  if (run_dir.empty()) return;
+  const RankLog log(log_file(run_dir, rank));
+  if (rank == 0) check_metrics(metrics_of(run_dir));
+  group.barrier_on_host();
+}
+
+/// Trains to the end. Records that are missing from a file are an error, also of a run that was asked to stop.
+Summary train_and_record(Trainer& trainer, MetricsFan& metrics) {
   try {
-    return trainer.run();
+    Summary summary = trainer.run();
+    metrics.finish();
+    return summary;
+  } catch (const Preempted&) {
+    metrics.finish();
+    throw;
+  }
+}
+
+/// The same; calls `failed` on an error.
+Summary run_logged(Trainer& trainer, MetricsFan& metrics, RankLog& log,
+                   const std::function<void(const std::exception&)>& failed) {
+  try {
+    return train_and_record(trainer, metrics);
   } catch (const std::exception& error) {
-    say_if_possible(log, fmt::format("training ended: {}", error.what()));
+    log.say(fmt::format("training ended: {}", error.what()));
     failed(error);
     throw;
   }
@@ -188,16 +201,16 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   Console out;  // before the sinks that write to it
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
-  InjectedFaults faults(config.faults, faulted_world(config, place, *compute.device), place.rank, requests,
-                        *compute.backend);
+  InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
-                           .backend = faults.backend(),
+                           .backend = faults.backend(*compute.backend),
                            .group = group,
                            .train_set = *sets.train_set,
                            .test_set = *sets.test_set,
                            .metrics = metrics,
-                           .requests = &faults.requests()});
+                           .requests = &requests,
+                           .step_hook = &faults});
   begin(trainer, config, group, start);
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
@@ -205,11 +218,12 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     if (finished) print_finished(out, *finished, output.path(), config.progress);
     return finish_output(out, place);
   }
+  check_files_of_resumed(group, output, place.rank);
   std::vector<std::string> remarks = std::move(start.remarks);
   if (leads) {
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
-    checkpoints = make_checkpoints(output.checkpoints(), place);
+    checkpoints = make_checkpoints(output, place);
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
@@ -217,10 +231,15 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (leads) output.begin();
   if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   for (const std::string& remark : remarks) metrics.remark(remark);
+  if (leads && trainer.is_over())
+    metrics.remark(
+        fmt::format("the training is already complete at step {}: nothing is trained; to train longer, raise "
+                    "--epochs or --steps",
+                    trainer.progress().steps));
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
-  const Summary summary = run_logged(trainer, log, [&](const std::exception& error) {
+  const Summary summary = run_logged(trainer, metrics, log, [&](const std::exception& error) {
     if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
   });
   for (const std::string& remark : faults.closing_remarks())
@@ -232,13 +251,14 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
 }
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
-  const Ranks nobody;  // asked for no choice: nothing is planned
+  const Ranks nobody;  // no kernel is chosen in a dry run
   const Compute compute = prepare_compute(config, place, nobody);
-  if (place.rank == 0) find_start(config, named_run_dir(config), files_of_this_machine());
+  if (place.rank == 0)
+    find_start(config, named_run_dir(config.run_dir), files_of_this_machine(), place.restart_count > 0);
   const Datasets sets = open_datasets(config);
-  // What is wrong with options that only device, data and ranks together can tell.
+  // Options that can be checked only with device, data and ranks.
   memory_plan_spec(config, *compute.device, *sets.train_set, place.world_size);
-  plan_faults(config.faults, faulted_world(config, place, *compute.device));
+  plan_faults(config.faults, faulted_run(config, place, *compute.device));
   if (place.rank != 0) return;
   fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              sets.train_set->name(), sets.train_set->size(), sets.test_set->size(), sets.train_set->shape().to_string(),

@@ -2,21 +2,21 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nn/program/activation_memory.h"
 #include "train/config/train_config.h"
 
 namespace gradring::train {
 
-/// One thing that a user can set, in one place for the command line (--batch-size), the environment (GRADRING_BATCH_SIZE),
-/// the config file (batch-size or batch_size), --help and --print-config.
-struct Option {
+/// One setting of a run, the source of the command line (--batch-size), the environment (GRADRING_BATCH_SIZE), the
+/// config file (batch-size or batch_size), --help and --print-config.
+struct TrainOption {
   std::string name;   ///< as on the command line, without the dashes
-  std::string value;  ///< what --help calls the value: "N", "adam|adamw|sgd"; empty for a flag
-  std::string help;
+  std::string value;  ///< placeholder in --help: "N", "adam|adamw|sgd"; empty for a flag
+  std::string help;   ///< noun phrase with unit and allowed values; --help adds the default
   /// Reads the text of a value; a flag gets "true" or "false".
   ///
   /// Errors    UsageError that says what was expected.
@@ -24,22 +24,41 @@ struct Option {
   /// The value as a TOML literal, which `read` takes back (strings without their quotes).
   std::function<std::string(const TrainConfig&)> show;
 
-  /// What joins the texts of an option that is given several times; 0: the last one wins.
-  char separator = 0;
+  std::string group = {};                 ///< heading in --help
+  std::vector<std::string> aliases = {};  ///< other spellings on the command line, not shown
+  char separator = 0;  ///< joins the texts of an option that is given several times; 0: the last one wins
 
   bool is_flag() const { return value.empty(); }
 };
 
 /// All options of `gradring train`, in the order of --help.
-const std::vector<Option>& train_options();
+const std::vector<TrainOption>& train_options();
 
 /// The option of that name, or null.
-const Option* find_option(std::string_view name);
+const TrainOption* find_option(std::string_view name);
 
 /// " Did you mean 'batch-size'?", or nothing if no option is near.
 std::string nearest_option(std::string_view name);
 
 /// The environment variable of an option: "GRADRING_BATCH_SIZE".
-std::string variable_of(const Option& option);
+std::string variable_of(const TrainOption& option);
+
+/// A TOML basic string.
+std::string quoted(const std::string& text);
+
+/// Placeholder of --checkpoint-activations in --help.
+inline constexpr std::string_view kCheckpointingValue = "none|auto|N";
+
+/// Reads "none", "auto" or a number of segments into `checkpointing`, whose budget stays.
+///
+/// Errors    UsageError that says what was expected.
+void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing);
+/// The inverse.
+std::string show_checkpointing(const nn::Checkpointing& checkpointing);
+
+/// Megabytes of 2^20 bytes, fractions allowed, as bytes; 0 is no budget.
+///
+/// Errors    UsageError that says what was expected.
+std::size_t parse_budget(std::string_view option, std::string_view text);
 
 }  // namespace gradring::train

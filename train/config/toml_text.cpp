@@ -4,7 +4,8 @@
 namespace gradring::train {
 namespace {
 
-/// Options are not nested at all, so this leaves room for comments and paths. A table takes a few hundred bytes of stack.
+/// Options are not nested at all, so this leaves room for comments and paths. A table takes a few hundred bytes of
+/// stack.
 constexpr std::size_t kMostNested = 4096;
 
 /// Every level of nesting takes one of these characters, in a key (a.b.c), a table's head or a value.

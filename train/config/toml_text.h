@@ -10,7 +10,7 @@
 
 namespace gradring::train {
 
-/// Text that is not TOML, or TOML that no options need. The message is the reason alone.
+/// Invalid or too deeply nested TOML. The message is the reason only.
 class TomlError : public Error {
  public:
   TomlError(const std::string& reason, std::size_t line) : Error(reason), line_(line) {}

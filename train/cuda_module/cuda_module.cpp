@@ -25,6 +25,7 @@ const CudaModuleDoor* open_door(const std::filesystem::path& file) {
     throw DeviceError(file.string() + " is a CUDA module of version " + std::to_string(door->version) +
                       ", this program needs version " + std::to_string(kCudaModuleVersion) +
                       ": build or install both together");
+  door->use_clock(RunningClock::time());
   return door;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/transport/nccl/nccl.h"
-#include "kernels/bench/peer_maker.h"
+#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"

@@ -3,7 +3,6 @@
 #include "train/cuda_module/door.h"
 
 #include "kernels/runtime/cuda/cuda_device.h"
-#include "kernels/runtime/cuda/device_count.h"
 #include "nn/backend/cuda/cuda_backend.h"
 #include "nn/backend/cuda/cuda_peers.h"
 #include "train/cuda_module/nccl_transport.h"
@@ -31,7 +30,8 @@ std::unique_ptr<kernels::bench::PeerMaker> make_peers(kernels::Device& device, c
 
 extern "C" __attribute__((visibility("default"))) const gradring::train::CudaModuleDoor* gradring_cuda_door() {
   using namespace gradring::train;
-  static const CudaModuleDoor door = {.kernels = &all_kernels(),
+  static const CudaModuleDoor door = {.use_clock = &gradring::RunningClock::use,
+                                      .kernels = &all_kernels(),
                                       .device_count = &gradring::kernels::cuda_device_count,
                                       .make_device = &make_device,
                                       .make_backend = &make_backend,

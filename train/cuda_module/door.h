@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "comm/transport/nccl/nccl.h"
-#include "kernels/bench/peer_maker.h"
+#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/running_clock.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
@@ -15,11 +16,13 @@ namespace gradring::train {
 /// To be raised with every change of CudaModuleDoor and of what it hands out: KernelSet and the tables in it, Device,
 /// Stream, Event, Buffer, Backend and its plans, Transport, PeerMaker. The program and the module see these types each in its own copy of the
 /// headers.
-inline constexpr int kCudaModuleVersion = 4;
+inline constexpr int kCudaModuleVersion = 5;
 
 /// What the CUDA module offers to the program: one function for each thing that only it can make.
 struct CudaModuleDoor {
   int version = kCudaModuleVersion;  ///< first, whatever else changes, so that a program can read it in any module
+  /// Makes the module count the time of deadlines with the program's clock. To be called before anything else.
+  void (*use_clock)(RunningTime& time) = nullptr;
   const kernels::KernelSet* kernels = nullptr;
   /// 0 also where there is no driver.
   int (*device_count)() = nullptr;

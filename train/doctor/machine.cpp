@@ -14,15 +14,13 @@
 #include "comm/transport/shared_memory/memfd.h"
 #include "kernels/runtime/error.h"
 #include "train/bench/find_python.h"
-#include "train/doctor/nvidia_driver.h"
-#include "train/doctor/nvidia_libraries.h"
-#include "train/doctor/processor.h"
+#include "train/doctor/nvidia.h"
 
 namespace gradring::train::doctor {
 namespace {
 
 constexpr double kMebibyte = 1024 * 1024;
-/// A rank of the seed model at its default batch needs less.
+/// More than a rank of the default model needs with its default batch size.
 constexpr double kEnoughMebibytes = 512;
 
 std::string text_of(const char* path) {
@@ -80,7 +78,7 @@ Finding shared_memory() {
   }
 }
 
-/// Ours is not used for it; other programs' often is, PyTorch's data loaders' for one.
+/// gradring does not need /dev/shm, but PyTorch's data loaders do.
 Finding dev_shm() {
   struct statvfs system {};
   if (::statvfs("/dev/shm", &system) != 0) return {"/dev/shm", "none; gradring does not need it"};
@@ -119,6 +117,28 @@ std::vector<Finding> found_here(const VariableLookup& environment) {
   std::ranges::move(nvidia_libraries(driver && driver->devices > 0), std::back_inserter(findings));
   findings.push_back(python(environment));
   return findings;
+}
+
+Processor Processor::read(std::istream& cpuinfo) {
+  Processor processor;
+  for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
+    std::istringstream value(line.substr(colon + 1));
+    if (key == "model name") std::getline(value >> std::ws, processor.name);
+    if (key == "flags" || key == "Features")
+      for (std::string flag; value >> flag;) processor.flags.insert(flag);
+  }
+  return processor;
+}
+
+std::optional<double> cpu_quota(const std::string& cpu_max) {
+  std::istringstream words(cpu_max);
+  double quota = 0;
+  double period = 0;
+  if (!(words >> quota >> period) || period <= 0) return std::nullopt;  // "max 100000"
+  return quota / period;
 }
 
 }  // namespace gradring::train::doctor

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <random>
 
 #include "kernels/runtime/nearest_name.h"
-#include "train/config/parse_value.h"
-#include "train/config/usage_error.h"
+#include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -33,7 +34,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   throw UsageError(fmt::format("--{} {}: {}", kOption, fault, why));
 }
 
-/// The values of one fault by their keys, each of which is taken once.
+/// The KEY=VALUE pairs of one fault.
 class Keys {
  public:
   Keys(std::string_view fault, std::string_view text) : fault_(fault) {
@@ -117,6 +118,28 @@ std::string show(const Fault& fault) {
   return text;
 }
 
+/// Below `count`, which is small: the modulo's bias does not matter.
+std::int64_t draw(std::mt19937_64& random, std::int64_t count) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count));
+}
+
+std::mt19937_64 generator_of(const Fault& fault, std::size_t position, int attempt) {
+  std::seed_seq seed{static_cast<std::uint32_t>(fault.seed), static_cast<std::uint32_t>(fault.seed >> 32),
+                     static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(attempt)};
+  return std::mt19937_64(seed);
+}
+
+void check_fault(const Fault& fault, const FaultedRun& run) {
+  // A later attempt may have another world size.
+  if (run.attempt == 0 && fault.rank.value_or(0) >= run.world_size)
+    throw UsageError(
+        fmt::format("--inject names rank {}, but the ranks go from 0 to {}", *fault.rank, run.world_size - 1));
+  if (fault.kind == FaultKind::nan && run.recorded)
+    throw UsageError(
+        "--inject nan changes one step, but on a GPU steps are recorded once and launched as they are: add "
+        "--cuda-graph off");
+}
+
 }  // namespace
 
 std::string_view name_of(FaultKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
@@ -132,6 +155,32 @@ std::string show_faults(std::span<const Fault> faults) {
   std::string text;
   for (const Fault& fault : faults) text += (text.empty() ? "" : std::string(1, kBetweenFaults)) + show(fault);
   return text;
+}
+
+std::vector<PlannedFault> plan_faults(std::span<const Fault> faults, const FaultedRun& run) {
+  std::vector<PlannedFault> plan;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const Fault& fault = faults[i];
+    check_fault(fault, run);
+    if (fault.attempt.value_or(run.attempt) != run.attempt) continue;
+    std::mt19937_64 random = generator_of(fault, i, run.attempt);
+    const std::int64_t step = fault.first_step + draw(random, fault.last_step - fault.first_step + 1);
+    const int rank = fault.rank ? *fault.rank : static_cast<int>(draw(random, run.world_size));
+    plan.push_back({.kind = fault.kind,
+                    .rank = rank,
+                    .step = step,
+                    .delay = fault.delay,
+                    .code = fault.code,
+                    .seed_note = fault.is_drawn() ? fmt::format(" (seed {})", fault.seed) : ""});
+  }
+  return plan;
+}
+
+std::string to_string(const PlannedFault& fault) {
+  std::string action(name_of(fault.kind));
+  if (fault.kind == FaultKind::delay) action += fmt::format(" of {} ms", fault.delay.count());
+  if (fault.kind == FaultKind::exit) action += fmt::format(" with code {}", fault.code);
+  return fmt::format("{}, rank {} in step {}{}", action, fault.rank, fault.step, fault.seed_note);
 }
 
 }  // namespace gradring::train

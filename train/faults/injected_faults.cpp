@@ -2,34 +2,98 @@
 #include "train/faults/injected_faults.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
+#include <limits>
+#include <thread>
+#include <utility>
 
-#include "kernels/runtime/write_all.h"
-#include "train/faults/do_fault.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 namespace {
 
-std::vector<PlannedFault> of_rank(std::span<const PlannedFault> plan, int rank) {
-  std::vector<PlannedFault> own;
-  std::ranges::copy_if(plan, std::back_inserter(own), [&](const PlannedFault& fault) { return fault.rank == rank; });
-  return own;
-}
+/// A loss whose gradients are NaN while `now` is set. A NaN among the pixels would not do: max(x, 0) is 0 there.
+class NanLoss final : public nn::LossPlan {
+ public:
+  NanLoss(std::unique_ptr<nn::LossPlan> inner, const bool& now) : inner_(std::move(inner)), now_(now) {}
 
-void say_and_do(const PlannedFault& fault) {
+  std::size_t nodes() const override { return inner_->nodes(); }
+  std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
+  void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
+    nn::LossPass changed = pass;
+    if (now_) changed.scale = std::numeric_limits<float>::quiet_NaN();
+    inner_->enqueue(stream, changed);
+  }
+
+ private:
+  std::unique_ptr<nn::LossPlan> inner_;
+  const bool& now_;
+};
+
+class NanBackend final : public nn::Backend {
+ public:
+  NanBackend(nn::Backend& inner, const bool& now) : inner_(inner), now_(now) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override { return inner_.plan(nodes); }
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
+                                                   const nn::NodeSpec* last) override {
+    return std::make_unique<NanLoss>(inner_.plan_cross_entropy(spec, last), now_);
+  }
+
+ private:
+  nn::Backend& inner_;
+  const bool& now_;
+};
+
+void print_and_perform(const PlannedFault& fault) {
   print_to_stderr(fmt::format("gradring train: --inject: {}\n", to_string(fault)));
-  do_fault(fault);
+  perform_fault(fault);
 }
 
 }  // namespace
 
-InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedWorld& world, int rank,
-                               RunRequests& requests, nn::Backend& backend)
-    : plan_(plan_faults(faults, world)),
-      requests_(requests, of_rank(plan_, rank), say_and_do),
-      backend_(backend, [this] { return requests_.in_step_of(FaultKind::nan); }) {}
+void perform_fault(const PlannedFault& fault) {
+  switch (fault.kind) {
+    case FaultKind::kill:
+      ::kill(::getpid(), SIGKILL);
+      ::_exit(128 + SIGKILL);  // process 1 of a container does not die of its own signals
+    case FaultKind::stop: ::kill(::getpid(), SIGSTOP); break;
+    case FaultKind::delay: std::this_thread::sleep_for(fault.delay); break;
+    case FaultKind::exit: std::_Exit(fault.code);
+    case FaultKind::nan: break;
+  }
+}
+
+InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank)
+    : InjectedFaults(faults, run, rank, print_and_perform) {}
+
+InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank, Perform perform)
+    : plan_(plan_faults(faults, run)), perform_(std::move(perform)) {
+  std::ranges::copy_if(plan_, std::back_inserter(pending_),
+                       [rank](const PlannedFault& fault) { return fault.rank == rank; });
+}
+
+void InjectedFaults::before_step(std::int64_t step) {
+  const auto is_now = [step](const PlannedFault& fault) { return fault.step == step; };
+  std::vector<PlannedFault> now;
+  std::ranges::copy_if(pending_, std::back_inserter(now), is_now);
+  std::erase_if(pending_, is_now);
+  nan_now_ = std::ranges::find(now, FaultKind::nan, &PlannedFault::kind) != now.end();
+  for (const PlannedFault& fault : now) perform_(fault);
+}
+
+nn::Backend& InjectedFaults::backend(nn::Backend& inner) {
+  if (std::ranges::find(pending_, FaultKind::nan, &PlannedFault::kind) == pending_.end()) return inner;
+  nan_backend_ = std::make_unique<NanBackend>(inner, nan_now_);
+  return *nan_backend_;
+}
 
 std::vector<std::string> InjectedFaults::remarks() const {
   std::vector<std::string> remarks;
@@ -39,8 +103,8 @@ std::vector<std::string> InjectedFaults::remarks() const {
 
 std::vector<std::string> InjectedFaults::closing_remarks() const {
   std::vector<std::string> remarks;
-  for (const PlannedFault& fault : requests_.to_come())
-    remarks.push_back("--inject: did not happen, for this process did not come to that step: " + to_string(fault));
+  for (const PlannedFault& fault : pending_)
+    remarks.push_back("--inject: did not happen, because this process did not reach that step: " + to_string(fault));
   return remarks;
 }
 

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/lib/host_values.h"
+#include "kernels/lib/reference.h"
 #include "kernels/variant.h"
-#include "train/checkpoint/parameter_names.h"
 #include "train/checkpoint/parameter_tensors.h"
 
 namespace gradring::train {

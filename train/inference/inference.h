@@ -14,9 +14,9 @@
 #include "nn/parameter/arena.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/tensor_record.h"
-#include "train/precision/gathered_weights.h"
+#include "train/ddp/compute_weights.h"
 #include "train/setup/compute.h"
-#include "train/setup/make_group.h"
+#include "train/setup/rendezvous.h"
 #include "train/trainer/evaluate.h"
 
 namespace gradring::train {

@@ -5,25 +5,36 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "kernels/runtime/error.h"
-#include "train/launch/attempts.h"
-#include "train/launch/exit_code.h"
+#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/file.h"
+#include "train/launch/attempt.h"
+#include "train/launch/host.h"
 #include "train/launch/nodes/launch_nodes.h"
-#include "train/launch/signal_name.h"
+#include "train/launch/options/launch_options.h"
+#include "train/launch/signals.h"
 #include "train/launch/worker_group.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr auto kPatienceWhenStopped = std::chrono::seconds(2);
+constexpr auto kDrainTimeoutWhenStopped = std::chrono::seconds(2);
 
-int launch_here(const LaunchOptions& options, Terminals& terminals, const Say& say) {
+int launch_one_node(const LaunchOptions& options, Terminals& terminals, const Logger& log) {
   WorkerGroup workers(options, terminals);
-  if (workers.logs().is_surprise()) say("output goes to " + workers.logs().path().string());
-  return run_attempts(options, workers, say);
+  if (workers.logs().is_temporary()) log("output goes to " + workers.logs().path().string());
+  return run_attempts(options, workers, log);
+}
+
+int print_error(const std::exception& error, ExitCode code) {
+  print_to_stderr(fmt::format("gradring launch: {}\n", error.what()));
+  return code;
 }
 
 }  // namespace
@@ -32,19 +43,34 @@ int launch(const LaunchOptions& options) {
   check(!options.program.empty(), "launch needs a program to run");
   check(options.nproc_per_node > 0, "launch needs at least one worker");
   Terminals terminals;
-  const Say say = [&](const std::string& line) { terminals.err.write(fmt::format("{}: {}\n", options.title, line)); };
+  const Logger log = [&](const std::string& line) {
+    terminals.err.write(fmt::format("{}: {}\n", options.title, line));
+  };
   terminals.out.on_failure = [&](int error) {
-    say(fmt::format("cannot write standard output: {}; the run goes on, what its workers write there is dropped",
+    log(fmt::format("cannot write standard output: {}; the run continues, the output of its workers is dropped",
                     std::strerror(error)));
   };
+  if (is_wildcard_address(options.master_addr))
+    log(fmt::format(
+        "warning: the master address {} (--master-addr, --rdzv-endpoint) listens on every interface of this host; "
+        "expected an address of node 0 that the other nodes can reach, or 127.0.0.1 on one machine",
+        options.master_addr));
+  bool logs_complete = true;
+  terminals.on_log_failure = [&](const std::filesystem::path& file, int error) {
+    if (std::exchange(logs_complete, false))
+      log(
+          fmt::format("cannot write {}: {}; the run continues, further output to such logs is lost: free space there, "
+                      "or choose another --log-dir",
+                      file.string(), std::strerror(error)));
+  };
   const int code =
-      options.nnodes.most > 1 ? launch_nodes(options, terminals, say) : launch_here(options, terminals, say);
-  // A reader that pauses is waited for, as any program does at its end, but not by one that was told to stop.
+      options.nnodes.most > 1 ? launch_nodes(options, terminals, log) : launch_one_node(options, terminals, log);
+  // A paused reader delays the end of the launcher, as of any program, unless a signal ended the run.
   const bool stopped = code == exit_code_after(SIGINT) || code == exit_code_after(SIGQUIT) || code == kPreempted;
-  const auto patience = stopped ? std::optional(Deadline::after(kPatienceWhenStopped)) : std::nullopt;
-  terminals.out.finish(patience);
-  terminals.err.finish(patience);
-  return code;
+  const auto deadline = stopped ? std::optional(Deadline::after(kDrainTimeoutWhenStopped)) : std::nullopt;
+  terminals.out.finish(deadline);
+  terminals.err.finish(deadline);
+  return code == kOk && !logs_complete ? kEnvironment : code;
 }
 
 int spawn_ranks(int nprocs, const std::vector<std::string>& arguments, const std::string& program) {
@@ -59,8 +85,26 @@ std::string own_program() {
   char path[PATH_MAX];
   const ssize_t length = ::readlink(kSelf, path, sizeof(path));
   const std::string program(path, length > 0 ? static_cast<std::size_t>(length) : 0);
-  // Deleted or replaced since: the link still leads to the program, its text does not.
+  // If the file was deleted or replaced, the link still opens the program, but its text does not.
   return ::access(program.c_str(), X_OK) == 0 ? program : kSelf;
+}
+
+int launch_main(std::span<const std::string> args) {
+  try {
+    const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
+                                                    .cores = usable_cores(),
+                                                    .gpus = visible_gpus(system_variable),
+                                                    .own_program = own_program(),
+                                                    .random_run_id = random_run_id,
+                                                    .free_tcp_port = free_tcp_port});
+    if (!parsed.help) return launch(parsed.options);
+  } catch (const InvalidArgument& error) {
+    return print_error(error, kUsage);
+  } catch (const std::exception& error) {  // no folder, process or memory
+    return print_error(error, kEnvironment);
+  }
+  fmt::print("{}", launch_help());  // main() reports a failure to write it
+  return kOk;
 }
 
 }  // namespace gradring::train

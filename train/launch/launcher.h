@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "train/launch/logs/log_spec.h"
-#include "train/launch/restart_policy.h"
 
 namespace gradring::train {
 
@@ -19,58 +21,68 @@ struct NodeRange {
 
 enum class Rendezvous {
   by_address,  ///< MASTER_ADDR and MASTER_PORT are given (static)
-  dynamic,     ///< they are chosen (c10d, --standalone)
+  dynamic,     ///< the launcher chooses them (c10d, --standalone)
+};
+
+struct RestartOptions {
+  int most = 0;                                                       ///< --max-restarts
+  std::chrono::milliseconds first_backoff = std::chrono::seconds(1);  ///< --backoff FIRST..LONGEST
+  std::chrono::milliseconds longest_backoff = std::chrono::seconds(30);
+  std::optional<std::int64_t> min_progress_steps{};  ///< unset: 1 if workers report progress; 0: no progress required
+  std::vector<int> final_codes{};                    ///< exit codes after which a restart is pointless
 };
 
 /// What to run, how often, and what the workers are told about their run.
 struct LaunchOptions {
-  std::string program{};                 ///< a path, or a name looked up along PATH
-  std::vector<std::string> arguments{};  ///< without the program's own name
+  std::string program{};                 ///< a path, or a name looked up in PATH
+  std::vector<std::string> arguments{};  ///< without the program name
   int nproc_per_node = 1;
-  std::vector<std::string> devices{};  ///< the workers' CUDA_VISIBLE_DEVICES; empty: as it is
-  bool virtual_local_rank = false;     ///< each worker has LOCAL_RANK 0 and the one of `devices` that is its own
+  std::vector<std::string> devices{};  ///< CUDA_VISIBLE_DEVICES of the workers; empty: inherited
+  bool virtual_local_rank = false;     ///< each worker has LOCAL_RANK 0 and sees only its own device
   NodeRange nnodes{};
   int node_rank = 0;
   std::string role = "default";
   Rendezvous rendezvous = Rendezvous::by_address;
   std::string run_id = "none";
-  std::string token{};       ///< what the agents of several nodes prove to know; empty: the run id alone
-  std::string local_addr{};  ///< this node's address for the others; empty: found out
-  std::chrono::milliseconds join_timeout = std::chrono::seconds(900);  ///< until enough nodes have come
-  std::chrono::milliseconds last_call = std::chrono::seconds(30);      ///< for more of them, once there are enough
+  std::string token{};       ///< shared by the agents of all nodes; empty: the leader generates one for this host
+  std::string local_addr{};  ///< address of this node for other nodes; empty: detected
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(900);  ///< until the minimum number of nodes joined
+  std::chrono::milliseconds last_call = std::chrono::seconds(30);      ///< for more nodes once the minimum is reached
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   RestartOptions restarts{};
   LogSpec logs{};
   std::chrono::milliseconds kill_grace = std::chrono::seconds(30);        ///< from SIGTERM to SIGKILL
-  std::vector<int> handled_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  ///< that end the run in order
-  std::string title = "gradring launch";  ///< begins every line that the launcher writes
+  std::vector<int> handled_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  ///< end the run gracefully
+  std::string title = "gradring launch";                                  ///< prefix of each line of the launcher
 
   bool ends_run(int signal) const { return std::ranges::find(handled_signals, signal) != handled_signals.end(); }
 };
 
-/// Runs `nproc_per_node` copies of a program on this node, each as its own session, watches them, and returns when all
-/// have ended. The first failure stops the others: SIGTERM, kill_grace, SIGKILL; then all start again while
-/// `restarts` allows it. SIGINT is forwarded once; a second one kills. The others of `handled_signals` are
-/// forwarded, and the workers have kill_grace to end; SIGUSR1 and SIGUSR2 are forwarded without ending the run, unless
-/// listed. Output is inherited or goes where `logs` says; the launcher itself writes to stderr, and nothing if all goes well.
-/// Opens no TCP port on one node. Nothing of the run outlives this call, nor the death of this process by any signal: no
-/// worker, no zombie, no folder but that of the logs. README.md has the details.
+/// Runs `nproc_per_node` copies of a program on this node, each in its own session, and returns when all have ended.
+/// The first failure stops the others (SIGTERM, kill_grace, SIGKILL), then all restart while `restarts` allows it.
+/// SIGINT is forwarded once, a second one kills. The other `handled_signals` are forwarded, SIGQUIT as SIGTERM, and
+/// give the workers kill_grace to end. SIGUSR1 and SIGUSR2 are forwarded without ending the run, unless listed. On one
+/// node no TCP port is opened. No process and no folder but the logs outlives this call or the death of this process.
 ///
-/// Returns   0 if all workers returned 0; 130 after SIGINT, 131 after SIGQUIT, 143 after another signal; else what the
-///           first failing worker of the last attempt came to: its exit code, 128 + n if signal n killed it, 127 if there is no such
-///           program, 126 if it cannot be executed.
-/// Threads   call it from the main thread of a process that has no other; the workers die with the calling thread.
-/// Errors    InvalidArgument if the program is empty or nproc_per_node is not positive; DeviceError if the system has
-///           no more processes or files to give.
+/// Returns   0 if all workers returned 0, but 3 if a teed log could not be written; 130 after SIGINT, 131 after
+///           SIGQUIT, 143 after another signal; else the code of the first failing worker of the last attempt: its exit
+///           code, 128 + n if signal n killed it, 127 if the program does not exist, 126 if it cannot be executed.
+/// Threads   call it from the main thread of a single-threaded process; the workers die with the calling thread.
+/// Errors    InvalidArgument if the program is empty or nproc_per_node is not positive; DeviceError if the system runs
+///           out of processes or files.
 /// Example   tests/train/launch/launcher_test.cpp
 int launch(const LaunchOptions& options);
 
-/// torch.multiprocessing.spawn's contract for `--nprocs N`: runs `program arguments...` as N ranks, returns as launch()
-/// does. The calling process is none of the ranks. An empty program is the one that is running now.
+/// Contract of torch.multiprocessing.spawn, for `--nprocs N`: runs `program arguments...` as N ranks and returns as
+/// launch() does. The calling process is not a rank. An empty program means the running one.
 int spawn_ranks(int nprocs, const std::vector<std::string>& arguments, const std::string& program = "");
 
-/// The file of the running program, so that it can be started again as a worker.
+/// The file of the running program, to start it again as a worker.
 std::string own_program();
+
+/// `gradring launch args...`. Returns the exit code: launch()'s, 2 for an invalid command line, 3 if the machine cannot
+/// start workers. Writes errors to stderr.
+int launch_main(std::span<const std::string> args);
 
 }  // namespace gradring::train

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "train/launch/places/places.h"
+#include "train/launch/detect.h"
 
 namespace gradring::train {
 
@@ -42,10 +42,7 @@ Variables WorkerEnvironment::to_variables() const {
 }
 
 WorkerEnvironment WorkerEnvironment::from_environment(const VariableLookup& lookup) {
-  const VariableReader variables(lookup);
-  for (const auto find : {place_by_torchrun, place_by_mpirun, place_by_srun, place_by_pytorch_job})
-    if (auto place = find(variables)) return *place;
-  return {};
+  return detect_environment(lookup).value_or(WorkerEnvironment());
 }
 
 Variables default_variables(int local_world_size, int cores) {

@@ -6,22 +6,55 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
-#include "kernels/runtime/poll_timeout.h"
-#include "train/launch/error_file.h"
-#include "train/launch/progress_file.h"
-#include "train/launch/worker_place.h"
+#include "kernels/runtime/deadline.h"
+#include "train/launch/worker_files.h"
 
 namespace gradring::train {
 namespace {
 
-/// A killed process ends at once, unless the kernel holds on to it; then there is nothing to wait for.
-constexpr auto kPatienceAfterKill = std::chrono::seconds(1);
+/// A killed process ends at once unless it is blocked in the kernel; then waiting is pointless.
+constexpr auto kTimeoutAfterKill = std::chrono::seconds(1);
 
-Variables joined(Variables some, const Variables& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
+WorkerEnvironment environment_of(const LaunchOptions& options, const NodeAssignment& node, int local_rank,
+                                 int attempt) {
+  return {.rank = node.first_rank + local_rank,
+          .world_size = node.world_size,
+          .local_rank = options.virtual_local_rank ? 0 : local_rank,
+          .local_world_size = options.nproc_per_node,
+          .group_rank = node.node,
+          .group_world_size = node.nodes,
+          .role_rank = node.first_role_rank + local_rank,
+          .role_world_size = node.role_world_size,
+          .role_name = options.role,
+          .master_addr = node.master_addr,
+          .master_port = node.master_port,
+          .run_id = options.run_id,
+          .restart_count = attempt,
+          .max_restarts = options.restarts.most};
+}
+
+/// The arguments with ${local_rank} replaced, as torchrun does.
+std::vector<std::string> arguments_of(const LaunchOptions& options, int local_rank) {
+  constexpr std::string_view kMacro = "${local_rank}";
+  std::vector<std::string> arguments = options.arguments;
+  for (std::string& text : arguments)
+    for (auto at = text.find(kMacro); at != std::string::npos; at = text.find(kMacro, at))
+      text.replace(at, kMacro.size(), std::to_string(local_rank));
+  return arguments;
+}
+
+/// TORCHELASTIC_SIGNALS_TO_HANDLE, as torchrun sets it, and CUDA_VISIBLE_DEVICES unless the launcher's is inherited.
+void add_launch_variables(const LaunchOptions& options, int local_rank, Variables& variables) {
+  std::vector<std::string> names;
+  for (const int signal : options.handled_signals) names.push_back(signal_name(signal));
+  variables.emplace_back("TORCHELASTIC_SIGNALS_TO_HANDLE", fmt::format("{}", fmt::join(names, ",")));
+  if (options.devices.empty()) return;
+  variables.emplace_back("CUDA_VISIBLE_DEVICES", options.virtual_local_rank
+                                                     ? options.devices.at(static_cast<std::size_t>(local_rank))
+                                                     : fmt::format("{}", fmt::join(options.devices, ",")));
 }
 
 }  // namespace
@@ -30,10 +63,14 @@ WorkerGroup::WorkerGroup(const LaunchOptions& options, Terminals& terminals)
     : options_(options),
       terminals_(terminals),
       signals_(options.handled_signals),
-      guard_(folder_.path()),
       logs_(options.logs, options.run_id),
-      place_(only_node(options)),
-      address_(options.local_addr) {}
+      assignment_{.world_size = options.nproc_per_node,
+                  .role_world_size = options.nproc_per_node,
+                  .master_addr = options.master_addr,
+                  .master_port = options.master_port},
+      address_(options.local_addr) {
+  reaper_.remove_on_death(folder_);
+}
 
 WorkerGroup::~WorkerGroup() { kill_all(); }
 
@@ -51,33 +88,40 @@ void WorkerGroup::prepare(int attempt) {
 }
 
 void WorkerGroup::start_worker(int local_rank, int attempt) {
-  WorkerEnvironment place = place_of(options_, place_, local_rank, attempt);
-  const LineOwner owner{options_.role, place.rank, local_rank, place.group_rank};
-  const auto log_folder = logs_.of_worker(attempt, local_rank);
-  OutputStream out(logs_.route(Stream::out, owner, log_folder), terminals_.out);
-  OutputStream err(logs_.route(Stream::err, owner, log_folder), terminals_.err);
-  place.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
-  place.store_path = folder_.store();
-  place.node_address = address_;
-  place.progress_file = folder_.progress_file(local_rank);
+  WorkerEnvironment environment = environment_of(options_, assignment_, local_rank, attempt);
+  const LineOwner owner{options_.role, environment.rank, local_rank, environment.group_rank};
+  const auto log_folder = logs_.worker_folder(attempt, local_rank);
+  OutputStream out(logs_.route(Stream::out, owner, log_folder), terminals_.out, terminals_.on_log_failure);
+  OutputStream err(logs_.route(Stream::err, owner, log_folder), terminals_.err, terminals_.on_log_failure);
+  environment.error_file = log_folder.empty() ? folder_.error_file(local_rank) : log_folder / "error.json";
+  environment.store_path = folder_.store();
+  environment.node_address = address_;
+  environment.progress_file = folder_.progress_file(local_rank);
 
-  const Variables own =
-      joined(joined(place.to_variables(), run_variables(options_)), device_variables(options_, local_rank));
-  const WorkerCommand command{options_.program, arguments_of(options_, local_rank),
-                              extended_environment(own, default_variables(options_.nproc_per_node, usable_cores())),
-                              out.worker_end(), err.worker_end()};
-  auto process = WorkerProcess::start(place.rank, command, signals_, guard_);
+  Variables variables = environment.to_variables();
+  add_launch_variables(options_, local_rank, variables);
+  const WorkerCommand command{
+      options_.program, arguments_of(options_, local_rank),
+      extended_environment(variables, default_variables(options_.nproc_per_node, usable_cores())), out.worker_end(),
+      err.worker_end()};
+  auto process = WorkerProcess::start(environment.rank, command, signals_, reaper_);
   out.close_worker_end();
   err.close_worker_end();
-  workers_.push_back({std::move(process), std::move(out), std::move(err), place.error_file});
+  workers_.push_back({std::move(process), std::move(out), std::move(err), environment.error_file});
 }
 
+/// For the destructor and a failed start: allocates nothing, reads no error files, and does not wait for processes that
+/// are blocked in the kernel.
 void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
-  const auto deadline = Deadline::after(kPatienceAfterKill);
+  const auto deadline = Deadline::after(kTimeoutAfterKill);
   for (auto& [process, out, err, error_file] : workers_) {
-    pollfd ended = {process.fd(), POLLIN, 0};
-    if (process.running() && ::poll(&ended, 1, poll_timeout(deadline)) > 0) guard_.forget(process.reap().pid);
+    if (!process.running()) continue;
+    const auto has_ended = [fd = process.fd()] {
+      pollfd ended = {fd, POLLIN, 0};
+      return ::poll(&ended, 1, 0) > 0;
+    };
+    if (poll_until(has_ended, deadline)) reaper_.forget(process.reap().pid);
   }
 }
 
@@ -97,7 +141,7 @@ std::string WorkerGroup::running_names() const {
 WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
   std::vector<pollfd> sources = {
       {signals_.fd(), POLLIN, 0}, {terminals_.out.fd(), POLLOUT, 0}, {terminals_.err.fd(), POLLOUT, 0}};
-  for (const auto& worker : workers_)  // poll skips fd -1
+  for (const auto& worker : workers_)  // poll ignores fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
@@ -106,18 +150,27 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
   terminals_.err.catch_up();
   const pollfd* source = sources.data() + 3;
   for (auto& worker : workers_) {
-    if (source[0].revents != 0) worker.out.pass_on();
-    if (source[1].revents != 0) worker.err.pass_on();
+    if (source[0].revents != 0) worker.out.forward();
+    if (source[1].revents != 0) worker.err.forward();
     if (source[2].revents != 0) events.exits.push_back(reap(worker));
     source += 3;
   }
+  reap_adopted();
   events.signal = signals_.take();
   return events;
 }
 
+void WorkerGroup::reap_adopted() {
+  reap_adopted_children([this](pid_t pid) {
+    reaper_.note_end(pid);
+    return std::ranges::any_of(
+        workers_, [pid](const Worker& worker) { return worker.process.running() && worker.process.pid() == pid; });
+  });
+}
+
 WorkerExit WorkerGroup::reap(Worker& worker) {
   WorkerExit exit = worker.process.reap();
-  guard_.forget(exit.pid);
+  reaper_.forget(exit.pid);
   worker.out.finish();
   worker.err.finish();
   if (auto report = read_error_file(worker.error_file)) exit.message = std::move(report->message);

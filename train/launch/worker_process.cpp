@@ -13,17 +13,16 @@
 #include <map>
 
 #include "kernels/runtime/error.h"
-#include "train/launch/exit_code.h"
-#include "train/launch/signal_group.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 namespace {
 
-// glibc has these since 2.36, there without extern "C".
+// glibc 2.36 declares these, but without extern "C".
 int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 void pidfd_send_signal(int process, int number) { ::syscall(SYS_pidfd_send_signal, process, number, nullptr, 0); }
 
-/// The array of C strings, ended by nullptr, that exec takes. Valid as long as `texts`.
+/// Null-terminated array for exec, valid as long as `texts`.
 std::vector<char*> c_strings(const std::vector<std::string>& texts) {
   std::vector<char*> result;
   for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
@@ -31,13 +30,13 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// The child's life between fork and exec: async-signal-safe calls only, memory was prepared before.
+/// The child between fork and exec: only async-signal-safe calls and memory allocated before.
 [[noreturn]] void become(const WorkerCommand& command, char* const* argv, char* const* environment, pid_t launcher,
-                         const SignalScope& signals, Guard& guard, int exec_error) {
+                         const SignalScope& signals, Reaper& reaper, int exec_error) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(kCannotExecute);  // the launcher died before the line above could help
-  guard.watch(::getpid());
+  if (::getppid() != launcher) ::_exit(kCannotExecute);  // the launcher died before prctl
+  reaper.watch(::getpid());
   signals.restore_in_child();
   if (command.out >= 0) ::dup2(command.out, STDOUT_FILENO);
   if (command.err >= 0) ::dup2(command.err, STDERR_FILENO);
@@ -57,6 +56,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
   std::map<std::string, std::string> merged(defaults.begin(), defaults.end());
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (char* sign = std::strchr(*entry, '=')) merged[std::string(*entry, sign)] = sign + 1;
+  for (const char* secret : {kTokenVariable, kTokenFileVariable}) merged.erase(secret);
   for (const auto& [name, value] : overrides) merged[name] = value;
 
   std::vector<std::string> environment;
@@ -64,7 +64,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
   return environment;
 }
 
-WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const SignalScope& signals, Guard& guard) {
+WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const SignalScope& signals, Reaper& reaper) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, errno);
   WorkerProcess worker;
@@ -72,16 +72,16 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   worker.exec_error_ = UniqueFd(ends[0]);
   const UniqueFd child_end(ends[1]);
 
-  std::vector<std::string> words = {command.program};
-  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
-  const auto argv = c_strings(words);
+  std::vector<std::string> command_line = {command.program};
+  command_line.insert(command_line.end(), command.arguments.begin(), command.arguments.end());
+  const auto argv = c_strings(command_line);
   const auto environment = c_strings(command.environment);
   const pid_t launcher = ::getpid();
   worker.pid_ = ::fork();
   if (worker.pid_ < 0) throw cannot_start(rank, errno);
-  if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, signals, guard, child_end.get());
+  if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, signals, reaper, child_end.get());
 
-  worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // CLOEXEC by its nature
+  worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // always CLOEXEC
   if (!worker.process_) {
     const int reason = errno;
     ::kill(worker.pid_, SIGKILL);
@@ -93,12 +93,12 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
 
 void WorkerProcess::send(int number) noexcept {
   sent_.set(static_cast<std::size_t>(number));
-  // Just after fork there is no group yet, only the child.
+  // Just after fork the group does not exist yet.
   if (!signal_group(pid_, number)) pidfd_send_signal(process_.get(), number);
 }
 
 WorkerExit WorkerProcess::reap() noexcept {
-  // The dead leader still holds its group's number, so this can hit nobody else.
+  // The zombie still holds the group number, so no other group can have it.
   signal_group(pid_, SIGKILL);
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED) != 0 && errno == EINTR) {

@@ -15,65 +15,67 @@
 
 namespace gradring::train {
 
-/// A second place for the new weights, rounded to f16 or bf16: what mixed precision computes with. data null: none.
+/// A 16-bit copy of the weights, which mixed precision computes with. data null: no copy.
 struct RoundedCopy {
   kernels::DType dtype = kernels::DType::f32;
   void* data = nullptr;
 };
 
-/// What an optimizer remembers from step to step: one float for every weight that it updates.
+/// A tensor that an optimizer keeps between steps: one float per weight.
 struct OptimizerState {
   std::string name;  ///< PyTorch's: exp_avg, momentum_buffer, ...
   float* data = nullptr;
 };
 
-/// A run of weights that an optimizer updates, in device memory.
+/// A contiguous run of weights that an optimizer updates, in device memory.
 struct UpdateSlice {
   float* weights = nullptr;
   const float* gradients = nullptr;
   RoundedCopy copy;
-  std::size_t state_offset = 0;  ///< where their state begins, in elements
+  std::size_t state_offset = 0;  ///< of their optimizer state, in elements
   std::size_t elements = 0;
-  bool decays = true;  ///< weight decay is for them, too
+  bool decays = true;  ///< weight decay applies
 };
 
-/// The state that averages weights (--ema).
+/// The state that --ema keeps: an average of the weights.
 inline constexpr std::string_view kEmaState = "ema";
 
-/// Turns gradients into new weights: one kernel a slice, which is the whole arena where nothing is shared out or left out.
-/// Owns its state (moments, momentum).
+/// Turns gradients into new weights: one kernel launch per slice. Owns its state (moments, momentum).
 ///
 /// Order     enqueued on the stream; returns at once.
 /// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Weights were drawn or loaded: for who remembers them.
+  /// To be called after weights were initialized or loaded.
   virtual void enqueue_begin(kernels::Stream& /*stream*/, std::span<const UpdateSlice> /*slices*/) {}
   /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
-  /// device memory; its count of applied steps is advanced by the caller afterwards.
+  /// device memory; the caller advances its count of applied steps afterwards.
   virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
                             const kernels::step_state::StepState* state) = 0;
-  /// All that it remembers, in device memory: to be saved, or overwritten, between steps.
+  /// All state, in device memory: to be saved or overwritten between steps.
   virtual std::vector<OptimizerState> states() = 0;
-  /// What that takes.
+  /// Device memory of the state.
   virtual std::size_t bytes() const = 0;
 };
 
-/// What a user may say about the optimizer. Numbers that an optimizer has no use for are refused where options are read.
+/// The user's choice of an optimizer. Validation rejects values that the optimizer does not use.
 struct OptimizerSpec {
   std::string name = "adam";  ///< adam, adamw, sgd
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
   double weight_decay = 0;
-  bool no_bias_decay = false;  ///< it leaves biases alone
-  double ema = 0;              ///< decay of an average of the weights; 0: there is none
+  bool no_bias_decay = false;  ///< biases do not decay
+  double ema = 0;              ///< decay of an average of the weights; 0: no average
 };
 
-/// An optimizer of `elements` weights.
+/// An optimizer of `elements` weights: Adam (L2 in the gradient), AdamW (decoupled decay) or SGD with momentum, with
+/// PyTorch's numbers; with spec.ema, an exponential moving average of the weights besides.
 ///
 /// Errors    InvalidArgument for an unknown name; DeviceError if there is no memory for the state.
+/// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
+///           torch.optim.swa_utils.AveragedModel with an avg_fn.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
                                           kernels::Device& device, std::size_t elements);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/console.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -9,21 +10,23 @@
 #include <system_error>
 
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/file.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
 namespace {
 
-/// Beyond this many bytes that nobody has read, the oldest are dropped.
+/// More unread bytes than this are dropped.
 constexpr std::size_t kMostWaiting = 4 << 20;
-/// How long a run that failed or was stopped waits for the reader of its last lines.
+/// How long the destructor waits for a slow reader.
 constexpr std::chrono::seconds kLastWait(1);
 
-/// A pipe without a reader, a terminal that was closed, or standard output closed from the start (reserve_standard_streams).
+/// Whether a pipe has no reader, a terminal was closed, standard output was closed from the start
+/// (reserve_standard_streams), or the reader took nothing for too long.
 bool reader_closed(int fd, int error) {
   struct stat kind {};
   const bool is_file = ::fstat(fd, &kind) == 0 && S_ISREG(kind.st_mode);
-  return error == EPIPE || error == EBADF || (error == EIO && !is_file);
+  return error == EPIPE || error == EBADF || error == ETIMEDOUT || (error == EIO && !is_file);
 }
 
 }  // namespace
@@ -52,10 +55,22 @@ void Console::on_failure(Report report) {
   if (error_ != 0 && report_) report_(message());
 }
 
-void Console::finish() {
-  if (error_ == 0) terminal_.finish(std::nullopt);
+void Console::finish(std::chrono::milliseconds patience) {
+  std::size_t before = 0;
+  do {
+    before = terminal_.waiting();
+    if (error_ == 0) terminal_.finish(Deadline::after(patience));
+  } while (error_ == 0 && terminal_.is_behind() && terminal_.waiting() < before);
+  if (error_ == 0 && terminal_.is_behind()) return give_up(patience);
   if (error_ != 0 && !reader_closed(fd_, error_))
     throw EnvironmentError("the output is incomplete: " + message() + "; free some space");
+}
+
+void Console::give_up(std::chrono::milliseconds patience) {
+  print_to_stderr(fmt::format("gradring train: standard output was not read for {} s: its last {} bytes are dropped\n",
+                              std::chrono::duration<double>(patience).count(), terminal_.waiting()));
+  error_ = ETIMEDOUT;
+  terminal_.replace_waiting("");
 }
 
 std::string Console::message() const {

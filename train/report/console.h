@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -11,36 +12,38 @@
 
 namespace gradring::train {
 
-/// Standard output of a command that goes on without it: a reader may close its end of a pipe (`| head -3`), a terminal may be
-/// closed, a disk may be full. The first write that fails is reported once; the text after it is dropped. Writes past stdio's
-/// buffers, and as much as the reader takes: a reader that pauses (Ctrl-S, a pager) does not stop training. From the first Console
-/// on, SIGPIPE is ignored in this process.
+/// Standard output of a command that continues without it: the reader of a pipe may exit (`| head -3`), a terminal may
+/// be closed, a disk may be full. Reports the first failed write once and drops all later text. Bypasses stdio. Does
+/// not block if the reader pauses (Ctrl-S, a pager): the text waits in memory. The first Console makes this process
+/// ignore SIGPIPE.
 ///
 /// Threads   one at a time.
 /// Errors    none, except in finish().
 /// Example   tests/train/report/console_test.cpp
 class Console {
  public:
-  /// Takes the message: "cannot write standard output: Broken pipe".
+  /// Receives the message: "cannot write standard output: Broken pipe".
   using Report = std::function<void(const std::string& message)>;
 
   explicit Console(int fd = STDOUT_FILENO);
-  /// Waits a moment for a reader that pauses.
+  /// Waits up to one second for a reader that pauses.
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
   int fd() const { return fd_; }
   void write(std::string_view text);
-  /// Sets the function that is called once with the error message; at once if a write has already failed. An empty function
-  /// removes it.
+  /// Sets the function that is called once with the error message; immediately if a write has already failed. An empty
+  /// function removes it.
   void on_failure(Report report);
-  /// Waits until the reader has taken everything.
+  /// Waits until the reader has taken everything. If it takes nothing for `patience`, drops the rest and says so on
+  /// stderr.
   ///
-  /// Errors    EnvironmentError if text was lost for another reason than a closed reader: a full disk.
-  void finish();
+  /// Errors    EnvironmentError if text was lost for another reason than the reader, such as a full disk.
+  void finish(std::chrono::milliseconds patience = std::chrono::seconds(10));
 
  private:
+  void give_up(std::chrono::milliseconds patience);
   std::string message() const;
 
   int fd_;

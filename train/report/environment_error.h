@@ -2,11 +2,12 @@
 #pragma once
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 
-/// The machine does not let us: a full disk, a folder that may not be written, a device that is not there. Exit code 3.
-class EnvironmentError : public Error {
+/// The machine prevents the operation: a full disk, a read-only folder, a missing device. Exit code 3.
+class EnvironmentError : public Error, public ExitsWith<kEnvironment> {
  public:
   using Error::Error;
 };

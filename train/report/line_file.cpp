@@ -2,13 +2,14 @@
 #include "train/report/line_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
-#include "kernels/runtime/unique_fd.h"
-#include "kernels/runtime/write_all.h"
+#include "kernels/runtime/file.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -16,9 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a user may choose in place of a file that cannot be written.
+/// What the user can change if a file cannot be written.
 constexpr const char* kRunDir = "--run-dir";
 constexpr const char* kFile = "file";
+
+/// Of a PatientLineFile, in bytes.
+constexpr std::size_t kMostWaiting = 1 << 20;
 
 [[noreturn]] void fail(const fs::path& path, int error, const char* other) {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
@@ -26,17 +30,17 @@ constexpr const char* kFile = "file";
                          (is_full ? "free some space or " : "") + "choose another " + other);
 }
 
-void write_aside(const fs::path& path, std::string_view text, const char* other) {
-  const fs::path aside = draft_of(path);
-  ::unlink(aside.c_str());  // one that a killed process left; never what a link leads to
-  const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+void write_atomically(const fs::path& path, std::string_view text, const char* other) {
+  const fs::path temporary = temporary_of(path);
+  ::unlink(temporary.c_str());  // left by a killed process; does not follow links
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) fail(path, errno, other);
   int error = write_all(fd, text);
   if (!error && ::fsync(fd) != 0) error = errno;
   if (::close(fd) != 0 && !error) error = errno;
-  if (!error && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
+  if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (!error) return;
-  ::unlink(aside.c_str());
+  ::unlink(temporary.c_str());
   fail(path, error, other);
 }
 
@@ -59,13 +63,62 @@ void LineFile::append(std::string_view line) {
   size_ += static_cast<long long>(text.size());
 }
 
-std::filesystem::path draft_of(const std::filesystem::path& path) {
-  std::filesystem::path draft = path;
-  draft += ".tmp";
-  return draft;
+void PatientLineFile::append(std::string_view line) {
+  if (waiting_bytes_ + line.size() <= kMostWaiting) {
+    waiting_.emplace_back(line);
+    waiting_bytes_ += line.size();
+  } else {
+    ++dropped_;
+  }
+  write_waiting();
 }
 
-void write_file_whole(const fs::path& path, std::string_view text) { write_aside(path, text, kRunDir); }
+void PatientLineFile::write_waiting() try {
+  while (file_ && !waiting_.empty()) {
+    file_->append(waiting_.front());
+    waiting_bytes_ -= waiting_.front().size();
+    waiting_.pop_front();
+  }
+  failure_.clear();
+} catch (const EnvironmentError& error) {
+  if (failure_.empty())
+    print_to_stderr(fmt::format("gradring train: {}; training goes on, the lines wait in memory\n", error.what()));
+  failure_ = error.what();
+}
+
+void PatientLineFile::finish() {
+  write_waiting();
+  if (!failure_.empty()) throw EnvironmentError(failure_);
+  if (dropped_ > 0)
+    throw EnvironmentError(
+        fmt::format("{} lacks {} lines, which did not fit into memory while it could not be "
+                    "written; free some space",
+                    path_.string(), dropped_));
+}
+
+void PatientLineFile::edit(const std::function<void()>& edit, const std::function<bool(const std::string&)>& kept) {
+  file_.reset();
+  edit();
+  file_.emplace(path_);
+  waiting_.erase(std::ranges::find_if_not(waiting_, kept), waiting_.end());
+  waiting_bytes_ = 0;
+  for (const std::string& line : waiting_) waiting_bytes_ += line.size();
+}
+
+void sync_file(const fs::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd && errno == ENOENT) return;
+  const bool synced = fd && (::fsync(fd.get()) == 0 || errno == EINVAL);  // EINVAL: a link to a device or a pipe
+  if (!synced) fail(path, errno, kRunDir);
+}
+
+std::filesystem::path temporary_of(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  return temporary;
+}
+
+void write_file_whole(const fs::path& path, std::string_view text) { write_atomically(path, text, kRunDir); }
 
 void write_named_file(const fs::path& path, std::string_view text) {
   std::error_code ignored;
@@ -74,7 +127,7 @@ void write_named_file(const fs::path& path, std::string_view text) {
   const bool is_descriptor = is_link && (name.starts_with("/dev/") || name.starts_with("/proc/"));  // /dev/stdout
   const fs::file_status target = fs::status(path, ignored);
   if (!is_descriptor && (!fs::exists(target) || fs::is_regular_file(target) || fs::is_directory(target)))
-    return write_aside(is_link ? fs::weakly_canonical(path) : path, text, kFile);
+    return write_atomically(is_link ? fs::weakly_canonical(path) : path, text, kFile);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!fd) fail(path, errno, kFile);
   const NoSigpipe none;

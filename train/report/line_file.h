@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace gradring::train {
 
-/// A text file that only grows, line by line; a reader never sees half a line that stays.
+/// Appends lines to a text file. If a line does not fit on the disk, removes its part and throws.
 ///
-/// Errors    EnvironmentError with path and reason. A line that did not fit on the disk is taken back.
+/// Errors    EnvironmentError with path and reason.
 class LineFile {
  public:
-  /// Adds to the file, or makes it.
+  /// Opens an existing file, or creates one.
   explicit LineFile(const std::filesystem::path& path);
   ~LineFile();
   LineFile(const LineFile&) = delete;
@@ -23,18 +26,54 @@ class LineFile {
  private:
   std::filesystem::path path_;
   int fd_ = -1;
-  long long size_ = 0;  // of the whole lines
+  long long size_ = 0;  // of the complete lines
 };
 
-/// Where write_file_whole writes before that; a process that is killed may leave it.
-std::filesystem::path draft_of(const std::filesystem::path& path);
+/// A text file to which lines are appended for as long as a run lasts. Lines that cannot be written, for example on a
+/// full disk, wait in memory (1 MiB, then later ones are dropped) and are written when there is space. Reports the first
+/// failure, and each one after a success, on stderr.
+class PatientLineFile {
+ public:
+  /// Errors    EnvironmentError if the file cannot be opened.
+  explicit PatientLineFile(const std::filesystem::path& path) : path_(path), file_(std::in_place, path) {}
+  /// Tries to write the waiting lines.
+  ~PatientLineFile() { write_waiting(); }
+  PatientLineFile(const PatientLineFile&) = delete;
+  PatientLineFile& operator=(const PatientLineFile&) = delete;
 
-/// Writes a file that is either there whole or not at all: aside, fsynced, renamed.
+  void append(std::string_view line);
+  /// Called at the end: writes the waiting lines.
+  ///
+  /// Errors    EnvironmentError if lines still cannot be written, or were dropped.
+  void finish();
+  /// Calls `edit`, which may change the closed file, and drops waiting lines from the first that is not `kept`.
+  void edit(const std::function<void()>& edit, const std::function<bool(const std::string& line)>& kept);
+
+ private:
+  void write_waiting();
+
+  std::filesystem::path path_;
+  std::optional<LineFile> file_;  // closed during edit()
+  std::deque<std::string> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::size_t dropped_ = 0;  // lines
+  std::string failure_;      // of the last write; empty if it succeeded
+};
+
+/// fsync of a file; does nothing if the file was removed.
 ///
-/// Errors    EnvironmentError with path and reason; nothing is left behind.
+/// Errors    EnvironmentError with path and reason.
+void sync_file(const std::filesystem::path& path);
+
+/// The temporary file of write_file_whole, which a killed process may leave.
+std::filesystem::path temporary_of(const std::filesystem::path& path);
+
+/// Writes a file atomically: to a temporary file, which is synced and renamed.
+///
+/// Errors    EnvironmentError with path and reason; the temporary file is removed.
 void write_file_whole(const std::filesystem::path& path, std::string_view text);
 
-/// Writes a file that the user named. A device or a pipe is written to; a link stays, and what it leads to is written whole.
+/// Writes a file that the user named: a device or a pipe directly, anything else atomically. Follows links.
 ///
 /// Errors    EnvironmentError with path and reason.
 void write_named_file(const std::filesystem::path& path, std::string_view text);

@@ -1,16 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "train/report/console.h"
-#include "train/report/metrics_sink.h"
+#include "train/report/metrics.h"
 
 namespace gradring::train {
 
-/// How far the run is, for a person at `out`. `style` is bar (one line that is drawn again and again), plain (a line now and
-/// then, for logs), none, or auto: a bar where `out` is a terminal, plain lines elsewhere. `out` must outlive it.
+/// Shows the progress of a run on `out`, which must outlive the sink. `style` is one of
+///
+///   bar     one line that is redrawn; evaluations and skipped steps replace it
+///             Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
+///   plain   for logs: a line for the first step of an epoch and five more, one for each skipped step and evaluation
+///             Train: 1 [ 400/938 ( 43%)]  Loss: 0.2130 (0.2310)  33.1it/s, 2118/s  LR: 1.0e-03  Data: 0.0002
+///   auto    bar on a terminal, plain elsewhere
+///   none    nothing but remarks, on standard error
+///
+/// Units     Loss: of this step, and in parentheses the mean of the epoch; Data: seconds that the step waited for the
+///           loader.
 std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out);
+
+/// Writes logs/rank_<N>.log in a run directory: where rank N runs, its progress in the plain style, and why it failed.
+/// Each line begins with the time.
+///
+/// Errors    EnvironmentError if the file cannot be opened; in finish(), if it could not be written.
+class RankLog final : public MetricsSink {
+ public:
+  /// Creates the folder of `path` if it is missing, as it is on machines without rank 0.
+  explicit RankLog(const std::filesystem::path& path);
+  void say(std::string_view line);
+  void step(const StepRecord& record) override { progress_->step(record); }
+  void eval(const EvalRecord& record) override { progress_->eval(record); }
+  void remark(const std::string& text) override { say(text); }
+  void finish() override { file_.finish(); }
+
+ private:
+  PatientLineFile file_;
+  std::unique_ptr<MetricsSink> progress_;
+};
 
 }  // namespace gradring::train

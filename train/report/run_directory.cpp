@@ -5,41 +5,65 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/error.h"
 #include "train/checkpoint/step_folder.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/report/json_lines.h"
 #include "train/report/line_file.h"
-#include "train/report/run_configs.h"
 
 namespace gradring::train {
+namespace {
 
 namespace fs = std::filesystem;
 
-namespace {
+constexpr std::string_view kStem = "config.resolved";
+constexpr std::string_view kEnding = ".toml";
+
+fs::path numbered(const fs::path& run_dir, int number) {
+  return run_dir / (number == 1 ? fmt::format("{}{}", kStem, kEnding) : fmt::format("{}-{}{}", kStem, number, kEnding));
+}
+
+/// 3 for config.resolved-3.toml; 0 for any other name.
+int number_of(const std::string& name) {
+  const std::string head = fmt::format("{}-", kStem);
+  if (!name.starts_with(head) || !name.ends_with(kEnding)) return 0;
+  int number = 0;
+  const char* const end = name.data() + name.size() - kEnding.size();
+  const auto [stop, error] = std::from_chars(name.data() + head.size(), end, number);
+  return error == std::errc() && stop == end && number > 1 ? number : 0;
+}
+
+/// 0 if there is no file.
+int newest_number(const fs::path& run_dir) {
+  std::error_code ignored;
+  int newest = fs::exists(first_config(run_dir), ignored) ? 1 : 0;
+  for (const auto& entry : fs::directory_iterator(run_dir, ignored))
+    newest = std::max(newest, number_of(entry.path().filename()));
+  return newest;
+}
 
 constexpr const char* kLogs = "logs";
 
-void check_made(const fs::path& path, const std::error_code& error) {
+void check_created(const fs::path& path, const std::error_code& error) {
   if (error)
-    throw EnvironmentError("cannot make the run directory " + path.string() + ": " + error.message() +
+    throw EnvironmentError("cannot create the run directory " + path.string() + ": " + error.message() +
                            "; choose another --run-dir");
 }
 
-/// Whether make_run_dir leaves such an entry where its process is killed.
-bool is_leftover(const fs::directory_entry& entry, const fs::path& run_dir) {
-  std::error_code error;
-  if (entry.path().filename() == kLogs) return fs::is_empty(entry.path(), error);
-  if (entry.path().filename() == kRunLockFile) return is_run_lock(entry.path());
-  return entry.path() == draft_of(first_config(run_dir));
+/// Whether a killed make_run_dir may leave this entry.
+bool is_leftover(const fs::path& entry, const fs::path& run_dir) {
+  if (entry.filename() == kLogs) return fs::is_empty(entry);
+  if (entry.filename() == kRunLockFile) return is_run_lock(entry);
+  return entry == temporary_of(first_config(run_dir));
 }
 
 bool holds_checkpoint(const fs::path& run_dir) {
-  std::error_code ignored;
   const fs::path checkpoints = checkpoints_of(run_dir);
-  if (!fs::is_directory(checkpoints, ignored)) return false;
+  if (!fs::is_directory(checkpoints)) return false;
   PosixFileSystem files;
   return std::ranges::any_of(list_step_folders(files, checkpoints), [&files](const StepFolder& folder) {
     return folder.state == FolderState::in_place && files.exists(folder.path / kMetaFile);
@@ -49,21 +73,38 @@ bool holds_checkpoint(const fs::path& run_dir) {
 void remove_leftovers(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path / kLogs, ignored);
-  fs::remove(draft_of(first_config(path)), ignored);
+  fs::remove(temporary_of(first_config(path)), ignored);
 }
 
-/// Returns   whether it was not there before.
+/// The nearest existing directory above `path`; empty for the working directory.
+fs::path existing_parent(const fs::path& path) {
+  fs::path parent = path.parent_path();
+  std::error_code ignored;
+  while (!parent.empty() && !fs::exists(parent, ignored)) parent = parent.parent_path();
+  return parent;
+}
+
+/// Syncs the entries of `path` and of the directories between it and `top`.
+void sync_names(fs::path path, const fs::path& top) try {
+  PosixFileSystem files;
+  for (; path != top; path = path.parent_path()) files.sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+} catch (const FileError& error) {
+  if (error.code() == EACCES) return;  // a directory with write but no read permission cannot be opened for fsync
+  check_created(path, std::error_code(error.code(), std::generic_category()));
+}
+
+/// Returns whether it created the directory.
 bool created(const fs::path& path) {
   std::error_code error;
   const bool was_made = fs::create_directory(path, error);
-  if (error != std::errc::file_exists) check_made(path, error);
+  if (error != std::errc::file_exists) check_created(path, error);
   return was_made;
 }
 
 void fill(const fs::path& path, const std::string& config) try {
   std::error_code error;
   fs::create_directory(path / kLogs, error);
-  check_made(path, error);
+  check_created(path, error);
   write_file_whole(first_config(path), config);
 } catch (...) {
   remove_leftovers(path);
@@ -72,31 +113,25 @@ void fill(const fs::path& path, const std::string& config) try {
 
 }  // namespace
 
-std::optional<fs::path> named_run_dir(const TrainConfig& config) {
-  if (config.run_dir.empty()) return std::nullopt;
-  const fs::path given = config.run_dir;
-  return given.has_filename() ? given : given.parent_path();  // without a slash behind it
+std::optional<fs::path> named_run_dir(const std::string& option) {
+  if (option.empty()) return std::nullopt;
+  const fs::path given = option;
+  return given.has_filename() ? given : given.parent_path();  // without a trailing slash
 }
 
-fs::path generated_run_dir(const TrainConfig& config, std::time_t now) {
-  return fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", config.dataset, config.model, fmt::localtime(now));
+fs::path generated_run_dir(std::string_view dataset, std::string_view model, std::time_t now) {
+  return fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, model, fmt::localtime(now));
 }
 
-RunDirState state_of(const fs::path& path) {
-  std::error_code error;
-  if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return RunDirState::absent;
-  if (fs::exists(first_config(path), error) || (!error && holds_checkpoint(path))) return RunDirState::run;
-  if (!error && fs::exists(path, error) && fs::is_directory(path, error)) {  // and no link to nothing, which is no error
-    fs::directory_iterator entries(path, error);
-    if (!error) {
-      for (const fs::directory_entry& entry : entries)
-        if (!is_leftover(entry, path)) return RunDirState::other;
-      return RunDirState::vacant;
-    }
-  }
-  if (error)
-    throw EnvironmentError("cannot read " + path.string() + ": " + error.message() + "; choose another --run-dir");
-  return RunDirState::other;
+RunDirState state_of(const fs::path& path) try {
+  if (fs::symlink_status(path).type() == fs::file_type::not_found) return RunDirState::absent;
+  if (fs::exists(first_config(path)) || holds_checkpoint(path)) return RunDirState::run;
+  if (!fs::is_directory(path)) return RunDirState::other;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (!is_leftover(entry.path(), path)) return RunDirState::other;
+  return RunDirState::vacant;
+} catch (const fs::filesystem_error& error) {
+  throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; choose another --run-dir");
 }
 
 void check_new_run_dir(const fs::path& path) {
@@ -120,12 +155,13 @@ void check_is_run_dir(const fs::path& path) {
 LockedRunDir make_run_dir(const NewRunDir& spec) {
   std::error_code error;
   if (!spec.generated) {
-    // Another run may have made it since it was looked for: names that run while it lasts.
+    // Another run may have created it since: the lock's error names that run.
     if (state_of(spec.path) == RunDirState::run) RunLock(spec.path, spec.launch_folder).release();
     check_new_run_dir(spec.path);
   }
+  const fs::path top = existing_parent(spec.path);
   if (spec.path.has_parent_path()) fs::create_directories(spec.path.parent_path(), error);
-  check_made(spec.path, error);
+  check_created(spec.path, error);
   LockedRunDir run{.path = spec.path, .lock = {}};
   bool made = created(run.path);
   for (int number = 2; !made && spec.generated; ++number) {
@@ -134,23 +170,29 @@ LockedRunDir make_run_dir(const NewRunDir& spec) {
   }
   try {
     run.lock = RunLock(run.path, spec.launch_folder);
-    check_new_run_dir(run.path);  // another run may have come and gone since
+    check_new_run_dir(run.path);  // another run may have started and ended since
+    sync_names(run.path, top);
     fill(run.path, spec.config);
   } catch (...) {
     run.lock.release();
-    if (made) fs::remove(run.path, error);  // which it does not if another run has put something there
+    if (made) fs::remove(run.path, error);  // fails if another run has written there
     throw;
   }
   return run;
-}
-
-void continue_run_dir(const fs::path& path, std::int64_t steps, std::int64_t epoch) {
-  keep_metrics_until(metrics_of(path), steps, epoch);
 }
 
 fs::path checkpoints_of(const fs::path& run_dir) { return run_dir / "checkpoints"; }
 fs::path metrics_of(const fs::path& run_dir) { return run_dir / "metrics.jsonl"; }
 fs::path summary_of(const fs::path& run_dir) { return run_dir / "summary.json"; }
 fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
+
+fs::path first_config(const fs::path& run_dir) { return numbered(run_dir, 1); }
+fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, std::max(1, newest_number(run_dir))); }
+
+fs::path write_next_config(const fs::path& run_dir, std::string_view text) {
+  const fs::path path = numbered(run_dir, newest_number(run_dir) + 1);
+  write_file_whole(path, text);
+  return path;
+}
 
 }  // namespace gradring::train

@@ -5,6 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,14 +13,15 @@
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include "kernels/runtime/is_at.h"
-#include "train/config/usage_error.h"
-#include "train/launch/host_name.h"
+#include "kernels/runtime/file.h"
+#include "train/launch/host.h"
 #include "train/launch/run_folder.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -28,17 +30,23 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A process that has just locked the file writes its name next.
+/// A process writes its name right after it has locked the file.
 constexpr int kReadAttempts = 50;
-/// A process in is_locked() holds the lock for a moment.
+/// is_locked() in another process holds the lock for a moment.
 constexpr int kLockAttempts = 25;
 constexpr std::chrono::milliseconds kRetryInterval(4);
+constexpr std::size_t kLongestText = 4096;
 
 [[noreturn]] void fail(const fs::path& file, int error) {
   const char* advice =
       error == ENOSPC || error == EDQUOT ? "free some space or choose another --run-dir" : "choose another --run-dir";
   throw EnvironmentError("cannot lock the run directory: " + file.string() + ": " +
                          std::generic_category().message(error) + "; " + advice);
+}
+
+[[noreturn]] void fail_to_read(const fs::path& file, int error) {
+  throw EnvironmentError("cannot read " + file.string() + ": " + std::generic_category().message(error) +
+                         "; choose another --run-dir");
 }
 
 std::string describe_this_process(const fs::path& launch_folder) {
@@ -48,12 +56,16 @@ std::string describe_this_process(const fs::path& launch_folder) {
   return holder.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// What the file says; an empty object if it says nothing yet.
-Json holder_in(const UniqueFd& file) {
-  char text[4096];
-  const ssize_t length = ::pread(file.get(), text, sizeof(text), 0);
-  Json holder = Json::parse(text, text + std::max<ssize_t>(length, 0), nullptr, false);
+/// The content of the file; an empty object if it is not written yet.
+Json holder_in(std::string_view text) {
+  Json holder = Json::parse(text, nullptr, false);
   return holder.is_object() ? holder : Json::object();
+}
+
+Json holder_in(const UniqueFd& file) {
+  char text[kLongestText];
+  const ssize_t length = ::pread(file.get(), text, sizeof(text), 0);
+  return holder_in({text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))});
 }
 
 Json holder_when_written(const UniqueFd& file) {
@@ -64,7 +76,7 @@ Json holder_when_written(const UniqueFd& file) {
   return Json::object();
 }
 
-/// A string of the file; empty if it has none of that name.
+/// A string member; empty if it is missing.
 std::string string_in(const Json& holder, const char* name) {
   const auto found = holder.find(name);
   return found != holder.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -76,7 +88,7 @@ std::string shown(const Json& holder, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-/// Whether another run's launcher, which may start the ranks again, is still running.
+/// Whether the launcher of another run, which may restart the ranks, is still running.
 bool launcher_is_running(const Json& holder, const fs::path& own_launch_folder) {
   const std::string folder = string_in(holder, "launch_folder");
   return !folder.empty() && folder != own_launch_folder && string_in(holder, "host") == host_name() &&
@@ -92,15 +104,14 @@ bool launcher_is_running(const Json& holder, const fs::path& own_launch_folder) 
 
 void check_launcher(const fs::path& run_dir, const Json& holder, const fs::path& own_launch_folder) {
   if (launcher_is_running(holder, own_launch_folder))
-    throw_in_use(run_dir, holder, ", under a launcher that may start it again");
+    throw_in_use(run_dir, holder, ", under a launcher that may restart it");
 }
 
 /// Returns errno, or 0.
 int write_whole(const UniqueFd& file, const std::string& text) {
   if (::ftruncate(file.get(), 0) != 0) return errno;
-  const ssize_t written = ::pwrite(file.get(), text.data(), text.size(), 0);
-  if (written < 0) return errno;
-  return written == static_cast<ssize_t>(text.size()) ? 0 : ENOSPC;
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return errno;
+  return write_all(file.get(), text);
 }
 
 bool is_taken(const UniqueFd& file) {
@@ -111,7 +122,7 @@ bool is_taken(const UniqueFd& file) {
   return true;
 }
 
-/// Locks the directory itself, beside the file: a user may have removed the file of a run that goes on.
+/// Locks the directory itself: a user may have removed the file of a running process.
 UniqueFd lock_directory(const fs::path& run_dir) {
   UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -131,9 +142,14 @@ bool is_locked(const fs::path& run_dir) {
 
 bool is_run_lock(const fs::path& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  std::error_code error;
-  return file && fs::is_regular_file(fs::symlink_status(path, error)) &&
-         (fs::is_empty(path, error) || holder_in(file).contains("pid"));
+  if (!file && (errno == ELOOP || errno == ENXIO)) return false;  // a link, a socket
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) fail_to_read(path, errno);
+  if (!S_ISREG(facts.st_mode)) return false;
+  char text[kLongestText];
+  const ssize_t length = ::pread(file.get(), text, sizeof(text), 0);
+  if (length < 0) fail_to_read(path, errno);
+  return length == 0 || holder_in({text, static_cast<std::size_t>(length)}).contains("pid");
 }
 
 RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
@@ -142,20 +158,20 @@ RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
   }
 }
 
-/// Returns   false if the file was removed in the meantime.
+/// Returns false if the file was removed in the meantime.
 bool RunLock::try_lock(const fs::path& launch_folder) {
   const fs::path path = run_dir_ / kRunLockFile;
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file) fail(path, errno);
-  // Before the lock is tried: that run's rank 0, which may just be starting, must not find it taken.
+  // Before locking: rank 0 of that run, which may just be starting, must not find the lock taken.
   check_launcher(run_dir_, holder_in(file), launch_folder);
   if (is_taken(file)) {
     const Json holder = holder_when_written(file);
     if (!is_at(path, file)) return false;
     throw_in_use(run_dir_, holder, "");
   }
-  if (!is_at(path, file)) return false;                      // the run that held it has ended, and removed it
-  check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have come and gone since
+  if (!is_at(path, file)) return false;                      // the run that held it has ended and removed it
+  check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have started and ended since
   file_ = std::move(file);
   try {
     directory_ = lock_directory(run_dir_);
@@ -185,8 +201,8 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
 void RunLock::release() noexcept {
   if (!file_) return;
   const fs::path path = run_dir_ / kRunLockFile;
-  directory_.reset();  // first: the next process that locks the file must get the directory, too
-  // While it is locked: another run's file is never removed.
+  directory_.reset();  // first: the next process that locks the file must also get the directory
+  // While it is locked: this must not remove the file of another run.
   if (is_at(path, file_)) ::unlink(path.c_str());
   file_.reset();
 }

@@ -4,36 +4,36 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 
-/// The lock on a run directory: flock on R/.lock, and on R itself, which still holds where a user removes the file. (NFS locks
-/// files that are open for writing, and so no directories: both are needed.) Rank 0's process holds it from before it reads a
-/// checkpoint there until its run has ended, so that no two runs write into one directory. The kernel releases it when the
-/// process dies, however that happens.
+/// The lock on a run directory R: flock on R/.lock, and on R itself in case a user removes the file. (Both are needed:
+/// NFS cannot lock directories.) Rank 0 holds it from before it reads a checkpoint there until its run has ended, so
+/// that no two runs write into one directory. The kernel releases it when the process dies.
 ///
-/// The file says who holds the lock. Between two starts of the ranks no process holds it, so the file also names the folder of
-/// the launcher that starts them (launch/run_folder.h); as long as that launcher lives, the directory is its run's.
+/// The file names the process that holds the lock. No process holds it between two starts of the ranks, so the file
+/// also names the folder of their launcher (launch/run_folder.h). The directory belongs to its run while that launcher
+/// lives.
 ///
 /// Threads   one at a time.
 class RunLock {
  public:
-  /// Holds nothing.
+  /// Holds no lock.
   RunLock() = default;
-  /// Locks `run_dir`, which exists. `launch_folder` is that of a launcher that may start the ranks of this run again; empty if
-  /// there is none. On a file system that does not support flock, nothing is locked.
+  /// Locks `run_dir`, which exists. `launch_folder` is that of a launcher that may restart the ranks of this run; empty
+  /// if there is none. Does not lock on a file system without flock.
   ///
-  /// Errors    UsageError if another run holds the lock: names its process, host and start; nothing has changed then.
+  /// Errors    UsageError if another run holds the lock: names its process, host and start, and changes nothing.
   ///           EnvironmentError if the file cannot be written.
   RunLock(const std::filesystem::path& run_dir, const std::filesystem::path& launch_folder);
-  /// Releases the lock. The file stays only where a launcher may start the ranks again.
+  /// Releases the lock. Keeps the file if a launcher may restart the ranks.
   ~RunLock();
   RunLock(RunLock&& other) noexcept = default;
   RunLock& operator=(RunLock&& other) noexcept;
 
   explicit operator bool() const { return bool(file_); }
-  /// Removes the file and releases the lock: the run has ended for good.
+  /// Removes the file and releases the lock, at the end of the run.
   void release() noexcept;
 
  private:
@@ -45,13 +45,13 @@ class RunLock {
   bool stays_ = false;
 };
 
-/// The name of the lock's file in a run directory.
+/// The file in a run directory.
 inline constexpr const char* kRunLockFile = ".lock";
 
-/// Whether a run that goes on holds the lock of `run_dir`. Waits for nothing and changes nothing.
+/// Whether a running process holds the lock of `run_dir`. Does not block and changes nothing.
 bool is_locked(const std::filesystem::path& run_dir);
 
-/// Whether a file of that name was written by a RunLock, or is empty.
+/// Whether the file `path` was written by a RunLock, or is empty.
 bool is_run_lock(const std::filesystem::path& path);
 
 }  // namespace gradring::train

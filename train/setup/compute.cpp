@@ -3,14 +3,14 @@
 
 #include <filesystem>
 
+#include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/host/host_device.h"
 #include "nn/backend/cpu/cpu_backend.h"
-#include "nn/backend/reference/reference_backend.h"
-#include "train/config/usage_error.h"
+#include "nn/backend/kernels/kernel_plans.h"
+#include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/setup/cuda_module_file.h"
 
 namespace gradring::train {
 namespace {
@@ -45,9 +45,8 @@ Compute on_host(const ComputeSpec& spec) {
 Compute on_cuda(const ComputeSpec& spec, int index) {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
-    throw DeviceError(
-        "there is no CUDA module (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
-        "): install the package gradring-cuda, or build with the preset cuda");
+    throw DeviceError("there is no CUDA module (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
+                      "): install the package gradring-cuda, or build with the preset cuda");
   Compute compute;
   compute.module = std::make_unique<CudaModule>(file);
   compute.kernels = compute.module->kernels();
@@ -107,6 +106,16 @@ Compute make(const ComputeSpec& spec) {
 }
 
 }  // namespace
+
+std::filesystem::path cuda_module_file() {
+  const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
+  for (const char* place : {"libgradring_cuda.so", "../" GRADRING_MODULE_DIR "/libgradring_cuda.so"}) {
+    std::error_code ignored;
+    std::filesystem::path file = (folder / place).lexically_normal();
+    if (std::filesystem::exists(file, ignored)) return file;
+  }
+  return {};
+}
 
 std::filesystem::path plan_cache_file() {
   const std::filesystem::path file = "gradring/plans.json";

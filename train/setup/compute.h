@@ -15,6 +15,10 @@
 
 namespace gradring::train {
 
+/// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../GRADRING_MODULE_DIR, as where it is
+/// installed. Empty if it is in neither.
+std::filesystem::path cuda_module_file();
+
 /// What a user asked to compute with, in the words of the options of the same names.
 struct ComputeSpec {
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>

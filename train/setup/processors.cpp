@@ -8,16 +8,28 @@
 #include <charconv>
 #include <system_error>
 
-#include "train/config/usage_error.h"
+#include "train/config/train_config.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& value) {
+  throw UsageError(fmt::format("{} is {}, expected at most {} threads: lower it", name, value, kMostThreads));
+}
+
+}  // namespace
 
 unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment) {
+  if (asked > kMostThreads) refuse("--threads", std::to_string(asked));
   if (asked > 0) return static_cast<unsigned>(asked);
   const std::string given = environment("OMP_NUM_THREADS").value_or("");
   unsigned threads = 0;
   const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), threads);
-  if (failed == std::errc() && end == given.data() + given.size() && threads > 0) return threads;
+  const bool is_number = end == given.data() + given.size();
+  if (is_number && (failed == std::errc::result_out_of_range || threads > kMostThreads))
+    refuse("OMP_NUM_THREADS", given);
+  if (is_number && failed == std::errc() && threads > 0) return threads;
   return static_cast<unsigned>(std::max(1, usable_cores() / place.local_world_size));
 }
 

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "kernels/runtime/write_all.h"
-#include "train/launch/signal_name.h"
+#include "kernels/runtime/file.h"
+#include "train/launch/signals.h"
 
 namespace gradring::train {
 namespace {
@@ -23,14 +23,15 @@ sigset_t signals_to_take() {
   return set;
 }
 
-/// As if nobody had taken it.
-void die_of(int signal) {
+/// Dies of the signal by its default action. Process 1 of a PID namespace (a container's) does not die of its own signals: it exits.
+[[noreturn]] void die_of(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   ::raise(signal);
+  ::_exit(128 + signal);
 }
 
 }  // namespace
@@ -45,6 +46,8 @@ SignalRequests::~SignalRequests() {
   ended_ = true;
   ::pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
   thread_.join();
+  // The training has ended: there is nothing to save, and a request that comes late must not kill a rank that has done its work.
+  for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&before_, signal);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

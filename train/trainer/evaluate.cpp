@@ -3,40 +3,41 @@
 
 #include <array>
 
-#include "data/loader/loader.h"
-#include "data/samplers/sequential_shard.h"
-#include "train/feed/loaded_batch.h"
+#include "data/loader/sampler.h"
+#include "train/input_pipeline/host_batch_loader.h"
 
 namespace gradring::train {
 
 Evaluation evaluate(const EvaluationParts& parts) {
   const data::SequentialShard sampler(
       {.samples = parts.dataset.size(), .rank = parts.group.rank(), .world_size = parts.group.world_size()});
-  data::Loader loader(parts.dataset, parts.device,
-                      {.indices = sampler.order(0), .batch_size = parts.program.max_batch()});
-  LoadedBatch loaded(parts.device, parts.kernels, parts.dataset.shape(), parts.program.max_batch(),
-                     parts.program.dtype());
+  HostBatchLoader batches({.dataset = parts.dataset,
+                           .device = parts.device,
+                           .kernels = parts.kernels,
+                           .batch_size = parts.program.max_batch(),
+                           .dtype = parts.program.dtype()});
+  batches.begin_epoch(parts.stream, sampler.order(0), 0);
   const kernels::Buffer loss = parts.device.allocate(sizeof(float));
   const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));
   const kernels::Buffer host_loss = parts.device.allocate(sizeof(float), kernels::MemoryKind::pinned);
   const kernels::Buffer host_correct = parts.device.allocate(sizeof(std::int32_t), kernels::MemoryKind::pinned);
 
-  nn::NoObserver nobody;
+  nn::NoObserver no_observer;
   std::array<double, 3> sums = {0, 0, 0};  // loss, correct, samples
-  while (const auto batch = loader.next(Deadline::after(parts.group.timeout()))) {
-    loaded.set(*batch);
-    loaded.enqueue_copies(parts.stream);
-    loaded.enqueue_preparation(parts.stream, batch->count());
-    parts.program.enqueue_forward(parts.stream, parts.weights, loaded.images(), batch->count(), nobody);
+  while (const auto batch = batches.next(Deadline::after(parts.group.timeout()))) {
+    batches.enqueue_copies(parts.stream);
+    batches.enqueue_preparation(parts.stream, batch->count);
+    parts.program.enqueue_forward(parts.stream, parts.weights, batches.images(), batch->count, no_observer);
     parts.program.enqueue_loss(
-        parts.stream, {.labels = loaded.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
+        parts.stream,
+        {.labels = batches.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
     parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
     parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
     parts.stream.synchronize(Deadline::after(parts.group.timeout()));
     sums[0] += *host_loss.as<float>();
     sums[1] += *host_correct.as<std::int32_t>();
-    sums[2] += static_cast<double>(batch->count());
-    parts.batch_done(batch->count());
+    sums[2] += static_cast<double>(batch->count);
+    parts.batch_done(batch->count);
   }
   parts.group.all_reduce_on_host(sums);
   return {.accuracy = sums[1] / sums[2],

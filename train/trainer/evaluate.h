@@ -20,7 +20,7 @@ struct EvaluationParts {
   nn::Program& program;  ///< in evaluation mode
   nn::Weights weights;
   const data::Dataset& dataset;
-  /// Called when the logits of a batch of so many samples are in the program; nobody by default.
+  /// Called when the program holds the logits of a batch of `count` samples.
   std::function<void(std::int64_t count)> batch_done = [](std::int64_t) {};
 };
 
@@ -31,7 +31,7 @@ struct Evaluation {
   std::int64_t correct = 0;
 };
 
-/// Every sample of the data set once, over all ranks together: no padding, no sample twice. The same result on every rank.
+/// Evaluates every sample of the data set exactly once, over all ranks. The same result on every rank.
 ///
 /// Errors    comm::CommError, DeviceError.
 Evaluation evaluate(const EvaluationParts& parts);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "train/config/usage_error.h"
-#include "train/feed/resident_feed.h"
-#include "train/precision/precision.h"
+#include "train/input_pipeline/host_batch_loader.h"
+#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/optim/schedule.h"
+#include "train/options/usage_error.h"
+#include "train/trainer/precision.h"
 
 namespace gradring::train {
 namespace {
@@ -20,7 +22,7 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   return comm::AllReduceAlgorithm::automatic;
 }
 
-/// What options alone cannot tell: it depends on the device and the data.
+/// Checks what depends on the device and the data.
 void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
   if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
     throw UsageError(
@@ -32,17 +34,52 @@ void check_options(const TrainConfig& config, kernels::DType precision, std::int
 
 }  // namespace
 
+StepSizes step_sizes(const TrainConfig& config, int ranks) {
+  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  const StepSizes sizes{
+      .sharded = sharded,
+      .global = config.global_batch > 0 ? config.global_batch : config.batch_size * config.accumulate * ranks,
+      .pass = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
+  if (sharded && sizes.global % sizes.pass != 0)
+    throw UsageError(
+        fmt::format("a step's {} samples are no whole number of shards of {}: choose --global-batch and --shard-size "
+                    "so that they are",
+                    sizes.global, sizes.pass));
+  if (!sharded && sizes.global % ranks != 0)
+    throw UsageError(
+        fmt::format("--global-batch {} cannot be dealt evenly to {} ranks: take another, or --sampler sharded",
+                    sizes.global, ranks));
+  return sizes;
+}
+
+std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
+                                              int rank, int ranks) {
+  const data::StepSamplerSpec spec{
+      .samples = samples, .rank = rank, .world_size = ranks, .seed = seed, .samples_of_step = sizes.global};
+  return sizes.sharded ? data::make_sharded_steps(spec, sizes.pass) : data::make_distributed_steps(spec);
+}
+
+bool communicates_in_every_pass(const TrainConfig& config) {
+  return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
+}
+
+LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision) {
+  LossScaling scaling{.dynamic = precision == kernels::DType::f16, .initial = static_cast<float>(config.loss_scale)};
+  scaling.policy.growth_interval = static_cast<std::int32_t>(config.loss_scale_interval);
+  return scaling;
+}
+
 bool is_resident(const TrainConfig& config, const kernels::Device& device) {
   return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
 }
 
-std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, FeedSpec spec, Replica& replica) {
+std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica) {
   spec.dtype = replica.program().dtype();
-  if (!is_resident(config, spec.device)) return std::make_unique<LoaderFeed>(spec);
-  return std::make_unique<ResidentFeed>(spec, replica.stream(), Deadline::after(config.timeout));
+  if (!is_resident(config, spec.device)) return std::make_unique<HostBatchLoader>(spec);
+  return std::make_unique<ResidentBatchLoader>(spec, replica.stream(), Deadline::after(config.timeout));
 }
 
-std::int64_t all_steps(const TrainConfig& config, const data::StepSampler& sampler) {
+std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler) {
   if (config.epochs == 0) return config.steps;
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler.steps(), 1);
   const std::int64_t of_epochs = std::min(config.epochs, most) * sampler.steps();
@@ -61,7 +98,7 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
 
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
                          const data::StepSampler& sampler) {
-  const std::int64_t steps = all_steps(config, sampler);
+  const std::int64_t steps = total_steps(config, sampler);
   const kernels::DType precision = precision_named(config.precision, device.id());
   check_options(config, precision, steps);
   return {.model = config.model,
@@ -72,14 +109,14 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .optimizer = config.optimizer,
           .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
           .clip_norm = config.clip_norm,
-          .searches_gradients = config.on_nan != "auto",
+          .checks_gradients = config.on_nan != "auto",
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
           .zero = static_cast<int>(config.zero),
           .accumulates = sampler.most_of_rank() > sizes.pass,
           .sync_every_pass = config.sync_every_pass,
-          .exact_terms = config.reproducible ? sizes.of_all / sizes.pass : 0,
+          .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
           .overlap = config.overlap,
           .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};

@@ -3,39 +3,60 @@
 
 #include <memory>
 
+#include "data/loader/sampler.h"
 #include "train/config/train_config.h"
-#include "train/feed/loader_feed.h"
-#include "train/memory/memory_plan.h"
+#include "train/input_pipeline/batch_loader.h"
+#include "train/trainer/memory_plan.h"
 #include "train/trainer/replica.h"
-#include "train/trainer/step_sizes.h"
 
 namespace gradring::train {
 
-/// Evaluation needs no gradients, so its batch can be larger than training's without more memory.
+/// How many samples make a step and a pass, by the options.
+struct StepSizes {
+  bool sharded = false;  ///< each sample once per epoch, in whole shards of `pass`; else PyTorch's DistributedSampler
+  std::int64_t global = 64;  ///< in a step, over all ranks
+  std::int64_t pass = 64;    ///< at most in one forward and backward pass
+};
+
+/// Errors    UsageError if the options contradict each other for this number of ranks.
+StepSizes step_sizes(const TrainConfig& config, int ranks);
+
+/// The sampler that deals `samples` samples by these sizes to the rank.
+std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
+                                              int rank, int ranks);
+
+/// Whether ranks communicate in every pass of a step: weights (ZeRO 3), or sharded sums. Then ranks with fewer samples
+/// run empty batches.
+bool communicates_in_every_pass(const TrainConfig& config);
+
+/// Evaluation keeps no activations for backward, so its batch can be larger than training's.
 inline constexpr std::int64_t kEvalBatch = 250;
 
-/// Whether the training set lies on the device (--resident). auto: on a GPU, which has the room, and waits for copies more
-/// than for anything else; a CPU reads the loader's memory in place.
+/// Whether the training set is kept on the device (--resident). auto: on a GPU only, where copies would dominate the
+/// step.
 bool is_resident(const TrainConfig& config, const kernels::Device& device);
 
-/// The steps of a whole run, if nothing ends it early.
-std::int64_t all_steps(const TrainConfig& config, const data::StepSampler& sampler);
+/// The steps of a whole run, unless it ends early.
+std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler);
 
-/// What the options mean for a replica on `device`, whose samples are dealt like that.
+/// The loss scaling of a run in `precision`: dynamic in f16, none in f32 and bf16.
+LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision);
+
+/// The options of a replica on `device` whose samples `sampler` deals.
 ///
-/// Errors    UsageError for options that do not fit the device or the steps.
+/// Errors    UsageError for options that the device or the number of steps does not allow.
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
                          const data::StepSampler& sampler);
 
-/// What `gradring plan` asks: what a rank's trainer would allocate.
+/// The question of `gradring plan`: what a rank's trainer would allocate.
 ///
 /// Errors    as replica_spec.
 MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device& device,
                                 const data::Dataset& train_set, int world_size);
 
-/// Brings `spec.dataset` to a replica; its type is the replica's.
+/// The batches of a replica, in the type that it computes in.
 ///
-/// Errors    DeviceError if the data set is to lie on the device, and does not fit there.
-std::unique_ptr<BatchFeed> make_feed(const TrainConfig& config, FeedSpec spec, Replica& replica);
+/// Errors    DeviceError if the data set is to be resident and does not fit on the device.
+std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica);
 
 }  // namespace gradring::train

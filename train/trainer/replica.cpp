@@ -6,43 +6,26 @@
 #include <utility>
 
 #include "kernels/variant.h"
-#include "nn/init/torch_uniform.h"
+#include "nn/parameter/parameter.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/parameter_tensors.h"
-#include "train/checkpoint/tensor_differences.h"
-#include "train/parallel/update_slices.h"
-#include "train/precision/gather_bucket.h"
-#include "train/precision/gathered_weights.h"
-#include "train/precision/prefetched_weights.h"
+#include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 namespace {
 
-/// What a rank's shard of a bucket is a multiple of: so it is a whole number of the blocks that are searched by themselves.
+/// A rank's shard of a bucket is a multiple of this, so that NonFiniteCheck's blocks do not span shards.
 constexpr std::size_t kShardElements = kernels::sum_of_squares::kBlock;
 
-Shards shards_for(int zero, const nn::ArenaLayout& layout, const comm::ProcessGroup& group) {
-  return zero > 0 ? Shards(layout, group.world_size(), group.rank()) : Shards(layout, 1, 0);
-}
-
-ReplicaGradientsSpec gradients_for(const ReplicaSpec& spec, const nn::ArenaLayout& layout, const nn::Program& program) {
-  return {.sharded = spec.zero >= 2,
-          .places = places_for(layout, program),
-          .wire = spec.wire,
-          .sums_passes_first = sums_passes_first(spec),
-          .exact_terms = spec.exact_terms,
-          .overlap = spec.overlap};
-}
-
-std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaPlace& place,
-                                             kernels::Device& device, const Shards& shards, const nn::Program& program,
-                                             DistributedDataParallel& ddp, const kernels::cast::Variant& cast) {
-  if (spec.zero < 3)
-    return std::make_unique<GatheredWeights>(
-        GatheredWeights::Parts{.device = device, .group = place.group, .shards = shards, .cast = cast}, spec.precision);
-  return std::make_unique<PrefetchedWeights>(
-      PrefetchedWeights::Parts{.device = device, .group = place.group, .ddp = ddp, .shards = shards, .cast = cast},
-      spec.precision, places_for(shards.layout(), program));
+std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts,
+                                             DistributedDataParallel& ddp) {
+  kernels::Device& device = parts.ledger.on(MemoryClass::master);
+  const WeightParts weights{.device = device,
+                            .group = parts.group,
+                            .shards = parts.shards,
+                            .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision)};
+  if (spec.zero < 3) return std::make_unique<GatheredWeights>(weights, spec.precision);
+  return std::make_unique<PrefetchedWeights>(weights, ddp, spec.precision, parts.slots);
 }
 
 template <class Part>
@@ -53,14 +36,14 @@ std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::u
 
 std::string prefix_of(const OptimizerState& state) { return state.name + "."; }
 
-/// Errors    CheckpointError unless `tensors` are just what such an optimizer remembers.
+/// Errors    CheckpointError unless `tensors` are exactly those states.
 void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const OptimizerState> states,
                      std::span<const TensorRecord> tensors, const std::filesystem::path& from) {
   std::vector<TensorInfo> expected;
   for (const OptimizerState& state : states)
     std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
   const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
-  if (!differences.none())
+  if (!differences.empty())
     throw CheckpointError(from, differences.to_string(),
                           "it is of another --optimizer, or one has --ema and the other not: name those of its run");
 }
@@ -70,19 +53,52 @@ void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const 
 nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size) {
   return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), spec.buckets),
-                         kShardElements * static_cast<std::size_t>(world_size), TrainStep::kRiders);
+                         kShardElements * static_cast<std::size_t>(world_size), TrainStep::kPiggybackedScalars);
+}
+
+Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank) {
+  return zero > 0 ? Shards(layout, world_size, rank) : Shards(layout, 1, 0);
+}
+
+int slots_for(const nn::ArenaLayout& layout, const nn::Program& program) {
+  return buckets_at_once(layout, program.parameters_of_plans()) + 1;
 }
 
 bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype) {
   return shards.whole() && dtype == kernels::DType::f32;
 }
 
-bool sums_passes_first(const ReplicaSpec& spec) {
-  return spec.accumulates && spec.exact_terms == 0 && !(spec.zero >= 2 && spec.sync_every_pass);
-}
-
-int places_for(const nn::ArenaLayout& layout, const nn::Program& program) {
-  return buckets_at_once(layout, program.parameters_of_plans()) + 1;
+ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
+    : gradients({.slots = spec.zero >= 2 ? parts.slots : 0}, parts.group, parts.shards.layout()),
+      ddp(parts.group, parts.shards.layout(), parts.ledger.on(MemoryClass::gradients), parts.stream,
+          spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
+      reducer(make_gradient_reducer({.wire = spec.wire,
+                                     .sharded = spec.zero >= 2,
+                                     .accumulates = spec.accumulates && !(spec.zero >= 2 && spec.sync_every_pass),
+                                     .exact_terms = spec.exact_terms},
+                                    {.device = parts.ledger.on(MemoryClass::gradients),
+                                     .kernels = parts.kernels,
+                                     .group = parts.group,
+                                     .stream = parts.stream,
+                                     .gradients = gradients,
+                                     .shards = parts.shards,
+                                     .ddp = ddp})),
+      weights(make_weights(spec, parts, ddp)),
+      check({.device = parts.ledger.on(MemoryClass::step),
+             .group = parts.group,
+             .ddp = ddp,
+             .shards = parts.shards,
+             .kernel = kernels::pick_variant(parts.kernels.sum_of_squares, parts.ledger.on(MemoryClass::step),
+                                             kernels::DType::f32)},
+            reducer->sums()) {
+  const auto hold = [&](MemoryClass memory_class, std::size_t bytes) {
+    held.push_back(parts.ledger.hold(memory_class, bytes));
+  };
+  hold(spec.precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights->bytes().whole);
+  hold(MemoryClass::parameters, weights->bytes().slots);
+  hold(MemoryClass::gradients, gradients.bytes());
+  hold(MemoryClass::buckets, reducer->bytes().wire);
+  hold(MemoryClass::step, check.bytes());
 }
 
 Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
@@ -92,63 +108,44 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
       model_(nn::make_model(spec.model, place.sample, place.classes)),
       parameters_(nn::parameters_of(model_)),
       layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
-      shards_(shards_for(spec.zero, layout_, place.group)),
+      shards_(replica_shards(spec.zero, layout_, place.group.world_size(), place.group.rank())),
       cast_(kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
-      program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend, memory_.for_program(), spec.precision,
+      program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend,
+               {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing),
       optimizer_(decorated(
           decorators.optimizer,
           make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
       stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
-      gradients_(gradients_for(spec, layout_, program_), {.device = memory_.on(MemoryClass::gradients),
-                                                          .kernels = place.kernels,
-                                                          .group = place.group,
-                                                          .stream = *stream_,
-                                                          .shards = shards_}),
-      weights_(make_weights(spec, place, memory_.on(MemoryClass::master), shards_, program_, gradients_.ddp(), cast_)),
-      slices_(update_slices(shards_, *weights_, gradients_.sums(), decaying(parameters_, spec.optimizer))),
+      buffers_(spec, {.kernels = place.kernels,
+                      .group = place.group,
+                      .ledger = memory_,
+                      .stream = *stream_,
+                      .shards = shards_,
+                      .slots = slots_for(layout_, program_)}),
+      slices_(
+          update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), decaying(parameters_, spec.optimizer))),
       transfer_({.device = place.device,
                  .group = place.group,
                  .stream = *stream_,
-                 .staging = gradients_.memory(),
+                 .staging = buffers_.gradients,
                  .shards = shards_}),
-      search_({.device = memory_.on(MemoryClass::step),
-               .group = place.group,
-               .ddp = gradients_.ddp(),
-               .shards = shards_,
-               .kernel = kernels::pick_variant(place.kernels.sum_of_squares, place.device, kernels::DType::f32)},
-              gradients_.sums()),
       step_({.device = memory_.on(MemoryClass::step),
              .stream = *stream_,
              .kernels = place.kernels,
              .program = program_,
-             .weights = *weights_,
-             .ddp = gradients_.ddp(),
-             .path = gradients_.path(),
-             .loss_sum = gradients_.riders(),
-             .search = search_,
+             .weights = *buffers_.weights,
+             .ddp = buffers_.ddp,
+             .reducer = *buffers_.reducer,
+             .check = buffers_.check,
              .optimizer = *optimizer_,
              .slices = slices_,
              .loss_scaling = spec.loss_scaling,
              .learning_rates = spec.learning_rates,
              .clip_norm = spec.clip_norm,
-             .searches = spec.searches_gradients,
+             .checks_gradients = spec.checks_gradients,
              .recorded = spec.recorded}) {
-  hold_transport_memory(spec.precision);
-  draw_weights(spec.seed, Deadline::after(place.group.timeout()));
-}
-
-/// The transport allocates what ranks reach of each other.
-void Replica::hold_transport_memory(kernels::DType precision) {
-  const auto hold = [this](MemoryClass memory_class, std::size_t bytes) {
-    held_.push_back(memory_.hold(memory_class, bytes));
-  };
-  const WeightBytes weights = weights_->bytes();
-  hold(precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights.whole);
-  hold(MemoryClass::parameters, weights.places);
-  hold(MemoryClass::gradients, gradients_.memory().bytes());
-  hold(MemoryClass::buckets, gradients_.wire_bytes());
-  hold(MemoryClass::step, search_.bytes());
+  initialize_weights(spec.seed, Deadline::after(place.group.timeout()));
 }
 
 /// A zeroed arena in pinned memory.
@@ -158,25 +155,25 @@ kernels::Buffer Replica::host_arena() {
   return host;
 }
 
-void Replica::draw_weights(std::uint64_t seed, Deadline deadline) {
+void Replica::initialize_weights(std::uint64_t seed, Deadline deadline) {
   const kernels::Buffer host = host_arena();
   const nn::Arena arena{layout_, host.as<float>()};
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
-  transfer_.scatter(host.as<float>(), weights_->master(), deadline);
+  transfer_.scatter(host.as<float>(), buffers_.weights->master(), deadline);
   enqueue_begin();
 }
 
-/// Once the weights that are trained were drawn or loaded.
+/// To be called after master weights were initialized or loaded.
 void Replica::enqueue_begin() {
-  weights_->enqueue_refresh(*stream_);
+  buffers_.weights->enqueue_refresh(*stream_);
   optimizer_->enqueue_begin(*stream_, slices_);
 }
 
 kernels::Buffer Replica::weights_on_host(Deadline deadline) {
-  const float* const whole = weights_->whole_master();
-  if (!whole) return transfer_.gather(weights_->master(), deadline);
+  const float* const whole = buffers_.weights->whole_master();
+  if (!whole) return transfer_.gather(buffers_.weights->master(), deadline);
   kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
   stream_->enqueue_copy(host.data(), whole, host.size());
   stream_->synchronize(deadline);
@@ -184,7 +181,8 @@ kernels::Buffer Replica::weights_on_host(Deadline deadline) {
 }
 
 WholeWeights Replica::whole_weights() {
-  WholeWeights whole{.memory = weights_->gather_whole(*stream_), .view = weights_->view(), .counted = {}};
+  WholeWeights whole{
+      .memory = buffers_.weights->gather_whole(*stream_), .view = buffers_.weights->view(), .counted = {}};
   if (whole.memory) whole.view.buckets = weights_within(*whole.memory).buckets;
   return whole;
 }
@@ -196,18 +194,19 @@ std::optional<WholeWeights> Replica::averaged_weights() {
   if (averages_are_read_in_place(shards_, program_.dtype()))
     return WholeWeights{
         .memory = nullptr, .view = nn::weights_at(layout_, kernels::DType::f32, found->data), .counted = {}};
-  auto memory =
-      gather_whole({.group = group_, .shards = shards_, .cast = cast_}, shards_of(*found), program_.dtype(), *stream_);
+  auto memory = gather_whole({.device = device_, .group = group_, .shards = shards_, .cast = cast_}, shards_of(*found),
+                             program_.dtype(), *stream_);
   auto counted = memory_.hold(MemoryClass::parameters, memory->bytes());
   const nn::Weights view = weights_within(*memory);
   return WholeWeights{.memory = std::move(memory), .view = view, .counted = std::move(counted)};
 }
 
 ReplicaBytes Replica::bytes() const {
-  return {.weights = weights_->bytes(),
-          .gradients = gradients_.sum_bytes(),
-          .gradient_places = gradients_.place_bytes(),
-          .wire = gradients_.wire_bytes(),
+  const ReducerBytes reducer = buffers_.reducer->bytes();
+  return {.weights = buffers_.weights->bytes(),
+          .gradients = reducer.sums > 0 ? reducer.sums : buffers_.gradients.bytes(),
+          .gradient_slots = reducer.sums > 0 ? buffers_.gradients.bytes() : 0,
+          .wire = reducer.wire,
           .optimizer = optimizer_->bytes()};
 }
 
@@ -237,11 +236,11 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
 
 void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
                            Deadline deadline) {
-  load_shards(weights_->master(), of_rank_0, from, "", deadline);
+  load_shards(buffers_.weights->master(), of_rank_0, from, "", deadline);
   enqueue_begin();
 }
 
-/// Fills shards on every rank from the tensors that rank 0 has.
+/// Fills the shards of all ranks from rank 0's tensors.
 void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors,
                           const std::filesystem::path& from, std::string_view prefix, Deadline deadline) {
   const kernels::Buffer host = host_arena();

@@ -13,21 +13,17 @@
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
+#include "train/ddp/compute_weights.h"
+#include "train/ddp/gradient_reducer.h"
+#include "train/ddp/non_finite_check.h"
 #include "train/memory/memory_ledger.h"
 #include "train/optim/optimizer.h"
-#include "train/parallel/buckets.h"
-#include "train/parallel/gradient_search.h"
-#include "train/parallel/shard_transfer.h"
-#include "train/parallel/shards.h"
-#include "train/precision/compute_weights.h"
-#include "train/precision/loss_scaling.h"
-#include "train/trainer/replica_gradients.h"
-#include "train/trainer/replica_state.h"
 #include "train/trainer/train_step.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 
-/// What a replica is made of; equal on all ranks but for the seed, of which rank 0's counts.
+/// What a replica is made of; equal on all ranks except the seed, of which rank 0's counts.
 struct ReplicaSpec {
   std::string model = "convnet";
   std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
@@ -35,26 +31,26 @@ struct ReplicaSpec {
   nn::Checkpointing checkpointing;
   LossScaling loss_scaling;
   OptimizerSpec optimizer;
-  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one goes on
-  double clip_norm = 0;                         ///< of all gradients together; 0: they are not clipped
-  bool searches_gradients = false;  ///< for what is not finite, even if neither scaling nor clipping needs that
+  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
+  double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
+  bool checks_gradients = false;                ///< for non-finite values, even without loss scaling and clipping
   BucketLimits buckets;
   WireSpec wire;
-  int zero = 0;                  ///< what ranks share out (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
-  bool accumulates = false;      ///< a step may be made of several batches
-  bool sync_every_pass = false;  ///< ranks sum the gradients of each of them (ZeRO 2 and 3)
+  int zero = 0;                  ///< what is sharded (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
+  bool accumulates = false;      ///< a step may have several passes
+  bool sync_every_pass = false;  ///< ranks sum the gradients of each pass (ZeRO 2 and 3)
   std::int64_t exact_terms =
-      0;                   ///< sums have the same bits in any order of so many passes of all ranks; 0: they may differ
-  bool overlap = true;     ///< gradients are summed while backward goes on
+      0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
+  bool overlap = true;     ///< gradients are summed while backward continues
   bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
-  std::uint64_t seed = 0;  ///< of the first weights
+  std::uint64_t seed = 0;  ///< of the initial weights
 };
 
-/// How the arenas of such a replica are laid out, on every rank.
+/// The layout of such a replica's arenas, on every rank.
 nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size);
 
-/// Where it lives. All of it must outlive the replica.
+/// What a replica works with. All of it must outlive the replica.
 struct ReplicaPlace {
   kernels::Device& device;
   const kernels::KernelSet& kernels;
@@ -64,46 +60,67 @@ struct ReplicaPlace {
   std::int64_t classes = 0;
 };
 
-/// Places for buckets that take turns: for those that a plan uses at once, and one that is on its way meanwhile.
-int places_for(const nn::ArenaLayout& layout, const nn::Program& program);
+/// This rank's shards of the optimizer state: everything without ZeRO.
+Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank);
 
-/// Whether averaged weights are evaluated where they are; else they are gathered, in what layers read, into memory of their own.
+/// Slots for buckets that share them: for those that a plan uses at once, and one that is in transfer meanwhile.
+int slots_for(const nn::ArenaLayout& layout, const nn::Program& program);
+
+/// Whether averaged weights can be evaluated where they are; else they are gathered into memory of their own.
 bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype);
 
-/// Whether a rank sums the passes of a step by itself, in an arena of its own, before the ranks exchange gradients. Exact sums
-/// need none: they may be added in any order.
-bool sums_passes_first(const ReplicaSpec& spec);
+/// Gradients, weights, and their communication: all memory of a replica besides its program, optimizer and step. The
+/// memory plan makes the same on a device that only counts.
+struct ReplicaBuffers {
+  struct Parts {
+    const kernels::KernelSet& kernels;
+    comm::ProcessGroup& group;
+    MemoryLedger& ledger;
+    kernels::Stream& stream;
+    const Shards& shards;
+    int slots = 0;  ///< slots_for the training program
+  };
+  /// Collective.
+  ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts);
 
-/// What a bench puts around parts of a replica to look into it.
+  BucketMemory gradients;  ///< where backward writes
+  DistributedDataParallel ddp;
+  std::unique_ptr<GradientReducer> reducer;
+  std::unique_ptr<ComputeWeights> weights;
+  NonFiniteCheck check;
+  std::vector<kernels::CountedBytes> held;  ///< memory from the transport
+};
+
+/// Wrappers with which a benchmark observes parts of a replica.
 struct ReplicaDecorators {
   std::function<std::unique_ptr<kernels::Stream>(std::unique_ptr<kernels::Stream>)> stream;
   std::function<std::unique_ptr<Optimizer>(std::unique_ptr<Optimizer>)> optimizer;
 };
 
-/// What a replica takes of its device's memory, besides its program, by kind.
+/// Device memory of a replica, besides its program.
 struct ReplicaBytes {
   WeightBytes weights;
-  std::size_t gradients = 0;        ///< their sums over the ranks; a rank's own, of several passes, are beside it
-  std::size_t gradient_places = 0;  ///< through which buckets go on their way to the sums
-  std::size_t wire = 0;             ///< gradients as they travel in 16 bits
-  std::size_t optimizer = 0;        ///< its state
+  std::size_t gradients = 0;       ///< their sums over the ranks; not those of passes on the rank
+  std::size_t gradient_slots = 0;  ///< that buckets share before they are summed
+  std::size_t wire = 0;            ///< gradients in the type that travels
+  std::size_t optimizer = 0;       ///< its state
 };
 
-/// Weights, and what memory they have of their own.
+/// Weights, with the memory that they own, if any.
 struct WholeWeights {
   std::unique_ptr<BucketMemory> memory;
   nn::Weights view;
-  std::optional<kernels::CountedBytes> counted;  ///< that memory, where the ledger holds it
+  std::optional<kernels::CountedBytes> counted;  ///< that memory, in the ledger
 };
 
-/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the collectives that
-/// keep it equal to the other ranks' copies, and the step that uses them. With ZeRO, ranks share out what each would else
-/// keep whole; the bits that come out are the same.
+/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the collectives
+/// that keep it equal to the other ranks' copies, and the step that uses them. ZeRO shards state over the ranks; the
+/// resulting bits are the same.
 ///
 /// Threads   one.
 class Replica {
  public:
-  /// Draws the weights and takes over rank 0's; blocks until all ranks have come.
+  /// Initializes the weights, and copies rank 0's to all ranks. Collective.
   ///
   /// Errors    InvalidArgument, DeviceError, comm::CommError.
   Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators = {});
@@ -113,43 +130,42 @@ class Replica {
   const nn::Model& model() const { return model_; }
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   const nn::ArenaLayout& layout() const { return layout_; }
-  /// The weights that layers read, all at once: a copy that goes with the result, where a rank does not keep them all; then it
-  /// blocks until all ranks have come. They are there for work on stream().
+  /// All weights that layers read, valid for work on stream(). With ZeRO 3 a copy, owned by the result; then it is
+  /// collective.
   WholeWeights whole_weights();
-  /// The same of the averaged weights (OptimizerSpec::ema), if there are any.
+  /// The same for the averaged weights (OptimizerSpec::ema), if there are any.
   std::optional<WholeWeights> averaged_weights();
   const nn::Program& program() const { return program_; }
   kernels::Stream& stream() { return *stream_; }
-  /// What it has allocated on the device, by what it is for. Who trains it allocates from there, too.
+  /// What it allocated on the device, by class. Its trainer allocates through it, too.
   MemoryLedger& memory() { return memory_; }
   const MemoryLedger& memory() const { return memory_; }
   TrainStep& step() { return step_; }
-  /// How long the last step waited for gradients of other ranks.
-  std::chrono::duration<double> exposed_communication() const { return gradients_.ddp().exposed(); }
+  /// How long the last step waited for other ranks (DistributedDataParallel::exposed).
+  std::chrono::duration<double> exposed_communication() const { return buffers_.ddp.exposed(); }
 
-  /// Copies of the weights that are trained, in f32, and of the sums of the last step, times its loss scale. They hold
-  /// layout().elements() floats. Block, with ZeRO until all ranks have come.
+  /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
+  /// floats. They block; collective with ZeRO.
   kernels::Buffer weights_on_host(Deadline deadline);
-  kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(gradients_.sums(), deadline); }
-  /// What it carries to the next step; the tensors are there on rank 0 alone. Blocks, with ZeRO until all ranks have come. All
-  /// results of steps must have been taken.
+  kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(buffers_.reducer->sums(), deadline); }
+  /// The state after the last step; the tensors are on rank 0 only. Blocks; collective with ZeRO. All results of steps
+  /// must have been taken.
   ReplicaState save(Deadline deadline);
-  /// Takes over weights of rank 0's choice. Blocks until all ranks have come.
+  /// Loads rank 0's weights. Collective.
   ///
-  /// Errors    CheckpointError with `from`, on rank 0, if they are another model's: which.
+  /// Errors    CheckpointError with `from`, on rank 0, if they belong to another model.
   void load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from, Deadline deadline);
-  /// Goes on from `state`, whose tensors count on rank 0 alone; `step` counts on each. Blocks until all ranks have come.
+  /// Resumes from `state`, whose tensors count on rank 0 only; `step` counts on each rank. Collective.
   ///
-  /// Errors    CheckpointError with `from`, on rank 0, if the tensors are those of another model or optimizer: which.
+  /// Errors    CheckpointError with `from`, on rank 0, if the tensors belong to another model or optimizer.
   void load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline);
   ReplicaBytes bytes() const;
 
  private:
-  void hold_transport_memory(kernels::DType precision);
   void enqueue_begin();
   kernels::Buffer host_arena();
-  void draw_weights(std::uint64_t seed, Deadline deadline);
-  /// An optimizer state's shards of this rank.
+  void initialize_weights(std::uint64_t seed, Deadline deadline);
+  /// This rank's shards of an optimizer state.
   ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
   std::vector<TensorRecord> records_of(const kernels::Buffer& host, std::string_view prefix) const;
   void load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
@@ -163,15 +179,12 @@ class Replica {
   nn::ArenaLayout layout_;
   Shards shards_;
   kernels::cast::Variant cast_;
-  std::vector<kernels::CountedBytes> held_;
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;
-  ReplicaGradients gradients_;
-  std::unique_ptr<ComputeWeights> weights_;
+  ReplicaBuffers buffers_;
   std::vector<UpdateSlice> slices_;
   ShardTransfer transfer_;
-  GradientSearch search_;
   TrainStep step_;
 };
 

@@ -8,37 +8,36 @@
 
 namespace gradring::train {
 
-/// What somebody asks of a training that runs.
+/// A request to a running training.
 enum class RunRequest : std::uint8_t {
   none,
-  save,  ///< a checkpoint, and go on
-  stop,  ///< a checkpoint, and leave
+  save,  ///< save a checkpoint and continue
+  stop,  ///< save a checkpoint and exit
 };
 
-/// What a rank is doing that is about to begin a step.
+/// RunPlace::doing of a rank that begins a step.
 inline constexpr const char* kTraining = "training";
 
-/// Where a rank is.
+/// The position of a rank.
 struct RunPlace {
   const char* doing = "";  ///< kTraining, "evaluating", "saving"
-  std::int64_t steps = 0;  ///< behind it
+  std::int64_t steps = 0;  ///< completed
   std::int64_t epoch = 0;
-  std::int64_t begun = 0;  ///< steps; on a GPU ahead of those that are behind it
 };
 
-/// Who asks. The ranks agree on what to do at the next boundary between steps.
+/// The source of requests. The ranks agree on them at the next boundary between steps.
 ///
-/// Threads   that of the trainer.
+/// Threads   the trainer's.
 class RunRequests {
  public:
   virtual ~RunRequests() = default;
-  /// What this rank was asked since the last call; the strongest, if there was more.
+  /// The strongest request to this rank since the last call.
   virtual RunRequest take() = 0;
-  /// For who wants to know.
+  /// Reports the position.
   virtual void at(const RunPlace& place) = 0;
 };
 
-/// A training ended early, behind a checkpoint, because somebody asked for it. Exit code 143.
+/// A training ended early, after saving a checkpoint, on request. Exit code 143.
 class Preempted : public Error {
  public:
   using Error::Error;

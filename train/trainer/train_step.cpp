@@ -6,7 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
-#include "nn/program/observer_pair.h"
+#include "nn/program/step_observer.h"
 
 namespace gradring::train {
 namespace {
@@ -14,11 +14,11 @@ namespace {
 using kernels::DType;
 using kernels::MemoryKind;
 
-/// Results that may wait to be taken: enough that the device never waits for a host that looks now and then.
+/// Results that may await being taken: enough that the device rarely waits for the host.
 constexpr std::size_t kSlots = TrainStep::kMostAhead + 1;
 
 std::size_t bytes_of(const std::vector<float>& values) {
-  check(!values.empty(), "a step needs a learning rate");
+  check(!values.empty(), "a step has no learning rate: give at least one");
   return values.size() * sizeof(float);
 }
 
@@ -40,64 +40,64 @@ TrainStep::TrainStep(const StepParts& parts)
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
   std::ranges::copy(parts.learning_rates, host_rates_.as<float>());
   parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
-  parts_.path.scaled_by(&device_state()->loss_scale);
+  parts_.reducer.set_loss_scale(&device_state()->loss_scale);
 }
 
 std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {
   return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Report) + learning_rates * sizeof(float);
 }
 
-void TrainStep::enqueue_work(BatchSource& source, const Shape& shape) {
-  shape.count > 0 ? enqueue_pass(source, shape) : enqueue_nothing(shape);
+void TrainStep::enqueue_work(DeviceBatch& batch, const Shape& shape) {
+  shape.count > 0 ? enqueue_pass(batch, shape) : enqueue_empty_batch(shape);
   if (shape.pass.last) enqueue_update();
 }
 
-/// A rank without samples adds nothing, and takes part in all that ranks do together.
-void TrainStep::enqueue_nothing(const Shape& shape) {
-  nn::ObserverPair observer(parts_.weights.observer(), parts_.path);
-  parts_.program.enqueue_nothing(parts_.stream, parts_.path.begin(shape.pass), observer);
-  parts_.path.enqueue_end();
+/// A rank without samples contributes zeros, and takes part in all collectives.
+void TrainStep::enqueue_empty_batch(const Shape& shape) {
+  nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
+  parts_.program.enqueue_empty_batch(parts_.stream, parts_.reducer.begin(shape.pass), observer);
+  parts_.reducer.enqueue_end();
 }
 
-void TrainStep::enqueue_pass(BatchSource& source, const Shape& shape) {
+void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
   kernels::Stream& stream = parts_.stream;
-  const nn::Gradients& gradients = parts_.path.begin(shape.pass);
-  nn::ObserverPair observer(parts_.weights.observer(), parts_.path);
-  source.enqueue_preparation(stream, shape.count);
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), source.images(), shape.count, observer);
+  const nn::Gradients& gradients = parts_.reducer.begin(shape.pass);
+  nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
+  batch.enqueue_preparation(stream, shape.count);
+  parts_.program.enqueue_forward(stream, parts_.weights.view(), batch.images(), shape.count, observer);
   parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
-                                  {.labels = source.labels(),
+                                  {.labels = batch.labels(),
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
-                                   .loss_sum = gradients.riders,
+                                   .loss_sum = gradients.piggyback,
                                    .correct = correct_.as<std::int32_t>()},
                                   observer);
-  parts_.path.enqueue_end();
+  parts_.reducer.enqueue_end();
 }
 
 void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
-  if (searches()) parts_.search.enqueue(stream, device_state());
+  if (checks()) parts_.check.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
                             .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
-                            .sum_of_squares = clips() ? parts_.search.sum_of_squares() : nullptr,
+                            .sum_of_squares = clips() ? parts_.check.sum_of_squares() : nullptr,
                             .most_norm = static_cast<float>(parts_.clip_norm)});
   parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
   parts_.ddp.enqueue_end_of_step();
   auto* report = report_.as<Report>();
-  stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before it moves on to the next step
-  stream.enqueue_copy(&report->loss_sum, parts_.loss_sum, sizeof(float));
+  stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before `advance` changes it
+  stream.enqueue_copy(&report->loss_sum, parts_.reducer.loss_sum(), sizeof(float));
   counter_.advance(
       stream, {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
 }
 
-void TrainStep::enqueue_recorded(BatchSource& source, const Shape& shape) {
-  if (seen_.insert(shape).second) return enqueue_work(source, shape);
+void TrainStep::enqueue_recorded(DeviceBatch& batch, const Shape& shape) {
+  if (seen_.insert(shape).second) return enqueue_work(batch, shape);
   auto& recording = recordings_[shape];
   if (!recording)
-    recording = parts_.device.record(parts_.stream, [this, &source, shape] { enqueue_work(source, shape); });
+    recording = parts_.device.record(parts_.stream, [this, &batch, shape] { enqueue_work(batch, shape); });
   parts_.ddp.replay([this, &recording] { recording->enqueue(parts_.stream); });
 }
 
@@ -110,10 +110,10 @@ void TrainStep::enqueue_report(std::int64_t global_samples) {
 }
 
 void TrainStep::enqueue(const Input& input) {
-  check(!full(), "results of earlier steps must be taken before more steps are enqueued");
-  if (input.count > 0) input.source.enqueue_copies(parts_.stream);
+  check(!full(), "too many steps are enqueued: take results of earlier steps first");
+  if (input.count > 0) input.batch.enqueue_copies(parts_.stream);
   const Shape shape{input.count, input.divisor > 0 ? input.divisor : input.global_samples, input.pass};
-  parts_.recorded ? enqueue_recorded(input.source, shape) : enqueue_work(input.source, shape);
+  parts_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
   if (input.pass.last) enqueue_report(input.global_samples);
 }
 
@@ -122,7 +122,7 @@ bool TrainStep::full() const { return in_flight_.size() == kSlots; }
 StepResult TrainStep::take_oldest() {
   const Slot& slot = *in_flight_.front();
   in_flight_.pop_front();
-  parts_.ddp.refuse_if_broken();  // else the results are nobody's
+  parts_.ddp.throw_if_failed();  // otherwise the result is undefined
   const StepState& made = slot.report->state;
   return {.loss = static_cast<double>(slot.report->loss_sum) / static_cast<double>(slot.global_samples),
           .loss_scale = made.loss_scale,
@@ -130,8 +130,8 @@ StepResult TrainStep::take_oldest() {
           .learning_rate = made.learning_rate,
           .applied_steps = made.applied_steps,
           .skipped = made.non_finite != 0,
-          .non_finite = parts_.search.parameter_at(made.first_non_finite),
-          .underflow = searches() ? parts_.search.share_of(made.tiny_gradients) : 0};
+          .non_finite = parts_.check.parameter_at(made.first_non_finite),
+          .underflow = checks() ? parts_.check.share_of(made.tiny_gradients) : 0};
 }
 
 std::optional<StepResult> TrainStep::poll() {
@@ -140,20 +140,20 @@ std::optional<StepResult> TrainStep::poll() {
 }
 
 StepResult TrainStep::wait(Deadline deadline) {
-  check(!in_flight_.empty(), "there is no step to wait for");
+  check(!in_flight_.empty(), "no step is enqueued to wait for");
   kernels::wait(*in_flight_.front()->done, deadline);
   return take_oldest();
 }
 
 TrainStep::StepState TrainStep::state(Deadline deadline) {
-  check(idle(), "the state between steps was asked for in the middle of them");
+  check(idle(), "the step state was read while steps were enqueued: take their results first");
   parts_.stream.enqueue_copy(host_state_.data(), state_.data(), sizeof(StepState));
   parts_.stream.synchronize(deadline);
   return *host_state_.as<StepState>();
 }
 
 void TrainStep::set_state(const StepState& state, Deadline deadline) {
-  check(idle(), "the state between steps was set in the middle of them");
+  check(idle(), "the step state was set while steps were enqueued: take their results first");
   *host_state_.as<StepState>() = state;
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
   parts_.stream.synchronize(deadline);

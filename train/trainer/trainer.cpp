@@ -6,17 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/checkpoint/parameter_names.h"
+#include "train/checkpoint/parameter_tensors.h"
 #include "train/config/resolve.h"
-#include "train/precision/precision.h"
+#include "train/optim/schedule.h"
 #include "train/trainer/check_replicas.h"
-#include "train/trainer/checkpoint_contents.h"
-#include "train/trainer/evaluate.h"
-#include "train/trainer/from_config.h"
-#include "train/trainer/recorded_cpu_level.h"
-#include "train/trainer/sample_order.h"
-#include "train/trainer/sample_shape.h"
-#include "train/trainer/step_sizes.h"
+#include "train/trainer/checkpoint_checks.h"
+#include "train/trainer/memory_plan.h"
 
 namespace gradring::train {
 namespace {
@@ -37,18 +32,19 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                        .sample = world.train_set.shape(),
                                                                        .classes = world.train_set.classes()}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
-                    replica_.memory().for_program(), replica_.program().dtype()),
-      feed_(make_feed(config,
-                      {.dataset = world.train_set,
-                       .device = replica_.memory().on(MemoryClass::batches),
-                       .kernels = world.kernels,
-                       .batch_size = sizes_.pass,
-                       .window = sampler_->most_of_rank()},
-                      replica_)),
-      judge_({.on_nan = on_nan_named(config.on_nan),
-              .scales_loss = replica_.step().scales_loss(),
-              .learning_rate = config.learning_rate,
-              .parameters = replica_.parameters()}),
+                    {replica_.memory().on(MemoryClass::activations), replica_.memory().on(MemoryClass::workspace)},
+                    replica_.program().dtype()),
+      batches_(make_batch_loader(config,
+                                 {.dataset = world.train_set,
+                                  .device = replica_.memory().on(MemoryClass::batches),
+                                  .kernels = world.kernels,
+                                  .batch_size = sizes_.pass,
+                                  .window = sampler_->most_of_rank()},
+                                 replica_)),
+      nan_policy_({.on_nan = on_nan_named(config.on_nan),
+                   .scales_loss = replica_.step().scales_loss(),
+                   .learning_rate = config.learning_rate,
+                   .parameters = replica_.parameters()}),
       rollback_(world_),
       saver_(world_, config.timeout, config.on_save_error == "stop") {}
 
@@ -56,16 +52,16 @@ Trainer::~Trainer() {
   try {
     replica_.stream().synchronize(Deadline::after(config_.timeout));
   } catch (const std::exception&) {
-    // What went wrong there was thrown before, or matters to nobody any more.
+    // It was thrown before, or is no longer relevant.
   }
 }
 
-/// The programs are not planned again: a GPU's backend takes its time for that.
+/// Does not plan the programs again: a GPU's backend takes long for that.
 MemoryTable Trainer::planned_memory() const {
   return plan_memory(
       memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
       {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), eval_program_.memory(), places_for(replica_.layout(), replica_.program())});
+      {replica_.program().memory(), eval_program_.memory(), slots_for(replica_.layout(), replica_.program())});
 }
 
 void Trainer::resume(ResumePoint point) {
@@ -81,7 +77,7 @@ void Trainer::resume(ResumePoint point) {
                .saved = state.order,
                .here = order_of_samples(world_.train_set, config_.seed),
                .sampler = *sampler_,
-               .samples_of_step = sizes_.of_all,
+               .samples_of_step = sizes_.global,
                .from = point.from});
   replica_.load(state.replica, point.from, deadline);
   enqueued_ = saved_ = progress_.steps;
@@ -102,9 +98,9 @@ Summary Trainer::run() {
     check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps), config_.learning_rate);
     save(result->accuracy);
   }
-  if (!result) {  // it was over before it was resumed
+  if (!result) {  // nothing was left to train
     result = evaluate_model();
-    if (progress_.position > 0) report(*result);  // that of an epoch that was ended stands in the metrics
+    if (progress_.position > 0) report(*result);  // a completed epoch is in the metrics
   }
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
@@ -131,7 +127,7 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 }
 
 Evaluation Trainer::evaluate_model() {
-  tell("evaluating");
+  report_place("evaluating");
   if (const auto averaged = replica_.averaged_weights()) averaged_ = evaluate_with(averaged->view);
   return evaluate_with(replica_.whole_weights().view);
 }
@@ -162,20 +158,20 @@ bool Trainer::run_epoch() {
     progress_.epoch_loss_sum = 0;
     progress_.epoch_samples = 0;
   }
-  feed_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
+  batches_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
     enqueue_step(epoch_, step);
     const bool ends = step + 1 == sampler_->steps() || enough_steps();
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
-    const bool all = saves || config_.check_replicas > 0;  // the weights to look at are those after this step
+    const bool all = saves || config_.check_replicas > 0;  // the check needs the weights after this step
     take_results(all);
-    if (rollback_.is_due(enqueued_, all)) return !go_back_if_asked();
+    if (rollback_.is_due(enqueued_, all)) return !roll_back_if_requested();
     if (saves) save(std::nullopt);
-    if (answer_requests()) return false;
+    if (handle_requests()) return false;
   }
   take_results(true);
-  if (go_back_if_asked()) return false;
+  if (roll_back_if_requested()) return false;
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;
@@ -183,8 +179,8 @@ bool Trainer::run_epoch() {
   return true;
 }
 
-bool Trainer::go_back_if_asked() {
-  if (!rollback_.asked()) return false;
+bool Trainer::roll_back_if_requested() {
+  if (!rollback_.requested()) return false;
   take_results(true);
   saver_.wait();
   resume(rollback_.take());
@@ -196,13 +192,13 @@ void Trainer::save(std::optional<double> score) {
   rollback_.saved(progress_.steps);
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
-  tell("saving");
+  report_place("saving");
   saver_.wait();
   saver_.report();
-  if (!world_.checkpoints && config_.zero == 0) return;  // what ranks share out, they save together
+  if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(Deadline::after(config_.timeout)),
-                      .samples_of_step = sizes_.of_all,
+                      .samples_of_step = sizes_.global,
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_.train_set, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),
@@ -211,7 +207,7 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// Ranks that wait for every step anyway agree after each; those that run ahead of a GPU now and then.
+/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps.
 RunRequest Trainer::agree_on_request() {
   constexpr std::int64_t kStepsAhead = 32;
   if (world_.device.id().kind == kernels::DeviceKind::cuda && enqueued_ % kStepsAhead != 0) return RunRequest::none;
@@ -221,44 +217,46 @@ RunRequest Trainer::agree_on_request() {
   return asked[1] > 0 ? RunRequest::stop : asked[0] > 0 ? RunRequest::save : RunRequest::none;
 }
 
-bool Trainer::answer_requests() {
+bool Trainer::handle_requests() {
   const RunRequest request = agree_on_request();
   if (request == RunRequest::none) return false;
   take_results(true);
-  const bool back = go_back_if_asked();
+  const bool back = roll_back_if_requested();
   save(std::nullopt);
   if (request == RunRequest::save) return back;
   saver_.finish();
-  world_.group.barrier_on_host();  // no rank leaves before the checkpoint is safe
+  world_.group.barrier_on_host();  // no rank exits before the checkpoint is durable
   throw Preempted(fmt::format("stopped by request after step {}", progress_.steps));
 }
 
-void Trainer::tell(const char* doing) {
-  if (world_.requests)
-    world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_, .begun = enqueued_});
+void Trainer::report_place(const char* doing) {
+  if (world_.requests) world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_});
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
-  tell(kTraining);
+  report_place(kTraining);
+  if (world_.step_hook) world_.step_hook->before_step(enqueued_ + 1);
   const data::StepShare share = sampler_->step(step);
   Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};
   const std::int64_t divisor =
       config_.gradient_mean == "ranks" ? (share.end - share.begin) * world_.group.world_size() : share.samples;
-  const auto enqueue = [&](std::int64_t count, GradientPath::Pass pass) {
+  const auto enqueue = [&](std::int64_t count, GradientReducer::Pass pass) {
     replica_.step().enqueue(
-        {.source = *feed_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
+        {.batch = *batches_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
   };
-  const std::int64_t most = meet_in_every_pass(config_) ? share.most : share.end - share.begin;
+  const std::int64_t most = communicates_in_every_pass(config_) ? share.most : share.end - share.begin;
   const std::int64_t passes = std::max<std::int64_t>(1, ceil_div(most, sizes_.pass));
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const bool has_samples = position < share.end;
-    const auto batch = has_samples ? feed_->next(Deadline::after(config_.timeout)) : std::optional(BatchFeed::Next());
+    const auto batch =
+        has_samples ? batches_->next(Deadline::after(config_.timeout)) : std::optional(BatchLoader::Next());
     check(batch && (!has_samples || batch->position == position), "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;
     position += batch->count;
     enqueue(batch->count, {.first = pass == 0, .last = pass + 1 == passes});
   }
+  if (world_.step_hook) world_.step_hook->after_step();
   ++enqueued_;
   pending_.push_back(pending);
 }
@@ -276,13 +274,13 @@ void Trainer::take_results(bool all) {
 void Trainer::report(const StepResult& result) {
   const Pending step = pending_.front();
   pending_.pop_front();
-  if (rollback_.asked()) return;  // the weights of this step are undone with those of the one before
+  if (rollback_.requested()) return;  // this step will be undone, too
   ++progress_.steps;
   progress_.position += step.samples;
   progress_.samples += step.samples;
-  const StepJudge::Verdict verdict = judge_.judge(result);
-  if (verdict == StepJudge::Verdict::go_back) {
-    rollback_.ask(progress_.steps, judge_.trouble_of(progress_.steps, result));
+  const NanPolicy::Action action = nan_policy_.action_for(result);
+  if (action == NanPolicy::Action::roll_back) {
+    rollback_.request(progress_.steps, nan_policy_.problem_of(progress_.steps, result));
     return;
   }
   saver_.report();
@@ -308,15 +306,16 @@ void Trainer::report(const StepResult& result) {
        .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
        .loss_scale = result.loss_scale,
        .skipped = result.skipped,
-       .ends_run = verdict == StepJudge::Verdict::end,
-       .non_finite = judge_.parameter_of(result),
+       .ends_run = action == NanPolicy::Action::end,
+       .non_finite = nan_policy_.parameter_of(result),
        .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt});
   last_report_ = now;
-  if (verdict == StepJudge::Verdict::end) judge_.end(progress_.steps, result);
+  if (action == NanPolicy::Action::end) nan_policy_.end(progress_.steps, result);
 }
 
 double Trainer::learning_rate_of(const StepResult& result) const {
-  return learning_rate_at(config_.schedule, config_.learning_rate, all_steps(config_, *sampler_), result.applied_steps);
+  return learning_rate_at(config_.schedule, config_.learning_rate, total_steps(config_, *sampler_),
+                          result.applied_steps);
 }
 
 void Trainer::check_weights() {

@@ -9,14 +9,14 @@
 
 namespace gradring::train {
 
-/// Where a training stands between two steps.
+/// The progress of a training between two steps.
 struct TrainingProgress {
-  std::int64_t steps = 0;          ///< made so far, skipped ones too
+  std::int64_t steps = 0;          ///< completed, including skipped ones
   std::int64_t epoch = 0;          ///< of the next step
   std::int64_t position = 0;       ///< in that epoch's order of all ranks together, of the next step's first sample
   std::int64_t samples = 0;        ///< seen so far, by all ranks
-  double epoch_loss_sum = 0;       ///< over the samples of the newest epoch whose loss was a number
-  std::int64_t epoch_samples = 0;  ///< how many those are
+  double epoch_loss_sum = 0;       ///< over the samples of the newest epoch with a finite loss
+  std::int64_t epoch_samples = 0;  ///< number of those samples
   double seconds = 0;              ///< spent on steps
 
   bool operator==(const TrainingProgress&) const = default;
@@ -27,7 +27,7 @@ nlohmann::ordered_json to_json(const kernels::step_state::StepState& state);
 
 /// The inverse.
 ///
-/// Errors    CheckpointError with `path` for what is missing or no such number.
+/// Errors    CheckpointError with `path` for a missing or invalid value.
 TrainingProgress progress_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
 kernels::step_state::StepState step_state_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
 

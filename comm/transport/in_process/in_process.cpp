@@ -19,69 +19,73 @@ constexpr std::align_val_t kAlignment{64};
 
 PeerMemory::Region zeroed(std::size_t bytes) {
   auto* data = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow));
-  if (!data) throw DeviceError(fmt::format("no {} bytes of memory left for a segment: use smaller buckets", bytes));
+  if (!data)
+    throw DeviceError(fmt::format("cannot allocate a segment of {} bytes: out of memory; use smaller buckets", bytes));
   std::memset(data, 0, bytes);
   return {data, [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
 }
 
 class ThreadMemory final : public PeerMemory {
  public:
-  ThreadMemory(std::shared_ptr<InProcessMeeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {}
+  ThreadMemory(std::shared_ptr<InProcessRendezvous> rendezvous, int rank)
+      : rendezvous_(std::move(rendezvous)), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int world_size() const override { return meeting_->world_size(); }
-  std::byte* control_block(int rank) override { return meeting_->control_block(rank); }
+  int world_size() const override { return rendezvous_->world_size(); }
+  std::byte* control_block(int rank) override { return rendezvous_->control_block(rank); }
   Region create(std::size_t index, std::size_t bytes) override {
-    Region share = zeroed(bytes);
-    meeting_->leave_share(rank_, index, share);
-    return share;
+    Region part = zeroed(bytes);
+    rendezvous_->publish(rank_, index, part);
+    return part;
   }
-  Region map(int peer, std::size_t index, std::size_t) override { return meeting_->share(peer, index); }
-  /// A thread cannot die alone; one that throws leaves the group, and the control block says so.
+  Region map(int peer, std::size_t index, std::size_t) override { return rendezvous_->part(peer, index); }
+  /// A thread does not die alone; one that throws leaves the group through its control block.
   bool gone(int) override { return false; }
   bool stopped(int) override { return false; }
   std::string describe(int) const override { return "a thread of this process"; }
 
  private:
-  std::shared_ptr<InProcessMeeting> meeting_;
+  std::shared_ptr<InProcessRendezvous> rendezvous_;
   int rank_;
 };
 
 }  // namespace
 
-InProcessMeeting::InProcessMeeting(int world_size) {
-  check(world_size >= 1, "a group needs at least one rank");
+InProcessRendezvous::InProcessRendezvous(int world_size) {
+  check(world_size >= 1, fmt::format("invalid world size {}: expected at least 1", world_size));
   const auto ranks = static_cast<std::size_t>(world_size);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     blocks_.push_back(zeroed(ControlBlock::bytes_for(world_size)));
     ControlBlock::create(blocks_.back().get(), world_size);
   }
-  arrived_.resize(ranks);
-  shares_.resize(ranks);
+  joined_.resize(ranks);
+  parts_.resize(ranks);
 }
 
-void InProcessMeeting::arrive(int rank) {
-  check(rank >= 0 && rank < world_size(), fmt::format("rank {} is outside a world of {}", rank, world_size()));
+void InProcessRendezvous::join(int rank) {
+  check(rank >= 0 && rank < world_size(),
+        fmt::format("invalid rank {}: expected a rank of a world of {}", rank, world_size()));
   const std::lock_guard lock(mutex_);
-  check(!arrived_[static_cast<std::size_t>(rank)], fmt::format("rank {} joins a second time", rank));
-  arrived_[static_cast<std::size_t>(rank)] = true;
+  check(!joined_[static_cast<std::size_t>(rank)],
+        fmt::format("rank {} has already joined: start each rank once", rank));
+  joined_[static_cast<std::size_t>(rank)] = true;
 }
 
-void InProcessMeeting::leave_share(int rank, std::size_t index, const PeerMemory::Region& share) {
+void InProcessRendezvous::publish(int rank, std::size_t index, const PeerMemory::Region& part) {
   const std::lock_guard lock(mutex_);
-  auto& shares = shares_[static_cast<std::size_t>(rank)];
-  if (shares.size() <= index) shares.resize(index + 1);
-  shares[index] = share;
+  auto& parts = parts_[static_cast<std::size_t>(rank)];
+  if (parts.size() <= index) parts.resize(index + 1);
+  parts[index] = part;
 }
 
-PeerMemory::Region InProcessMeeting::share(int rank, std::size_t index) const {
+PeerMemory::Region InProcessRendezvous::part(int rank, std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  return shares_[static_cast<std::size_t>(rank)][index].lock();
+  return parts_[static_cast<std::size_t>(rank)][index].lock();
 }
 
-std::unique_ptr<Transport> make_in_process_transport(std::shared_ptr<InProcessMeeting> meeting, int rank) {
-  meeting->arrive(rank);
-  return std::make_unique<MappedTransport>(std::make_unique<ThreadMemory>(std::move(meeting), rank));
+std::unique_ptr<Transport> make_in_process_transport(std::shared_ptr<InProcessRendezvous> rendezvous, int rank) {
+  rendezvous->join(rank);
+  return std::make_unique<MappedTransport>(std::make_unique<ThreadMemory>(std::move(rendezvous), rank));
 }
 
 }  // namespace gradring::comm

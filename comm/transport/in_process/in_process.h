@@ -10,31 +10,31 @@
 
 namespace gradring::comm {
 
-/// Where the threads of one process that are ranks leave their memory for each other.
+/// Shared state of ranks that are threads of one process: they publish their memory to each other here.
 ///
-/// Threads   any member function may be called from any thread.
-class InProcessMeeting {
+/// Threads   safe.
+class InProcessRendezvous {
  public:
-  explicit InProcessMeeting(int world_size);
+  explicit InProcessRendezvous(int world_size);
 
   int world_size() const { return static_cast<int>(blocks_.size()); }
   std::byte* control_block(int rank) const { return blocks_[static_cast<std::size_t>(rank)].get(); }
-  /// Errors    InvalidArgument if the rank is outside the world or has come before.
-  void arrive(int rank);
-  void leave_share(int rank, std::size_t index, const PeerMemory::Region& share);
+  /// Errors    InvalidArgument if the rank is outside the world or has joined before.
+  void join(int rank);
+  void publish(int rank, std::size_t index, const PeerMemory::Region& part);
   /// Null if the rank has freed it.
-  PeerMemory::Region share(int rank, std::size_t index) const;
+  PeerMemory::Region part(int rank, std::size_t index) const;
 
  private:
   std::vector<PeerMemory::Region> blocks_;
   mutable std::mutex mutex_;  // guards the rest
-  std::vector<bool> arrived_;
-  std::vector<std::vector<std::weak_ptr<std::byte>>> shares_;  // by rank, then by index
+  std::vector<bool> joined_;
+  std::vector<std::vector<std::weak_ptr<std::byte>>> parts_;  // by rank, then by index
 };
 
 /// The transport of one rank that is a thread.
 ///
-/// Errors    InvalidArgument if the rank is outside the meeting's world or has come before.
-std::unique_ptr<Transport> make_in_process_transport(std::shared_ptr<InProcessMeeting> meeting, int rank);
+/// Errors    InvalidArgument if the rank is outside the world or has joined before.
+std::unique_ptr<Transport> make_in_process_transport(std::shared_ptr<InProcessRendezvous> rendezvous, int rank);
 
 }  // namespace gradring::comm

@@ -6,37 +6,37 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/transport/membership.h"
+#include "comm/transport/group_state.h"
 #include "comm/transport/message.h"
 
 namespace gradring::comm {
 
-/// One rank's side of the bookkeeping, in memory that all ranks map. Only its owner writes it, but for `bell`; all may
-/// read.
+/// One rank's counters and message headers, in memory that all ranks map. Only the owner writes it, except `doorbell`;
+/// all ranks may read it.
 ///
-/// A message from rank a to rank b: a fills a slot of its outbox to b and publishes it; b reads the slot, reads a's
-/// slice in place, and counts the message as consumed in its own inbox from a; then a may overwrite the slice. No byte
-/// of the data is copied but from its place at the sender to its place at the receiver.
+/// A message from rank a to rank b: a fills a slot of its outbox to b and publishes it. b reads the slot, reads a's
+/// slice in place, and counts the message as consumed in its inbox from a. Then a may overwrite the slice. The data is
+/// copied once, from the sender's slice to the receiver's.
 class ControlBlock {
  public:
-  static constexpr std::size_t kSlots = 8;  ///< messages under way from one rank to another
-  static constexpr std::size_t kLine = 64;  ///< what two cores pass to and fro as one
+  static constexpr std::size_t kSlots = 8;  ///< messages in flight from one rank to another
+  static constexpr std::size_t kLine = 64;  ///< bytes of a cache line
 
-  /// Cores that a process may run on, a bit each.
+  /// The cores that a process may run on, one bit each.
   using CoreBits = std::array<std::atomic<std::uint64_t>, 16>;
 
   struct Status {
-    std::atomic<Membership> membership{Membership::member};
-    std::atomic<std::int32_t> culprit{-1};
-    std::atomic<std::int32_t> waiting_for{-1};  ///< whom the owner sleeps for; that rank rings
-    std::atomic<std::int32_t> core{-1};         ///< where the owner ran when it last began to wait
+    std::atomic<GroupState> state{GroupState::member};
+    std::atomic<std::int32_t> failed_rank{-1};
+    std::atomic<std::int32_t> waiting_for{-1};  ///< the rank that must notify the owner
+    std::atomic<std::int32_t> core{-1};         ///< where the owner ran when it last started to wait
     CoreBits cores{};                           ///< where the owner may run
     std::atomic<bool> cores_known{false};       ///< written after `cores`
     std::atomic<std::uint64_t> created{0};      ///< segments that the owner has created
     std::atomic<std::uint64_t> created_bytes{0};
-    std::atomic<std::uint64_t> mapped{0};  ///< segments of which the owner has mapped every rank's share
-    alignas(kLine) std::atomic<std::uint32_t> sleeping{0};
-    std::atomic<std::uint32_t> bell{0};  ///< a futex; who changes what a sleeping owner waits for rings it
+    std::atomic<std::uint64_t> mapped{0};  ///< segments of which the owner has mapped every rank's part
+    alignas(kLine) std::atomic<std::uint32_t> parked{0};
+    std::atomic<std::uint32_t> doorbell{0};  ///< a futex word; the rank that makes progress notifies a parked owner
   };
   struct Outbox {
     std::atomic<std::uint64_t> published{0};
@@ -47,12 +47,12 @@ class ControlBlock {
   };
 
   static std::size_t bytes_for(int world_size);
-  /// Makes the block of a rank in fresh memory, aligned to kLine.
+  /// Creates a rank's block in fresh memory, aligned to kLine.
   static ControlBlock create(std::byte* memory, int world_size);
-  /// The block that another rank, or this one, has created there.
+  /// The block that some rank has created there.
   static ControlBlock at(std::byte* memory) { return ControlBlock(memory); }
 
-  /// Whether the memory holds a block of this version of gradring for that many ranks.
+  /// Whether the memory holds a block of this layout version and world size.
   bool valid_for(int world_size) const;
   Status& status() const { return preamble().status; }
   Outbox& outbox(int to) const { return pairs()[to].outbox; }

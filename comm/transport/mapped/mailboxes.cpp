@@ -5,9 +5,9 @@
 
 namespace gradring::comm {
 
-// The counters are sequentially consistent, as are `sleeping` and `bell`: a rank that goes to sleep first says so and
-// then looks at a counter once more, a rank that moves a counter then looks whether somebody sleeps. One of them sees
-// the other.
+// The counters are sequentially consistent, as are `parked` and `doorbell`: a rank sets `parked` and then reads a
+// counter once more, its peer changes the counter and then reads `parked`. So at least one of them sees the other's
+// write.
 
 Mailboxes::Mailboxes(std::vector<ControlBlock> blocks, int rank)
     : blocks_(std::move(blocks)), rank_(rank), sent_(blocks_.size()), taken_(blocks_.size()) {}

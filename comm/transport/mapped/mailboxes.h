@@ -8,23 +8,23 @@
 
 namespace gradring::comm {
 
-/// One rank's messages to and from all others: the counters and headers of the control blocks, as a queue per pair of
-/// ranks. No member function waits. The bells are rung by whoever calls this (PeerWatch::ring).
+/// One rank's messages to and from all peers: the control blocks' counters and headers as one queue per pair of ranks.
+/// No member function waits. The caller notifies the peer (Doorbell::notify).
 class Mailboxes {
  public:
   Mailboxes(std::vector<ControlBlock> blocks, int rank);
 
   /// Whether the queue to `peer` has room.
   bool can_send(int peer) const { return sent_[index(peer)] - read_by(peer) < ControlBlock::kSlots; }
-  /// Publishes a message whose slice `peer` may read from now on. Returns its number among those to this peer, from 1.
+  /// Publishes a message; `peer` may read its slice from now on. Returns its sequence number to this peer, from 1.
   std::uint64_t send(int peer, const MessageHeader& header);
-  /// How many messages `peer` has read; what they told of may be overwritten.
+  /// The number of messages that `peer` has read; their slices may be overwritten.
   std::uint64_t read_by(int peer) const { return blocks_[index(peer)].inbox(rank_).consumed.load(); }
 
   bool has_message(int peer) const { return outbox_from(peer).published.load() > taken_[index(peer)]; }
-  /// The oldest message from `peer` that is not taken yet; there must be one.
+  /// The oldest message from `peer`; requires has_message.
   const MessageHeader& front(int peer) const;
-  /// Counts the oldest message as read: the peer may overwrite its slice.
+  /// Counts the oldest message as read, so that the peer may overwrite its slice.
   void take(int peer);
 
  private:

@@ -9,18 +9,18 @@
 
 namespace gradring::comm {
 
-/// A segment of which every rank's share is mapped into this process.
+/// A segment of which every rank's part is mapped into this process.
 class MappedSegment final : public Segment {
  public:
-  /// `shares` holds one region for each rank; `number` counts the segments of the group, from 1.
-  MappedSegment(std::vector<PeerMemory::Region> shares, int rank, std::size_t bytes, std::size_t number)
-      : Segment(shares[static_cast<std::size_t>(rank)].get(), bytes), shares_(std::move(shares)), number_(number) {}
+  /// `parts` holds one region per rank; `number` is the segment's sequence number in its group, from 1.
+  MappedSegment(std::vector<PeerMemory::Region> parts, int rank, std::size_t bytes, std::size_t number)
+      : Segment(parts[static_cast<std::size_t>(rank)].get(), bytes), parts_(std::move(parts)), number_(number) {}
 
-  std::byte* share_of(int rank) const { return shares_[static_cast<std::size_t>(rank)].get(); }
+  std::byte* part_of(int rank) const { return parts_[static_cast<std::size_t>(rank)].get(); }
   std::size_t number() const { return number_; }
 
  private:
-  std::vector<PeerMemory::Region> shares_;
+  std::vector<PeerMemory::Region> parts_;
   std::size_t number_;
 };
 

@@ -23,56 +23,57 @@ std::vector<ControlBlock> blocks_of(PeerMemory& memory) {
 MappedTransport::MappedTransport(std::unique_ptr<PeerMemory> memory)
     : memory_(std::move(memory)),
       blocks_(blocks_of(*memory_)),
-      watch_(*memory_, blocks_),
-      mail_(blocks_, memory_->rank()) {}
+      monitor_(*memory_, blocks_),
+      mailboxes_(blocks_, memory_->rank()) {}
 
-MappedTransport::~MappedTransport() { watch_.leave(); }
+MappedTransport::~MappedTransport() { monitor_.leave(); }
 
 void MappedTransport::submit(kernels::Stream& stream, std::function<void()> collective) {
   stream.enqueue(std::move(collective));
 }
 
 void MappedTransport::enqueue(const Step& step) {
-  watch_.refuse_if_broken();
+  monitor_.throw_if_failed();
   check_step(step, *this);
   step_ = step;
   segment_ = static_cast<const MappedSegment*>(step.range.segment);
-  errand_ = Errand{.operation = step.operation, .number = step.collective, .step = step.index};
-  open_.clear();
-  borrowed_.clear();
-  for (const Move& move : step.moves) (move.kind == Move::Kind::sum_lent ? borrowed_ : open_).push_back(move);
-  // What is sent is there already, so the peers may start on it before this rank looks at what it receives.
-  std::erase_if(open_, [this](const Move& move) { return gives(move) && try_move(move); });
+  op_ = PendingOp{.operation = step.operation, .number = step.collective, .step = step.index};
+  pending_.clear();
+  reductions_.clear();
+  for (const Move& move : step.moves)
+    (move.kind == Move::Kind::reduce_exposed ? reductions_ : pending_).push_back(move);
+  // Publish first, so that peers can start before this rank receives.
+  std::erase_if(pending_, [this](const Move& move) { return is_outgoing(move) && try_move(move); });
 }
 
 Progress MappedTransport::poll() {
-  watch_.refuse_if_broken();
-  std::erase_if(open_, [this](const Move& move) { return try_move(move); });
-  if (can_sum_lent()) sum_lent();
-  forget_what_was_read();
+  monitor_.throw_if_failed();
+  std::erase_if(pending_, [this](const Move& move) { return try_move(move); });
+  if (can_reduce_exposed()) reduce_exposed();
+  drop_read();
   return progress();
 }
 
 bool MappedTransport::try_move(const Move& move) {
   if (!can_move(move)) return false;
-  gives(move) ? send(move) : receive(move);
-  watch_.bells().ring(move.peer);
+  is_outgoing(move) ? send(move) : receive(move);
+  monitor_.doorbell().notify(move.peer);
   return true;
 }
 
 void MappedTransport::send(const Move& move) {
-  const std::uint64_t message = mail_.send(move.peer, header_of(move));
-  unread_.push_back({move.peer, message, segment_, bytes_of(move.slice), move.kind == Move::Kind::lend});
+  const std::uint64_t message = mailboxes_.send(move.peer, header_of(move));
+  unread_.push_back({move.peer, message, segment_, bytes_of(move.slice), move.kind == Move::Kind::expose});
 }
 
-/// The message that this move meets.
+/// The message that matches this move.
 ///
-/// Errors    Desync if it is another.
+/// Errors    Desync if the oldest message does not.
 const MessageHeader& MappedTransport::expect(const Move& move) {
-  const MessageHeader& header = mail_.front(move.peer);
+  const MessageHeader& header = mailboxes_.front(move.peer);
   const MessageHeader expected = header_of(move);
-  if (!belong_together(header, expected))
-    watch_.report_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), errand_);
+  if (!matches(header, expected))
+    monitor_.throw_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), op_);
   return header;
 }
 
@@ -81,27 +82,27 @@ void MappedTransport::receive(const Move& move) {
   if (move.slice.elements > 0) {
     const std::size_t element_bytes = size_of(step_.range.dtype);
     std::byte* to = segment_->data() + bytes_of(move.slice).offset;
-    const std::byte* from = segment_->share_of(move.peer) + header.offset * element_bytes;
+    const std::byte* from = segment_->part_of(move.peer) + header.offset * element_bytes;
     if (move.kind == Move::Kind::receive)
       std::memcpy(to, from, move.slice.elements * element_bytes);
     else
       add_into(to, from, move.slice.elements, step_.range.dtype);
   }
-  mail_.take(move.peer);
+  mailboxes_.take(move.peer);
 }
 
-void MappedTransport::sum_lent() {
+void MappedTransport::reduce_exposed() {
   const std::size_t element_bytes = size_of(step_.range.dtype);
   std::vector<std::byte*> parts;
-  for (const Move& move : borrowed_)
-    parts.push_back(segment_->share_of(move.peer) + expect(move).offset * element_bytes);
-  const Slice& mine = borrowed_.front().slice;
+  for (const Move& move : reductions_)
+    parts.push_back(segment_->part_of(move.peer) + expect(move).offset * element_bytes);
+  const Slice& mine = reductions_.front().slice;
   sum_into_all(segment_->data() + bytes_of(mine).offset, parts, mine.elements, step_.range.dtype);
-  for (const Move& move : borrowed_) {
-    mail_.take(move.peer);
-    watch_.bells().ring(move.peer);
+  for (const Move& move : reductions_) {
+    mailboxes_.take(move.peer);
+    monitor_.doorbell().notify(move.peer);
   }
-  borrowed_.clear();
+  reductions_.clear();
 }
 
 Slice MappedTransport::bytes_of(const Slice& slice) const {

@@ -8,21 +8,21 @@
 #include "comm/transport/mapped/mailboxes.h"
 #include "comm/transport/mapped/mapped_segment.h"
 #include "comm/transport/mapped/peer_memory.h"
-#include "comm/transport/mapped/peer_watch.h"
+#include "comm/transport/mapped/peer_monitor.h"
 #include "comm/transport/transport.h"
 
 namespace gradring::comm {
 
-/// The transport of ranks that can read each other's memory, be they threads or processes. A receiver reads the
-/// sender's slice where it lies: no byte is copied on the way, and no lock is taken.
+/// The transport of ranks that can read each other's memory: threads, or processes of one host. A receiver reads the
+/// sender's slice in place, without an intermediate copy and without a lock.
 ///
-/// A send is made when the slice is published in the outbox, a receive when it is copied or added. A slice that was
-/// sent stays untouched until its receiver has read it: later steps that would write there wait for that, and so does
-/// done. A lend is published as a send is, and ends when its borrower counts it as read, having written the sum there.
+/// A send is complete when the slice is published in the outbox, a receive when the data is copied or added. Later
+/// steps that write to a sent slice wait until its receiver has read it, and so does done. An exposed slice is
+/// published like a sent one, and is complete when the peer has written the sum and counts it as read.
 class MappedTransport final : public Transport {
  public:
   explicit MappedTransport(std::unique_ptr<PeerMemory> memory);
-  /// Tells the others that this rank has left; waits for nobody.
+  /// Tells the other ranks that this rank has left. Does not wait.
   ~MappedTransport() override;
 
   int rank() const override { return memory_->rank(); }
@@ -35,45 +35,45 @@ class MappedTransport final : public Transport {
   void wait(Deadline deadline) override;
 
  private:
-  /// A slice that a peer may still be reading; or writing, if it was lent.
+  /// A slice that a peer may still read, or also write if it is exposed.
   struct Unread {
     int peer;
     std::uint64_t message;
     const Segment* segment;
-    Slice bytes;  // counted from the start of the segment
-    bool lent;
+    Slice bytes;  // relative to the start of the segment
+    bool exposed;
   };
 
   bool try_move(const Move& move);
   void send(const Move& move);
   void receive(const Move& move);
-  bool can_sum_lent() const;
-  void sum_lent();
+  bool can_reduce_exposed() const;
+  void reduce_exposed();
   const MessageHeader& expect(const Move& move);
   bool can_move(const Move& move) const { return !blocked_by(move); }
   std::optional<int> blocked_by(const Move& move) const;
   std::optional<int> reader_of(const Slice& slice) const;
   bool was_read(const Unread& sent) const;
-  void forget_what_was_read();
+  void drop_read();
   Progress progress() const;
   std::vector<int> awaited() const;
 
   MessageHeader header_of(const Move& move) const;
   Slice bytes_of(const Slice& slice) const;
-  void wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline, const Errand& errand);
+  void wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline, const PendingOp& op);
 
   std::unique_ptr<PeerMemory> memory_;
   std::vector<ControlBlock> blocks_;
-  PeerWatch watch_;
-  Mailboxes mail_;
+  PeerMonitor monitor_;
+  Mailboxes mailboxes_;
   std::size_t segments_ = 0;  // allocated so far
 
   Step step_;
   const MappedSegment* segment_ = nullptr;  // of step_
-  std::vector<Move> open_;                  // the moves of step_ that are not made yet, but for those in
-  std::vector<Move> borrowed_;              // its sum_lent, which are made together, or are made
-  std::vector<Unread> unread_;              // what step_ and those before it sent
-  Errand errand_;
+  std::vector<Move> pending_;               // incomplete moves of step_, except reduce_exposed
+  std::vector<Move> reductions_;            // incomplete reduce_exposed moves of step_; they run together
+  std::vector<Unread> unread_;              // sent by step_ and earlier steps
+  PendingOp op_;
 };
 
 }  // namespace gradring::comm

@@ -3,7 +3,7 @@
 
 #include "comm/transport/mapped/mapped_transport.h"
 
-// How far a step has come, and which rank it hangs on.
+// The progress of a step, and the ranks that it waits for.
 
 namespace gradring::comm {
 namespace {
@@ -15,25 +15,25 @@ bool overlap(const Slice& a, const Slice& b) {
 }  // namespace
 
 Progress MappedTransport::progress() const {
-  const auto lent = [](const Unread& slice) { return slice.lent; };
-  if (!open_.empty() || !borrowed_.empty() || std::ranges::any_of(unread_, lent)) return Progress::pending;
+  const auto exposed = [](const Unread& slice) { return slice.exposed; };
+  if (!pending_.empty() || !reductions_.empty() || std::ranges::any_of(unread_, exposed)) return Progress::pending;
   return unread_.empty() ? Progress::done : Progress::received;
 }
 
 void MappedTransport::wait(Deadline deadline) {
-  watch_.refuse_if_broken();
+  monitor_.throw_if_failed();
   const auto ready = [this] {
-    if (open_.empty() && borrowed_.empty())
+    if (pending_.empty() && reductions_.empty())
       return std::ranges::any_of(unread_, [this](const Unread& sent) { return was_read(sent); });
-    return can_sum_lent() || std::ranges::any_of(open_, [this](const Move& move) { return can_move(move); });
+    return can_reduce_exposed() || std::ranges::any_of(pending_, [this](const Move& move) { return can_move(move); });
   };
-  watch_.block_until(
-      ready, [this] { return awaited(); }, deadline, errand_);
+  monitor_.block_until(
+      ready, [this] { return awaited(); }, deadline, op_);
 }
 
 std::vector<int> MappedTransport::awaited() const {
   std::vector<int> peers;
-  for (const std::vector<Move>* moves : {&open_, &borrowed_})
+  for (const std::vector<Move>* moves : {&pending_, &reductions_})
     for (const Move& move : *moves)
       if (const std::optional<int> peer = blocked_by(move)) peers.push_back(*peer);
   if (!peers.empty()) return peers;
@@ -42,14 +42,14 @@ std::vector<int> MappedTransport::awaited() const {
   return peers;
 }
 
-/// The rank that must do something before this move can be made; none if it can be made now.
+/// The rank that this move waits for; empty if it can run now.
 std::optional<int> MappedTransport::blocked_by(const Move& move) const {
-  const bool peer_is_ready = gives(move) ? mail_.can_send(move.peer) : mail_.has_message(move.peer);
+  const bool peer_is_ready = is_outgoing(move) ? mailboxes_.can_send(move.peer) : mailboxes_.has_message(move.peer);
   if (!peer_is_ready) return move.peer;
   return move.kind == Move::Kind::send ? std::nullopt : reader_of(move.slice);
 }
 
-/// A rank that may still be reading from there.
+/// A rank that may still read the slice.
 std::optional<int> MappedTransport::reader_of(const Slice& slice) const {
   const Slice target = bytes_of(slice);
   const auto reader = std::ranges::find_if(unread_, [&](const Unread& sent) {
@@ -58,13 +58,13 @@ std::optional<int> MappedTransport::reader_of(const Slice& slice) const {
   return reader == unread_.end() ? std::nullopt : std::optional(reader->peer);
 }
 
-bool MappedTransport::can_sum_lent() const {
-  return !borrowed_.empty() && std::ranges::all_of(borrowed_, [this](const Move& move) { return can_move(move); });
+bool MappedTransport::can_reduce_exposed() const {
+  return !reductions_.empty() && std::ranges::all_of(reductions_, [this](const Move& move) { return can_move(move); });
 }
 
-bool MappedTransport::was_read(const Unread& sent) const { return mail_.read_by(sent.peer) >= sent.message; }
+bool MappedTransport::was_read(const Unread& sent) const { return mailboxes_.read_by(sent.peer) >= sent.message; }
 
-void MappedTransport::forget_what_was_read() {
+void MappedTransport::drop_read() {
   std::erase_if(unread_, [this](const Unread& sent) { return was_read(sent); });
 }
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "kernels/runtime/poll_until.h"
+#include "kernels/runtime/deadline.h"
 
 namespace gradring::comm::nccl {
 namespace {
@@ -20,7 +20,7 @@ ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_s
     const ncclResult_t result = api_.comm_init_rank_config(&comm_, world_size, id, rank, &config);
     if (!is_accepted(result)) return result;
   }
-  return settle(deadline);
+  return complete(deadline);
 }
 
 ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& calls, Deadline deadline) {
@@ -30,16 +30,15 @@ ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& 
     ncclResult_t result = api_.group_start();
     if (result != ncclSuccess) return result;
     result = calls(comm_);
-    const ncclResult_t end =
-        api_.group_end();  // even if a call was refused: else the next group would be part of this one
+    const ncclResult_t end = api_.group_end();  // also after an error, or the next group would be nested
     if (!is_accepted(result)) return result;
     if (!is_accepted(end)) return end;
   }
-  return settle(deadline);
+  return complete(deadline);
 }
 
-/// NCCL works on a call in a thread of its own; until it says so, nothing may be put behind it on the stream.
-ncclResult_t Communicator::settle(Deadline deadline) {
+/// NCCL completes a call in its own thread; before that, no work may be enqueued after it on the stream.
+ncclResult_t Communicator::complete(Deadline deadline) {
   ncclResult_t state = ncclInProgress;
   poll_until(
       [&] {
@@ -75,7 +74,7 @@ ncclResult_t Communicator::finish(Deadline deadline) {
     const ncclResult_t result = api_.comm_finalize(comm_);
     if (!is_accepted(result)) return result;
   }
-  const ncclResult_t state = settle(deadline);
+  const ncclResult_t state = complete(deadline);
   if (state != ncclSuccess) return state;
   const std::lock_guard lock(mutex_);
   return comm_ ? api_.comm_destroy(std::exchange(comm_, nullptr)) : ncclSuccess;

@@ -9,40 +9,40 @@
 
 namespace gradring::comm::nccl {
 
-/// One rank's ncclComm_t, non-blocking, so that no call waits for a peer inside NCCL and it can always be aborted. Every
-/// call of NCCL goes through one lock: none may be under way while it is aborted.
+/// One rank's non-blocking ncclComm_t: no call waits for a peer inside NCCL, and it can be aborted at any time. One
+/// lock serializes all NCCL calls, because none may run during an abort.
 ///
 /// Threads   safe.
-/// Errors    none are thrown: NCCL's own result is returned; ncclInProgress means that the deadline passed. After an
-///           abort every call returns ncclSuccess and does nothing.
+/// Errors    returns NCCL's result and does not throw; ncclInProgress means that the deadline passed. After an abort
+///           every call returns ncclSuccess and does nothing.
 class Communicator {
  public:
   explicit Communicator(const Api& api) : api_(api) {}
-  /// Aborts what was not finished; see finish.
+  /// Aborts the communicator unless finish freed it.
   ~Communicator() { abort(); }
 
-  /// Connects all ranks. The device must be the current one of this thread.
+  /// Connects all ranks. The rank's device must be current in this thread.
   ncclResult_t connect(const ncclUniqueId& id, int rank, int world_size, Deadline deadline);
 
-  /// Calls `calls` as one group, and returns when NCCL has put it on its stream. That waits for no peer, but for the first
-  /// group with one, in which NCCL connects to it.
+  /// Runs `calls` as one NCCL group, and returns when it is enqueued on its stream. Only the first group with a peer
+  /// waits for that peer, because NCCL then connects to it.
   ncclResult_t group(const std::function<ncclResult_t(ncclComm_t)>& calls, Deadline deadline);
 
-  /// What went wrong behind our back; ncclInProgress while nothing did, and a call is still being worked on.
+  /// The asynchronous error; ncclInProgress while a call is being completed.
   ncclResult_t async_error();
 
   ncclResult_t register_memory(void* data, std::size_t bytes, void** handle);
   void deregister_memory(void* handle);
 
-  /// Sends off what is still under way, and frees the communicator. Every collective must be done on its stream.
+  /// Finalizes and frees the communicator. Requires that all collectives have completed on their streams.
   ncclResult_t finish(Deadline deadline);
-  /// Ends what is under way, and frees the communicator. May hang: NCCL does not promise otherwise.
+  /// Aborts all operations and frees the communicator. May hang inside NCCL.
   void abort();
 
   const Api& api() const { return api_; }
 
  private:
-  ncclResult_t settle(Deadline deadline);
+  ncclResult_t complete(Deadline deadline);
 
   Api api_;
   std::mutex mutex_;

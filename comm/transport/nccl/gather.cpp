@@ -10,31 +10,31 @@
 namespace gradring::comm::nccl {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks(50);
+constexpr std::chrono::milliseconds kCheckInterval(50);
 
 }  // namespace
 
-Gathering gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
-                 Deadline deadline, const std::function<void(int missing)>& look) {
+GatherResult gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
+                    Deadline deadline, const std::function<void(int missing)>& check) {
   store.set(fmt::format("{}/{}", key, rank), mine);
-  Gathering gathering;
+  GatherResult gathered;
   for (int from = 0; from < world_size; ++from) {
-    std::string& value = gathering.values.emplace_back();
+    std::string& value = gathered.values.emplace_back();
     for (;;) {
-      const bool last = deadline.remaining() <= kBetweenLooks;
+      const bool last = deadline.remaining() <= kCheckInterval;
       try {
         value = store.wait(fmt::format("{}/{}", key, from),
-                           Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), kBetweenLooks)));
+                           Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), kCheckInterval)));
         break;
       } catch (const Timeout&) {
-        look(from);
+        check(from);
         if (!last) continue;
-        gathering.missing.push_back(from);
+        gathered.missing.push_back(from);
         break;
       }
     }
   }
-  return gathering;
+  return gathered;
 }
 
 }  // namespace gradring::comm::nccl

@@ -9,15 +9,14 @@
 
 namespace gradring::comm::nccl {
 
-/// Where all ranks put something for all others.
-struct Gathering {
-  std::vector<std::string> values;  ///< by rank; empty for who is missing
-  std::vector<int> missing;         ///< who did not come before the deadline
+struct GatherResult {
+  std::vector<std::string> values;  ///< by rank; empty for missing ranks
+  std::vector<int> missing;         ///< ranks without a value at the deadline
 };
 
-/// Puts `mine` under `key`/rank, and waits for what the others put there. Meanwhile `look` is called again and again
-/// with a rank that has not come yet; it may throw.
-Gathering gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
-                 Deadline deadline, const std::function<void(int missing)>& look);
+/// Sets the store's `key`/rank to `mine`, and waits for the values of all ranks. Calls `check` periodically with a rank
+/// whose value is missing; it may throw.
+GatherResult gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
+                    Deadline deadline, const std::function<void(int missing)>& check);
 
 }  // namespace gradring::comm::nccl

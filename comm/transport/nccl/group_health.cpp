@@ -11,70 +11,75 @@
 
 namespace gradring::comm::nccl {
 
-GroupHealth::GroupHealth(int rank, GroupFailure::Describe describe, NewsBoard& board, Communicator& communicator,
-                         const Surroundings& surroundings)
+GroupHealth::GroupHealth(int rank, GroupFailure::Describe describe, ErrorPropagation& propagation,
+                         Communicator& communicator, const Dependencies& dependencies)
     : rank_(rank),
-      board_(board),
+      propagation_(propagation),
       communicator_(communicator),
-      surroundings_(surroundings),
-      failure_(rank, std::move(describe), [this](Membership reason, int culprit) {
-        if (!follows_) board_.announce(reason, culprit);
+      dependencies_(dependencies),
+      failure_(rank, std::move(describe), [this](GroupState reason, int failed_rank) {
+        if (!follows_) propagation_.report(reason, failed_rank);
       }) {}
 
-void GroupHealth::fail(const Errand& errand, const std::function<void(GroupFailure&)>& blame) {
+void GroupHealth::fail(const PendingOp& op, const std::function<void(GroupFailure&)>& raise) {
   const std::lock_guard lock(mutex_);
-  if (broken()) return;
-  const std::optional<Verdict> earlier = board_.claim_verdict();
+  if (failed()) return;
+  const std::optional<RootCause> earlier = propagation_.claim_root_cause();
   follows_ = earlier.has_value();
   if (earlier)
-    break_down(
-        [&](GroupFailure& failure) { failure.follow(earlier->reporter, earlier->reason, earlier->culprit, errand); },
-        errand);
+    fail_with(
+        [&](GroupFailure& failure) {
+          failure.throw_reported(earlier->reporter, earlier->reason, earlier->failed_rank, op);
+        },
+        op);
   else
-    break_down(blame, errand);
+    fail_with(raise, op);
 }
 
-void GroupHealth::follow(const Verdict& verdict, const Errand& errand) {
+void GroupHealth::follow(const RootCause& root_cause, const PendingOp& op) {
   const std::lock_guard lock(mutex_);
-  if (broken()) return;
+  if (failed()) return;
   follows_ = true;
-  break_down([&](GroupFailure& failure) { failure.follow(verdict.reporter, verdict.reason, verdict.culprit, errand); },
-             errand);
+  fail_with(
+      [&](GroupFailure& failure) {
+        failure.throw_reported(root_cause.reporter, root_cause.reason, root_cause.failed_rank, op);
+      },
+      op);
 }
 
-void GroupHealth::break_down(const std::function<void(GroupFailure&)>& blame, const Errand& errand) {
+void GroupHealth::fail_with(const std::function<void(GroupFailure&)>& raise, const PendingOp& op) {
   std::string reason;
   try {
-    blame(failure_);
-  } catch (const CommError& error) {  // kept by failure_: whoever calls next is thrown it again
+    raise(failure_);
+  } catch (const CommError& error) {  // failure_ keeps it and throws it from the next call
     reason = error.what();
   }
-  broken_.store(true, std::memory_order_release);
-  abort_or_leave(
-      fmt::format("rank {} leaves: NCCL's abort did not end within {:.1f} s, in {} {}, step {}, after this: {}", rank_,
-                  std::chrono::duration<double>(surroundings_.abort_patience).count(), errand.operation, errand.number,
-                  errand.step, reason));
+  failed_.store(true, std::memory_order_release);
+  abort_or_exit(fmt::format(
+      "rank {} exits: the abort of NCCL did not end within {:.1f} s, in {} {}, step {}; cause: {}", rank_,
+      std::chrono::duration<double>(dependencies_.abort_timeout).count(), op.operation, op.number, op.step, reason));
 }
 
-void GroupHealth::abort_or_leave(const std::string& last_words) {
+void GroupHealth::abort_or_exit(const std::string& exit_message) {
   std::promise<void> ended;
   std::thread aborting([&] {
     communicator_.abort();
     ended.set_value();
   });
-  if (ended.get_future().wait_for(surroundings_.abort_patience) != std::future_status::ready)
-    surroundings_.leave_process(last_words);
+  if (ended.get_future().wait_for(dependencies_.abort_timeout) != std::future_status::ready)
+    dependencies_.exit_process(exit_message);
   aborting.join();
 }
 
-void GroupHealth::refuse_if_broken() const {
-  if (broken()) failure_.refuse_if_broken();
+void GroupHealth::throw_if_failed() const {
+  if (failed()) failure_.throw_if_failed();
 }
 
-void GroupHealth::finish(std::chrono::nanoseconds patience) {
+void GroupHealth::finish(std::chrono::nanoseconds timeout) {
   const std::lock_guard lock(mutex_);
-  if (broken() || communicator_.finish(Deadline::after(patience)) == ncclSuccess) return;
-  abort_or_leave(fmt::format("rank {} leaves: NCCL neither finished nor aborted while the group was closed", rank_));
+  if (failed() || communicator_.finish(Deadline::after(timeout)) == ncclSuccess) return;
+  abort_or_exit(
+      fmt::format("rank {} exits: NCCL could neither be finalized nor aborted when the group was closed", rank_));
 }
 
 }  // namespace gradring::comm::nccl

@@ -7,46 +7,47 @@
 
 #include "comm/transport/group_failure.h"
 #include "comm/transport/nccl/communicator.h"
-#include "comm/transport/nccl/news_board.h"
-#include "comm/transport/nccl/surroundings.h"
+#include "comm/transport/nccl/dependencies.h"
+#include "comm/transport/nccl/error_propagation.h"
 
 namespace gradring::comm::nccl {
 
-/// Whether the group still works, for the thread that posts and the watchdog alike. When it breaks, all ranks agree through
-/// the board on whom to blame, and the communicator is aborted, so that no stream waits any more. If the abort does not
-/// end in time, this process does: better a process that is gone than one that hangs.
+/// Whether the group has failed, shared by the posting thread and the watchdog. On a failure all ranks agree on the
+/// root cause (ErrorPropagation), and the communicator is aborted, which ends waiting streams. If the abort does not
+/// end in time, the process exits instead of hanging.
 ///
 /// Threads   safe.
 class GroupHealth {
  public:
-  /// `describe` is what a person calls a peer.
-  GroupHealth(int rank, GroupFailure::Describe describe, NewsBoard& board, Communicator& communicator,
-              const Surroundings& surroundings);
+  /// `describe` describes a peer in messages.
+  GroupHealth(int rank, GroupFailure::Describe describe, ErrorPropagation& propagation, Communicator& communicator,
+              const Dependencies& dependencies);
 
-  /// Breaks the group, unless it is broken: `blame` calls one of GroupFailure's functions, unless another rank was first.
-  void fail(const Errand& errand, const std::function<void(GroupFailure&)>& blame);
-  /// Takes over another rank's verdict.
-  void follow(const Verdict& verdict, const Errand& errand);
+  /// Fails the group unless it has failed: with another rank's root cause if there is one, else with `raise`, which
+  /// calls a throwing function of GroupFailure.
+  void fail(const PendingOp& op, const std::function<void(GroupFailure&)>& raise);
+  /// Fails the group with another rank's root cause.
+  void follow(const RootCause& root_cause, const PendingOp& op);
 
-  bool broken() const { return broken_.load(std::memory_order_acquire); }
-  /// Throws what broke the group, if something did.
-  void refuse_if_broken() const;
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  /// Throws the error that failed the group, if any.
+  void throw_if_failed() const;
 
-  /// Frees the communicator of a group that is not broken.
-  void finish(std::chrono::nanoseconds patience);
+  /// Finalizes the communicator of a group that has not failed.
+  void finish(std::chrono::nanoseconds timeout);
 
  private:
-  void break_down(const std::function<void(GroupFailure&)>& blame, const Errand& errand);
-  void abort_or_leave(const std::string& last_words);
+  void fail_with(const std::function<void(GroupFailure&)>& raise, const PendingOp& op);
+  void abort_or_exit(const std::string& exit_message);
 
   int rank_;
-  NewsBoard& board_;
+  ErrorPropagation& propagation_;
   Communicator& communicator_;
-  Surroundings surroundings_;
-  std::mutex mutex_;  // held by who breaks the group
+  Dependencies dependencies_;
+  std::mutex mutex_;  // held while the group is failed
   bool follows_ = false;
-  GroupFailure failure_;  // not touched any more once broken_ is set
-  std::atomic<bool> broken_{false};
+  GroupFailure failure_;  // constant once failed_ is set
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace gradring::comm::nccl

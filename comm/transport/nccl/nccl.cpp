@@ -16,22 +16,22 @@ namespace {
 void check_nccl(const Api& api, ncclResult_t result, std::string_view call) {
   check<DeviceError>(
       result == ncclSuccess || result == ncclInProgress,
-      fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO to see why", call, api.get_error_string(result)));
+      fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO for details", call, api.get_error_string(result)));
 }
 
-Introduction introduction_of(const NcclOptions& options, const Surroundings& surroundings) {
+RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependencies) {
   int version = 0;
-  check_nccl(surroundings.api, surroundings.api.get_version(&version), "ncclGetVersion");
+  check_nccl(dependencies.api, dependencies.api.get_version(&version), "ncclGetVersion");
   return {.world_size = options.world_size,
           .nccl_version = version,
-          .pid = surroundings.pid,
+          .pid = dependencies.pid,
           .shares_gpu = options.allow_shared_gpu,
-          .host = surroundings.host,
+          .host = dependencies.host,
           .gpu = options.gpu,
-          .process = surroundings.process};
+          .process = dependencies.process};
 }
 
-/// Rank 0 draws NCCL's name of the group, the others read it from the store.
+/// Rank 0 creates the ncclUniqueId, the others read it from the store.
 ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const std::string& key, Deadline deadline) {
   ncclUniqueId id{};
   if (options.rank == 0) {
@@ -40,7 +40,9 @@ ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const s
     return id;
   }
   const std::string bytes = options.store.wait(key, deadline);
-  check<DeviceError>(bytes.size() == sizeof id.internal, "NCCL's name of the group in the store is none");
+  check<DeviceError>(
+      bytes.size() == sizeof id.internal,
+      fmt::format("invalid ncclUniqueId in the store: found {} bytes, expected {}", bytes.size(), sizeof id.internal));
   std::memcpy(id.internal, bytes.data(), bytes.size());
   return id;
 }
@@ -51,8 +53,8 @@ std::shared_ptr<Communicator> connect(const NcclOptions& options, const Api& api
   const ncclResult_t result = communicator->connect(id, options.rank, options.world_size, deadline);
   if (result == ncclInProgress)
     throw Timeout({options.rank, -1, "join", 0},
-                  fmt::format("rank {}: all {} ranks have come, but NCCL did not connect them in time: look at what it "
-                              "says with NCCL_DEBUG=INFO, or raise the timeout",
+                  fmt::format("rank {}: NCCL did not connect the {} ranks in time, although all have joined; check the "
+                              "output of NCCL_DEBUG=INFO, or raise the timeout",
                               options.rank, options.world_size));
   check_nccl(api, result, "ncclCommInitRankConfig");
   return communicator;
@@ -60,24 +62,24 @@ std::shared_ptr<Communicator> connect(const NcclOptions& options, const Api& api
 
 }  // namespace
 
-std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Surroundings& surroundings) {
+std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Dependencies& dependencies) {
   check(options.world_size >= 1 && options.rank >= 0 && options.rank < options.world_size,
-        fmt::format("rank {} in a world of {}", options.rank, options.world_size));
+        fmt::format("invalid rank {}: expected a rank of a world of {}", options.rank, options.world_size));
   const Deadline deadline = Deadline::after(options.timeout);
   const std::string prefix = "nccl/" + options.name;
-  const Introduction mine = introduction_of(options, surroundings);
-  const std::vector<Introduction> ranks = introduce(options, mine, prefix, deadline);
-  if (options.allow_shared_gpu) allow_shared_gpu(mine, options.rank, surroundings);
-  const ncclUniqueId id = share_unique_id(options, surroundings.api, prefix + "/id", deadline);
+  const RankInfo mine = rank_info_of(options, dependencies);
+  const std::vector<RankInfo> ranks = exchange_rank_info(options, mine, prefix, deadline);
+  if (options.allow_shared_gpu) allow_shared_gpu(mine, options.rank, dependencies);
+  const ncclUniqueId id = share_unique_id(options, dependencies.api, prefix + "/id", deadline);
   options.make_current();
-  auto communicator = connect(options, surroundings.api, id, deadline);
-  return std::make_unique<NcclTransport>(options, surroundings, std::move(communicator), ranks, prefix);
+  auto communicator = connect(options, dependencies.api, id, deadline);
+  return std::make_unique<NcclTransport>(options, dependencies, std::move(communicator), ranks, prefix);
 }
 
 }  // namespace nccl
 
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options) {
-  return nccl::make_transport(options, nccl::real_surroundings());
+  return nccl::make_transport(options, nccl::system_dependencies());
 }
 
 }  // namespace gradring::comm

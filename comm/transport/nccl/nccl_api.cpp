@@ -10,9 +10,9 @@ namespace gradring::comm::nccl {
 namespace {
 
 constexpr const char* kAdvice =
-    "install NCCL 2.19 or later (the package libnccl2, or pip's nvidia-nccl) where the loader looks, or name its "
-    "folder "
-    "in LD_LIBRARY_PATH; or use --comm tcp";
+    "install NCCL 2.19 or later (package libnccl2, or pip package nvidia-nccl), or add its folder to LD_LIBRARY_PATH; "
+    "or "
+    "use --comm tcp";
 
 class Library {
  public:
@@ -23,7 +23,7 @@ class Library {
   template <class Function>
   void find(const char* name, std::function<Function>& entry) const {
     auto* const address = reinterpret_cast<Function*>(::dlsym(handle_, name));
-    if (!address) throw DeviceError(fmt::format("{} has no {}: {}", file_, name, kAdvice));
+    if (!address) throw DeviceError(fmt::format("{} has no symbol {}: {}", file_, name, kAdvice));
     entry = address;
   }
 

@@ -8,7 +8,7 @@
 
 namespace gradring::comm::nccl {
 
-/// The entry points of NCCL that we call, as values: from the library, or from a stand-in in tests. Nothing links NCCL.
+/// The NCCL functions that we call, as values: from the library, or from a fake in tests. Nothing links NCCL.
 struct Api {
   std::function<decltype(ncclGetVersion)> get_version;
   std::function<decltype(ncclGetErrorString)> get_error_string;
@@ -29,9 +29,9 @@ struct Api {
   std::function<decltype(ncclAllReduce)> all_reduce;
 };
 
-/// The library's entry points. It stays loaded until the process ends: it has threads of its own.
+/// Loads the library; it stays loaded until the process ends, because it has threads.
 ///
-/// Errors    DeviceError if the library is not there, or too old (2.19 has all of the above): says what to install.
+/// Errors    DeviceError if the library is missing or older than 2.19.
 Api load_library(const std::string& file = "libnccl.so.2");
 
 }  // namespace gradring::comm::nccl

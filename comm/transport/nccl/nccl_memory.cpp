@@ -7,8 +7,8 @@ namespace gradring::comm::nccl {
 
 NcclMemory::NcclMemory(std::shared_ptr<Communicator> communicator, std::size_t bytes) : bytes_(bytes) {
   void* data = nullptr;
-  const bool there = communicator->api().mem_alloc(&data, bytes) == ncclSuccess;
-  data_ = std::unique_ptr<void, FreeNcclMemory>(there ? data : nullptr,
+  const bool allocated = communicator->api().mem_alloc(&data, bytes) == ncclSuccess;
+  data_ = std::unique_ptr<void, FreeNcclMemory>(allocated ? data : nullptr,
                                                 FreeNcclMemory{.communicator = std::move(communicator)});
 }
 

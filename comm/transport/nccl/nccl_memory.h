@@ -6,18 +6,18 @@
 
 #include "comm/transport/nccl/communicator.h"
 #include "comm/transport/segment.h"
-#include "kernels/runtime/buffer.h"
+#include "kernels/runtime/device.h"
 
 namespace gradring::comm::nccl {
 
-/// Gives memory from ncclMemAlloc back.
+/// Deregisters and frees memory from ncclMemAlloc.
 struct FreeNcclMemory {
   std::shared_ptr<Communicator> communicator;
   void* registration = nullptr;
   void operator()(void* data) const;
 };
 
-/// Memory from ncclMemAlloc, which peers can be given access to; move-only. Empty if NCCL has none.
+/// Memory from ncclMemAlloc, which can be registered; move-only. Empty if ncclMemAlloc failed.
 class NcclMemory {
  public:
   NcclMemory() = default;
@@ -26,7 +26,7 @@ class NcclMemory {
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   explicit operator bool() const { return data_ != nullptr; }
 
-  /// Registers it, so that peers read and write it without a copy in between; false if NCCL cannot.
+  /// Registers it for zero-copy access by peers; false if NCCL cannot.
   bool register_it();
 
  private:
@@ -34,11 +34,10 @@ class NcclMemory {
   std::size_t bytes_ = 0;
 };
 
-/// One rank's share of memory that all ranks allocated: NCCL's, registered, or plain memory of the device. The same kind on
-/// all ranks.
+/// One rank's part of a segment: registered NCCL memory or plain device memory, the same kind on all ranks.
 class NcclSegment final : public Segment {
  public:
-  /// `number` counts the segments of the group, from 1.
+  /// `number` is the segment's sequence number in its group, from 1.
   NcclSegment(NcclMemory memory, std::size_t bytes, std::uint64_t number)
       : Segment(memory.data(), bytes), memory_(std::move(memory)), number_(number) {}
   NcclSegment(kernels::Buffer memory, std::size_t bytes, std::uint64_t number)

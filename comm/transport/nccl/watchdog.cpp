@@ -11,13 +11,13 @@
 namespace gradring::comm::nccl {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks(5);  // at events, which costs little
-constexpr std::chrono::milliseconds kBetweenNews(50);  // at the store and at processes
-/// After this part of its time a collective counts as late enough to say where it stands.
-constexpr int kLatePart = 10;
+constexpr std::chrono::milliseconds kEventInterval(5);  // of event queries, which are cheap
+constexpr std::chrono::milliseconds kPeerInterval(50);  // of checks of the store and of processes
+/// A collective publishes its position after this fraction of the timeout.
+constexpr int kPublishFraction = 10;
 
-/// An event of a stream that failed is never reached: that stream throws by itself.
-bool over(const kernels::Event& event) {
+/// True also on an error of the stream: its events are never reached, and it throws by itself.
+bool finished(const kernels::Event& event) {
   try {
     return event.reached();
   } catch (const Error&) {
@@ -27,15 +27,15 @@ bool over(const kernels::Event& event) {
 
 }  // namespace
 
-Watchdog::Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, NewsBoard& board,
+Watchdog::Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, ErrorPropagation& propagation,
                    Communicator& communicator, PeerProcesses processes)
     : spec_(spec),
       device_(device),
       health_(health),
-      board_(board),
+      propagation_(propagation),
       communicator_(communicator),
       processes_(std::move(processes)),
-      thread_([this] { serve(); }) {}
+      thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -52,24 +52,24 @@ void Watchdog::begin(kernels::Stream& stream, std::string_view operation) {
   next.ended = device_.make_event();
   stream.record(*next.started);
   const std::lock_guard lock(mutex_);
-  next.story.number = ++begun_;
-  next.story.errand.operation = operation;
+  next.collective.number = ++begun_;
+  next.collective.op.operation = operation;
   watched_.push_back(std::move(next));
 }
 
-void Watchdog::note(const Errand& errand, const std::string& what, const std::vector<int>& peers) {
+void Watchdog::note(const PendingOp& op, const std::string& what, const std::vector<int>& peers) {
   const std::lock_guard lock(mutex_);
-  Story& story = watched_.back().story;
-  story.errand = errand;
-  story.what = what;
-  story.peers = peers;
+  Collective& collective = watched_.back().collective;
+  collective.op = op;
+  collective.what = what;
+  collective.peers = peers;
 }
 
 void Watchdog::end(kernels::Stream& stream) {
   kernels::Event* ended = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    ended = watched_.back().ended.get();  // stays there: it is not posted yet
+    ended = watched_.back().ended.get();  // stays valid: it is not posted yet
   }
   stream.record(*ended);
   const std::lock_guard lock(mutex_);
@@ -83,98 +83,102 @@ std::uint64_t Watchdog::begun() const {
 
 void Watchdog::drain(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  while (!health_.broken() && !deadline.passed()) {
+  while (!health_.failed() && !deadline.passed()) {
     drop_ended();
     if (watched_.empty()) return;
-    changed_.wait_for(lock, kBetweenLooks);
+    changed_.wait_for(lock, kEventInterval);
   }
 }
 
-void Watchdog::serve() {
+void Watchdog::run() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kBetweenLooks, [this] { return stop_; })) {
-    if (health_.broken()) continue;
+  while (!changed_.wait_for(lock, kEventInterval, [this] { return stop_; })) {
+    if (health_.failed()) continue;
     drop_ended();
-    const std::optional<Story> first = oldest();
+    const std::optional<Collective> first = oldest();
     lock.unlock();
-    judge(first);
+    check(first);
     lock.lock();
   }
 }
 
 void Watchdog::drop_ended() {
-  while (!watched_.empty() && watched_.front().posted && over(*watched_.front().ended)) watched_.pop_front();
+  while (!watched_.empty() && watched_.front().posted && finished(*watched_.front().ended)) watched_.pop_front();
 }
 
-std::optional<Watchdog::Story> Watchdog::oldest() {
+std::optional<Watchdog::Collective> Watchdog::oldest() {
   if (watched_.empty()) return std::nullopt;
-  Story& story = watched_.front().story;
-  if (!story.since && over(*watched_.front().started)) story.since = Clock::now();
-  Story copy = story;
-  if (copy.since) copy.errand.since = *copy.since;
+  Collective& collective = watched_.front().collective;
+  if (!collective.since && finished(*watched_.front().started)) collective.since = Clock::now();
+  Collective copy = collective;
+  if (copy.since) copy.op.since = *copy.since;
   return copy;
 }
 
-void Watchdog::judge(const std::optional<Story>& oldest) {
-  if (Clock::now() - heard_ >= kBetweenNews) {
-    heard_ = Clock::now();
-    hear_news(oldest);
+void Watchdog::check(const std::optional<Collective>& oldest) {
+  if (Clock::now() - peers_checked_ >= kPeerInterval) {
+    peers_checked_ = Clock::now();
+    check_peers(oldest);
   }
-  if (!oldest || !oldest->since || health_.broken()) return;
+  if (!oldest || !oldest->since || health_.failed()) return;
   const ncclResult_t state = communicator_.async_error();
   if (state != ncclSuccess && state != ncclInProgress) {
     const std::string how = fmt::format("failed in NCCL ({})", communicator_.api().get_error_string(state));
-    const int culprit = state == ncclRemoteError ? -1 : spec_.rank;
-    health_.fail(oldest->errand, [&](GroupFailure& failure) { failure.lose(culprit, how, oldest->errand); });
+    const int failed_rank = state == ncclRemoteError ? -1 : spec_.rank;
+    health_.fail(oldest->op, [&](GroupFailure& failure) { failure.throw_peer_lost(failed_rank, how, oldest->op); });
     return;
   }
   const auto waited = Clock::now() - *oldest->since;
-  if (waited > spec_.timeout / kLatePart) tell_position(*oldest);
-  if (waited > spec_.timeout) blame_for_lateness(*oldest);
+  if (waited > spec_.timeout / kPublishFraction) publish_position(*oldest);
+  if (waited > spec_.timeout) report_timeout(*oldest);
 }
 
-void Watchdog::hear_news(const std::optional<Story>& oldest) {
-  const Errand errand = oldest ? oldest->errand : Errand{.operation = "no collective"};
-  if (const std::optional<Verdict> verdict = board_.verdict()) return health_.follow(*verdict, errand);
+void Watchdog::check_peers(const std::optional<Collective>& oldest) {
+  const PendingOp op = oldest ? oldest->op : PendingOp{.operation = "no collective"};
+  if (const std::optional<RootCause> cause = propagation_.root_cause()) return health_.follow(*cause, op);
   for (int peer = 0; peer < spec_.world_size; ++peer) {
     const auto& process = processes_[static_cast<std::size_t>(peer)];
     const bool gone = process && process->gone();
     const bool needed = oldest && oldest->since;
     if (!gone && !needed) continue;
-    const std::optional<std::uint64_t> left = board_.left_after(peer);  // after `gone`: who is gone says nothing more
+    const std::optional<std::uint64_t> left = propagation_.left_after(peer);  // read after `gone`, so that it is final
     if (gone && !left)
-      health_.fail(errand, [&](GroupFailure& failure) { failure.lose(peer, "died", errand); });
+      health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_lost(peer, "died", op); });
     else if (needed && left && *left < oldest->number)
-      health_.fail(errand, [&](GroupFailure& failure) { failure.miss(peer, errand); });
+      health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(peer, op); });
   }
 }
 
-void Watchdog::tell_position(const Story& story) {
-  if (std::exchange(told_, story.number) != story.number) board_.stand_at({story.number, story.what});
+void Watchdog::publish_position(const Collective& collective) {
+  if (std::exchange(published_, collective.number) != collective.number)
+    propagation_.publish_position({collective.number, collective.what});
 }
 
-void Watchdog::blame_for_lateness(const Story& story) {
+void Watchdog::report_timeout(const Collective& collective) {
   std::vector<int> absent;
   for (int peer = 0; peer < spec_.world_size; ++peer) {
     if (peer == spec_.rank) continue;
-    const std::optional<Position> theirs = board_.position(peer);
-    if (!theirs || theirs->number < story.number) absent.push_back(peer);
-    if (theirs && theirs->number == story.number && theirs->what != story.what) {
+    const std::optional<Position> theirs = propagation_.position(peer);
+    if (!theirs || theirs->number < collective.number) absent.push_back(peer);
+    if (theirs && theirs->number == collective.number && theirs->what != collective.what) {
       const std::string text = fmt::format(
-          "rank {} waits in {}, but rank {} in {}: all ranks must make the same calls, in the same order, on "
-          "the same ranges",
-          spec_.rank, story.what, peer, theirs->what);
-      return health_.fail(story.errand,
-                          [&](GroupFailure& failure) { failure.report_desync(peer, text, story.errand); });
+          "ranks are out of sync: rank {} waits in {}, but rank {} in {}; make the same calls in the same order on the "
+          "same "
+          "ranges on all ranks",
+          spec_.rank, collective.what, peer, theirs->what);
+      return health_.fail(collective.op,
+                          [&](GroupFailure& failure) { failure.throw_desync(peer, text, collective.op); });
     }
   }
-  const std::vector<int>& awaited = story.peers.empty() ? absent : story.peers;
-  health_.fail(story.errand, [&](GroupFailure& failure) {
-    if (!absent.empty()) failure.time_out(awaited, absent.front(), "has not come there", story.errand);
-    failure.time_out(awaited, awaited.empty() ? -1 : awaited.front(),
-                     "has come there too, but NCCL moves nothing: look at the network, and at what NCCL says with "
-                     "NCCL_DEBUG=INFO",
-                     story.errand);
+  const std::vector<int>& awaited = collective.peers.empty() ? absent : collective.peers;
+  health_.fail(collective.op, [&](GroupFailure& failure) {
+    if (!absent.empty())
+      failure.throw_timeout(awaited, absent.front(), "has not reached it; look at its log, or raise the timeout",
+                            collective.op);
+    failure.throw_timeout(awaited, awaited.empty() ? -1 : awaited.front(),
+                          "has reached it too, but NCCL makes no progress; check the network, and the output of "
+                          "NCCL_DEBUG=INFO",
+                          collective.op);
   });
 }
 

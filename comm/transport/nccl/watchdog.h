@@ -15,20 +15,20 @@
 
 namespace gradring::comm::nccl {
 
-/// A peer's process, where it is on this host and so can be watched.
+/// Handles of the peers' processes on this host; null for the others.
 using PeerProcesses = std::vector<std::unique_ptr<ProcessHandle>>;
 
-/// Sees to it that no stream waits for ever. A thread of its own looks at the collectives in the order in which they were
-/// begun: one that has started on its stream must end within the timeout. It is not asked how long work before it takes.
-/// It breaks the group if
+/// A thread that ensures that no stream waits forever. It checks collectives in the order of their start: one that has
+/// started on its stream must end within the timeout. Work before it on the stream does not count. The watchdog fails
+/// the group if
 ///
-///   * another rank has broken it (the news board);
-///   * a peer's process on this host has ended without taking leave;
-///   * NCCL reports an error, or a peer has left that would be needed, while a collective waits;
-///   * a collective's time is over. Ranks that wait for a while write where they stand; so the one that is elsewhere is
-///     found: a Desync if it is in another collective of the same number, else a Timeout of who has not come there.
+///   * another rank has failed it (ErrorPropagation);
+///   * a peer's process on this host has ended without leaving the group;
+///   * NCCL reports an error, or a needed peer has left, while a collective waits;
+///   * a collective exceeds the timeout. Late ranks publish their positions. A rank at another collective of the same
+///     number gives a Desync, else a rank that has not reached the collective gives a Timeout.
 ///
-/// Threads   one thread begins, notes and ends collectives.
+/// Threads   one thread calls begin, note and end.
 class Watchdog {
  public:
   struct Spec {
@@ -36,58 +36,57 @@ class Watchdog {
     int world_size = 1;
     std::chrono::nanoseconds timeout{};
   };
-  Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, NewsBoard& board, Communicator& communicator,
-           PeerProcesses processes);
+  Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, ErrorPropagation& propagation,
+           Communicator& communicator, PeerProcesses processes);
   ~Watchdog();
 
-  /// Begins a collective: what is enqueued on `stream` until `end` belongs to it.
+  /// Starts a collective: it consists of what is enqueued on `stream` until `end`.
   void begin(kernels::Stream& stream, std::string_view operation);
-  /// What the newest collective is doing now, for messages; `what` tells it from all others.
-  void note(const Errand& errand, const std::string& what, const std::vector<int>& peers);
+  /// Describes the newest collective for messages; `what` identifies it on all ranks.
+  void note(const PendingOp& op, const std::string& what, const std::vector<int>& peers);
   void end(kernels::Stream& stream);
 
-  /// How many collectives were begun.
+  /// The number of collectives started.
   std::uint64_t begun() const;
-  /// Blocks until every collective has ended, the group is broken, or the deadline has passed.
+  /// Blocks until every collective has ended, the group has failed, or the deadline has passed.
   void drain(Deadline deadline);
 
  private:
   using Clock = Deadline::Clock;
 
-  /// What is known of a collective on its way.
-  struct Story {
+  struct Collective {
     std::uint64_t number = 0;
-    Errand errand;
+    PendingOp op;
     std::string what;
     std::vector<int> peers;
-    std::optional<Clock::time_point> since;  // when it was seen to have started
+    std::optional<Clock::time_point> since;  // when its start was detected
   };
   struct Watched {
-    Story story;
+    Collective collective;
     std::unique_ptr<kernels::Event> started;
     std::unique_ptr<kernels::Event> ended;
     bool posted = false;  // `ended` was recorded
   };
 
-  void serve();
+  void run();
   void drop_ended();
-  std::optional<Story> oldest();
-  void judge(const std::optional<Story>& oldest);
-  void hear_news(const std::optional<Story>& oldest);
-  void tell_position(const Story& story);
-  void blame_for_lateness(const Story& story);
+  std::optional<Collective> oldest();
+  void check(const std::optional<Collective>& oldest);
+  void check_peers(const std::optional<Collective>& oldest);
+  void publish_position(const Collective& collective);
+  void report_timeout(const Collective& collective);
 
   Spec spec_;
   kernels::Device& device_;
   GroupHealth& health_;
-  NewsBoard& board_;
+  ErrorPropagation& propagation_;
   Communicator& communicator_;
   PeerProcesses processes_;
-  Clock::time_point heard_;  // when it last looked for news
-  std::uint64_t told_ = 0;   // the collective of which it last said that this rank waits in it
+  Clock::time_point peers_checked_;
+  std::uint64_t published_ = 0;  // number of the collective whose position was published last
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // the thread waits for collectives and for the end, drain for no collectives
+  std::condition_variable changed_;  // for the thread: stop_; for drain: no collectives
   std::deque<Watched> watched_;
   std::uint64_t begun_ = 0;
   bool stop_ = false;

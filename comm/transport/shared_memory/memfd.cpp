@@ -25,8 +25,7 @@ std::size_t in_pages(std::size_t bytes) {
 
 std::byte* map_pages(int fd, std::size_t offset, std::size_t bytes, int flags = 0) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, static_cast<off_t>(offset));
-  if (memory == MAP_FAILED)
-    throw DeviceError(fmt::format("{} bytes of shared memory cannot be mapped: {}", bytes, reason()));
+  if (memory == MAP_FAILED) throw DeviceError(fmt::format("cannot map {} bytes of shared memory: {}", bytes, reason()));
   return static_cast<std::byte*>(memory);
 }
 
@@ -34,7 +33,7 @@ std::byte* map_pages(int fd, std::size_t offset, std::size_t bytes, int flags = 
 
 Memfd Memfd::create() {
   UniqueFd fd(::memfd_create("gradring", MFD_CLOEXEC));
-  if (!fd) throw DeviceError("the system gives no memfd: " + reason());
+  if (!fd) throw DeviceError("cannot create shared memory (memfd_create): " + reason());
   return Memfd(std::move(fd));
 }
 
@@ -43,28 +42,30 @@ Memfd Memfd::open(int pid, int fd) {
   UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!opened)
     throw DeviceError(
-        fmt::format("the shared memory {} of a rank cannot be opened: {}; ranks on one host must run as one user "
-                    "and see each other in /proc",
+        fmt::format("cannot open a rank's shared memory {}: {}; run all ranks of a host as one user, in one process "
+                    "namespace",
                     path, reason()));
   return Memfd(std::move(opened));
 }
 
 std::size_t Memfd::size() const {
   struct stat status {};
-  if (::fstat(fd(), &status) != 0) throw DeviceError("the size of a memfd cannot be read: " + reason());
+  if (::fstat(fd(), &status) != 0) throw DeviceError("cannot read the size of shared memory (fstat): " + reason());
   return static_cast<std::size_t>(status.st_size);
 }
 
 std::size_t Memfd::grow(std::size_t bytes) {
-  const std::size_t offset = size();  // whole pages, for it only ever grows by those
-  // Takes the memory now: later the lack of it would be a SIGBUS.
+  const std::size_t offset = size();  // a multiple of the page size
+  // Allocates the memory now: without it, a later access would raise SIGBUS.
   int failed = 0;
   do {
     failed = ::fallocate(fd(), 0, static_cast<off_t>(offset), static_cast<off_t>(in_pages(bytes)));
-  } while (failed != 0 && errno == EINTR);  // any signal breaks it off, and nothing is taken then
-  if (failed != 0)
-    throw DeviceError(
-        fmt::format("no {} bytes of shared memory left: {}; use smaller buckets or fewer ranks", bytes, reason()));
+  } while (failed != 0 && errno == EINTR);  // a signal interrupts it, and then nothing is allocated
+  if (failed != 0) {
+    const char* advice =
+        errno == EFBIG ? "raise the limit of file sizes (ulimit -f)" : "use smaller buckets or fewer ranks";
+    throw DeviceError(fmt::format("cannot allocate {} bytes of shared memory: {}; {}", bytes, reason(), advice));
+  }
   return offset;
 }
 
@@ -75,7 +76,7 @@ Memfd::Mapping Memfd::map(std::size_t offset, std::size_t bytes) const {
 
 Memfd::Mapping Memfd::map_and_release(std::size_t offset, std::size_t bytes) const {
   const std::size_t length = in_pages(bytes);
-  // Populated, so that the first step does not stop at every page.
+  // Populated, so that the first step has no page faults.
   return {map_pages(fd(), offset, length, MAP_POPULATE), [length, offset, file = fd_](std::byte* memory) {
             ::munmap(memory, length);
             ::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),

@@ -17,7 +17,7 @@
 namespace gradring::comm {
 namespace {
 
-/// The letter in /proc/PID/stat that says what a process does: it follows the name, which stands in parentheses.
+/// The state letter in /proc/PID/stat: it follows the process name, which is in parentheses.
 char state_of(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -26,24 +26,24 @@ char state_of(int pid) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
 }
 
-/// Where the system refuses handles (an old kernel, a container's seccomp filter), the number has to do.
-bool handles_are_refused(int error) { return error == ENOSYS || error == EPERM; }
+/// pidfd_open is missing in an old kernel, or blocked by a container's seccomp filter; then the pid is watched.
+bool pidfd_is_unavailable(int error) { return error == ENOSYS || error == EPERM; }
 
-bool number_is_free(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
+bool pid_is_free(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
 
 ProcessHandle::ProcessHandle(int pid) : pid_(pid), handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
   if (handle_) return;
   const int reason = errno;
-  gone_from_the_start_ = reason == ESRCH;
-  check<DeviceError>(gone_from_the_start_ || handles_are_refused(reason),
+  gone_at_open_ = reason == ESRCH;
+  check<DeviceError>(gone_at_open_ || pidfd_is_unavailable(reason),
                      fmt::format("cannot watch process {}: {}", pid, std::generic_category().message(reason)));
 }
 
 bool ProcessHandle::gone() const {
-  if (gone_from_the_start_) return true;
-  if (!handle_) return number_is_free(pid_) || state_of(pid_) == 'Z';
+  if (gone_at_open_) return true;
+  if (!handle_) return pid_is_free(pid_) || state_of(pid_) == 'Z';
   pollfd ended{.fd = handle_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&ended, 1, 0) > 0;
 }

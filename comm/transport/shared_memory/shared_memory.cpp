@@ -16,34 +16,34 @@
 #include "comm/transport/mapped/mapped_transport.h"
 #include "comm/transport/shared_memory/memfd.h"
 #include "comm/transport/shared_memory/process_handle.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/poll_until.h"
 
 namespace gradring::comm {
 namespace {
 
-/// What a rank tells the others through the store: "PID FD".
+/// A rank's entry in the store: "PID FD".
 struct Address {
   int pid = 0;
   int fd = 0;
 
   std::string to_string() const { return fmt::format("{} {}", pid, fd); }
   static Address parse(const std::string& text) {
-    std::istringstream words(text);
+    std::istringstream fields(text);
     Address address;
-    check<DeviceError>(static_cast<bool>(words >> address.pid >> address.fd),
-                       "a rank's address in the store is not one: " + text);
+    check<DeviceError>(static_cast<bool>(fields >> address.pid >> address.fd),
+                       "invalid address of a rank in the store: found '" + text + "', expected 'PID FD'");
     return address;
   }
 };
 
 std::string key_of(const SharedMemorySpec& spec, int rank) { return fmt::format("shm/{}/{}", spec.name, rank); }
 
-/// The addresses of all ranks, as they come.
+/// Publishes this rank's address and waits for those of all ranks.
 ///
-/// Errors    Timeout that names all ranks that did not come.
+/// Errors    Timeout that names all missing ranks.
 std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const Address& mine, Deadline deadline) {
-  const Errand errand{.operation = "join"};
+  const PendingOp op{.operation = "join"};
   store.set(key_of(spec, spec.rank), mine.to_string());
   std::vector<Address> addresses;
   std::vector<int> missing;
@@ -55,12 +55,12 @@ std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const 
     }
   }
   if (missing.empty()) return addresses;
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - errand.since);
+  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
   throw Timeout(
       {spec.rank, missing.front(), "join", 0},
       fmt::format(
-          "rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, check that all "
-          "were given the same world size and store, or raise the timeout",
+          "rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, give all ranks the "
+          "same world size and store, or raise the timeout",
           spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
 }
 
@@ -73,7 +73,7 @@ class ProcessMemory final : public PeerMemory {
     blocks_[index(rank_)] = own_.map(own_.grow(bytes), bytes);
     ControlBlock::create(blocks_[index(rank_)].get(), spec.world_size);
     const std::vector<Address> addresses = exchange(store, spec, {::getpid(), own_.fd()}, deadline);
-    for (int rank = 0; rank < spec.world_size; ++rank) meet(rank, addresses[index(rank)], bytes);
+    for (int rank = 0; rank < spec.world_size; ++rank) attach(rank, addresses[index(rank)], bytes);
   }
 
   int rank() const override { return rank_; }
@@ -84,7 +84,7 @@ class ProcessMemory final : public PeerMemory {
     offsets_.push_back(own_.grow(bytes));
     return own_.map_and_release(offsets_.back(), bytes);
   }
-  /// All ranks allocate the same sizes in the same order, so the peer's share lies where this rank's does.
+  /// All ranks allocate the same sizes in the same order, so the peer's part has the same offset as this rank's.
   Region map(int peer, std::size_t segment, std::size_t bytes) override {
     if (files_[index(peer)].size() < offsets_[segment] + bytes) return nullptr;
     return files_[index(peer)].map(offsets_[segment], bytes);
@@ -97,25 +97,28 @@ class ProcessMemory final : public PeerMemory {
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  void meet(int rank, const Address& address, std::size_t block_bytes) {
+  void attach(int rank, const Address& address, std::size_t block_bytes) {
     processes_.emplace_back(address.pid);
     files_.push_back(rank == rank_ ? own_ : open(rank, address));
     if (rank == rank_) return;
     const Memfd& file = files_.back();
-    check<DeviceError>(file.size() >= block_bytes,
-                       fmt::format("rank {} left no control block: is it another program?", rank));
+    check<DeviceError>(
+        file.size() >= block_bytes,
+        fmt::format("rank {} (process {}) has no control block: expected a rank of gradring", rank, address.pid));
     blocks_[index(rank)] = file.map(0, block_bytes);
     check<DeviceError>(ControlBlock::at(control_block(rank)).valid_for(world_size()),
-                       fmt::format("rank {} runs another version of gradring, or another world size", rank));
+                       fmt::format("rank {} (process {}) has another version of gradring or another world size: start "
+                                   "all ranks with the same program and world size",
+                                   rank, address.pid));
   }
 
-  /// A process that is killed closes its files a moment before it is gone.
+  /// A killed process closes its files shortly before it is gone.
   Memfd open(int rank, const Address& address) {
-    constexpr std::chrono::seconds kDying(1);
+    constexpr std::chrono::seconds kExitTime(1);
     try {
       return Memfd::open(address.pid, address.fd);
     } catch (const DeviceError& error) {
-      if (!poll_until([&] { return processes_.back().gone(); }, Deadline::after(kDying))) throw;
+      if (!poll_until([&] { return processes_.back().gone(); }, Deadline::after(kExitTime))) throw;
       throw PeerLost(
           {rank_, rank, "join", 0},
           fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, address.pid, rank_));
@@ -127,14 +130,14 @@ class ProcessMemory final : public PeerMemory {
   std::vector<Memfd> files_;
   std::vector<ProcessHandle> processes_;
   std::vector<Memfd::Mapping> blocks_;
-  std::vector<std::size_t> offsets_;  // of this rank's share of each segment
+  std::vector<std::size_t> offsets_;  // of this rank's part of each segment
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline) {
   check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        fmt::format("rank {} is outside a world of {}", spec.rank, spec.world_size));
+        fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size));
   return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
 }
 

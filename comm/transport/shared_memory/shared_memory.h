@@ -12,15 +12,14 @@ namespace gradring::comm {
 struct SharedMemorySpec {
   int rank = 0;
   int world_size = 1;
-  std::string name;  ///< of the transport, equal on all ranks and different from all others in the store
+  std::string name;  ///< of the transport: equal on all ranks, unique in the store
 };
 
-/// The transport of one rank that is a process on this host. Each rank keeps its memory in one memfd, a file without a
-/// name that ends with the last process that holds it; peers open it as /proc/PID/fd/N, which they learn from the
-/// store. The store is used only during this call.
+/// The transport of one rank that is a process on this host. Each rank keeps its memory in one memfd; peers open it as
+/// /proc/PID/fd/N, which they read from the store. The store is used only during this call.
 ///
-/// Errors    InvalidArgument if the rank is outside the world; Timeout that names the missing ranks; PeerLost if one is
-///           gone again; DeviceError if the system gives no memory or does not let one rank open another's.
+/// Errors    InvalidArgument if the rank is outside the world; Timeout that names the missing ranks; PeerLost if a rank
+///           dies meanwhile; DeviceError if memory cannot be allocated or opened.
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline);
 
 }  // namespace gradring::comm

@@ -11,10 +11,10 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr std::size_t kMaxPieces = 32;             // heads and payloads that go to the system at once
-constexpr std::size_t kMaxDiscarded = 256 * 4096;  // bytes, when a connection is closed
+constexpr std::size_t kMaxBuffers = 32;            // frame headers and payloads of one sendmsg
+constexpr std::size_t kMaxDiscarded = 256 * 4096;  // bytes read and dropped when a connection is closed
 
-iovec piece(const void* data, std::size_t bytes) { return {.iov_base = const_cast<void*>(data), .iov_len = bytes}; }
+iovec buffer_of(const void* data, std::size_t bytes) { return {.iov_base = const_cast<void*>(data), .iov_len = bytes}; }
 
 }  // namespace
 
@@ -25,18 +25,19 @@ void Connection::send(Frame frame, std::span<const std::byte> payload) {
 
 void Connection::flush() {
   while (writable_ && !outgoing_.empty()) {
-    std::array<iovec, kMaxPieces> pieces;
+    std::array<iovec, kMaxBuffers> buffers;
     std::size_t count = 0;
-    for (auto next = outgoing_.begin(); next != outgoing_.end() && count + 2 <= kMaxPieces; ++next) {
-      const std::size_t of_head = std::min(next->sent, sizeof(Frame));
-      const std::size_t of_payload = next->sent - of_head;
-      if (of_head < sizeof(Frame))
-        pieces[count++] = piece(reinterpret_cast<const std::byte*>(&next->frame) + of_head, sizeof(Frame) - of_head);
-      if (of_payload < next->payload.size())
-        pieces[count++] = piece(next->payload.data() + of_payload, next->payload.size() - of_payload);
+    for (auto next = outgoing_.begin(); next != outgoing_.end() && count + 2 <= kMaxBuffers; ++next) {
+      const std::size_t sent_header = std::min(next->sent, sizeof(Frame));
+      const std::size_t sent_payload = next->sent - sent_header;
+      if (sent_header < sizeof(Frame))
+        buffers[count++] =
+            buffer_of(reinterpret_cast<const std::byte*>(&next->frame) + sent_header, sizeof(Frame) - sent_header);
+      if (sent_payload < next->payload.size())
+        buffers[count++] = buffer_of(next->payload.data() + sent_payload, next->payload.size() - sent_payload);
     }
     msghdr message{};
-    message.msg_iov = pieces.data();
+    message.msg_iov = buffers.data();
     message.msg_iovlen = count;
     const ssize_t taken = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (taken >= 0) {
@@ -58,14 +59,14 @@ void Connection::drop_sent(std::size_t bytes) {
   }
 }
 
-bool Connection::holds(const std::byte* begin, std::size_t bytes) const {
+bool Connection::has_unsent_in(const std::byte* begin, std::size_t bytes) const {
   return std::ranges::any_of(outgoing_, [&](const Outgoing& sent) {
     return !sent.payload.empty() && sent.payload.data() < begin + bytes &&
            begin < sent.payload.data() + sent.payload.size();
   });
 }
 
-bool Connection::owes() const {
+bool Connection::has_unsent_message() const {
   return std::ranges::any_of(outgoing_, [](const Outgoing& sent) {
     return sent.frame.kind == FrameKind::data || sent.frame.kind == FrameKind::allocation;
   });
@@ -96,17 +97,17 @@ std::size_t Connection::take_buffered(std::byte* to, std::size_t bytes) {
   return count;
 }
 
-/// Reads once from the system: `bytes` bytes at most to their place, and what comes behind them into the buffer. Returns
-/// how many came to their place.
+/// One readv: at most `bytes` bytes to `to`, and what follows them into the buffer. Returns the bytes written to `to`.
 std::size_t Connection::read(std::byte* to, std::size_t bytes) {
   if (!open_) return 0;
   std::memmove(buffer_.data(), buffer_.data() + buffer_begin_, buffered());
   buffer_end_ = buffered();
   buffer_begin_ = 0;
-  std::array<iovec, 2> pieces = {piece(to, bytes), piece(buffer_.data() + buffer_end_, buffer_.size() - buffer_end_)};
+  std::array<iovec, 2> buffers = {buffer_of(to, bytes),
+                                  buffer_of(buffer_.data() + buffer_end_, buffer_.size() - buffer_end_)};
   ssize_t count = 0;
   do {
-    count = ::readv(socket_.get(), pieces.data(), 2);
+    count = ::readv(socket_.get(), buffers.data(), 2);
   } while (count < 0 && errno == EINTR);
   if (count > 0) {
     const std::size_t placed = std::min(bytes, static_cast<std::size_t>(count));

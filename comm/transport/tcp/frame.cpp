@@ -4,8 +4,8 @@
 namespace gradring::comm::tcp {
 
 bool is_valid(const Frame& frame, std::uint64_t sequence, int world_size) {
-  return frame.magic == Frame::kMagic && frame.sequence == sequence && frame.kind <= FrameKind::farewell &&
-         frame.dtype <= kernels::DType::u8 && frame.reason <= Membership::out_of_step && frame.subject >= -1 &&
+  return frame.magic == Frame::kMagic && frame.sequence == sequence && frame.kind <= FrameKind::goodbye &&
+         frame.dtype <= kernels::DType::u8 && frame.reason <= GroupState::desync && frame.subject >= -1 &&
          frame.subject < world_size && frame.operation.back() == '\0';
 }
 

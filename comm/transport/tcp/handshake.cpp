@@ -15,10 +15,10 @@ namespace gradring::comm::tcp {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
-static_assert(std::has_unique_object_representations_v<Hello>, "no padding may leak what was there before");
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+static_assert(std::has_unique_object_representations_v<Hello>, "padding would leak memory");
 
 Hello hello_of(const Identity& self) {
   return {.magic = kMagic,
@@ -26,7 +26,8 @@ Hello hello_of(const Identity& self) {
           .rank = self.rank,
           .world_size = self.world_size,
           .zero = 0,
-          .nonce = random_nonce()};
+          .nonce = random_nonce(),
+          .proof = {}};
 }
 
 std::span<const std::uint8_t> bytes_of(const Hello& hello) {
@@ -35,23 +36,24 @@ std::span<const std::uint8_t> bytes_of(const Hello& hello) {
 
 }  // namespace
 
-Handshake::Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline patience)
+Handshake::Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline deadline)
     : socket_(std::move(socket)),
       self_(&self),
       dialled_(dialled),
       peer_(peer),
-      patience_(patience),
+      deadline_(deadline),
       mine_(hello_of(self)) {}
 
-Handshake Handshake::dial(UniqueFd socket, const Identity& self, int peer, Deadline patience) {
-  Handshake handshake(std::move(socket), self, true, peer, patience);
-  handshake.say(bytes_of(handshake.mine_), Awaited::hello);
+Handshake Handshake::dial(UniqueFd socket, const Identity& self, int peer, Deadline deadline) {
+  Handshake handshake(std::move(socket), self, true, peer, deadline);
+  handshake.mine_.proof = handshake.proof_of(handshake.mine_);
+  handshake.send_and_await(bytes_of(handshake.mine_), Awaited::hello);
   return handshake;
 }
 
-Handshake Handshake::answer(UniqueFd socket, const Identity& self, Deadline patience) {
-  Handshake handshake(std::move(socket), self, false, -1, patience);
-  handshake.say({}, Awaited::hello);
+Handshake Handshake::answer(UniqueFd socket, const Identity& self, Deadline deadline) {
+  Handshake handshake(std::move(socket), self, false, -1, deadline);
+  handshake.send_and_await({}, Awaited::hello);
   return handshake;
 }
 
@@ -66,32 +68,43 @@ Handshake::State Handshake::advance() {
     } else if (received_ < in_bytes_) {
       if (!receive_in()) break;
     } else {
-      go_on();
+      next_step();
     }
   }
   if (state_ == State::going && overdue()) return finish(State::refused);
   return state_;
 }
 
-void Handshake::go_on() {
+Handshake::State Handshake::advance_among(const std::list<Handshake>& pending) {
+  const bool knew_token = knows_token_;
+  advance();
+  const auto is_repeated_by = [this](const Handshake& other) {
+    return &other != this && other.knows_token_ && other.theirs_.nonce == theirs_.nonce;
+  };
+  if (state_ == State::going && knows_token_ && !knew_token && std::ranges::any_of(pending, is_repeated_by))
+    finish(State::refused);
+  return state_;
+}
+
+void Handshake::next_step() {
   if (awaited_ == Awaited::nothing) {
     finish(last_);
   } else if (awaited_ == Awaited::hello) {
     if (!take_hello())
       finish(State::refused);
     else if (dialled_)
-      say(proof_of(true), Awaited::proof);
+      send_and_await(proof_of(true), Awaited::proof);
     else
-      say(bytes_of(mine_), Awaited::proof);
+      send_and_await(bytes_of(mine_), Awaited::proof);
   } else if (dialled_) {
     finish(take_proof() ? State::proven : State::refused);
   } else {
     last_ = take_proof() ? State::proven : State::refused;
-    say(last_ == State::proven ? proof_of(false) : Digest{}, Awaited::nothing);
+    send_and_await(last_ == State::proven ? proof_of(false) : Digest{}, Awaited::nothing);
   }
 }
 
-/// False if the system takes no more, or the connection is over.
+/// False if the kernel accepts no more, or the connection has ended.
 bool Handshake::send_out() {
   const ssize_t count = ::send(socket_.get(), out_.data() + sent_, out_bytes_ - sent_, MSG_NOSIGNAL);
   if (count >= 0) {
@@ -105,7 +118,7 @@ bool Handshake::send_out() {
   return false;
 }
 
-/// False if nothing is there, or the connection is over.
+/// False if nothing is available, or the connection has ended.
 bool Handshake::receive_in() {
   const ssize_t count = ::recv(socket_.get(), in_.data() + received_, in_bytes_ - received_, 0);
   if (count > 0) {
@@ -124,7 +137,8 @@ bool Handshake::take_hello() {
   if (theirs_.magic != kMagic || theirs_.version != kVersion || theirs_.world_size != self_->world_size) return false;
   if (dialled_) return theirs_.rank == peer_;
   peer_ = theirs_.rank;
-  return peer_ > self_->rank && peer_ < self_->world_size;  // a rank dials those below it
+  knows_token_ = equal_digests(theirs_.proof, proof_of(theirs_));
+  return peer_ > self_->rank && peer_ < self_->world_size;  // ranks connect to lower ranks
 }
 
 bool Handshake::take_proof() const {
@@ -133,13 +147,18 @@ bool Handshake::take_proof() const {
   return equal_digests(proof, proof_of(!dialled_));
 }
 
-void Handshake::say(std::span<const std::uint8_t> words, Awaited answer) {
-  std::ranges::copy(words, out_.begin());
-  out_bytes_ = words.size();
+void Handshake::send_and_await(std::span<const std::uint8_t> message, Awaited answer) {
+  std::ranges::copy(message, out_.begin());
+  out_bytes_ = message.size();
   sent_ = 0;
   awaited_ = answer;
   in_bytes_ = answer == Awaited::hello ? sizeof(Hello) : answer == Awaited::proof ? sizeof(Digest) : 0;
   received_ = 0;
+}
+
+Digest Handshake::proof_of(Hello hello) const {
+  hello.proof = {};
+  return self_->token.sign("hello" + std::string(reinterpret_cast<const char*>(&hello), sizeof hello));
 }
 
 Digest Handshake::proof_of(bool dialler) const {

@@ -4,22 +4,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
 
 #include "comm/transport/tcp/run_token.h"
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::comm::tcp {
 
-/// Who a rank is, and what it knows that a stranger does not.
+/// A rank and the secret that proves its identity.
 struct Identity {
   int rank = 0;
   int world_size = 1;
   RunToken token;
 };
 
-/// The first words on a connection, of a fixed length.
+/// The first message on a connection, of fixed length.
 struct Hello {
   std::array<char, 8> magic{};
   std::uint32_t version = 0;
@@ -27,22 +28,24 @@ struct Hello {
   std::int32_t world_size = 0;
   std::uint32_t zero = 0;
   Nonce nonce{};
+  Digest proof{};  ///< from the dialler HMAC(token, "hello", this Hello with zeros here); from the listener zeros
 };
-static_assert(sizeof(Hello) == 56);
+static_assert(sizeof(Hello) == 88);
 
-/// How two ranks that have just connected prove to each other that they belong to one run:
+/// Mutual authentication of two ranks after a connect. The dialler is the rank that connected:
 ///
 ///   dialler   -> listener   Hello
 ///   listener  -> dialler    Hello
 ///   dialler   -> listener   HMAC(token, "dialler", both Hellos)
 ///   listener  -> dialler    HMAC(token, "listener", both Hellos), or zeros if the dialler's was wrong
 ///
-/// Who does not know the token gets no further: other users of this host, port scanners, ranks of another run. Nor do they
-/// get anything that depends on the token, with which they could try out passwords: the dialler proves itself first. The
-/// nonces are fresh, so what was overheard cannot be played back. It does not protect against somebody who can read or change
-/// packets on their way: gradients travel in the clear, so hosts need a network of their own.
+/// A program without the token is refused: other users of this host, port scanners, ranks of another run. It receives
+/// nothing that depends on the token and would allow an offline guess, because the dialler proves itself first. Fresh
+/// nonces prevent replays. Only the proof in a Hello can be replayed; it merely protects one pending connection from
+/// being dropped (advance_among). The handshake does not protect against an attacker who reads or changes packets:
+/// traffic is not encrypted, so hosts need a private network.
 ///
-/// Until it is over nothing is kept of a peer but this object, and nothing is read that it does not ask for.
+/// Before it completes, a peer costs no memory beyond this object, and no more is read than the protocol expects.
 ///
 /// Threads   one thread at a time.
 class Handshake {
@@ -50,57 +53,63 @@ class Handshake {
   enum class State : std::uint8_t {
     going,
     proven,
-    closed,   ///< the peer closed the connection, or it came to none
-    refused,  ///< the peer is none of this run, or another rank than was expected
+    closed,   ///< the connection was closed or could not be made
+    refused,  ///< the peer is not a rank of this run, or not the expected rank
   };
 
-  static Handshake dial(UniqueFd socket, const Identity& self, int peer, Deadline patience);
-  static Handshake answer(UniqueFd socket, const Identity& self, Deadline patience);
+  static Handshake dial(UniqueFd socket, const Identity& self, int peer, Deadline deadline);
+  static Handshake answer(UniqueFd socket, const Identity& self, Deadline deadline);
 
-  /// Goes on as far as it can without waiting; a peer that lets the patience run out is refused.
+  /// Advances as far as possible without waiting. Refuses a peer that exceeds the deadline.
   State advance();
-  /// Whether the patience has run out.
-  bool overdue() const { return patience_.passed(); }
-  /// What to poll the socket for.
+  /// The same for one of `pending`. Refuses a repeated Hello with proof, so that a recorded one protects at most one
+  /// pending connection.
+  State advance_among(const std::list<Handshake>& pending);
+  bool overdue() const { return deadline_.passed(); }
+  /// The poll events to wait for.
   short interest() const;
   int fd() const { return socket_.get(); }
   bool dialled() const { return dialled_; }
-  /// The rank at the other end; of an answered one only when it is proven.
+  /// Whether the peer connected and has not proved that it knows the token: it may be dropped in a connection flood.
+  bool unauthenticated() const { return !dialled_ && !knows_token_; }
+  /// The peer's rank; for accepted connections valid once proven.
   int peer() const { return peer_; }
-  /// The reason of the system for `closed`, 0 if the peer just closed.
+  /// errno for `closed`; 0 if the peer closed the connection.
   int error_number() const { return error_number_; }
   UniqueFd release() { return std::move(socket_); }
 
  private:
   enum class Awaited : std::uint8_t { hello, proof, nothing };
 
-  Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline patience);
+  Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline deadline);
   State finish(State state);
   bool send_out();
   bool receive_in();
-  /// What follows when all is sent and what was awaited is here.
-  void go_on();
+  /// The next protocol step, after all is sent and the awaited message is complete.
+  void next_step();
   bool take_hello();
   bool take_proof() const;
-  void say(std::span<const std::uint8_t> words, Awaited answer);
+  void send_and_await(std::span<const std::uint8_t> message, Awaited answer);
   Digest proof_of(bool dialler) const;
+  Digest proof_of(Hello hello) const;
 
   UniqueFd socket_;
   const Identity* self_;
   bool dialled_;
   int peer_;
-  Deadline patience_;
+  bool knows_token_ = false;
+  Deadline deadline_;
   State state_ = State::going;
   int error_number_ = 0;
   Hello mine_;
   Hello theirs_;
   Awaited awaited_ = Awaited::hello;
-  State last_ = State::proven;  // what it comes to when nothing is awaited
+  State last_ = State::proven;  // the final state, once nothing is awaited
   std::array<std::uint8_t, sizeof(Hello)> out_;
   std::size_t out_bytes_ = 0;
   std::size_t sent_ = 0;
   std::array<std::uint8_t, sizeof(Hello)> in_;
-  std::size_t in_bytes_ = 0;  // asked for
+  std::size_t in_bytes_ = 0;  // expected
   std::size_t received_ = 0;
 };
 

@@ -10,35 +10,35 @@
 #include <list>
 
 #include "comm/error.h"
-#include "comm/transport/tcp/contact.h"
+#include "comm/transport/tcp/endpoint.h"
 #include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/poll_timeout.h"
+#include "kernels/runtime/deadline.h"
 
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr int kMaxStrangers = 64;  // who may stand at the door at once, beside all ranks
-constexpr std::chrono::seconds kPatience(5);
-constexpr std::chrono::milliseconds kTick(50);  // how often patience and deadline are looked at
+constexpr int kMaxPendingHandshakes = 64;  // of unauthenticated connections, in addition to one per rank
+constexpr std::chrono::seconds kHandshakeTimeout(5);
+constexpr std::chrono::milliseconds kPollInterval(50);  // at most, between checks of timeouts
 
-/// The meeting of one rank with all others.
-class Meeting {
+/// Connects one rank to all others.
+class MeshRendezvous {
  public:
-  Meeting(const TcpSpec& spec, const UniqueFd& listener, const Identity& self, std::vector<Contact> contacts)
-      : spec_(spec), listener_(listener), self_(self), contacts_(std::move(contacts)), peers_(contacts_.size()) {
-    for (std::size_t rank = 0; rank < peers_.size(); ++rank) peers_[rank].description = contacts_[rank].description();
+  MeshRendezvous(const TcpSpec& spec, const UniqueFd& listener, const Identity& self, std::vector<Endpoint> endpoints)
+      : spec_(spec), listener_(listener), self_(self), endpoints_(std::move(endpoints)), peers_(endpoints_.size()) {
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank) peers_[rank].description = endpoints_[rank].description();
   }
 
-  std::vector<Peer> hold(Deadline deadline) {
-    for (int peer = 0; peer < spec_.rank; ++peer) dial(peer, deadline);
+  std::vector<Peer> connect_all(Deadline deadline) {
+    for (int peer = 0; peer < spec_.rank; ++peer) connect(peer, deadline);
     while (!missing().empty()) {
       if (deadline.passed()) throw_missing();
-      sleep(deadline);
-      answer();
-      for (Handshake& handshake : going_) judge(handshake, handshake.advance(), deadline);
-      going_.remove_if([](const Handshake& handshake) { return handshake.fd() < 0; });
-      redial(deadline);
+      wait_for_events(deadline);
+      for (Handshake& handshake : handshakes_) finish(handshake, handshake.advance_among(handshakes_), deadline);
+      handshakes_.remove_if([](const Handshake& handshake) { return handshake.fd() < 0; });
+      accept_pending(deadline);
+      reconnect(deadline);
     }
     return std::move(peers_);
   }
@@ -53,34 +53,48 @@ class Meeting {
     return ranks;
   }
 
-  void dial(int peer, Deadline deadline) {
-    const Contact& contact = contacts_[index(peer)];
-    going_.push_back(Handshake::dial(begin_connect(SocketAddress(contact.host, contact.port)), self_, peer, deadline));
+  void connect(int peer, Deadline deadline) {
+    const Endpoint& endpoint = endpoints_[index(peer)];
+    handshakes_.push_back(
+        Handshake::dial(begin_connect(SocketAddress(endpoint.host, endpoint.port)), self_, peer, deadline));
   }
 
-  /// Dials once more whoever dropped us; it may have had too many strangers at the door.
-  void redial(Deadline deadline) {
-    if (!redial_at_.passed()) return;
-    for (const int peer : std::exchange(to_redial_, {})) dial(peer, deadline);
+  /// Connects again to peers that closed the connection: they may have had too many pending handshakes.
+  void reconnect(Deadline deadline) {
+    if (!reconnect_at_.passed()) return;
+    for (const int peer : std::exchange(to_reconnect_, {})) connect(peer, deadline);
   }
 
-  void answer() {
-    while (UniqueFd socket = accept_one(listener_)) {
-      const auto is_stranger = [](const Handshake& handshake) { return !handshake.dialled(); };
-      // Ranks are strangers too until they are proven: all of them may come at once, and none may be turned away.
-      if (std::ranges::count_if(going_, is_stranger) >= spec_.world_size + kMaxStrangers)
-        going_.erase(std::ranges::find_if(going_, is_stranger));  // who has stood there longest
-      going_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kPatience)));
+  /// Accepts a limited number of connections, so that a flood does not delay the other handshakes.
+  void accept_pending(Deadline deadline) {
+    for (int i = 0; i < kMaxPendingHandshakes; ++i) {
+      UniqueFd socket = accept_one(listener_);
+      if (!socket || !make_room()) return;
+      handshakes_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kHandshakeTimeout)));
+      finish(handshakes_.back(), handshakes_.back().advance_among(handshakes_), deadline);
+      if (handshakes_.back().fd() < 0) handshakes_.pop_back();
     }
   }
 
-  /// Drops the socket of a handshake that is over, unless it is a peer's now.
-  void judge(Handshake& handshake, Handshake::State state, Deadline deadline) {
+  /// Drops the oldest unauthenticated connection if there are too many. The limit includes all ranks, because they may
+  /// connect at the same time and are unauthenticated until their Hello arrives. False if none can be dropped.
+  bool make_room() {
+    const auto dialled = [](const Handshake& handshake) { return handshake.dialled(); };
+    const auto accepted = std::ssize(handshakes_) - std::ranges::count_if(handshakes_, dialled);
+    if (accepted < spec_.world_size + kMaxPendingHandshakes) return true;
+    const auto oldest = std::ranges::find_if(handshakes_, &Handshake::unauthenticated);
+    if (oldest == handshakes_.end()) return false;
+    handshakes_.erase(oldest);
+    return true;
+  }
+
+  /// Takes over the socket of a completed handshake, or closes it.
+  void finish(Handshake& handshake, Handshake::State state, Deadline deadline) {
     if (state == Handshake::State::going) return;
     UniqueFd socket = handshake.release();
     if (state == Handshake::State::proven) {
-      UniqueFd& place = peers_[index(handshake.peer())].socket;
-      if (!place) place = std::move(socket);
+      UniqueFd& slot = peers_[index(handshake.peer())].socket;
+      if (!slot) slot = std::move(socket);
       return;
     }
     if (!handshake.dialled() || deadline.passed()) return;
@@ -88,28 +102,31 @@ class Meeting {
     if (state == Handshake::State::refused)
       throw PeerLost(
           {spec_.rank, peer, "join", 0},
-          fmt::format("what answers rank {} at {} is not rank {} of this run ({}): it has ended, and another "
-                      "program has its port; look at its log",
+          fmt::format("rank {} reached a program at {} that is not rank {} of this run ({}): that rank has ended and "
+                      "another program uses its port; look at its log",
                       spec_.rank, where(peer), peer, peers_[index(peer)].description));
     if (handshake.error_number() == ECONNREFUSED)
-      throw PeerLost({spec_.rank, peer, "join", 0},
-                     fmt::format("nobody listens at {} for rank {}: rank {} ({}) has ended; look at its log",
-                                 where(peer), spec_.rank, peer, peers_[index(peer)].description));
-    why_ = fmt::format("; {}: {}", where(peer),
-                       handshake.error_number() != 0 ? reason_of(handshake.error_number()) : "it hung up");
-    to_redial_.push_back(peer);
-    redial_at_ = Deadline::after(kTick);
+      throw PeerLost(
+          {spec_.rank, peer, "join", 0},
+          fmt::format("rank {} cannot connect to {}: connection refused; rank {} ({}) has ended, look at its "
+                      "log",
+                      spec_.rank, where(peer), peer, peers_[index(peer)].description));
+    last_error_ =
+        fmt::format("; {}: {}", where(peer),
+                    handshake.error_number() != 0 ? reason_of(handshake.error_number()) : "connection closed by peer");
+    to_reconnect_.push_back(peer);
+    reconnect_at_ = Deadline::after(kPollInterval);
   }
 
-  void sleep(Deadline deadline) {
+  void wait_for_events(Deadline deadline) {
     std::vector<pollfd> events = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
-    for (const Handshake& handshake : going_)
+    for (const Handshake& handshake : handshakes_)
       events.push_back({.fd = handshake.fd(), .events = handshake.interest(), .revents = 0});
-    ::poll(events.data(), events.size(), std::min(poll_timeout(deadline), static_cast<int>(kTick.count())));
+    ::poll(events.data(), events.size(), std::min(poll_timeout(deadline), static_cast<int>(kPollInterval.count())));
   }
 
   std::string where(int peer) const {
-    return SocketAddress(contacts_[index(peer)].host, contacts_[index(peer)].port).to_string();
+    return SocketAddress(endpoints_[index(peer)].host, endpoints_[index(peer)].port).to_string();
   }
 
   [[noreturn]] void throw_missing() const {
@@ -117,38 +134,40 @@ class Meeting {
     throw Timeout(
         {spec_.rank, ranks.front(), "join", 0},
         fmt::format("rank {} could not connect to rank {} of a world of {} before the deadline: look at their "
-                    "logs, and whether the hosts reach each other{}",
-                    spec_.rank, fmt::join(ranks, ", "), spec_.world_size, why_));
+                    "logs, and check that the hosts reach each other{}",
+                    spec_.rank, fmt::join(ranks, ", "), spec_.world_size, last_error_));
   }
 
   const TcpSpec& spec_;
   const UniqueFd& listener_;
   const Identity& self_;
-  std::vector<Contact> contacts_;
+  std::vector<Endpoint> endpoints_;
   std::vector<Peer> peers_;
-  std::list<Handshake> going_;
-  std::vector<int> to_redial_;
-  Deadline redial_at_ = Deadline::after(kTick);
-  std::string why_;  // the last connection failed
+  std::list<Handshake> handshakes_;
+  std::vector<int> to_reconnect_;
+  Deadline reconnect_at_ = Deadline::after(kPollInterval);
+  std::string last_error_;  // of a connection
 };
 
 }  // namespace
 
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline) {
   check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        fmt::format("rank {} is outside a world of {}", spec.rank, spec.world_size));
+        fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size));
   const SocketAddress wanted(spec.address, spec.port);
   check(!wanted.is_wildcard(),
-        fmt::format("{} stands for all addresses of this host: name the one that the other ranks reach", spec.address));
+        fmt::format("invalid address {}: it is a wildcard; give the address at which the other ranks reach this host",
+                    spec.address));
   if (spec.world_size == 1) {
-    std::vector<Peer> alone(1);
-    return alone;
+    std::vector<Peer> itself(1);
+    return itself;
   }
-  const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxStrangers);
-  const Contact mine = contact_of_this_process(spec, SocketAddress::of(listener));
-  std::vector<Contact> contacts = exchange_contacts(store, spec, mine, deadline);
-  const Identity self{spec.rank, spec.world_size, RunToken::parse(contacts.front().token)};
-  return Meeting(spec, listener, self, std::move(contacts)).hold(deadline);
+  const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxPendingHandshakes);
+  const Endpoint mine = local_endpoint(spec, SocketAddress::of(listener));
+  std::vector<Endpoint> endpoints = exchange_endpoints(store, spec, mine, deadline);
+  const Identity self{spec.rank, spec.world_size,
+                      RunToken::parse(spec.token.empty() ? endpoints.front().token : spec.token)};
+  return MeshRendezvous(spec, listener, self, std::move(endpoints)).connect_all(deadline);
 }
 
 }  // namespace gradring::comm::tcp

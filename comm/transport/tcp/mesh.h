@@ -7,37 +7,41 @@
 
 #include "comm/rendezvous/store.h"
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::comm {
 
 struct TcpSpec {
   int rank = 0;
   int world_size = 1;
-  std::string name;  ///< of the transport, equal on all ranks and different from all others in the store
-  std::string address = "127.0.0.1";  ///< where this rank is reached, numeric, IPv4 or IPv6: it listens there alone
-  std::uint16_t port = 0;             ///< 0: any free one
+  std::string name;                   ///< of the transport: equal on all ranks, unique in the store
+  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: the only address this rank listens on
+  std::uint16_t port = 0;             ///< 0: any free port
+  /// The shared secret, 64 hexadecimal digits, equal on all ranks. Empty: rank 0 generates it and sets it in the store.
+  std::string token = {};
 };
 
 namespace tcp {
 
-/// What a rank knows of the rank at the other end of a connection.
+/// The connection to one peer.
 struct Peer {
-  UniqueFd socket;          ///< connected, non-blocking; none for this rank itself
-  std::string description;  ///< "process 4711 on node3"
+  UniqueFd socket;          ///< connected, non-blocking; empty for this rank itself
+  std::string description;  ///< for example "process 4711 on node3"
 };
 
-/// A connection to every other rank, by rank. All are there before the first message: a rank hears of every other's
-/// end itself, at once, whoever its neighbours are in a schedule; and the listening socket is closed again, so that
-/// nobody can knock while the ranks work. The price is a descriptor per peer.
+/// Connects this rank to every other rank; the result is indexed by rank. All connections exist before the first
+/// message, at the cost of one descriptor per peer. So every rank detects the end of any other, and no rank listens
+/// while the ranks work.
 ///
-/// Each rank listens at spec.address, says in the store where, dials the ranks below it and answers those above. Who
-/// connects proves that it belongs to this run (handshake.h) before more is kept of it than that; a stranger is dropped
-/// after a few seconds, and only so many may stand at the door. A world of one opens nothing.
+/// Each rank listens at spec.address, publishes its endpoint in the store, connects to lower ranks and accepts
+/// connections of higher ranks. Both sides authenticate (handshake.h). Unauthenticated connections are dropped after a
+/// few seconds, and their number is limited. A world of one opens no socket.
 ///
-/// Errors    InvalidArgument if the rank is outside the world, or the address is none or stands for all addresses;
-///           DeviceError if it cannot listen there; Desync if a rank has another world size or version; Timeout that
-///           names the missing ranks; PeerLost if one is gone again.
+/// The store must be private to the ranks unless spec.token is given: it holds the token.
+///
+/// Errors    InvalidArgument if the rank is outside the world, or the address is invalid or a wildcard; DeviceError if
+///           it cannot listen there; Desync if a rank has another world size or version; Timeout that names the missing
+///           ranks; PeerLost if a rank has ended.
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline);
 
 }  // namespace tcp

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <sys/random.h>
 
 #include <charconv>
@@ -15,12 +16,19 @@ namespace gradring::comm::tcp {
 
 Nonce random_nonce() {
   Nonce nonce;
-  const ssize_t drawn = ::getrandom(nonce.data(), nonce.size(), 0);  // so few bytes come whole
-  check<DeviceError>(drawn == static_cast<ssize_t>(nonce.size()), "the system has no random bytes");
+  const ssize_t drawn = ::getrandom(nonce.data(), nonce.size(), 0);  // not interrupted for up to 256 bytes
+  check<DeviceError>(drawn == static_cast<ssize_t>(nonce.size()),
+                     "cannot read random bytes from the kernel (getrandom)");
   return nonce;
 }
 
 bool equal_digests(const Digest& a, const Digest& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+RunToken RunToken::from_secret(std::string_view secret) {
+  Digest digest;
+  ::SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), digest.data());
+  return RunToken(digest);
+}
 
 RunToken RunToken::parse(const std::string& text) {
   Nonce secret;
@@ -30,7 +38,10 @@ RunToken RunToken::parse(const std::string& text) {
     const auto [end, error] = std::from_chars(digits, digits + 2, secret[i], 16);
     valid = error == std::errc() && end == digits + 2;
   }
-  check<DeviceError>(valid, "the run's token in the store is none: give every run a store of its own");
+  check<DeviceError>(
+      valid,
+      "the token of the ranks is invalid: expected 64 hexadecimal digits; check TcpGroupOptions::token, or give each "
+      "run its own store");
   return RunToken(secret);
 }
 
@@ -46,7 +57,8 @@ Digest RunToken::sign(std::string_view text) const {
   const bool done =
       ::HMAC(::EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
              reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length) != nullptr;
-  check<DeviceError>(done && length == digest.size(), "OpenSSL offers no HMAC-SHA256 here");
+  check<DeviceError>(done && length == digest.size(),
+                     "OpenSSL cannot compute HMAC-SHA256: check the OpenSSL configuration");
   return digest;
 }
 

@@ -19,15 +19,15 @@ namespace {
 
 constexpr int kStreamFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-/// Small messages must not wait for larger ones.
-void send_at_once(const UniqueFd& socket) {
+/// Sends small messages without delay (Nagle's algorithm off).
+void set_no_delay(const UniqueFd& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 UniqueFd make_socket(int family) {
   UniqueFd socket(::socket(family, kStreamFlags, 0));
-  check<DeviceError>(static_cast<bool>(socket), "cannot make a TCP socket: " + reason_of(errno));
+  check<DeviceError>(static_cast<bool>(socket), "cannot create a TCP socket: " + reason_of(errno));
   return socket;
 }
 
@@ -40,7 +40,8 @@ SocketAddress::SocketAddress(const std::string& host, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
-  check(failure == 0 && found, fmt::format("'{}' is no numeric address such as 192.0.2.7 or 2001:db8::7", host));
+  check(failure == 0 && found,
+        fmt::format("invalid address '{}': expected a numeric address such as 192.0.2.7 or 2001:db8::7", host));
   std::memcpy(&storage_, found->ai_addr, found->ai_addrlen);
   length_ = found->ai_addrlen;
   read_back();
@@ -50,7 +51,7 @@ SocketAddress SocketAddress::of(const UniqueFd& socket) {
   SocketAddress address;
   address.length_ = sizeof address.storage_;
   const bool known = ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage_), &address.length_) == 0;
-  check<DeviceError>(known, "a socket does not know its address: " + reason_of(errno));
+  check<DeviceError>(known, "cannot read the address of a socket: " + reason_of(errno));
   address.read_back();
   return address;
 }
@@ -60,7 +61,7 @@ void SocketAddress::read_back() {
   char port[NI_MAXSERV];
   const int failure =
       ::getnameinfo(get(), length_, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  check<DeviceError>(failure == 0, "an address cannot be written in digits");
+  check<DeviceError>(failure == 0, "cannot convert a socket address to text");
   host_ = host;
   port_ = static_cast<std::uint16_t>(std::atoi(port));
 }
@@ -77,18 +78,18 @@ std::string SocketAddress::to_string() const {
 UniqueFd listen_at(const SocketAddress& address, int backlog) {
   UniqueFd listener = make_socket(address.family());
   const int on = 1;
-  // A group makes one transport after the other on a port that it was given; the connections of the first still use it.
+  // A group with a fixed port creates its second transport while connections of the first still use the port.
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(listener.get(), address.get(), address.length()) != 0 || ::listen(listener.get(), backlog) != 0)
-    throw DeviceError(fmt::format("cannot listen at {}: {}; choose another port, or an address of this host",
+    throw DeviceError(fmt::format("cannot listen at {}: {}; choose another port or an address of this host",
                                   address.to_string(), reason_of(errno)));
   return listener;
 }
 
 UniqueFd begin_connect(const SocketAddress& address) {
   UniqueFd socket = make_socket(address.family());
-  send_at_once(socket);
-  // Whatever goes wrong here goes wrong again at the first use, which says so.
+  set_no_delay(socket);
+  // An error is reported again by the first use of the socket.
   static_cast<void>(::connect(socket.get(), address.get(), address.length()));
   return socket;
 }
@@ -97,7 +98,7 @@ UniqueFd accept_one(const UniqueFd& listener) {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   const bool exhausted = !socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
   check<DeviceError>(!exhausted, "cannot accept a connection: " + reason_of(errno) + "; raise ulimit -n");
-  if (socket) send_at_once(socket);
+  if (socket) set_no_delay(socket);
   return socket;
 }
 

@@ -6,23 +6,23 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::comm::tcp {
 
-/// A numeric IPv4 or IPv6 address and a port. No name is looked up: what was typed is what is used.
+/// A numeric IPv4 or IPv6 address and a port. Host names are not resolved.
 class SocketAddress {
  public:
-  /// Errors    InvalidArgument if `host` is no numeric address.
+  /// Errors    InvalidArgument if `host` is not a numeric address.
   SocketAddress(const std::string& host, std::uint16_t port);
-  /// Where a bound socket is.
+  /// The local address of a bound socket.
   static SocketAddress of(const UniqueFd& socket);
 
   const std::string& host() const { return host_; }
   std::uint16_t port() const { return port_; }
-  /// Whether it stands for every address of this host, 0.0.0.0 or [::].
+  /// Whether it is 0.0.0.0 or [::], all addresses of this host.
   bool is_wildcard() const;
-  /// "127.0.0.1:80", "[::1]:80"
+  /// For example "127.0.0.1:80" or "[::1]:80".
   std::string to_string() const;
 
   int family() const { return storage_.ss_family; }
@@ -39,22 +39,22 @@ class SocketAddress {
   std::uint16_t port_ = 0;
 };
 
-/// A socket that listens there and nowhere else; port 0 takes any free one.
+/// A listening non-blocking socket; port 0 takes any free port.
 ///
-/// Errors    DeviceError that says why not: the port is taken, the address is not this host's.
+/// Errors    DeviceError with the reason: the port is taken, or the address does not belong to this host.
 UniqueFd listen_at(const SocketAddress& address, int backlog);
 
-/// A connection to there that may still be under way; a socket that nobody can connect to fails when it is used.
+/// Starts a non-blocking connect. If it fails, the first use of the socket reports the error.
 ///
-/// Errors    DeviceError if the system gives no socket.
+/// Errors    DeviceError if no socket can be created.
 UniqueFd begin_connect(const SocketAddress& address);
 
-/// The next one that stands at the door; empty if nobody does.
+/// Accepts the next pending connection; empty if there is none.
 ///
-/// Errors    DeviceError if the system gives no descriptor.
+/// Errors    DeviceError if no descriptor is available.
 UniqueFd accept_one(const UniqueFd& listener);
 
-/// "Connection refused", ...
+/// The text of an errno value: "Connection refused".
 std::string reason_of(int error_number);
 
 }  // namespace gradring::comm::tcp

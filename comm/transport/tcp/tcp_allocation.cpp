@@ -7,15 +7,14 @@
 
 namespace gradring::comm {
 
-// Ranks meet once in an allocation: each tells all others that it has come to it, and how many bytes it wants. Memory is
-// each rank's own, so nothing else must be agreed on.
+// An allocation has one barrier: each rank announces the size of its allocation to all others.
 
 std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline deadline) {
-  roll_.refuse_if_broken();
+  detector_.throw_if_failed();
   std::unique_ptr<TcpSegment> segment = TcpSegment::create(bytes, segments_ + 1);
   ++segments_;
-  errand_ = Errand{.operation = "allocate", .number = segments_};
-  moved_ = errand_.since;
+  op_ = PendingOp{.operation = "allocate", .number = segments_};
+  last_progress_ = op_.since;
   tcp::Frame frame;
   frame.kind = tcp::FrameKind::allocation;
   frame.segment = segments_;
@@ -27,32 +26,33 @@ std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline dead
     std::vector<int> missing;
     for (int peer = 0; peer < world_size(); ++peer)
       if (peer != rank_ && !has_announced(peer, bytes)) missing.push_back(peer);
-    if (missing.empty() && !owes_somebody()) break;
+    if (missing.empty() && !has_unsent_messages()) break;
     block(missing.empty() ? awaited() : missing, deadline);
   }
   note_progress();
   return segment;
 }
 
-/// Whether a peer has come to allocate the newest segment too.
+/// Whether a peer has announced the newest segment too.
 bool TcpTransport::has_announced(int peer, std::size_t bytes) {
   const auto& theirs = announced_[static_cast<std::size_t>(peer)];
   const tcp::Frame* data = next_data(peer);
   if (theirs.size() < segments_ && data)
-    roll_.report_desync(
+    detector_.throw_desync(
         peer,
-        fmt::format("rank {} allocates {} bytes, but rank {} is in {} {}: all ranks must make the same calls, in the "
-                    "same order",
-                    rank_, bytes, peer, data->operation.data(), data->collective),
-        errand_);
+        fmt::format(
+            "ranks are out of sync: rank {} allocates {} bytes, but rank {} is in {} {}; make the same calls in "
+            "the same order on all ranks",
+            rank_, bytes, peer, data->operation.data(), data->collective),
+        op_);
   if (theirs.size() < segments_) return false;
   if (theirs[segments_ - 1] != bytes)
-    roll_.report_desync(
+    detector_.throw_desync(
         peer,
-        fmt::format("rank {} allocates {} bytes where rank {} allocates {}: all ranks must allocate the same, "
-                    "in the same order",
+        fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; allocate the same "
+                    "sizes in the same order on all ranks",
                     rank_, bytes, peer, theirs[segments_ - 1]),
-        errand_);
+        op_);
   return true;
 }
 

@@ -12,16 +12,16 @@
 
 namespace gradring::comm {
 
-/// A segment of which this rank holds its own share alone.
+/// A segment of which this rank holds only its own part.
 class TcpSegment final : public Segment {
  public:
-  /// `number` counts the segments of the group, from 1.
+  /// `number` is the segment's sequence number in its group, from 1.
   ///
   /// Errors    DeviceError if there is no memory.
   static std::unique_ptr<TcpSegment> create(std::size_t bytes, std::size_t number) {
     Memory memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow)));
-    check<DeviceError>(memory != nullptr,
-                       "no " + std::to_string(bytes) + " bytes of memory left for a segment: use smaller buckets");
+    check<DeviceError>(memory != nullptr, "cannot allocate a segment of " + std::to_string(bytes) +
+                                              " bytes: out of memory; use smaller buckets");
     std::memset(memory.get(), 0, bytes);
     return std::unique_ptr<TcpSegment>(new TcpSegment(std::move(memory), bytes, number));
   }

@@ -14,10 +14,10 @@
 namespace gradring::comm {
 namespace {
 
-/// What is added passes through so many bytes of scratch: they stay in a core's second-level cache beside the target.
+/// Scratch for received elements that are added; it fits the second-level cache together with the target.
 constexpr std::size_t kScratchBytes = 128 * 1024;
-/// What is received in place comes in pieces of so many bytes at most, so that this rank's sends go on in between.
-constexpr std::size_t kPieceBytes = 512 * 1024;
+/// The most that one call receives in place, so that this rank's sends continue in between.
+constexpr std::size_t kMaxReceiveBytes = 512 * 1024;
 
 std::vector<tcp::Connection> connections_of(std::vector<tcp::Peer>& peers) {
   std::vector<tcp::Connection> connections;
@@ -37,12 +37,13 @@ std::vector<std::string> descriptions_of(const std::vector<tcp::Peer>& peers) {
 TcpTransport::TcpTransport(std::vector<tcp::Peer> peers, int rank)
     : rank_(rank),
       connections_(connections_of(peers)),
-      roll_(rank, descriptions_of(peers), [this](Membership reason, int culprit) { say_farewell(reason, culprit); }),
+      detector_(rank, descriptions_of(peers),
+                [this](GroupState reason, int failed_rank) { send_goodbye(reason, failed_rank); }),
       announced_(peers.size()),
       scratch_(std::make_unique<std::byte[]>(kScratchBytes)) {}
 
 TcpTransport::~TcpTransport() {
-  if (!roll_.broken()) say_farewell(Membership::left, -1);  // else the reason of the failure was told already
+  if (!detector_.failed()) send_goodbye(GroupState::left, -1);  // a failure has sent its goodbye already
   for (tcp::Connection& connection : connections_) connection.close();
 }
 
@@ -51,105 +52,107 @@ void TcpTransport::submit(kernels::Stream& stream, std::function<void()> collect
 }
 
 void TcpTransport::enqueue(const Step& step) {
-  roll_.refuse_if_broken();
+  detector_.throw_if_failed();
   check_step(step, *this);
   step_ = step;
   segment_ = static_cast<const TcpSegment*>(step.range.segment);
-  errand_ = Errand{.operation = step.operation, .number = step.collective, .step = step.index};
-  moved_ = errand_.since;
-  arrivals_.clear();
+  op_ = PendingOp{.operation = step.operation, .number = step.collective, .step = step.index};
+  last_progress_ = op_.since;
+  receives_.clear();
   for (const Move& move : step.moves) {
     if (move.kind == Move::Kind::send) {
       connection(move.peer).send(tcp::data_frame(header_of(move)), {target(move), bytes_of(move)});
       connection(move.peer).flush();
     } else {
-      arrivals_.push_back({.move = move});
+      receives_.push_back({.move = move});
     }
   }
 }
 
 Progress TcpTransport::poll() {
-  roll_.refuse_if_broken();
+  detector_.throw_if_failed();
   for (bool moved = true; std::exchange(moved, false);) {
     flush();
-    std::vector<int> seen;  // messages of one peer come one after the other
-    for (Arrival& arrival : arrivals_) {
-      if (std::ranges::find(seen, arrival.move.peer) != seen.end()) continue;
-      seen.push_back(arrival.move.peer);
-      moved |= advance(arrival);
+    std::vector<int> seen;  // messages of one peer arrive in order
+    for (PendingReceive& receive : receives_) {
+      if (std::ranges::find(seen, receive.move.peer) != seen.end()) continue;
+      seen.push_back(receive.move.peer);
+      moved |= advance(receive);
     }
-    std::erase_if(arrivals_, [this](const Arrival& arrival) { return is_complete(arrival); });
+    std::erase_if(receives_, [this](const PendingReceive& receive) { return is_complete(receive); });
     if (moved) note_progress();
   }
-  if (!arrivals_.empty()) return Progress::pending;
-  return owes_somebody() ? Progress::received : Progress::done;
+  if (!receives_.empty()) return Progress::pending;
+  return has_unsent_messages() ? Progress::received : Progress::done;
 }
 
-/// True if something came.
-bool TcpTransport::advance(Arrival& arrival) {
-  const bool begun = arrival.begun;
-  if (!begun && !begin(arrival)) return false;
-  const std::size_t came = arrival.move.kind == Move::Kind::receive ? place(arrival) : add(arrival);
-  tcp::Connection& from = connection(arrival.move.peer);
-  if (is_complete(arrival))
+/// True if data arrived.
+bool TcpTransport::advance(PendingReceive& receive) {
+  const bool begun = receive.begun;
+  if (!begun && !begin(receive)) return false;
+  const std::size_t count =
+      receive.move.kind == Move::Kind::receive ? receive_in_place(receive) : receive_and_add(receive);
+  tcp::Connection& from = connection(receive.move.peer);
+  if (is_complete(receive))
     from.take_front();
-  else if (came == 0 && from.ended())
-    roll_.lose(arrival.move.peer, from.error_number());
-  return came > 0 || !begun;
+  else if (count == 0 && from.ended())
+    detector_.record_lost(receive.move.peer, from.error_number());
+  return count > 0 || !begun;
 }
 
-/// Whether the message's head is there and its target may be written.
-bool TcpTransport::begin(Arrival& arrival) {
-  const Move& move = arrival.move;
+/// Whether the message's header has arrived and its target may be written.
+bool TcpTransport::begin(PendingReceive& receive) {
+  const Move& move = receive.move;
   const tcp::Frame* frame = next_data(move.peer);
   if (!frame) {
     if (announced_[static_cast<std::size_t>(move.peer)].size() > segments_)
-      roll_.report_desync(move.peer,
-                          fmt::format("rank {} is in {} {}, step {}, but rank {} allocates memory: all ranks must make "
-                                      "the same calls, in the same order",
-                                      rank_, step_.operation, step_.collective, step_.index, move.peer),
-                          errand_);
+      detector_.throw_desync(
+          move.peer,
+          fmt::format("ranks are out of sync: rank {} is in {} {}, step {}, but rank {} allocates memory; "
+                      "make the same calls in the same order on all ranks",
+                      rank_, step_.operation, step_.collective, step_.index, move.peer),
+          op_);
     return false;
   }
   const MessageHeader sent = tcp::message_of(*frame);
   const MessageHeader expected = header_of(move);
-  if (!belong_together(sent, expected))
-    roll_.report_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), errand_);
+  if (!matches(sent, expected))
+    detector_.throw_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), op_);
   const auto holder = std::ranges::find_if(
-      connections_, [&](const tcp::Connection& to) { return to.holds(target(move), bytes_of(move)); });
-  arrival.held_up_by = holder == connections_.end() ? -1 : static_cast<int>(holder - connections_.begin());
-  arrival.begun = arrival.held_up_by < 0;
-  return arrival.begun;
+      connections_, [&](const tcp::Connection& to) { return to.has_unsent_in(target(move), bytes_of(move)); });
+  receive.blocked_by = holder == connections_.end() ? -1 : static_cast<int>(holder - connections_.begin());
+  receive.begun = receive.blocked_by < 0;
+  return receive.begun;
 }
 
-std::size_t TcpTransport::place(Arrival& arrival) {
-  const std::size_t left = bytes_of(arrival.move) - arrival.placed;
+std::size_t TcpTransport::receive_in_place(PendingReceive& receive) {
+  const std::size_t left = bytes_of(receive.move) - receive.written;
   if (left == 0) return 0;
-  const std::size_t came =
-      connection(arrival.move.peer).receive(target(arrival.move) + arrival.placed, std::min(left, kPieceBytes));
-  arrival.placed += came;
-  return came;
+  const std::size_t count =
+      connection(receive.move.peer).receive(target(receive.move) + receive.written, std::min(left, kMaxReceiveBytes));
+  receive.written += count;
+  return count;
 }
 
-std::size_t TcpTransport::add(Arrival& arrival) {
+std::size_t TcpTransport::receive_and_add(PendingReceive& receive) {
   const std::size_t element_bytes = size_of(step_.range.dtype);
-  const std::size_t left = bytes_of(arrival.move) - arrival.placed;  // the fraction is not placed yet
+  const std::size_t left = bytes_of(receive.move) - receive.written;  // includes the partial element
   if (left == 0) return 0;
-  std::memcpy(scratch_.get(), arrival.fraction.data(), arrival.fraction_bytes);
-  const std::size_t came =
-      connection(arrival.move.peer)
-          .receive(scratch_.get() + arrival.fraction_bytes, std::min(left, kScratchBytes) - arrival.fraction_bytes);
-  const std::size_t there = arrival.fraction_bytes + came;
-  const std::size_t whole = there / element_bytes;
-  add_into(target(arrival.move) + arrival.placed, scratch_.get(), whole, step_.range.dtype);
-  arrival.placed += whole * element_bytes;
-  arrival.fraction_bytes = there - whole * element_bytes;
-  std::memcpy(arrival.fraction.data(), scratch_.get() + whole * element_bytes, arrival.fraction_bytes);
-  return came;
+  std::memcpy(scratch_.get(), receive.partial.data(), receive.partial_bytes);
+  const std::size_t count =
+      connection(receive.move.peer)
+          .receive(scratch_.get() + receive.partial_bytes, std::min(left, kScratchBytes) - receive.partial_bytes);
+  const std::size_t available = receive.partial_bytes + count;
+  const std::size_t whole = available / element_bytes;
+  add_into(target(receive.move) + receive.written, scratch_.get(), whole, step_.range.dtype);
+  receive.written += whole * element_bytes;
+  receive.partial_bytes = available - whole * element_bytes;
+  std::memcpy(receive.partial.data(), scratch_.get() + whole * element_bytes, receive.partial_bytes);
+  return count;
 }
 
-bool TcpTransport::is_complete(const Arrival& arrival) const {
-  return arrival.begun && arrival.placed == bytes_of(arrival.move);
+bool TcpTransport::is_complete(const PendingReceive& receive) const {
+  return receive.begun && receive.written == bytes_of(receive.move);
 }
 
 std::byte* TcpTransport::target(const Move& move) const {

@@ -6,24 +6,23 @@
 #include <vector>
 
 #include "comm/transport/tcp/connection.h"
+#include "comm/transport/tcp/failure_detector.h"
 #include "comm/transport/tcp/mesh.h"
-#include "comm/transport/tcp/roll_call.h"
 #include "comm/transport/tcp/tcp_segment.h"
 #include "comm/transport/transport.h"
 
 namespace gradring::comm {
 
-/// The transport of ranks that are connected by sockets. A send is queued when its step is posted, and goes to the system
-/// from where it lies; a receive goes straight to where it belongs; a receive_add passes through a scratch that stays in
-/// a core's cache. A rank may post on while what it sent before is still in its queue: many messages are under way, and
-/// only a write to a slice that the system has not taken yet waits.
+/// The transport of ranks that are connected by sockets. A send is queued when its step is posted and sent from its
+/// slice; a receive writes directly to its slice; a receive_add goes through a scratch buffer. A rank may post steps
+/// while earlier sends are queued: only a write to a slice that is still unsent waits.
 ///
-/// It has no thread of its own: bytes move while some call of this class runs, and between calls as far as the system's
-/// buffers reach. A rank that computes for long holds up the others only once these are full.
+/// It has no thread: data moves while a member function runs, and in between as far as the kernel's socket buffers
+/// reach. A rank that computes for long delays its peers only when these are full.
 class TcpTransport final : public Transport {
  public:
   TcpTransport(std::vector<tcp::Peer> peers, int rank);
-  /// Tells the others that this rank has left; waits for nobody.
+  /// Tells the other ranks that this rank has left. Does not wait.
   ~TcpTransport() override;
 
   int rank() const override { return rank_; }
@@ -35,21 +34,21 @@ class TcpTransport final : public Transport {
   void wait(Deadline deadline) override;
 
  private:
-  /// A receive or receive_add of the newest step, as far as it has come.
-  struct Arrival {
+  /// An incomplete receive or receive_add of the newest step.
+  struct PendingReceive {
     Move move;
-    bool begun = false;      // its head was found, and fits
-    int held_up_by = -1;     // the peer to whom its slice is still to be sent
-    std::size_t placed = 0;  // bytes, all of whole elements if they are added
-    std::array<std::byte, 8> fraction{};
-    std::size_t fraction_bytes = 0;  // of an element of which the rest has not come yet
+    bool begun = false;                  // its header has arrived and matches
+    int blocked_by = -1;                 // the peer to which its slice is still unsent
+    std::size_t written = 0;             // bytes; whole elements if they are added
+    std::array<std::byte, 8> partial{};  // the received part of an incomplete element
+    std::size_t partial_bytes = 0;
   };
 
-  bool advance(Arrival& arrival);
-  bool begin(Arrival& arrival);
-  std::size_t place(Arrival& arrival);
-  std::size_t add(Arrival& arrival);
-  bool is_complete(const Arrival& arrival) const;
+  bool advance(PendingReceive& receive);
+  bool begin(PendingReceive& receive);
+  std::size_t receive_in_place(PendingReceive& receive);
+  std::size_t receive_and_add(PendingReceive& receive);
+  bool is_complete(const PendingReceive& receive) const;
   std::byte* target(const Move& move) const;
   std::size_t bytes_of(const Move& move) const;
   MessageHeader header_of(const Move& move) const;
@@ -58,30 +57,30 @@ class TcpTransport final : public Transport {
   const tcp::Frame* next_data(int peer);
   void flush();
   void block(const std::vector<int>& awaited, Deadline deadline);
-  bool sleep(std::chrono::nanoseconds longest);
-  bool hear_buffered();
+  bool wait_for_events(std::chrono::nanoseconds longest);
+  bool read_buffered();
   bool is_receiving_from(int peer) const;
   std::vector<int> awaited() const;
-  bool owes_somebody() const;
-  void say_waiting(const std::vector<int>& awaited);
+  bool has_unsent_messages() const;
+  void send_waiting(const std::vector<int>& awaited);
   void note_progress();
-  void say_farewell(Membership reason, int culprit);
+  void send_goodbye(GroupState reason, int failed_rank);
   tcp::Connection& connection(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
 
   int rank_;
-  std::vector<tcp::Connection> connections_;  // by rank; this rank's own leads nowhere
-  tcp::RollCall roll_;
-  std::vector<std::vector<std::uint64_t>> announced_;  // by rank: the sizes of the segments that it came to allocate
+  std::vector<tcp::Connection> connections_;  // by rank; this rank's own is closed
+  tcp::FailureDetector detector_;
+  std::vector<std::vector<std::uint64_t>> announced_;  // by rank: the sizes of its allocations
   std::size_t segments_ = 0;                           // allocated so far
   std::unique_ptr<std::byte[]> scratch_;
 
   Step step_;
-  const TcpSegment* segment_ = nullptr;  // of step_
-  std::vector<Arrival> arrivals_;        // of step_, those that are not complete
-  Errand errand_;
-  Deadline::Clock::time_point moved_;  // when something last came, or was asked for
-  Deadline::Clock::time_point told_;   // when this rank last told the others that it waits
-  int told_of_ = -1;                   // for whom
+  const TcpSegment* segment_ = nullptr;   // of step_
+  std::vector<PendingReceive> receives_;  // the incomplete ones of step_
+  PendingOp op_;
+  Deadline::Clock::time_point last_progress_;  // or the start of the operation
+  Deadline::Clock::time_point reported_at_;    // the last time this rank reported that it waits
+  int reported_peer_ = -1;                     // for which peer
 };
 
 }  // namespace gradring::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a TcpTransport waits, what it hears meanwhile, and what it tells the others.
+// TcpTransport: waiting, reading control frames, and reporting to peers.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -13,59 +13,59 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-/// Ranks may outnumber the cores: look only a few times before sleeping.
-constexpr int kLooks = 20;
-/// How long a rank sleeps before it tells the others that it still waits.
-constexpr std::chrono::milliseconds kNap(100);
-/// How long nothing must have come before it tells them at all.
-constexpr std::chrono::milliseconds kPatience(200);
+/// Non-blocking polls before a blocking one; few, because ranks may outnumber the cores.
+constexpr int kSpins = 20;
+/// Interval of a waiting rank's reports to its peers.
+constexpr std::chrono::milliseconds kReportInterval(100);
+/// Time without progress before the first report.
+constexpr std::chrono::milliseconds kReportDelay(200);
 
 int poll_sockets(std::vector<pollfd>& sockets, std::chrono::nanoseconds longest) {
-  const timespec at_once{};
-  for (int look = 0; look < kLooks; ++look)
-    if (const int ready = ::ppoll(sockets.data(), sockets.size(), &at_once, nullptr); ready != 0) return ready;
+  const timespec no_wait{};
+  for (int spin = 0; spin < kSpins; ++spin)
+    if (const int ready = ::ppoll(sockets.data(), sockets.size(), &no_wait, nullptr); ready != 0) return ready;
   const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
-  const timespec nap{.tv_sec = seconds.count(), .tv_nsec = (longest - seconds).count()};
-  return ::ppoll(sockets.data(), sockets.size(), &nap, nullptr);
+  const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (longest - seconds).count()};
+  return ::ppoll(sockets.data(), sockets.size(), &timeout, nullptr);
 }
 
 }  // namespace
 
 void TcpTransport::wait(Deadline deadline) {
-  roll_.refuse_if_broken();
+  detector_.throw_if_failed();
   block(awaited(), deadline);
 }
 
 void TcpTransport::block(const std::vector<int>& awaited, Deadline deadline) {
-  roll_.judge(awaited, errand_);
-  say_waiting(awaited);
-  if (sleep(std::min<std::chrono::nanoseconds>(deadline.remaining(), kNap)) || !deadline.passed()) return;
-  roll_.judge(awaited, errand_);  // who has failed first knows better whom to blame
-  roll_.time_out(awaited, errand_);
+  detector_.check(awaited, op_);
+  send_waiting(awaited);
+  if (wait_for_events(deadline.nap(kReportInterval)) || !deadline.passed()) return;
+  detector_.check(awaited, op_);  // an earlier failure names the root cause
+  detector_.throw_timeout(awaited, op_);
 }
 
-/// Whom this rank hangs on: who is to send it something, or else who is to take something.
+/// The peers that this rank needs data from; if none, those that must accept its data.
 std::vector<int> TcpTransport::awaited() const {
   std::vector<int> peers;
-  for (const Arrival& arrival : arrivals_)
-    peers.push_back(arrival.held_up_by >= 0 ? arrival.held_up_by : arrival.move.peer);
+  for (const PendingReceive& receive : receives_)
+    peers.push_back(receive.blocked_by >= 0 ? receive.blocked_by : receive.move.peer);
   if (peers.empty())
     for (int peer = 0; peer < world_size(); ++peer)
-      if (connections_[static_cast<std::size_t>(peer)].owes()) peers.push_back(peer);
+      if (connections_[static_cast<std::size_t>(peer)].has_unsent_message()) peers.push_back(peer);
   return peers;
 }
 
-/// Sleeps until a peer has sent something that is not there already, or takes more of what is owed; hears the news of
-/// those from whom no message is under way. False if only time passed.
-bool TcpTransport::sleep(std::chrono::nanoseconds longest) {
-  if (hear_buffered()) return true;
+/// Waits until a peer sends data or accepts unsent data, and reads control frames of peers without a message in
+/// progress. False on timeout.
+bool TcpTransport::wait_for_events(std::chrono::nanoseconds longest) {
+  if (read_buffered()) return true;
   std::vector<pollfd> sockets(connections_.size());
   for (int peer = 0; peer < world_size(); ++peer) {
     const tcp::Connection& to = connection(peer);
-    const bool listens = to.readable() && (!to.has_front() || is_receiving_from(peer));
-    const bool sends = to.writable() && to.has_unsent();
+    const bool reads = to.readable() && (!to.has_front() || is_receiving_from(peer));
+    const bool writes = to.writable() && to.has_unsent();
     pollfd& socket = sockets[static_cast<std::size_t>(peer)];
-    socket.events = static_cast<short>((listens ? POLLIN : 0) | (sends ? POLLOUT : 0));
+    socket.events = static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
     socket.fd = socket.events != 0 ? to.fd() : -1;
   }
   if (poll_sockets(sockets, longest) <= 0) return false;
@@ -74,42 +74,42 @@ bool TcpTransport::sleep(std::chrono::nanoseconds longest) {
   return true;
 }
 
-/// Hears what came along with earlier messages: no poll of a socket tells of it. False if there was nothing.
-bool TcpTransport::hear_buffered() {
-  bool heard = false;
+/// Reads frames that arrived together with earlier messages: polling the socket does not report them. False if none.
+bool TcpTransport::read_buffered() {
+  bool found = false;
   for (int peer = 0; peer < world_size(); ++peer) {
     if (!connection(peer).has_buffered_front()) continue;
     next_data(peer);
-    heard = true;
+    found = true;
   }
-  return heard;
+  return found;
 }
 
-/// Whether a message from the peer has begun to come to its place.
+/// Whether a message from the peer is being received.
 bool TcpTransport::is_receiving_from(int peer) const {
-  return std::ranges::any_of(arrivals_,
-                             [peer](const Arrival& arrival) { return arrival.begun && arrival.move.peer == peer; });
+  return std::ranges::any_of(
+      receives_, [peer](const PendingReceive& receive) { return receive.begun && receive.move.peer == peer; });
 }
 
-/// The head of the oldest message from a peer that was not taken yet, once its news before that are heard; null if none
-/// is there.
+/// Handles the peer's control frames up to its next data frame, and returns that frame's header; null if there is none.
 const tcp::Frame* TcpTransport::next_data(int peer) {
   tcp::Connection& from = connection(peer);
   while (const tcp::Frame* frame = from.front()) {
     if (!is_valid(*frame, from.received(), world_size()))
-      roll_.report_desync(peer,
-                          fmt::format("what rank {} sent to rank {} is no message, or one is missing before it: its "
-                                      "connection is damaged, or it runs another version of gradring",
-                                      peer, rank_),
-                          errand_);
+      detector_.throw_desync(
+          peer,
+          fmt::format("rank {} received an invalid or out-of-order frame from rank {}: the connection is "
+                      "corrupt, or rank {} runs another version of gradring",
+                      rank_, peer, peer),
+          op_);
     if (frame->kind == tcp::FrameKind::data) return frame;
     if (frame->kind == tcp::FrameKind::allocation)
       announced_[static_cast<std::size_t>(peer)].push_back(frame->elements);
     else
-      roll_.hear(peer, *frame);
+      detector_.record(peer, *frame);
     from.take_front();
   }
-  if (from.ended()) roll_.lose(peer, from.error_number());
+  if (from.ended()) detector_.record_lost(peer, from.error_number());
   return nullptr;
 }
 
@@ -118,38 +118,38 @@ void TcpTransport::flush() {
     tcp::Connection& to = connection(peer);
     if (!to.has_unsent()) continue;
     to.flush();
-    // A peer that takes nothing any more may have said why before.
-    if (!to.writable() && to.owes() && next_data(peer)) roll_.lose(peer, 0);
+    // A peer that closed its connection may have sent a goodbye before.
+    if (!to.writable() && to.has_unsent_message() && next_data(peer)) detector_.record_lost(peer, 0);
   }
 }
 
-bool TcpTransport::owes_somebody() const {
-  return std::ranges::any_of(connections_, [](const tcp::Connection& to) { return to.owes(); });
+bool TcpTransport::has_unsent_messages() const {
+  return std::ranges::any_of(connections_, [](const tcp::Connection& to) { return to.has_unsent_message(); });
 }
 
-/// Tells the others whom this rank waits for, so that whoever times out first can follow the line to its end. Not the
-/// awaited rank itself, which is none the wiser for it; nor one whose bytes are not all read: it may have left, and its
-/// system would answer by cutting off what is still under way.
-void TcpTransport::say_waiting(const std::vector<int>& awaited) {
+/// Tells the other ranks which rank this one waits for, so that the first to time out can follow the chain to its end.
+/// Skips the awaited rank, which does not need it, and peers with unread data: such a peer may have left, and its
+/// kernel would reset the connection before that data is read.
+void TcpTransport::send_waiting(const std::vector<int>& awaited) {
   const auto now = Clock::now();
-  if (awaited.empty() || now - moved_ < kPatience || now - told_ < kNap) return;
-  told_ = now;
-  told_of_ = awaited.front();
+  if (awaited.empty() || now - last_progress_ < kReportDelay || now - reported_at_ < kReportInterval) return;
+  reported_at_ = now;
+  reported_peer_ = awaited.front();
   tcp::Frame frame;
   frame.kind = tcp::FrameKind::waiting;
-  frame.subject = told_of_;
+  frame.subject = reported_peer_;
   for (int peer = 0; peer < world_size(); ++peer) {
     tcp::Connection& to = connection(peer);
-    if (peer == told_of_ || !to.writable() || to.has_front() || to.has_unsent()) continue;
+    if (peer == reported_peer_ || !to.writable() || to.has_front() || to.has_unsent()) continue;
     to.send(frame);
     to.flush();
   }
 }
 
-/// Takes back what say_waiting said.
+/// Revokes what send_waiting reported.
 void TcpTransport::note_progress() {
-  moved_ = Clock::now();
-  if (std::exchange(told_of_, -1) < 0) return;
+  last_progress_ = Clock::now();
+  if (std::exchange(reported_peer_, -1) < 0) return;
   tcp::Frame frame;
   frame.kind = tcp::FrameKind::waiting;
   for (tcp::Connection& to : connections_) {
@@ -159,16 +159,16 @@ void TcpTransport::note_progress() {
   }
 }
 
-void TcpTransport::say_farewell(Membership reason, int culprit) {
+void TcpTransport::send_goodbye(GroupState reason, int failed_rank) {
   tcp::Frame frame;
-  frame.kind = tcp::FrameKind::farewell;
+  frame.kind = tcp::FrameKind::goodbye;
   frame.reason = reason;
-  frame.subject = culprit;
+  frame.subject = failed_rank;
   for (tcp::Connection& to : connections_) {
     if (!to.writable()) continue;
     to.send(frame);
-    // A destructor says this too, and then slices that were to be sent may be gone.
-    if (reason != Membership::left) to.flush();
+    // `left` is sent by the destructor, when the memory of unsent slices may be freed.
+    if (reason != GroupState::left) to.flush();
   }
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // fill, scale, accumulate, cast, relu: a loop over elements.
-#include "kernels/bench/case_families.h"
+// gather_batch: what begins a step.
+
+#include "kernels/bench/kernel_case.h"
 #include "kernels/bench/plain_loops.h"
 
 namespace gradring::kernels::bench {
 namespace {
 
 constexpr std::int64_t kParameters = 431'242;             // of the seed ConvNet
-constexpr std::int64_t kActivations = 64 * 26 * 26 * 32;  // behind its first convolution, at batch 64
+constexpr std::int64_t kActivations = 64 * 26 * 26 * 32;  // after its first convolution, at batch 64
 
 }  // namespace
 
@@ -81,7 +83,9 @@ Cases cast_cases(CaseMaker& make) {
   make.variants(c, make.kernels().cast, from,
                 [=](const cast::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
   if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain().cast(x.as<float>(Side::device), y.as<_Float16>(Side::device), x.elements()); };
+    c.plain_loop = [&x, &y] {
+      plain().cast(x.as<float>(Side::device), y.as<lib::NativeHalf>(Side::device), x.elements());
+    };
   return only(std::move(c));
 }
 
@@ -134,6 +138,70 @@ Cases relu_cases(CaseMaker& make) {
   Cases cases;
   cases.push_back(relu_forward(make));
   cases.push_back(relu_backward(make));
+  return cases;
+}
+
+namespace {
+
+KernelCase gather_batch_run(CaseMaker& make) {
+  const std::int64_t batch = make.extent("batch", 64);
+  const std::int64_t samples = make.extent("samples", 4096);
+  const std::int64_t channels = make.extent("channels", 1);
+  const std::int64_t elements = make.extent("pixels", 28 * 28) * channels;
+  KernelCase c = make.make("gather_batch");
+  BenchArray& x = make.input(c, DType::u8, samples * elements, 0, 256);
+  BenchArray& x_labels = make.input(c, DType::i32, samples, 0, 10);
+  BenchArray& order = make.input(c, DType::i64, batch, 0, static_cast<double>(samples));
+  BenchArray& first = make.object(c, std::int64_t{0});
+  BenchArray& mean = make.input(c, DType::f32, channels, 0, 1);
+  BenchArray& std = make.input(c, DType::f32, channels, 0.25, 1);
+  BenchArray& y = make.output(c, make.dtype(), batch * elements, exact());
+  BenchArray& labels = make.output(c, DType::i32, batch, exact());
+  const auto args = [&x, &x_labels, &order, &first, &mean, &std, &y, &labels, batch, samples, channels, elements,
+                     dtype = make.dtype()](Side side) {
+    return gather_batch::Args{.dtype = dtype,
+                              .samples = samples,
+                              .positions = batch,
+                              .batch = batch,
+                              .elements = elements,
+                              .channels = channels,
+                              .x = x.as<std::uint8_t>(side),
+                              .x_labels = x_labels.as<std::int32_t>(side),
+                              .order = order.as<std::int64_t>(side),
+                              .first = first.as<std::int64_t>(side),
+                              .mean = mean.as<float>(side),
+                              .std = std.as<float>(side),
+                              .y = y.at(side),
+                              .labels = labels.as<std::int32_t>(side)};
+  };
+  c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
+  c.reference = [=] { gather_batch::reference::run(args(Side::host)); };
+  make.variants(c, make.kernels().gather_batch, make.dtype(),
+                [=](const gather_batch::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  return c;
+}
+
+KernelCase gather_batch_advance(CaseMaker& make) {
+  KernelCase c = make.make("gather_batch advance");
+  BenchArray& first = make.object(c, std::int64_t{0});
+  CaseMaker::also_output(c, first, exact());
+  const auto args = [&first](Side side) {
+    return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64};
+  };
+  c.bytes = sizeof(std::int64_t);
+  c.reference = [=] { gather_batch::reference::advance(args(Side::host)); };
+  make.variants(
+      c, make.kernels().gather_batch, make.dtype(),
+      [=](const gather_batch::Variant& variant, Stream& stream) { variant.advance(stream, args(Side::device)); });
+  return c;
+}
+
+}  // namespace
+
+Cases gather_batch_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(gather_batch_run(make));
+  cases.push_back(gather_batch_advance(make));
   return cases;
 }
 

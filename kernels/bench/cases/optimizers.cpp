@@ -2,7 +2,7 @@
 // step_state, adam, sgd, ema: what ends a step.
 #include <cmath>
 
-#include "kernels/bench/case_families.h"
+#include "kernels/bench/kernel_case.h"
 #include "kernels/bench/plain_loops.h"
 
 namespace gradring::kernels::bench {

@@ -5,14 +5,54 @@
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/cuda_event.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
-#include "kernels/runtime/cuda/device_count.h"
-#include "kernels/runtime/cuda/graph.h"
-#include "kernels/runtime/cuda/out_of_memory.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
+namespace {
+
+/// 12040 is "12.4".
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string why_no_index(int devices, int index) {
+  return "there is no device cuda:" + std::to_string(index) + ": this process sees " + std::to_string(devices) +
+         (devices == 1 ? " CUDA device, cuda:0" : " CUDA devices, cuda:0 to cuda:" + std::to_string(devices - 1)) +
+         "; name one of these, and see whether CUDA_VISIBLE_DEVICES hides the one that you meant";
+}
+
+std::string why_none(const DeviceCount& count) {
+  if (count.driver_version == 0) return "the NVIDIA driver is not installed (no libcuda.so.1 was found): install it";
+  if (count.result == cudaErrorInsufficientDriver)
+    return "the NVIDIA driver supports CUDA " + version_text(count.driver_version) + ", this build needs " +
+           version_text(count.runtime_version) + ": update the driver";
+  if (count.result == cudaErrorNoDevice || count.result == cudaSuccess)
+    return "the NVIDIA driver (CUDA " + version_text(count.driver_version) +
+           ") finds no GPU: see what nvidia-smi lists, and whether CUDA_VISIBLE_DEVICES hides it";
+  return std::string("the NVIDIA driver answers ") + cudaGetErrorName(count.result) + ", " +
+         cudaGetErrorString(count.result) + ": see whether nvidia-smi works";
+}
+
+}  // namespace
+
+int cuda_device_count() { return count_devices().devices; }
+
+DeviceCount count_devices() {
+  DeviceCount count;
+  count.result = cudaGetDeviceCount(&count.devices);
+  if (count.result != cudaSuccess) count.devices = 0;
+  (void)cudaDriverGetVersion(&count.driver_version);
+  (void)cudaRuntimeGetVersion(&count.runtime_version);
+  (void)cudaGetLastError();
+  return count;
+}
+
+std::string why_no_device(const DeviceCount& count, int index) {
+  if (count.result != cudaSuccess || count.devices == 0) return "no CUDA device: " + why_none(count);
+  return index >= 0 && index < count.devices ? "" : why_no_index(count.devices, index);
+}
+
 namespace {
 
 /// `index`, if there is such a device.

@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda_runtime.h>
 #include <memory>
 #include <string>
 
-#include "kernels/runtime/cuda/device_failure.h"
-#include "kernels/runtime/cuda/device_pool.h"
-#include "kernels/runtime/cuda/pinned_memory.h"
+#include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/cuda/cuda_memory.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::kernels {
+
+/// How many CUDA devices this process sees; 0 also where there is no driver, or too old a one.
+int cuda_device_count();
+
+/// The result of cudaGetDeviceCount, and the versions that explain it.
+struct DeviceCount {
+  cudaError_t result = cudaSuccess;
+  int devices = 0;
+  int driver_version =
+      0;  ///< the CUDA that the driver supports, as cudaDriverGetVersion has it: 12040 is 12.4; 0 if none
+  int runtime_version = 0;  ///< the CUDA that this program was built with, written likewise
+};
+DeviceCount count_devices();
+
+/// Why there is no device `index` by this count, and what to do about it. Empty if there is one.
+std::string why_no_device(const DeviceCount& count, int index);
 
 /// One NVIDIA GPU, by the index that CUDA gives it in this process. Several may be open at once. The device fails as a
 /// whole: after an error in enqueued work, every stream and every recorded event of it throws that error.

@@ -21,4 +21,17 @@ void make_current(int index, std::source_location where) {
   if (current != index) cuda_check(cudaSetDevice(index), "cudaSetDevice", where);
 }
 
+std::string gibibytes(std::size_t bytes) {
+  constexpr std::size_t kGibibyte = std::size_t{1} << 30;
+  const std::size_t tenths = bytes / kGibibyte * 10 + (bytes % kGibibyte * 10 + kGibibyte / 2) / kGibibyte;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+std::string out_of_memory(const std::string& device, std::size_t asked, std::size_t free, std::size_t total) {
+  const std::string what = asked > free ? gibibytes(asked - free) + " are missing" : "but not in one piece";
+  return device + " has no " + std::to_string(asked) + " bytes (" + gibibytes(asked) + ") left: " + gibibytes(free) +
+         " of its " + gibibytes(total) + " are free, " + what +
+         "; lower the batch size, or end other programs on this GPU (nvidia-smi lists them)";
+}
+
 }  // namespace gradring::kernels

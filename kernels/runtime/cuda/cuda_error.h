@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cuda_runtime.h>
-
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
 #include <source_location>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace gradring::kernels {
 
-/// Throws unless `result` is cudaSuccess. `call` is the name of the function that returned it, as in NVIDIA's reference.
-/// The runtime's own note of the error is cleared, so that a later, innocent call does not report it again.
+/// Throws unless `result` is cudaSuccess. `call` is the name of the function that returned it, as in NVIDIA's
+/// reference. The runtime's own note of the error is cleared, so that a later, innocent call does not report it again.
 ///
 /// Errors    DeviceError: the call, CUDA's name and text of the error, and the caller's place. Work runs after the call
 ///           that enqueued it; so an error that a kernel made may be reported by a later call of another kind.
@@ -23,5 +28,42 @@ void cuda_check(cudaError_t result, std::string_view call,
 ///
 /// Errors    as cuda_check.
 void make_current(int index, std::source_location where = std::source_location::current());
+
+/// The first thing that went wrong in work that a device ran. CUDA has it that a device fails as a whole: after a
+/// kernel's bad access every call on every stream returns the same error. Host work that throws is treated alike; so
+/// whoever waits behind it, on whatever stream, receives the cause.
+///
+/// Threads   any; the host's threads and CUDA's own.
+class DeviceFailure {
+ public:
+  bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
+
+  /// Keeps `failure` if it is the first.
+  void keep(std::exception_ptr failure) noexcept {
+    std::lock_guard lock(mutex_);
+    if (happened()) return;
+    failure_ = std::move(failure);
+    happened_.store(true, std::memory_order_release);
+  }
+
+  /// Throws what was kept, if anything was.
+  void rethrow() const {
+    if (!happened()) [[likely]]
+      return;
+    std::lock_guard lock(mutex_);
+    std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::atomic<bool> happened_{false};
+  mutable std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+/// "139.8 GiB"
+std::string gibibytes(std::size_t bytes);
+
+/// The message for a request of `asked` bytes on `device` with `free` of `total` left: how much is missing, what to do.
+std::string out_of_memory(const std::string& device, std::size_t asked, std::size_t free, std::size_t total);
 
 }  // namespace gradring::kernels

@@ -5,11 +5,55 @@
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/cuda_event.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/poll_until.h"
 
 namespace gradring::kernels {
+
+void CudaEvent::Destroy::operator()(cudaEvent_t event) const noexcept { (void)cudaEventDestroy(event); }
+
+CudaEvent::CudaEvent(int index, std::shared_ptr<DeviceFailure> failure) : failure_(std::move(failure)) {
+  make_current(index);
+  cudaEvent_t event = nullptr;
+  cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  event_.reset(event);
+}
+
+bool CudaEvent::reached() const {
+  if (!recorded_.load(std::memory_order_acquire)) return true;
+  const cudaError_t state = cudaEventQuery(event_.get());
+  failure_->rethrow();  // asked after the query: host work that failed before the event has noted it by now
+  if (state == cudaErrorNotReady) return false;
+  cuda_check(state, "cudaEventQuery");
+  return true;
+}
+
+HostWork::Item::Item(std::function<void()> function_to_call, std::shared_ptr<DeviceFailure> failure_to_note)
+    : function(std::move(function_to_call)), failure(std::move(failure_to_note)) {}
+
+void HostWork::Item::run(void* item) noexcept {
+  Item& self = *static_cast<Item*>(item);
+  try {
+    if (!self.failure->happened()) self.function();
+  } catch (...) {
+    self.failure->keep(std::current_exception());
+  }
+  self.done.store(true, std::memory_order_release);  // last: from here on the item may be destroyed
+}
+
+HostWork::HostWork(std::shared_ptr<DeviceFailure> failure)
+    : failure_(std::move(failure)), items_(std::make_unique<std::deque<Item>>()) {}
+
+HostWork::~HostWork() = default;
+
+void HostWork::enqueue(std::function<void()> function, cudaStream_t stream) {
+  while (!items_->empty() && items_->front().done.load(std::memory_order_acquire)) items_->pop_front();
+  Item& item = items_->emplace_back(std::move(function), failure_);
+  const cudaError_t result = cudaLaunchHostFunc(stream, &Item::run, &item);
+  if (result != cudaSuccess) items_->pop_back();
+  cuda_check(result, "cudaLaunchHostFunc");
+}
+
 namespace {
 
 /// How long a destructor waits for work that is still enqueued.
@@ -89,6 +133,78 @@ void CudaStream::synchronize(Deadline deadline) {
   check<DeviceError>(done,
                      "a stream of cuda:" + std::to_string(index_) + " did not finish its work before the deadline");
   cuda_check(state, "cudaStreamQuery");
+}
+
+Stopwatch::Stopwatch(int index) : index_(index), start_(make_mark()), stop_(make_mark()) {}
+
+Stopwatch::Mark Stopwatch::make_mark() const {
+  make_current(index_);
+  cudaEvent_t event = nullptr;
+  cuda_check(cudaEventCreate(&event), "cudaEventCreate");
+  return Mark(event);
+}
+
+void Stopwatch::record(const Mark& mark, Stream& stream) {
+  make_current(index_);
+  cuda_check(cudaEventRecord(mark.get(), static_cast<cudaStream_t>(stream.native_handle())), "cudaEventRecord");
+}
+
+double Stopwatch::seconds() const {
+  constexpr double kMillisecond = 1e-3;
+  float milliseconds = 0;
+  cuda_check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()), "cudaEventElapsedTime");
+  return milliseconds * kMillisecond;
+}
+
+namespace {
+
+struct DestroyDefinition {
+  void operator()(cudaGraph_t graph) const noexcept { (void)cudaGraphDestroy(graph); }
+};
+using Definition = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyDefinition>;
+
+/// Ends the capture; what it held is dropped if `enqueue_work` threw.
+Definition end_capture(cudaStream_t stream, cudaError_t& result) {
+  cudaGraph_t graph = nullptr;
+  result = cudaStreamEndCapture(stream, &graph);
+  return Definition(graph);
+}
+
+Definition capture_definition(cudaStream_t stream, const std::function<void()>& enqueue_work) {
+  // Thread-local: the strict modes let a capture fail when a watchdog in another thread asks for an event.
+  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaError_t result = cudaSuccess;
+  try {
+    enqueue_work();
+  } catch (...) {
+    end_capture(stream, result);
+    (void)cudaGetLastError();
+    throw;
+  }
+  Definition definition = end_capture(stream, result);
+  cuda_check(result, "cudaStreamEndCapture");
+  return definition;
+}
+
+}  // namespace
+
+void Graph::Destroy::operator()(cudaGraphExec_t executable) const noexcept { (void)cudaGraphExecDestroy(executable); }
+
+Graph Graph::capture(CudaStream& stream, const std::function<void()>& enqueue_work) {
+  make_current(stream.device_index());
+  const Definition definition = capture_definition(static_cast<cudaStream_t>(stream.native_handle()), enqueue_work);
+  cudaGraphExec_t executable = nullptr;
+  cuda_check(cudaGraphInstantiate(&executable, definition.get(), 0), "cudaGraphInstantiate");
+  Graph graph;
+  graph.device_index_ = stream.device_index();
+  graph.executable_.reset(executable);
+  return graph;
+}
+
+void Graph::enqueue(Stream& stream) {
+  check(executable_ != nullptr, "an empty graph cannot be enqueued: capture something first");
+  make_current(device_index_);
+  cuda_check(cudaGraphLaunch(executable_.get(), static_cast<cudaStream_t>(stream.native_handle())), "cudaGraphLaunch");
 }
 
 }  // namespace gradring::kernels

@@ -2,22 +2,75 @@
 #pragma once
 
 #include <cuda_runtime.h>
-
+#include <atomic>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <type_traits>
 
-#include "kernels/runtime/cuda/device_failure.h"
-#include "kernels/runtime/cuda/host_work.h"
+#include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
 
-/// A cudaStream_t that does not wait for the legacy default stream. Asynchronous, whatever mode was asked for. After an
-/// error in enqueued work every call throws it; a call that CUDA refuses outright throws and leaves the stream as it was.
-/// The destructor waits, within a deadline, until what is enqueued is done.
+/// A cudaEvent_t without timing, which makes it cheaper to record.
+class CudaEvent final : public Event {
+ public:
+  /// For streams of device `index`.
+  CudaEvent(int index, std::shared_ptr<DeviceFailure> failure);
+
+  /// Errors    DeviceError: what went wrong on the device, once the event was recorded.
+  bool reached() const override;
+
+  /// Called when a stream has recorded the event.
+  void mark_recorded() { recorded_.store(true, std::memory_order_release); }
+  cudaEvent_t handle() const { return event_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaEvent_t event) const noexcept;
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
+  std::shared_ptr<DeviceFailure> failure_;
+  std::atomic<bool> recorded_{false};
+};
+
+/// The host functions that one stream has still to run. CUDA calls them on a thread of its own, where nothing may throw
+/// and nothing may call CUDA, not even to free memory; so an error is kept, and what a function holds is destroyed
+/// later, by the thread that enqueues. After a failure of the device, functions are dropped instead of called.
 ///
-/// While the stream is captured (graph.h), enqueue and synchronize are refused: a graph would run the host function again
+/// Threads   one thread enqueues and destroys; CUDA's calls.
+class HostWork {
+ public:
+  explicit HostWork(std::shared_ptr<DeviceFailure> failure);
+  /// Expects that none is left to run; see abandon.
+  ~HostWork();
+
+  /// Errors    DeviceError if the stream does not take it.
+  void enqueue(std::function<void()> function, cudaStream_t stream);
+
+  /// Gives up what CUDA may still call: it is never destroyed. For a stream that hangs or has failed.
+  void abandon() noexcept { (void)items_.release(); }
+
+ private:
+  struct Item {
+    Item(std::function<void()> function, std::shared_ptr<DeviceFailure> failure);
+    static void CUDART_CB run(void* item) noexcept;
+
+    std::function<void()> function;
+    std::shared_ptr<DeviceFailure> failure;
+    std::atomic<bool> done{false};
+  };
+  std::shared_ptr<DeviceFailure> failure_;
+  std::unique_ptr<std::deque<Item>> items_;  // a deque: CUDA holds addresses of its items
+};
+
+/// A cudaStream_t that does not wait for the legacy default stream. Asynchronous, whatever mode was asked for. After an
+/// error in enqueued work every call throws it; a call that CUDA refuses outright throws and leaves the stream as it
+/// was. The destructor waits, within a deadline, until what is enqueued is done.
+///
+/// While the stream is captured (Graph), enqueue and synchronize are refused: a graph would run the host function again
 /// after it is gone, and captured work never gets done.
 class CudaStream final : public Stream {
  public:
@@ -51,6 +104,69 @@ class CudaStream final : public Stream {
   std::shared_ptr<DeviceFailure> failure_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
   HostWork host_work_;
+};
+
+/// The time that work takes on the device, between two marks in a stream of device `index`.
+///
+/// Threads   one.
+class Stopwatch {
+ public:
+  explicit Stopwatch(int index);
+
+  void start(Stream& stream) { record(start_, stream); }
+  void stop(Stream& stream) { record(stop_, stream); }
+  /// Once the stream has passed both marks. Resolution is about half a microsecond.
+  ///
+  /// Errors    DeviceError if it has not, or work before them failed.
+  double seconds() const;
+
+ private:
+  struct Destroy {
+    void operator()(cudaEvent_t event) const noexcept { (void)cudaEventDestroy(event); }
+  };
+  using Mark = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
+
+  Mark make_mark() const;
+  void record(const Mark& mark, Stream& stream);
+
+  int index_;
+  Mark start_;
+  Mark stop_;
+};
+
+/// Work that was enqueued once, on a stream and on those that it was joined with by events, kept to be launched again
+/// and again as one: a CUDA graph. It holds addresses, not memory: every buffer that the work used must outlive it.
+/// Move-only.
+///
+/// What a capture may hold: kernels, copies, clearing, and events between streams, as long as all streams are joined
+///           with the first at the end. Not: host work and waiting by the host, which CudaStream refuses; memory freed
+///           by cudaFree; events that the host then asks for, because a captured event is never reached.
+/// Order     if communicator calls were captured, destroy the graph before the communicators: reset().
+/// Threads   one at a time. While one thread captures, others may wait for events and enqueue on their streams.
+class Graph {
+ public:
+  Graph() = default;
+
+  /// Calls `enqueue_work`, which enqueues on `stream`; what it enqueues is kept and not run.
+  ///
+  /// Errors    what `enqueue_work` throws; DeviceError if it enqueued what cannot be captured. The stream is then as it
+  ///           was before.
+  static Graph capture(CudaStream& stream, const std::function<void()>& enqueue_work);
+
+  /// Runs the whole once more, in the order of `stream`, which is of the captured one's device.
+  ///
+  /// Errors    InvalidArgument if nothing was captured; DeviceError if it cannot be launched.
+  void enqueue(Stream& stream);
+
+  /// Destroys what was captured. The device finishes enqueued work first; this call does not wait for it.
+  void reset() noexcept { executable_.reset(); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaGraphExec_t executable) const noexcept;
+  };
+  int device_index_ = 0;
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> executable_;
 };
 
 }  // namespace gradring::kernels

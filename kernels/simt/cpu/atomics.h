@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/simt/cpu/bfloat16.h"
 #include "kernels/simt/cpu/half.h"
 
 namespace gradring::simt::detail {

@@ -1,14 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/lib/bulk_tensor.h means on the CPU. Instrumented code: the thread that starts a copy makes it at once.
+// kernels/lib/bulk_tensor.h on the CPU.
+// Barriers: the engine counts; the word in shared memory is only touched, so that the sanitizers see one that is out of
+// bounds, or used before the block knows that it is initialised.
+// Copies: instrumented code; the thread that starts a copy makes it at once.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/runtime/error.h"
-#include "kernels/simt/cpu/mbarrier.h"
-#include "kernels/simt/cpu/shared_address.h"
-#include "kernels/simt/tensor_box.h"
+#include "kernels/simt/cpu/index.h"
+#include "kernels/simt/engine/cooperation.h"
+#include "kernels/simt/tensor_layout.h"
+
+namespace gradring::simt::detail {
+
+/// An address in shared memory as the copy engine and the tensor cores of sm_90 count them, in 18 bits: on the CPU the
+/// lowest bits of the real address, so that alignment is kept.
+inline std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer)) & kSharedAddressMask;
+}
+
+/// `bytes` of the block's dynamic shared memory.
+inline unsigned char* at_shared_address(std::uint32_t address, std::uint32_t bytes, Site site) {
+  const std::uint32_t offset = (address - shared_address(dynamic_shared)) & kSharedAddressMask;
+  if (offset + std::size_t{bytes} > dynamic_shared_bytes)
+    fail_kernel(site, "an address outside of the block's dynamic shared memory");
+  return dynamic_shared + offset;
+}
+
+inline void init_mbarrier(std::uint64_t& word, unsigned arrivals, Site site) {
+  if (reinterpret_cast<std::uintptr_t>(&word) % sizeof word != 0)
+    fail_kernel(site, "the address of an mbarrier is not a multiple of 8 bytes");
+  static_cast<volatile std::uint64_t&>(word) = arrivals;
+  mbarrier_init(&word, arrivals, site);
+}
+
+inline const void* touched(const std::uint64_t& word) {
+  [[maybe_unused]] const std::uint64_t seen = static_cast<const volatile std::uint64_t&>(word);
+  return &word;
+}
+
+inline void arrive_at_mbarrier(const char* what, const std::uint64_t& word, std::int64_t expected_bytes, Site site) {
+  mbarrier_arrive(what, touched(word), expected_bytes, site);
+}
+
+inline void wait_for_mbarrier(const std::uint64_t& word, unsigned parity, Site site) {
+  mbarrier_wait(touched(word), parity, site);
+}
+
+}  // namespace gradring::simt::detail
 
 namespace gradring::simt {
 

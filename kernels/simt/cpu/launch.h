@@ -11,10 +11,9 @@
 #include "kernels/runtime/launch_report.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/cpu/index.h"
+#include "kernels/simt/error.h"
 #include "kernels/simt/executor.h"
 #include "kernels/simt/kernel_name.h"
-#include "kernels/simt/launch_queue.h"
-#include "kernels/simt/site.h"
 
 namespace gradring::simt {
 
@@ -27,7 +26,8 @@ struct Config {
 
 namespace detail {
 
-/// A kernel with its arguments. They are held by value, also those that the kernel takes by reference (SIMT_GRID_CONST).
+/// A kernel with its arguments. They are held by value, also those that the kernel takes by reference
+/// (SIMT_GRID_CONST).
 template <auto Kernel, class... Parameters>
 struct BoundKernel {
   std::tuple<std::remove_cvref_t<Parameters>...> arguments;
@@ -93,7 +93,8 @@ void launch_flat(kernels::Stream& stream, const Config& config, Arguments&&... a
   detail::enqueue<Kernel, true>(Kernel, stream, config, std::forward<Arguments>(arguments)...);
 }
 
-/// A few fat threads, each with one contiguous run of elements: what vectorises, and what costs one thread's start a run.
+/// A few fat threads, each with one contiguous run of elements: what vectorises, and what costs one thread's start a
+/// run.
 inline Config grid_for(kernels::Stream& stream, std::size_t elements, Site site = Site::current()) {
   constexpr std::size_t kElementsWorthAThread = 4096;
   constexpr std::size_t kThreadsPerWorker = 4;

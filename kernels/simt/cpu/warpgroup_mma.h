@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels/lib/warpgroup_mma.h means on the CPU: each lane makes its own sums, when it waits for them. Instrumented
-// code: every lane reads from shared memory what it multiplies, so that TSan sees a stage that is filled again too early.
+// code: every lane reads from shared memory what it multiplies, so that TSan sees a stage that is filled again too
+// early.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 
+#include "kernels/simt/cpu/bulk_tensor.h"
 #include "kernels/simt/cpu/index.h"
-#include "kernels/simt/cpu/shared_address.h"
 #include "kernels/simt/cpu/warp_functions.h"
 #include "kernels/simt/engine/async_queue.h"
-#include "kernels/simt/warpgroup_layout.h"
+#include "kernels/simt/tensor_layout.h"
 
 namespace gradring::simt::detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels/lib/bulk_tensor.h asks of the driver. The program is not linked to the driver, which a machine without a GPU
-// lacks: the runtime knows it.
+// What kernels/lib/bulk_tensor.h asks of the driver. The program is not linked to the driver, which a machine without a
+// GPU lacks: the runtime knows it.
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@
 
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/error.h"
-#include "kernels/simt/tensor_box.h"
+#include "kernels/simt/tensor_layout.h"
 
 namespace gradring::simt {
 inline namespace on_cuda {

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/simt/site.h"
+#include "kernels/simt/error.h"
 
 namespace gradring::simt::detail {
 
-/// What one emulated thread has started and not yet waited for. It lands as late as the program allows, so that one that
-/// is not waited for leaves stale data in every run.
+/// What one emulated thread has started and not yet waited for. It lands as late as the program allows, so that one
+/// that is not waited for leaves stale data in every run.
 template <class Work>
 class AsyncQueue {
  public:

@@ -7,8 +7,6 @@
 #include <string>
 
 #include "kernels/simt/cpu/index.h"
-#include "kernels/simt/engine/current.h"
-#include "kernels/simt/engine/report.h"
 #include "kernels/simt/error.h"
 
 namespace gradring::simt::detail {
@@ -16,8 +14,8 @@ namespace {
 
 /// Sanitizers put redzones between a function's locals.
 constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * std::size_t{1024};
-/// A TSan identity costs most of a megabyte, and a process has about 8,000; making one costs as much as a small kernel. So
-/// a block keeps as many as kernels commonly need.
+/// A TSan identity costs most of a megabyte, and a process has about 8,000; making one costs as much as a small kernel.
+/// So a block keeps as many as kernels commonly need.
 constexpr unsigned kIdentitiesKept = 256;
 
 bool has(std::uint32_t mask, unsigned lane) { return (mask >> lane & 1u) != 0; }
@@ -265,6 +263,23 @@ void Block::fail(Site site, const char* format, ...) {
   failure_site_ = site;
   switch_to(host_);
   __builtin_unreachable();  // host_ throws the failure and makes all stacks anew
+}
+
+namespace {
+
+thread_local constinit Block* running_block = nullptr;
+
+}  // namespace
+
+Block* current_block() { return running_block; }
+void set_current_block(Block* block) { running_block = block; }
+
+Description describe(const Fiber& fiber) {
+  Description description;
+  std::snprintf(description.text, sizeof description.text, "thread (%u,%u,%u) in %s at %s:%d", fiber.thread.x,
+                fiber.thread.y, fiber.thread.z, fiber.waits_in ? fiber.waits_in : "the kernel", fiber.site.file,
+                fiber.site.line);
+  return description;
 }
 
 }  // namespace gradring::simt::detail

@@ -8,22 +8,32 @@
 #include "kernels/simt/engine/fiber.h"
 #include "kernels/simt/engine/grid.h"
 #include "kernels/simt/engine/mbarriers.h"
-#include "kernels/simt/engine/stacks.h"
-#include "kernels/simt/engine/turns.h"
-#include "kernels/simt/engine/warp.h"
-#include "kernels/simt/executor_options.h"
 
 namespace gradring::simt::detail {
 
-/// Runs the threads of one block, one at a time, on the OS thread that calls run. A thread is a plain call until it meets
-/// a barrier or a warp operation; there its stack is parked and the next thread starts on another. So a thread that never
-/// waits costs no switch, and a block needs as many stacks as threads wait at once.
+class Block;
+
+/// The block that the calling OS thread runs; null outside of kernels and in kernels that run as plain loops.
+Block* current_block();
+void set_current_block(Block* block);
+
+/// "thread (3,0,0) in __syncthreads at file.cu:12". A value, not a std::string: the stacks that messages are written on
+/// are abandoned, and what they own would leak.
+struct Description {
+  char text[240];
+};
+Description describe(const Fiber& fiber);
+
+/// Runs the threads of one block, one at a time, on the OS thread that calls run. A thread is a plain call until it
+/// meets a barrier or a warp operation; there its stack is parked and the next thread starts on another. So a thread
+/// that never waits costs no switch, and a block needs as many stacks as threads wait at once.
 ///
 /// Under TSan each thread has a stack and a TSan identity of its own, and the only happens-before edges between threads
 /// are CUDA's: block start and end, __syncthreads, __syncwarp. A shuffle gives none.
 ///
-/// This code and what it calls is compiled without TSan's instrumentation (kernels/simt/CMakeLists.txt): its data is shared
-/// by all threads of the block, and none of that is the kernel's doing. It uses no containers for the same reason.
+/// This code and what it calls is compiled without TSan's instrumentation (kernels/simt/CMakeLists.txt): its data is
+/// shared by all threads of the block, and none of that is the kernel's doing. It uses no containers for the same
+/// reason.
 class Block {
  public:
   static constexpr unsigned kMaxThreads = Turns::kMaxThreads;
@@ -38,7 +48,7 @@ class Block {
   /// Errors    simt::Error; the threads that still waited are abandoned, their destructors do not run.
   void run(const Grid& grid, std::size_t block_index);
 
-  /// Ends the launch: gives back what is costly to keep.
+  /// Ends the launch: frees what is costly to keep.
   void release_identities();
 
   // What the running kernel thread may call.
@@ -54,7 +64,7 @@ class Block {
   Fiber& enter(const char* what, Site site);
   AsyncWork& async_work(const char* what, Site site);
   Mbarriers& mbarriers() { return mbarriers_; }
-  /// Parks the running thread until somebody calls wake for it.
+  /// Parks the running thread until wake is called for it.
   void park(Fiber& running);
   void wake(Fiber& waiting) { turns_.push_ready(&waiting); }
 

@@ -7,10 +7,8 @@
 
 #include "kernels/simt/engine/async_queue.h"
 #include "kernels/simt/engine/block.h"
-#include "kernels/simt/engine/current.h"
-#include "kernels/simt/engine/report.h"
 #include "kernels/simt/error.h"
-#include "kernels/simt/mma_layout.h"
+#include "kernels/simt/tensor_layout.h"
 
 namespace gradring::simt::detail {
 namespace {

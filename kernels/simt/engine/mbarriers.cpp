@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "kernels/simt/engine/block.h"
-#include "kernels/simt/engine/report.h"
 #include "kernels/simt/engine/sanitizer.h"
 
 namespace gradring::simt::detail {

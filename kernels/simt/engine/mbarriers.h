@@ -12,7 +12,7 @@ namespace gradring::simt::detail {
 class Block;
 
 /// The mbarriers of one block: barriers that lie in shared memory, wait for arrivals and for bytes of asynchronous
-/// copies, and count phases. They are known by their addresses; what stands there is not looked at.
+/// copies, and count phases. They are identified by address; the memory itself is not read.
 ///
 /// Stricter than hardware: bytes must be expected before they land, and a barrier is initialised once a block.
 class Mbarriers {

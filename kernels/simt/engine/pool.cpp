@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/engine/pool.h"
 
+#include <utility>
+
 namespace gradring::simt::detail {
 namespace {
 
@@ -34,10 +36,12 @@ Pool::~Pool() {
 }
 
 void Pool::run(unsigned count, const Job& job) {
+  crew_.reserve(helpers_);
   while (crew_.size() < helpers_) {
-    auto& helper = *crew_.emplace_back(std::make_unique<Helper>());
-    helper.thread =
-        std::thread([this, &helper, worker = static_cast<unsigned>(crew_.size())] { serve(helper, worker); });
+    auto helper = std::make_unique<Helper>();  // joins the crew only if its thread could be started
+    helper->thread = std::thread(
+        [this, &helper = *helper, worker = static_cast<unsigned>(crew_.size()) + 1] { serve(helper, worker); });
+    crew_.push_back(std::move(helper));
   }
   job_ = &job;
   running_.store(count - 1, std::memory_order_relaxed);

@@ -22,12 +22,15 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   using Job = std::function<void(unsigned worker)>;
-  /// Calls job(0) here and job(1), ..., job(count - 1) on helpers; returns when all have returned. `job` must not throw.
+  /// Calls job(0) here and job(1), ..., job(count - 1) on helpers; returns when all have returned. `job` must not
+  /// throw.
+  ///
+  /// Errors    std::system_error if a helper's thread cannot be started; nothing was called then.
   void run(unsigned count, const Job& job);
 
  private:
-  /// One helper thread and the signal that wakes it. Each has its own: a signal shared by all would order the start of one
-  /// helper after the end of another, and TSan would no longer see a race between their blocks.
+  /// One helper thread and the signal that wakes it. Each has its own: a signal shared by all would order the start of
+  /// one helper after the end of another, and TSan would no longer see a race between their blocks.
   struct Helper {
     std::mutex mutex;
     std::condition_variable called;

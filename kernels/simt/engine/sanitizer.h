@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What AddressSanitizer and ThreadSanitizer must be told about emulated threads. Each function is empty in builds without
-// them, so that the code that calls it needs no #if.
+// What AddressSanitizer and ThreadSanitizer must be told about emulated threads. Each function is empty in builds
+// without them, so that the code that calls it needs no #if.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-// GRADRING_SIMT_TSAN: set for the engine's own files, which are part of a TSan build without being instrumented themselves.
+// GRADRING_SIMT_TSAN: set for the engine's own files, which are part of a TSan build without being instrumented
+// themselves.
 #if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer) || defined(GRADRING_SIMT_TSAN)
 #define SIMT_TSAN 1
 #include <sanitizer/tsan_interface.h>
@@ -96,7 +97,8 @@ inline void before_switch([[maybe_unused]] Tracked& from, [[maybe_unused]] const
   __tsan_switch_to_fiber(to.thread, __tsan_switch_to_fiber_no_sync);
 #endif
 }
-/// ... and immediately after, on the new stack; `left` learns the bounds of the stack that was left, if it has none yet.
+/// ... and immediately after, on the new stack; `left` learns the bounds of the stack that was left, if it has none
+/// yet.
 inline void after_switch([[maybe_unused]] Tracked& arrived, [[maybe_unused]] Tracked& left) {
 #ifdef SIMT_ASAN
   const void* stack = nullptr;

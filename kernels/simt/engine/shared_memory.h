@@ -12,8 +12,8 @@ inline constexpr std::size_t kMostStaticSharedBytes = 48 * 1024;
 /// Enough for TMA, and for every vector type.
 inline constexpr std::size_t kSharedAlignment = 128;
 
-/// The dynamic shared memory of the blocks that one worker runs, one after the other. Allocated to the exact size, so that
-/// AddressSanitizer sees the first byte past its end.
+/// The dynamic shared memory of the blocks that one worker runs, one after the other. Allocated to the exact size, so
+/// that AddressSanitizer sees the first byte past its end.
 class DynamicShared {
  public:
   DynamicShared() = default;

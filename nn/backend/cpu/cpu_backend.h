@@ -5,16 +5,16 @@
 
 namespace gradring::nn {
 
-/// The CPU: our own kernels for convolutions that are pooled, oneDNN for products and other convolutions where it is built
-/// in, our kernels for the rest. f16 and bf16 are rounded where a GPU rounds them, and computed in f32 (widened_plan.h). A
-/// choice other than auto forces one of our kernels, or oneDNN, by its name.
+/// The CPU: our kernels for convolutions that are pooled, oneDNN (if built in) for products and other convolutions, our
+/// kernels for the rest. f16 and bf16 are computed in f32 and rounded where a GPU rounds them. A choice other than auto forces
+/// one of our kernels, or oneDNN, by its name.
 class CpuBackend final : public Backend {
  public:
   static constexpr std::string_view kLibrary = "onednn";
 
-  /// `threads` is how many oneDNN computes with, for work that the calling thread runs; 0: as many as OpenMP thinks fit.
+  /// `threads`: oneDNN's threads for work of the calling thread; 0: OpenMP's default.
   ///
-  /// Errors    InvalidArgument if there is nothing of a chosen name, or this build has no oneDNN and it was chosen.
+  /// Errors    InvalidArgument if a chosen name is unknown, or oneDNN is chosen and not built in.
   explicit CpuBackend(const kernels::Device& device, unsigned threads = 0, const VariantChoice& choice = {});
 
   std::string_view name() const override { return "cpu"; }
@@ -23,7 +23,7 @@ class CpuBackend final : public Backend {
 
  private:
   /// In the type of the nodes.
-  std::unique_ptr<Plan> plan_as_it_is(std::span<const NodeSpec> nodes, const std::string& choice) const;
+  std::unique_ptr<Plan> plan_in_dtype(std::span<const NodeSpec> nodes, const std::string& choice) const;
 
   VariantChoice choice_;
   KernelPlans plans_;

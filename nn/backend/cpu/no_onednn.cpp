@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cpu/onednn.h"
-#include "nn/backend/cpu/onednn_peers.h"
 
 namespace gradring::nn {
 

@@ -2,20 +2,22 @@
 #include "nn/backend/cpu/onednn.h"
 
 #include <omp.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/runtime/cpu_level.h"
-#include "nn/backend/cpu/onednn_layers.h"
-#include "nn/backend/cpu/onednn_support.h"
+#include "nn/backend/cpu/onednn_primitives.h"
 
 namespace gradring::nn {
 namespace onednn {
 namespace {
 
-/// A limit that the user set by oneDNN's own variable stays.
+/// Keeps a limit that the user set with oneDNN's own variable.
 bool limit_instruction_set() {
   using kernels::CpuLevel;
   const auto is_set = [](const char* variable) {
@@ -34,12 +36,134 @@ bool limit_instruction_set() {
   return dnnl::set_max_cpu_isa(most) == dnnl::status::success;
 }
 
+/// The three products of a linear layer for one batch size; synchronous. All in plain layouts.
+struct LinearPrimitives {
+  Context context;
+  dnnl::memory::desc x, w, b, y;
+  dnnl::inner_product_forward::primitive_desc forward_desc;
+  dnnl::inner_product_forward forward;
+  dnnl::inner_product_backward_data data;
+  dnnl::inner_product_backward_weights weights;
+
+  LinearPrimitives(const NodeSpec& node, bool relu, std::int64_t batch)
+      : LinearPrimitives(std::get<Linear>(node.layer), relu, batch) {}
+
+  LinearPrimitives(const Linear& layer, bool relu, std::int64_t batch)
+      : x(f32({batch, layer.in_features}, Tag::nc)),
+        w(f32({layer.out_features, layer.in_features}, Tag::oi)),
+        b(f32({layer.out_features}, Tag::x)),
+        y(f32({batch, layer.out_features}, Tag::nc)),
+        forward_desc(describe<dnnl::inner_product_forward>(context.engine, forward_attributes(relu),
+                                                           dnnl::prop_kind::forward_training, x, w, b, y)),
+        forward(forward_desc),
+        data(describe_backward<dnnl::inner_product_backward_data>(context.engine, forward_desc, x, w, y)),
+        weights(describe_backward<dnnl::inner_product_backward_weights>(context.engine, forward_desc, x, w, b, y)) {}
+
+  void run_forward(const void* x_data, const void* w_data, const void* b_data, void* y_data) {
+    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, x_data)},
+                                     {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
+                                     {DNNL_ARG_BIAS, context.view(b, b_data)},
+                                     {DNNL_ARG_DST, context.view(y, y_data)}});
+    context.stream.wait();
+  }
+
+  void run_weights(const void* x_data, const void* dy, float* dw, float* db) {
+    weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, x_data)},
+                                     {DNNL_ARG_DIFF_DST, context.view(y, dy)},
+                                     {DNNL_ARG_DIFF_WEIGHTS, context.view(w, dw)},
+                                     {DNNL_ARG_DIFF_BIAS, context.view(b, db)}});
+    context.stream.wait();
+  }
+
+  void run_data(const void* dy, const void* w_data, void* dx) {
+    data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(y, dy)},
+                                  {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
+                                  {DNNL_ARG_DIFF_SRC, context.view(x, dx)}});
+    context.stream.wait();
+  }
+};
+
+/// A layer with weight and bias, fused with a following ReLU; backward masks dy by y > 0 in place.
+///
+/// `Primitives` are oneDNN's for one batch size, constructed from (node, relu follows, batch), with run_forward, run_weights
+/// and run_data. An epoch has two batch sizes: the full one and the short last one.
+template <class Primitives>
+class WeightedPlan final : public Plan {
+ public:
+  WeightedPlan(const NodeSpec& node, const kernels::relu::Variant* relu) : node_(node), relu_(relu) {
+    primitives_for(node.input[0]);
+  }
+
+  std::size_t nodes() const override { return relu_ ? 2 : 1; }
+  std::size_t saved_bytes() const override { return 0; }
+  std::size_t workspace_bytes() const override { return 0; }
+
+  std::string description() const override { return "onednn"; }
+  void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
+    Primitives& primitives = primitives_for(pass.batch);
+    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], b = pass.parameters[1]] {
+      guarded(what("forward", pass.batch), [&] { primitives.run_forward(pass.x, w, b, pass.y); });
+    });
+  }
+
+  void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
+    Primitives& primitives = primitives_for(pass.batch);
+    if (relu_) mask_dy(stream, pass);
+    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = pass.gradients[1]] {
+      guarded(what("backward", pass.batch), [&] {
+        primitives.run_weights(pass.x, pass.dy, dw, db);
+        if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
+      });
+    });
+  }
+
+ private:
+  /// The gradient of the ReLU's input from that of its output, in place: dy = y > 0 ? dy : 0.
+  void mask_dy(kernels::Stream& stream, const BackwardPass& pass) const {
+    relu_->backward(stream, {.dtype = kernels::DType::f32,
+                             .y = pass.y,
+                             .dy = pass.dy,
+                             .dx = pass.dy,
+                             .elements = static_cast<std::size_t>(node_.output.with_batch(pass.batch).elements())});
+  }
+
+  std::string what(std::string_view pass, std::int64_t batch) const {
+    return std::string(kind_of(node_.layer)) + " " + std::string(pass) + " of " +
+           node_.input.with_batch(batch).to_string();
+  }
+
+  Primitives& primitives_for(std::int64_t batch) {
+    std::unique_ptr<Primitives>& made = primitives_[batch];
+    if (!made)
+      made =
+          guarded(what("set-up", batch), [&] { return std::make_unique<Primitives>(node_, relu_ != nullptr, batch); });
+    return *made;
+  }
+
+  NodeSpec node_;
+  const kernels::relu::Variant* relu_;  // null if no ReLU follows
+  std::map<std::int64_t, std::unique_ptr<Primitives>> primitives_;
+};
+
 }  // namespace
+
+bool has_address_space() {
+  constexpr std::size_t kMaxRequestBytes = 64 << 20;
+  static const bool is_limited = [] {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  }();
+  if (!is_limited) return true;
+  void* memory = ::mmap(nullptr, kMaxRequestBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  ::munmap(memory, kMaxRequestBytes);
+  return true;
+}
 
 dnnl::engine cpu_engine() {
   static const bool limited = limit_instruction_set();
   if (!limited)
-    throw DeviceError("oneDNN was used before it was limited to the CPU level: set ONEDNN_MAX_CPU_ISA yourself");
+    throw DeviceError("cannot limit oneDNN to the CPU level, because it was used before: set ONEDNN_MAX_CPU_ISA");
   return {dnnl::engine::kind::cpu, 0};
 }
 
@@ -50,8 +174,10 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
   if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
-  if (std::holds_alternative<Conv2d>(node.layer)) return onednn::plan_conv2d(node, mask);
-  if (std::holds_alternative<Linear>(node.layer)) return onednn::plan_linear(node, mask);
+  if (std::holds_alternative<Conv2d>(node.layer))
+    return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask);
+  if (std::holds_alternative<Linear>(node.layer))
+    return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, mask);
   return nullptr;
 }
 

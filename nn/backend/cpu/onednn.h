@@ -5,28 +5,31 @@
 #include <span>
 #include <string>
 
-#include "kernels/relu/relu.h"
+#include "kernels/bench/kernel_case.h"
+#include "kernels/elementwise/elementwise.h"
 #include "nn/backend/backend.h"
 
 namespace gradring::nn {
 
-/// A plan by oneDNN for the first of `nodes`, or null where there is none: the node is no convolution and no product,
-/// or this build has no oneDNN (no_onednn.cpp). A ReLU right behind is taken along; its backward pass is the `relu`
-/// kernel, which must outlive the plan.
+/// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a convolution nor
+/// a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward pass and must outlive the
+/// plan.
 ///
-/// Errors    DeviceError if oneDNN refuses the shapes; says which.
+/// Errors    DeviceError if oneDNN rejects the shapes.
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
 
-/// oneDNN's own environment variables that limit its instructions; where one is set, GRADRING_CPU_LEVEL does not limit oneDNN.
+/// oneDNN's own variables that limit its instructions; if one is set, GRADRING_CPU_LEVEL does not limit oneDNN.
 inline constexpr const char* kOneDnnLimits[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 
-/// How many threads oneDNN computes with from now on, for work that the calling thread runs.
+/// Sets the number of threads that oneDNN uses for work of the calling thread.
 void set_onednn_threads(unsigned threads);
 
-/// Whether this build has it.
 bool has_onednn();
 
-/// "oneDNN 2.6.3", or what to install to have it.
+/// "oneDNN 2.6.3", or what to install.
 std::string describe_onednn();
+
+/// oneDNN in f32 as a peer of our variants in benchmarks; null if not built in. `device` is the CPU and must outlive it.
+std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device& device);
 
 }  // namespace gradring::nn

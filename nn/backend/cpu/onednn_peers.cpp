@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cpu/onednn_peers.h"
-
 #include <functional>
 #include <utility>
 #include <vector>
@@ -8,8 +6,8 @@
 #include "kernels/kernel_set.h"
 #include "kernels/variant.h"
 #include "nn/backend/cpu/onednn.h"
-#include "nn/backend/cpu/onednn_conv2d.h"
-#include "nn/bench/unfused.h"
+#include "nn/backend/cpu/onednn_primitives.h"
+#include "nn/backend/unfused.h"
 
 namespace gradring::nn {
 namespace {
@@ -19,7 +17,7 @@ using kernels::Stream;
 using onednn::Conv2dPrimitives;
 namespace crp = kernels::conv_relu_pool;
 
-/// A convolution's primitives, and a bias that changes nothing: the contract of conv2d has none.
+/// A convolution's primitives and a zero bias: the contract of conv2d has none.
 struct Convolution {
   Conv2dPrimitives primitives;
   std::vector<float> bias;
@@ -33,7 +31,7 @@ class OnednnPeers final : public kernels::bench::PeerMaker {
  public:
   explicit OnednnPeers(kernels::Device& device)
       : device_(device), relu_(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)) {
-    onednn::cpu_engine();  // limits oneDNN before its first product, which takes no engine
+    onednn::cpu_engine();  // limits the instruction set before the first sgemm, which takes no engine
   }
 
   Peer peer(const kernels::conv2d::ForwardArgs& args) override {
@@ -43,7 +41,7 @@ class OnednnPeers final : public kernels::bench::PeerMaker {
   Peer peer(const kernels::conv2d::DgradArgs& args) override {
     return convolution(args, [args](Convolution& c) { c.primitives.run_data(args.dy, args.w, args.dx); });
   }
-  /// With the gradient of the bias, which oneDNN takes along.
+  /// Includes the gradient of the bias, which oneDNN computes with it.
   Peer peer(const kernels::conv2d::WgradArgs& args) override {
     if (args.accumulate) return std::nullopt;
     return convolution(args,
@@ -58,7 +56,7 @@ class OnednnPeers final : public kernels::bench::PeerMaker {
           letter(args.transpose_a), letter(args.transpose_b), args.m, args.n, args.k, 1.0f,
           static_cast<const float*>(args.a), args.transpose_a ? args.m : args.k, static_cast<const float*>(args.b),
           args.transpose_b ? args.k : args.n, args.accumulate ? 1.0f : 0.0f, static_cast<float*>(args.c), args.n);
-      check<DeviceError>(status == dnnl::status::success, "oneDNN cannot run a product");
+      check<DeviceError>(status == dnnl::status::success, "oneDNN cannot run a matrix product");
     });
   }
 

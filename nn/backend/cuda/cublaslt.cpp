@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cublaslt.h"
 
+#include <string>
+
 #include "kernels/runtime/error.h"
-#include "nn/backend/cuda/current_device.h"
+#include "kernels/runtime/shared_library.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
 
 using kernels::DType;
 
-/// Of pointers that are handed over, in bytes; arenas and buffers keep more.
+/// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
 constexpr std::uint32_t kAlignment = 16;
 
 cudaDataType_t cublas_type(DType dtype) {
@@ -17,7 +20,9 @@ cudaDataType_t cublas_type(DType dtype) {
     case DType::f32: return CUDA_R_32F;
     case DType::f16: return CUDA_R_16F;
     case DType::bf16: return CUDA_R_16BF;
-    default: throw InvalidArgument("cuBLAS multiplies f32, f16 and bf16, not " + std::string(kernels::name_of(dtype)));
+    default:
+      throw InvalidArgument("cuBLAS does not multiply " + std::string(kernels::name_of(dtype)) +
+                            ", expected f32, f16 or bf16");
   }
 }
 
@@ -32,6 +37,31 @@ cublasLtEpilogue_t cublas_epilogue(Epilogue epilogue) {
 }
 
 }  // namespace
+
+CublasLtApi CublasLtApi::load() {
+  const SharedLibrary library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), nvidia_library_folders());
+  CublasLtApi api;
+  library.find("cublasLtGetVersion", api.get_version);
+  library.find("cublasLtGetStatusString", api.get_status_string);
+  library.find("cublasLtCreate", api.create);
+  library.find("cublasLtDestroy", api.destroy);
+  library.find("cublasLtMatmulDescCreate", api.matmul_create);
+  library.find("cublasLtMatmulDescDestroy", api.matmul_destroy);
+  library.find("cublasLtMatmulDescSetAttribute", api.matmul_set);
+  library.find("cublasLtMatrixLayoutCreate", api.layout_create);
+  library.find("cublasLtMatrixLayoutDestroy", api.layout_destroy);
+  library.find("cublasLtMatmulPreferenceCreate", api.preference_create);
+  library.find("cublasLtMatmulPreferenceDestroy", api.preference_destroy);
+  library.find("cublasLtMatmulPreferenceSetAttribute", api.preference_set);
+  library.find("cublasLtMatmulAlgoGetHeuristic", api.get_heuristic);
+  library.find("cublasLtMatmul", api.matmul);
+  return api;
+}
+
+void cublas_check(const CublasLtApi& api, cublasStatus_t status, std::string_view call, std::source_location where) {
+  check<DeviceError>(status == CUBLAS_STATUS_SUCCESS, std::string(call) + " failed: " + api.get_status_string(status),
+                     where);
+}
 
 CublasLt::CublasLt(CublasLtApi api, const kernels::Device& device)
     : api_(api), device_(device), handle_(make_handle()) {}
@@ -69,7 +99,7 @@ CublasLtMatmul::Description CublasLtMatmul::make_description() const {
   set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, cublas_epilogue(spec_.epilogue));
   if (spec_.epilogue != Epilogue::none) {
-    const void* const stand_in = description.get();  // the heuristic looks whether there is one; enqueue() says which
+    const void* const stand_in = description.get();  // the heuristic needs a pointer; enqueue() sets the real one
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cublas_type(spec_.d_dtype));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, stand_in);
   }

@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cublasLt.h>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
-#include "nn/backend/cuda/cublaslt_api.h"
 
 namespace gradring::nn {
 
-/// cuBLASLt on one device. Shared by the plans of a backend.
+/// The functions of cuBLASLt that we call, looked up when a backend is made, as CudnnApi.
+struct CublasLtApi {
+  decltype(&::cublasLtGetVersion) get_version = nullptr;
+  decltype(&::cublasLtGetStatusString) get_status_string = nullptr;
+  decltype(&::cublasLtCreate) create = nullptr;
+  decltype(&::cublasLtDestroy) destroy = nullptr;
+  decltype(&::cublasLtMatmulDescCreate) matmul_create = nullptr;
+  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = nullptr;
+  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = nullptr;
+  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
+  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
+  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) get_heuristic = nullptr;
+  decltype(&::cublasLtMatmul) matmul = nullptr;
+
+  /// Errors    DeviceError if libcublasLt of this build's major version is missing or lacks one of them.
+  static CublasLtApi load();
+};
+
+/// Throws unless `status` is success. `call` is the name of the function that returned it.
 ///
-/// Threads   any: its handle has no state that calls change.
+/// Errors    DeviceError: the call, cuBLAS's name for the error, and the caller's location.
+void cublas_check(const CublasLtApi& api, cublasStatus_t status, std::string_view call,
+                  std::source_location where = std::source_location::current());
+
+/// cuBLASLt on one device, shared by the plans of a backend.
+///
+/// Threads   any: calls do not change the state of the handle.
 class CublasLt {
  public:
   /// Errors    DeviceError if cuBLASLt does not start on this device.
@@ -37,7 +66,7 @@ class CublasLt {
   Handle handle_;
 };
 
-/// What is done to a product before it is stored, or beside it.
+/// What is computed with a product.
 enum class Epilogue : std::uint8_t {
   none,
   bias,       ///< adds bias[i] to row i
@@ -45,14 +74,14 @@ enum class Epilogue : std::uint8_t {
   sum_b,      ///< also writes sum_k op(B)[k,j] to bias[j]: the gradient of a bias
 };
 
-/// D = op(A) op(B) in cuBLAS's column-major words: op(A) is [m, k], op(B) is [k, n], D is [m, n], each column contiguous.
+/// D = op(A) op(B) in cuBLAS's column-major terms: op(A) is [m, k], op(B) is [k, n], D is [m, n], each column contiguous.
 struct MatmulSpec {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   bool transpose_a = false;
   bool transpose_b = false;
-  kernels::DType dtype = kernels::DType::f32;    ///< of A and B; sums in f32, f32 factors are not shortened
+  kernels::DType dtype = kernels::DType::f32;    ///< of A and B; sums in f32, f32 factors are not rounded to TF32
   kernels::DType d_dtype = kernels::DType::f32;  ///< of D and of the bias
   Epilogue epilogue = Epilogue::none;
 };
@@ -66,14 +95,14 @@ struct MatmulPointers {
   void* workspace = nullptr;   ///< CublasLtMatmul::kWorkspaceBytes
 };
 
-/// One product of fixed sizes, with the algorithm that cuBLASLt's heuristic puts first.
+/// One product of fixed sizes, with the first algorithm of cuBLASLt's heuristic.
 class CublasLtMatmul {
  public:
-  static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what NVIDIA advises for Hopper
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
-  /// Nothing if cuBLASLt has no algorithm for it.
+  /// nullopt if cuBLASLt has no algorithm for it.
   ///
-  /// Errors    DeviceError if a call of it fails.
+  /// Errors    DeviceError if a call fails.
   static std::optional<CublasLtMatmul> make(std::shared_ptr<CublasLt> cublas, const MatmulSpec& spec);
 
   /// Errors    DeviceError if it cannot be enqueued.
@@ -93,7 +122,7 @@ class CublasLtMatmul {
   Layout make_layout(kernels::DType dtype, std::int64_t rows, std::int64_t columns) const;
   bool choose_algorithm();
 
-  std::shared_ptr<CublasLt> cublas_;  // shared with the backend and its other plans: one handle for all
+  std::shared_ptr<CublasLt> cublas_;  // one handle, shared with other plans
   MatmulSpec spec_;
   Description description_;
   Layout a_;

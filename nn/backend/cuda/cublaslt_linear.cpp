@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cublaslt_linear.h"
-
 #include <map>
+
+#include "nn/backend/cuda/cublaslt.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -10,10 +11,10 @@ using kernels::DType;
 
 /// The products of one batch size. Our row-major [rows, columns] is cuBLAS's column-major [columns, rows].
 struct Products {
-  std::optional<CublasLtMatmul> forward;  ///< y^T [out, n] = w^T' x^T, with what of bias and ReLU it can
+  std::optional<CublasLtMatmul> forward;  ///< y^T [out, n] = w^T' x^T, with the epilogue forward_does
   Epilogue forward_does = Epilogue::none;
   std::optional<CublasLtMatmul> dgrad;  ///< dx^T [in, n] = w^T dy^T
-  std::optional<CublasLtMatmul> wgrad;  ///< dw^T [in, out] = x^T dy^T', with db if it can
+  std::optional<CublasLtMatmul> wgrad;  ///< dw^T [in, out] = x^T dy^T', with db if wgrad_sums
   bool wgrad_sums = false;
 
   bool complete() const { return forward && dgrad && wgrad; }
@@ -62,8 +63,7 @@ class CublasLtLinearPlan final : public Plan {
                                   .rows = pass.batch,
                                   .channels = layer_.out_features,
                                   .dy = pass.dy,
-                                  .db = pass.gradients[1],
-                                  .accumulate = false});
+                                  .db = pass.gradients[1]});
     products.wgrad->enqueue(
         stream,
         {.a = pass.x, .b = pass.dy, .d = pass.gradients[0], .bias = pass.gradients[1], .workspace = pass.workspace});
@@ -80,26 +80,17 @@ class CublasLtLinearPlan final : public Plan {
             .n = batch,
             .k = layer_.in_features,
             .transpose_a = true,
-            .transpose_b = false,
             .dtype = dtype_,
             .d_dtype = dtype_,
             .epilogue = epilogue};
   }
   MatmulSpec dgrad_spec(std::int64_t batch) const {
-    return {.m = layer_.in_features,
-            .n = batch,
-            .k = layer_.out_features,
-            .transpose_a = false,
-            .transpose_b = false,
-            .dtype = dtype_,
-            .d_dtype = dtype_,
-            .epilogue = Epilogue::none};
+    return {.m = layer_.in_features, .n = batch, .k = layer_.out_features, .dtype = dtype_, .d_dtype = dtype_};
   }
   MatmulSpec wgrad_spec(std::int64_t batch, Epilogue epilogue) const {
     return {.m = layer_.in_features,
             .n = layer_.out_features,
             .k = batch,
-            .transpose_a = false,
             .transpose_b = true,
             .dtype = dtype_,
             .d_dtype = DType::f32,
@@ -113,7 +104,7 @@ class CublasLtLinearPlan final : public Plan {
     Products products = choose(batch);
     check<DeviceError>(batch == batch_ || products.complete(),
                        "cuBLASLt computes this layer for the full batch but not for " + std::to_string(batch) +
-                           " samples: name a variant of ours by --gemm");
+                           " samples: name one of our variants with --gemm");
     return products_.emplace(batch, std::move(products)).first->second;
   }
 

@@ -2,7 +2,7 @@
 #include "nn/backend/cuda/cuda_backend.h"
 
 #include "kernels/runtime/error.h"
-#include "nn/backend/cuda/cublaslt_linear.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -13,14 +13,14 @@ VariantChoice checked(const CudaBackendOptions& options, const kernels::KernelSe
   return choice;
 }
 
-/// What is left to our kernels: where a library is named, they take only what it does not plan.
+/// The choice of our kernels: auto where a library is named, for what it does not plan.
 VariantChoice ours(VariantChoice choice) {
   if (choice.conv == CudaBackend::kConvLibrary) choice.conv = kAuto;
   if (choice.gemm == CudaBackend::kGemmLibrary) choice.gemm = kAuto;
   return choice;
 }
 
-/// What `open` opens, if `choice` wants it; where auto would only like it, nothing instead of an error.
+/// Opens a library if `choice` allows it; if it fails, throws where the library is named, else returns null.
 template <class Open>
 auto opened(const std::string& choice, std::string_view library, const std::string& without,
             const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
@@ -34,10 +34,10 @@ auto opened(const std::string& choice, std::string_view library, const std::stri
   }
 }
 
-[[noreturn]] void refuse(const NodeSpec& node, std::string_view library, std::string_view option) {
+[[noreturn]] void throw_unsupported(const NodeSpec& node, std::string_view library, std::string_view option) {
   throw InvalidArgument(std::string(library) + " cannot compute " + std::string(kind_of(node.layer)) + " of " +
                         node.input.to_string() + " in " + std::string(kernels::name_of(node.dtype)) +
-                        ": name another by " + std::string(option) + ", or auto");
+                        ": name another with " + std::string(option) + ", or auto");
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> no
     if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (cudnn_) {
     if (auto plan = plan_cudnn_conv2d(nodes, cudnn_, HelperKernels::pick(kernels_, device_, node.dtype))) return plan;
-    if (choice_.conv == kConvLibrary) refuse(node, kConvLibrary, "--conv");
+    if (choice_.conv == kConvLibrary) throw_unsupported(node, kConvLibrary, "--conv");
   }
   return plans_.plan(node);
 }
@@ -80,7 +80,7 @@ std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes)
   if (cublas_) {
     if (auto plan = plan_cublaslt_linear(nodes, cublas_, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
-    if (choice_.gemm == kGemmLibrary) refuse(node, kGemmLibrary, "--gemm");
+    if (choice_.gemm == kGemmLibrary) throw_unsupported(node, kGemmLibrary, "--gemm");
   }
   return plans_.plan(node);
 }

@@ -5,23 +5,21 @@
 
 #include "nn/backend/cuda/cublaslt.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
-#include "nn/backend/cuda/cudnn_conv2d.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 #include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::nn {
 
 /// NVIDIA GPUs: our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for products, our kernels for the
-/// rest, and for all of it where a library is not there. A choice other than auto forces one of our kernels, or a library, by
-/// its name.
+/// rest and in place of a missing library. A choice other than auto forces one of our kernels, or a library, by its name.
 class CudaBackend final : public Backend {
  public:
   static constexpr std::string_view kConvLibrary = "cudnn";
   static constexpr std::string_view kGemmLibrary = "cublas";
 
-  /// `kernels` are nvcc's copies; `device` must outlive the backend and its plans.
+  /// `kernels` are those compiled by nvcc; `device` must outlive the backend and its plans.
   ///
-  /// Errors    InvalidArgument if there is nothing of a chosen name; DeviceError if a library that was named is not there, or
-  ///           does not start.
+  /// Errors    InvalidArgument if a chosen name is unknown; DeviceError if a chosen library is missing or does not start.
   CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options);
 
   std::string_view name() const override { return "cuda"; }
@@ -36,7 +34,7 @@ class CudaBackend final : public Backend {
   const kernels::Device& device_;
   VariantChoice choice_;
   KernelPlans plans_;
-  std::shared_ptr<Cudnn> cudnn_;  // null where our kernels do without; shared with plans, as is the next
+  std::shared_ptr<Cudnn> cudnn_;  // null if not used; shared with plans, as cublas_
   std::shared_ptr<CublasLt> cublas_;
 };
 

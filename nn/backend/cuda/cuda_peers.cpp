@@ -6,8 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
-#include "nn/backend/cuda/cudnn_passes.h"
-#include "nn/backend/cuda/helper_kernels.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -20,7 +19,7 @@ constexpr const char* kConvolution = "cudnn";
 constexpr const char* kProduct = "cublaslt";
 constexpr const char* kThenPool = "cudnn, then pooling";
 
-/// What `open` opens, or nothing where it is not there.
+/// Opens a library; null if it is missing.
 template <class Open>
 auto opened(const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
   try {

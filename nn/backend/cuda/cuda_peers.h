@@ -4,17 +4,17 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/bench/peer_maker.h"
+#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
 #include "nn/backend/cuda/cublaslt.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
-#include "nn/backend/cuda/cudnn_conv2d.h"
-#include "nn/bench/unfused.h"
+#include "nn/backend/cuda/cuda_libraries.h"
+#include "nn/backend/unfused.h"
 
 namespace gradring::nn {
 
-/// NVIDIA's libraries beside our variants: cuDNN for convolutions, cuBLASLt for products, as CudaBackend calls them; and for
-/// conv_relu_pool cuDNN with bias and ReLU, then our pooling. A library that is not there has no peers.
+/// NVIDIA's libraries as peers of our variants in benchmarks: cuDNN for convolutions, cuBLASLt for products, as CudaBackend
+/// calls them; for conv_relu_pool cuDNN with bias and ReLU, then our pooling. A missing library has no peers.
 ///
 /// Example   tests/nn/backend/cuda/cuda_peers_test.cpp
 class CudaPeers final : public kernels::bench::PeerMaker {
@@ -24,7 +24,7 @@ class CudaPeers final : public kernels::bench::PeerMaker {
             std::shared_ptr<CublasLt> cublas)
       : kernels_(kernels), device_(device), cudnn_(std::move(cudnn)), cublas_(std::move(cublas)) {}
 
-  /// With the libraries that are here; `options.say` hears of those that are not. How cuDNN chooses its engines counts, too.
+  /// With the libraries that load; reports the others to `options.say`. The options of choosing cuDNN's engines apply.
   static std::unique_ptr<CudaPeers> open(const kernels::KernelSet& kernels, kernels::Device& device,
                                          const CudaBackendOptions& options);
 
@@ -36,12 +36,12 @@ class CudaPeers final : public kernels::bench::PeerMaker {
   Peer peer(const kernels::conv_relu_pool::BackwardArgs& args) override;
 
  private:
-  /// Null where cuDNN has no plan.
+  /// Null if cuDNN has no plan.
   std::shared_ptr<bench::Unfused> make_unfused(const kernels::conv_relu_pool::Geometry& geometry, kernels::DType dtype);
 
   kernels::KernelSet kernels_;
   kernels::Device& device_;
-  std::shared_ptr<Cudnn> cudnn_;  // null where it is missing, as the next; shared with the peers
+  std::shared_ptr<Cudnn> cudnn_;  // null if missing; shared with the peers, as cublas_
   std::shared_ptr<CublasLt> cublas_;
 };
 

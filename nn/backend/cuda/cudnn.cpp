@@ -2,13 +2,64 @@
 #include "nn/backend/cuda/cudnn.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
-#include "nn/backend/cuda/current_device.h"
-#include "nn/backend/cuda/measure.h"
+#include "kernels/runtime/cuda/cuda_stream.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
+
+constexpr std::int64_t kMostConfigs = 32;  // of one heuristic; each proposes fewer for a convolution
+constexpr std::int64_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
+
+CudnnDescriptor engine_of(const CudnnDescriptor& config) {
+  auto engines = config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  check<DeviceError>(!engines.empty(), "cuDNN's engine configuration has no engine");
+  return std::move(engines.front());
+}
+
+std::int64_t knob_type(const CudnnApi& api, const CudnnDescriptor& knob) {
+  cudnnBackendKnobType_t type{};
+  std::int64_t count = 0;
+  cudnn_check(api,
+              api.get_attribute(knob.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &count, &type),
+              "cudnnBackendGetAttribute");
+  return type;
+}
+
+std::string name_of(const CudnnApi& api, const CudnnDescriptor& config) {
+  std::string name = "engine " + std::to_string(engine_of(config).int64(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  const auto knobs =
+      config.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMostKnobs);
+  if (!knobs.empty()) name += " knobs";
+  for (const CudnnDescriptor& knob : knobs)
+    name += " " + std::to_string(knob_type(api, knob)) + "=" +
+            std::to_string(knob.int64(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+  return name;
+}
+
+/// The engine configurations that one heuristic proposes; may be empty.
+std::vector<CudnnDescriptor> heuristic(const CudnnApi& api, const CudnnDescriptor& graph, cudnnBackendHeurMode_t mode) {
+  CudnnDescriptor heuristic(api, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (!heuristic.try_finalize()) return {};
+  return heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostConfigs);
+}
+
+bool obeys(const CudnnEngineRules& rules, const CudnnDescriptor& config) {
+  const auto notes = engine_of(config).numerical_notes();
+  const auto has = [&notes](cudnnBackendNumericalNote_t note) { return std::ranges::find(notes, note) != notes.end(); };
+  if (rules.reproducible && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (rules.exact_products && (has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) || has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)))
+    return false;
+  return !has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+}
+
+constexpr int kRuns = 5;
+constexpr auto kTimeout = std::chrono::seconds(30);
 
 constexpr std::size_t kMeasuredEngines = 8;
 
@@ -16,7 +67,45 @@ std::size_t bytes(std::int64_t elements, kernels::DType dtype) {
   return static_cast<std::size_t>(elements) * kernels::size_of(dtype);
 }
 
+/// Seconds of one run of `enqueue_work` on device `index`: the best of kRuns after a warm-up. Waits.
+double measure(int index, kernels::Stream& stream, const std::function<void()>& enqueue_work) {
+  kernels::Stopwatch watch(index);
+  enqueue_work();
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < kRuns; ++run) {
+    watch.start(stream);
+    enqueue_work();
+    watch.stop(stream);
+    stream.synchronize(Deadline::after(kTimeout));
+    least = std::min(least, watch.seconds());
+  }
+  return least;
+}
+
 }  // namespace
+
+std::vector<CudnnEngineConfig> engine_configs(const CudnnApi& api, const CudnnDescriptor& graph) {
+  std::vector<CudnnEngineConfig> configs;
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
+    for (CudnnDescriptor& config : heuristic(api, graph, mode)) {
+      std::string name = name_of(api, config);
+      if (std::ranges::find(configs, name, &CudnnEngineConfig::name) == configs.end())
+        configs.push_back({std::move(config), std::move(name)});
+    }
+  return configs;
+}
+
+std::optional<CudnnEngine> make_engine(const CudnnApi& api, cudnnHandle_t handle, const CudnnEngineConfig& config,
+                                       const CudnnEngineRules& rules) {
+  if (!obeys(rules, config.descriptor)) return std::nullopt;
+  CudnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle)
+      .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config.descriptor);
+  if (!plan.try_finalize()) return std::nullopt;
+  const auto workspace_bytes = static_cast<std::size_t>(plan.int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  if (workspace_bytes > rules.most_workspace_bytes) return std::nullopt;
+  return CudnnEngine{std::move(plan), config.name, workspace_bytes};
+}
 
 Cudnn::Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options)
     : api_(api),

@@ -1,23 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/runtime/device.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
+#include "nn/backend/cuda/cudnn_api.h"
 #include "nn/backend/cuda/cudnn_convolution.h"
-#include "nn/backend/cuda/cudnn_engine.h"
 #include "nn/backend/cuda/plan_cache.h"
 
 namespace gradring::nn {
 
-/// More than that buys no speed at the sizes of ConvNets, and is missed elsewhere.
+/// A cuDNN engine with its knobs set: one way to compute a graph, not yet compiled.
+struct CudnnEngineConfig {
+  CudnnDescriptor descriptor;
+  std::string name;  ///< "engine 12 knobs 2=1 3=0": equal for equal configurations of one version of cuDNN
+};
+
+/// Requirements on an engine, besides sums in f32.
+struct CudnnEngineRules {
+  bool reproducible = false;
+  bool exact_products = false;  ///< f32 factors are not rounded to TF32
+  std::size_t most_workspace_bytes = 0;
+};
+
+/// A compiled engine.
+struct CudnnEngine {
+  CudnnDescriptor plan;
+  std::string name;
+  std::size_t workspace_bytes = 0;
+};
+
+/// The configurations for a graph in cuDNN's order of preference: heuristics A and B, then the fallback. May be empty.
+std::vector<CudnnEngineConfig> engine_configs(const CudnnApi& api, const CudnnDescriptor& graph);
+
+/// Compiles a configuration; nullopt if it breaks the rules or cuDNN cannot compile it.
+std::optional<CudnnEngine> make_engine(const CudnnApi& api, cudnnHandle_t handle, const CudnnEngineConfig& config,
+                                       const CudnnEngineRules& rules);
+
+/// More workspace brings no speed at the sizes of ConvNets.
 inline constexpr std::size_t kMostCudnnWorkspaceBytes = std::size_t{256} << 20;
 
-/// One tensor of a graph and where it lies.
+/// A tensor of a graph and its memory.
 struct CudnnPointer {
   std::int64_t tensor = 0;
   const void* data = nullptr;
@@ -31,15 +61,15 @@ class Cudnn {
   /// Errors    CudnnError if cuDNN does not start on this device.
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
-  /// The engine for a problem: that of the name `preferred`, if it can be compiled, else the first of cuDNN's own order that
-  /// can. Nothing if there is none.
+  /// The engine for a problem: the one named `preferred` if it compiles, else the first in cuDNN's order that does; nullopt if
+  /// none does.
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
                                     const std::string& preferred);
 
   bool autotunes() const { return autotune_; }
-  /// With autotune, the name of the engine that was measured fastest before, or is now; else, or if there is none, nothing.
+  /// With autotune, the name of the fastest engine, from the cache or measured now; else, or if there is none, empty.
   std::string tune(const ConvProblem& problem, std::size_t most_workspace_bytes);
-  /// What `choose` says on the rank that chooses for all (CudaBackendOptions::share_choice).
+  /// The result of `choose` on the rank that chooses for all (CudaBackendOptions::share_choice).
   std::string share(const Chooser& choose) const { return share_choice_(choose); }
 
   /// Errors    CudnnError if it cannot be enqueued.
@@ -56,7 +86,7 @@ class Cudnn {
   using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy>;
 
   Handle make_handle();
-  /// The first that can be compiled, at most `most` of them.
+  /// The first `most` that compile.
   std::vector<CudnnEngine> candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                       std::size_t most);
   std::vector<CudnnEngineConfig> configs_for(const ConvProblem& problem);

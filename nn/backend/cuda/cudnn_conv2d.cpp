@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cudnn_conv2d.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "nn/backend/cuda/cudnn.h"
-#include "nn/backend/kernels/conv2d_plan.h"
+#include "nn/backend/kernels/layer_plans.h"
 
 namespace gradring::nn {
 namespace {
@@ -17,10 +19,10 @@ using kernels::conv2d::Geometry;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// How one batch size is computed.
+/// The engines for one batch size.
 struct Engines {
-  std::optional<CudnnEngine> fused;    ///< bias and ReLU too
-  std::optional<CudnnEngine> forward;  ///< where there is no fused one
+  std::optional<CudnnEngine> fused;    ///< with bias and ReLU
+  std::optional<CudnnEngine> forward;  ///< if there is no fused one
   std::optional<CudnnEngine> dgrad;
   std::optional<CudnnEngine> wgrad;
   DType dw_dtype = DType::f32;
@@ -34,8 +36,7 @@ struct Engines {
   }
 };
 
-/// Names of engines by pass, and as the text in which one rank tells the others: a line each. Every rank asks once a plan,
-/// whatever its own cuDNN can do.
+/// Names of engines by pass; as text, one line each, sent from one rank to the others. Every rank asks once per plan.
 struct Names {
   std::map<ConvPass, std::string> of;
 
@@ -100,8 +101,7 @@ class CudnnConv2dPlan final : public Plan {
                                 .rows = rows(geometry),
                                 .channels = geometry.out_channels,
                                 .dy = pass.dy,
-                                .db = pass.gradients[1],
-                                .accumulate = false});
+                                .db = pass.gradients[1]});
     enqueue_wgrad(stream, engines, pass);
     if (pass.dx)
       cudnn_->enqueue(stream, *engines.dgrad,
@@ -132,19 +132,19 @@ class CudnnConv2dPlan final : public Plan {
   static std::size_t out_elements(const Geometry& geometry) {
     return static_cast<std::size_t>(geometry.out_elements());
   }
-  /// Where dw waits for its conversion; a smaller batch may need it though the largest does not.
+  /// For dw before its conversion to f32; a smaller batch may need it though the largest does not.
   std::size_t dw_bytes() const {
     return dtype_ == DType::f32 ? 0 : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(dtype_);
   }
 
-  /// An epoch has two batch sizes, the full one and the short last one; the second must do with the workspace of the first.
+  /// An epoch has two batch sizes, the full one and the short last one, which uses the workspace of the first.
   const Engines& engines_for(std::int64_t batch) {
     const auto known = engines_.find(batch);
     if (known != engines_.end()) return known->second;
     Engines engines = choose(geometry_for(batch));
     check<DeviceError>(batch == geometry_.batch || engines.complete(),
                        "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
-                           " samples: name a variant of ours by --conv");
+                           " samples: name one of our variants with --conv");
     return engines_.emplace(batch, std::move(engines)).first->second;
   }
 
@@ -168,7 +168,7 @@ class CudnnConv2dPlan final : public Plan {
     return engines;
   }
 
-  /// The fastest engines of the full batch, which smaller ones then take, too.
+  /// The fastest engines for the full batch, also used for smaller ones.
   Names tune() {
     const auto fastest = [&](ConvPass pass, DType dw_dtype = DType::f32) {
       return cudnn_->tune(problem(pass, geometry_, dw_dtype), most_workspace_);
@@ -186,12 +186,38 @@ class CudnnConv2dPlan final : public Plan {
   DType dtype_;
   Geometry geometry_;
   bool relu_;
-  std::shared_ptr<Cudnn> cudnn_;  // shared with the backend and its other plans: one handle for all
+  std::shared_ptr<Cudnn> cudnn_;  // one handle, shared with other plans
   HelperKernels helpers_;
   std::size_t most_workspace_ = kMostCudnnWorkspaceBytes;
-  Names preferred_;  // empty but with autotune
+  Names preferred_;  // empty without autotune
   std::map<std::int64_t, Engines> engines_;
 };
+
+using kernels::Stream;
+
+/// An engine for one problem and its workspace.
+struct OnePass {
+  std::shared_ptr<Cudnn> cudnn;
+  CudnnEngine engine;
+  kernels::Buffer workspace;
+
+  void enqueue(Stream& stream, const std::array<CudnnPointer, 3>& tensors) {
+    cudnn->enqueue(stream, engine, {tensors[0], tensors[1], tensors[2]}, workspace.data());
+  }
+};
+
+/// Null if there is no engine.
+std::shared_ptr<OnePass> one_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const ConvProblem& problem) {
+  auto engine = cudnn->choose(problem, kMostCudnnWorkspaceBytes, cudnn->tune(problem, kMostCudnnWorkspaceBytes));
+  if (!engine) return nullptr;
+  kernels::Buffer workspace = device.allocate(engine->workspace_bytes);
+  return std::make_shared<OnePass>(OnePass{std::move(cudnn), std::move(*engine), std::move(workspace)});
+}
+
+EnqueuedPass bound(std::shared_ptr<OnePass> pass, const std::array<CudnnPointer, 3>& tensors) {
+  if (!pass) return {};
+  return [pass = std::move(pass), tensors](Stream& stream) { pass->enqueue(stream, tensors); };
+}
 
 }  // namespace
 
@@ -204,6 +230,25 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::sh
   const bool relu = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   auto plan = std::make_unique<CudnnConv2dPlan>(nodes.front(), relu, std::move(cudnn), helpers);
   return plan->complete() ? std::move(plan) : nullptr;
+}
+
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
+                        const kernels::conv2d::ForwardArgs& args) {
+  const ConvProblem problem{.pass = ConvPass::forward, .geometry = args.geometry, .dtype = args.dtype};
+  return bound(one_pass(std::move(cudnn), device, problem),
+               {{{kTensorX, args.x}, {kTensorW, args.w}, {kTensorY, args.y}}});
+}
+
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args) {
+  const ConvProblem problem{.pass = ConvPass::dgrad, .geometry = args.geometry, .dtype = args.dtype};
+  return bound(one_pass(std::move(cudnn), device, problem),
+               {{{kTensorY, args.dy}, {kTensorW, args.w}, {kTensorX, args.dx}}});
+}
+
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args) {
+  const ConvProblem problem{.pass = ConvPass::wgrad, .geometry = args.geometry, .dtype = args.dtype};
+  return bound(one_pass(std::move(cudnn), device, problem),
+               {{{kTensorX, args.x}, {kTensorY, args.dy}, {kTensorW, args.dw}}});
 }
 
 }  // namespace gradring::nn

@@ -10,7 +10,7 @@ using kernels::DType;
 using kernels::conv2d::Geometry;
 using Extents = std::array<std::int64_t, 4>;
 
-/// Of tensors between the operations of one graph, which are never stored.
+/// Intermediate tensors of a graph, which are not stored.
 enum VirtualTensor : std::int64_t { kTensorSum = 10, kTensorBiased };
 
 cudnnDataType_t cudnn_type(DType dtype) {
@@ -18,7 +18,9 @@ cudnnDataType_t cudnn_type(DType dtype) {
     case DType::f32: return CUDNN_DATA_FLOAT;
     case DType::f16: return CUDNN_DATA_HALF;
     case DType::bf16: return CUDNN_DATA_BFLOAT16;
-    default: throw InvalidArgument("cuDNN convolves f32, f16 and bf16, not " + std::string(kernels::name_of(dtype)));
+    default:
+      throw InvalidArgument("cuDNN does not convolve " + std::string(kernels::name_of(dtype)) +
+                            ", expected f32, f16 or bf16");
   }
 }
 
@@ -32,7 +34,7 @@ std::string_view name_of(ConvPass pass) {
   return "?";
 }
 
-/// Channels lie innermost, whatever the order in which cuDNN names extents.
+/// Strides for channels innermost.
 Extents channels_last(const Extents& nchw) {
   const auto [n, c, h, w] = nchw;
   return {h * w * c, 1, w * c, c};
@@ -64,7 +66,7 @@ class GraphBuilder {
   }
   CudnnDescriptor y() const { return tensor(kTensorY, output(), type()); }
   CudnnDescriptor b() const { return tensor(kTensorB, {1, problem_.geometry.out_channels, 1, 1}, type()); }
-  /// A result that the next operation takes in f32.
+  /// An intermediate result in f32.
   CudnnDescriptor between(std::int64_t id) const { return tensor(id, output(), CUDNN_DATA_FLOAT, true); }
 
   CudnnDescriptor convolution() const {
@@ -126,7 +128,7 @@ class GraphBuilder {
     CudnnDescriptor description(api_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
         .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-    if (mode == CUDNN_POINTWISE_RELU_FWD)  // NaN stays NaN, as in our ReLU: who looks for overflow must see it
+    if (mode == CUDNN_POINTWISE_RELU_FWD)  // as our ReLU, so that overflow checks see it
       description.set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, CUDNN_PROPAGATE_NAN);
     description.finalize();
     CudnnDescriptor operation(api_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);

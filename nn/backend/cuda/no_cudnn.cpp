@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/error.h"
-#include "nn/backend/cuda/cudnn_conv2d.h"
-#include "nn/backend/cuda/cudnn_passes.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 
 std::shared_ptr<Cudnn> open_cudnn(kernels::Device&, const CudaBackendOptions&) {
-  throw DeviceError("this build has no cuDNN: install cuDNN 9 with its headers, and build again");
+  throw DeviceError("this build has no cuDNN: install cuDNN 9 with its headers and build again");
 }
 
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec>, std::shared_ptr<Cudnn>, const HelperKernels&) {

@@ -45,7 +45,7 @@ std::optional<std::string> PlanCache::find(const std::string& key) const {
 void PlanCache::store(const std::string& key, const std::string& name) {
   plans_[key] = name;
   if (file_.empty()) return;
-  Machines machines = read(file_);  // what others have stored meanwhile stays
+  Machines machines = read(file_);  // keeps what other processes stored meanwhile
   machines[machine_][key] = name;
   write(file_, machines);
 }

@@ -8,17 +8,16 @@
 
 namespace gradring::nn {
 
-/// What measuring found fastest, kept in a file from run to run:
+/// The fastest measured engines, kept in a file across runs:
 ///
 ///   {"NVIDIA H200, 139.8 GiB, sm_90; cuDNN 91900": {"forward f16 x 64 28 28 1 ...": "engine 12 knobs 2=1"}}
 ///
-/// A file that is not there, cannot be written, or holds something else is as good as none: what it would have known is
-/// measured again.
+/// A missing, unwritable or invalid file is ignored: engines are measured again.
 ///
-/// Threads   one; processes may share the file, which is replaced as a whole, and one of two written at once may be lost.
+/// Threads   one; processes may share the file. It is replaced as a whole, so one of two concurrent writes may be lost.
 class PlanCache {
  public:
-  /// `machine` is all that decides besides the key: card and library version. An empty path keeps nothing.
+  /// `machine` identifies card and library version. With an empty path nothing is kept.
   PlanCache(std::filesystem::path file, std::string machine);
 
   std::optional<std::string> find(const std::string& key) const;

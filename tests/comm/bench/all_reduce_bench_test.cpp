@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::comm::bench {
@@ -28,14 +28,14 @@ TEST(AllReduceBench, ChecksAndTimesEveryTypeAndAlgorithm) {
     });
 }
 
-TEST(AllReduceBench, TheSlowestRankCounts) {
+TEST(AllReduceBench, ReportsTheSlowestRanksTime) {
   tests::run_as_threads(3, [](ProcessGroup& group) {
     const auto rank = static_cast<double>(group.rank());
     EXPECT_EQ(slowest_of_all_ranks(group, std::vector{rank, -rank, 5.0}), (std::vector{2.0, 0.0, 5.0}));
   });
 }
 
-TEST(AllReduceBench, BandwidthsAreThoseOfNcclTests) {
+TEST(AllReduceBench, ComputesBandwidthsAsNcclTests) {
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(1000, 0.5), 2000);
   EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 2), 2000);
   EXPECT_DOUBLE_EQ(bus_bandwidth(1000, 0.5, 4), 3000);

@@ -39,7 +39,7 @@ TEST(ExactSums, AreExactInEveryTypeAndOrder) {
       }
 }
 
-TEST(ExactSums, OneElementThatIsWrongIsCounted) {
+TEST(ExactSums, CountsASingleWrongElement) {
   for (const DType dtype : kSummed) {
     const ExactSums sums{.world_size = 3};
     auto total = added(sums, dtype, 0);
@@ -49,12 +49,12 @@ TEST(ExactSums, OneElementThatIsWrongIsCounted) {
   }
 }
 
-TEST(ExactSums, ARankThatIsLeftOutOrCountedTwiceIsNoticed) {
+TEST(ExactSums, DetectsAMissingRank) {
   const ExactSums all{.world_size = 4}, fewer{.world_size = 3};
   EXPECT_GT(all.count_wrong(added(fewer, DType::f32, 0).data(), kElements, DType::f32), kElements / 2);
 }
 
-TEST(ExactSums, BytesHaveNone) {
+TEST(ExactSums, RejectsU8) {
   std::byte byte{};
   EXPECT_THROW(ExactSums().fill(&byte, 1, DType::u8, 0), InvalidArgument);
 }

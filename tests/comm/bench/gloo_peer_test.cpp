@@ -33,24 +33,24 @@ class GlooPeerTest : public ::testing::Test {
   tests::TempFolder folder_;
 };
 
-TEST_F(GlooPeerTest, AsksEveryRanksPythonAndTakesTheSlowestTimes) {
-  const auto words = spec("echo ready gloo of $WORLD_SIZE\nread line\necho 0.5 0.${RANK}25");
+TEST_F(GlooPeerTest, RunsOnePeerPerRankAndReportsTheSlowestTimes) {
+  const auto peer_spec = spec("echo ready gloo of $WORLD_SIZE\nread line\necho 0.5 0.${RANK}25");
   tests::run_as_threads(3, [&](ProcessGroup& group) {
-    GlooPeer peer(group, words);
+    GlooPeer peer(group, peer_spec);
     EXPECT_EQ(peer.name(), "gloo of 3");
     EXPECT_EQ(peer.seconds(4096, {.warmups = 1, .iterations = 2}), (std::vector{0.5, 0.225}));
   });
 }
 
-TEST_F(GlooPeerTest, SaysWhatIsMeasured) {
-  const auto words = spec("echo ready gloo\nread line\ntest \"$line\" = '4096 7 2 1' && echo 1 1");
+TEST_F(GlooPeerTest, SendsTheMeasurementParameters) {
+  const auto peer_spec = spec("echo ready gloo\nread line\ntest \"$line\" = '4096 7 2 1' && echo 1 1");
   tests::run_as_threads(1, [&](ProcessGroup& group) {
-    GlooPeer peer(group, words);
+    GlooPeer peer(group, peer_spec);
     EXPECT_EQ(peer.seconds(4096, {.warmups = 7, .iterations = 2, .fresh = true}).size(), 2u);
   });
 }
 
-TEST_F(GlooPeerTest, AnEndOrAWrongAnswerIsAnError) {
+TEST_F(GlooPeerTest, FailsOnExitOrInvalidAnswer) {
   tests::run_as_threads(1, [&](ProcessGroup& group) {
     EXPECT_THROW(GlooPeer(group, spec("exit 1")), DeviceError);
     EXPECT_THROW(GlooPeer(group, spec("echo something else")), DeviceError);

@@ -9,7 +9,7 @@
 #include "comm/collectives/ring.h"
 #include "comm/error.h"
 #include "comm/process_group.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 
 namespace gradring::comm {
 namespace {
@@ -19,7 +19,7 @@ class PlainSegment final : public Segment {
   explicit PlainSegment(std::vector<std::byte>& bytes) : Segment(bytes.data(), bytes.size()) {}
 };
 
-/// A transport that records what it is asked, and answers poll from a script: what a GPU's or a simulator's looks like.
+/// A transport that records posted steps and returns scripted results from poll, like that of a GPU or a simulator.
 class ScriptedTransport final : public Transport {
  public:
   int rank() const override { return 1; }
@@ -53,7 +53,7 @@ Collective all_reduce_on(ScriptedTransport& transport) {
   return Collective({.schedule = &kRingAllReduce, .range = {.slice = {0, 30}}, .number = 7}, transport);
 }
 
-TEST(Collective, GoesStraightThroughWhereTheStreamOrdersTheWork) {
+TEST(Collective, PostsAllStepsWithoutWaitingIfPollReturnsDone) {
   ScriptedTransport transport;
   Collective collective = all_reduce_on(transport);
   drive(collective, transport, Deadline::after(std::chrono::seconds(60)));
@@ -67,7 +67,7 @@ TEST(Collective, GoesStraightThroughWhereTheStreamOrdersTheWork) {
   }
 }
 
-TEST(Collective, ResumesWhereItHadToStop) {
+TEST(Collective, ResumesAfterPendingProgress) {
   ScriptedTransport transport;
   transport.script = {Progress::pending, Progress::pending, Progress::received, Progress::pending};
   Collective collective = all_reduce_on(transport);
@@ -75,12 +75,12 @@ TEST(Collective, ResumesWhereItHadToStop) {
   EXPECT_FALSE(collective.advance());
   EXPECT_EQ(transport.posted.size(), 1u);
   EXPECT_FALSE(collective.advance());
-  EXPECT_EQ(transport.posted.size(), 2u) << "what the first step receives was there";
+  EXPECT_EQ(transport.posted.size(), 2u) << "the first step was received";
   EXPECT_TRUE(collective.advance());
   EXPECT_EQ(transport.posted.size(), 4u);
 }
 
-TEST(Collective, IsDoneOnlyWhenNobodyReadsItsRangeAnyMore) {
+TEST(Collective, IsDoneOnlyAfterProgressDone) {
   ScriptedTransport transport;
   transport.script = {Progress::done, Progress::done, Progress::done, Progress::received, Progress::received};
   Collective collective = all_reduce_on(transport);
@@ -89,7 +89,7 @@ TEST(Collective, IsDoneOnlyWhenNobodyReadsItsRangeAnyMore) {
   EXPECT_TRUE(collective.advance());
 }
 
-TEST(Collective, OnTwoStreamsAtOnceIsRefused) {
+TEST(Collective, RejectsConcurrentUseOnTwoStreams) {
   auto owned = std::make_unique<ScriptedTransport>();
   ScriptedTransport& data = *owned;
   ProcessGroup group(std::move(owned), std::make_unique<ScriptedTransport>(), std::chrono::seconds(60));
@@ -104,7 +104,7 @@ TEST(Collective, OnTwoStreamsAtOnceIsRefused) {
   };
   group.all_reduce({.segment = segment.get(), .slice = {0, 16}}, *one);
   EXPECT_TRUE(refused);
-  group.barrier(*other);  // afterwards it is welcome
+  group.barrier(*other);  // allowed after the first collective has ended
 }
 
 }  // namespace

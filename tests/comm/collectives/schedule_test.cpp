@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
+#include "comm/collectives/chain.h"
 #include "comm/collectives/direct.h"
 #include "comm/collectives/dissemination.h"
-#include "comm/collectives/partition.h"
-#include "comm/collectives/pipeline.h"
 #include "comm/collectives/ring.h"
+#include "comm/transport/partition.h"
 
 namespace gradring::comm {
 namespace {
@@ -21,12 +21,12 @@ constexpr int kMaxWorld = 17;
 constexpr std::size_t kSizes[] = {0, 1, 2, 3, 16, 17, 18, 33, 70};
 constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 
-/// For one element at one rank: how often each rank's part is in it.
+/// For one element at one rank: how often it contains each rank's part.
 using Parts = std::map<int, int>;
 
-/// All ranks of a group at once: what each element at each rank is the sum of. Makes every step's moves as one unit,
-/// and checks that every send meets a receive, every lend a sum_lent, and that no two moves of one rank and step touch
-/// the same elements, but for sum_lent, which all name the same.
+/// Simulates all ranks of a group and tracks which parts each element contains. Checks that every send matches a
+/// receive and every expose a reduce_exposed, and that no two moves of one rank and step touch the same elements,
+/// except reduce_exposed, which all name the same slice.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {
@@ -42,7 +42,7 @@ class Simulation {
   const Parts& value(int rank, std::size_t element) const { return values_[static_cast<std::size_t>(rank)][element]; }
 
  private:
-  using Given = std::map<std::pair<int, int>, Move>;  // what is sent and lent, by giver and receiver
+  using Outgoing = std::map<std::pair<int, int>, Move>;  // sent and exposed slices, by sender and receiver
 
   Extent at(int rank) const {
     Extent extent = extent_;
@@ -52,25 +52,25 @@ class Simulation {
 
   void step(std::size_t index) {
     const auto before = values_;
-    Given given;
+    Outgoing outgoing;
     for (int rank = 0; rank < extent_.world; ++rank)
       for (const Move& move : schedule_.step(at(rank), index)) {
         ASSERT_TRUE(move.peer >= 0 && move.peer < extent_.world && move.peer != rank);
         ASSERT_LE(move.slice.offset + move.slice.elements, extent_.elements);
-        ASSERT_TRUE(extent_.chunk == 0 || lends(move) || move.slice.elements <= extent_.chunk);
-        if (!gives(move)) continue;
-        ASSERT_TRUE(given.emplace(std::pair(rank, move.peer), move).second) << "two sends to one rank in one step";
+        ASSERT_TRUE(extent_.chunk == 0 || is_direct(move) || move.slice.elements <= extent_.chunk);
+        if (!is_outgoing(move)) continue;
+        ASSERT_TRUE(outgoing.emplace(std::pair(rank, move.peer), move).second) << "two sends to one rank in one step";
       }
-    for (int rank = 0; rank < extent_.world; ++rank) receive(rank, index, before, given);
-    ASSERT_TRUE(given.empty()) << "a send of step " << index << " meets no receive";
+    for (int rank = 0; rank < extent_.world; ++rank) receive(rank, index, before, outgoing);
+    ASSERT_TRUE(outgoing.empty()) << "a send of step " << index << " matches no receive";
   }
 
-  void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before, Given& given) {
+  void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before, Outgoing& outgoing) {
     std::set<std::size_t> touched;
     std::optional<Slice> summed;
     const std::vector<Move> moves = schedule_.step(at(rank), index);
     for (const Move& move : moves) {
-      if (move.kind == Move::Kind::sum_lent) {
+      if (move.kind == Move::Kind::reduce_exposed) {
         ASSERT_EQ(summed.value_or(move.slice), move.slice);
         if (std::exchange(summed, move.slice)) continue;
       }
@@ -79,11 +79,11 @@ class Simulation {
             << "two moves of step " << index << " touch one element";
     }
     for (const Move& move : moves) {
-      if (gives(move)) continue;
-      const auto found = given.find({move.peer, rank});
-      ASSERT_TRUE(found != given.end()) << "a receive of step " << index << " meets no send";
+      if (is_outgoing(move)) continue;
+      const auto found = outgoing.find({move.peer, rank});
+      ASSERT_TRUE(found != outgoing.end()) << "a receive of step " << index << " matches no send";
       const Slice& theirs = found->second.slice;
-      ASSERT_EQ(lends(found->second), lends(move));
+      ASSERT_EQ(is_direct(found->second), is_direct(move));
       ASSERT_EQ(theirs.elements, move.slice.elements);
       for (std::size_t i = 0; i < move.slice.elements; ++i) {
         const Parts& incoming = before[static_cast<std::size_t>(move.peer)][theirs.offset + i];
@@ -91,19 +91,19 @@ class Simulation {
         if (move.kind == Move::Kind::receive) mine.clear();
         for (const auto& [part, times] : incoming) mine[part] += times;
       }
-      if (!lends(move)) given.erase(found);
+      if (!is_direct(move)) outgoing.erase(found);
     }
     for (const Move& move : moves)
-      if (move.kind == Move::Kind::sum_lent) give_back(rank, move, given);
+      if (move.kind == Move::Kind::reduce_exposed) write_back(rank, move, outgoing);
   }
 
-  /// The whole sum at `rank` is written over what the peer lent.
-  void give_back(int rank, const Move& move, Given& given) {
-    const auto lent = given.find({move.peer, rank});
+  /// Writes the sum at `rank` to the slice that the peer exposed.
+  void write_back(int rank, const Move& move, Outgoing& outgoing) {
+    const auto exposed = outgoing.find({move.peer, rank});
     for (std::size_t i = 0; i < move.slice.elements; ++i)
-      values_[static_cast<std::size_t>(move.peer)][lent->second.slice.offset + i] =
+      values_[static_cast<std::size_t>(move.peer)][exposed->second.slice.offset + i] =
           values_[static_cast<std::size_t>(rank)][move.slice.offset + i];
-    given.erase(lent);
+    outgoing.erase(exposed);
   }
 
   const Schedule& schedule_;
@@ -139,7 +139,7 @@ int owner_of(const Extent& extent, std::size_t element) {
   return -1;
 }
 
-TEST(Schedule, AllReduceAddsEveryRankOnceEverywhere) {
+TEST(Schedule, AllReduceAddsEveryRankExactlyOnce) {
   for (const Schedule* schedule : {&kRingAllReduce, &kDirectAllReduce})
     for_all_extents([&](const Extent& extent) {
       Simulation simulation(*schedule, extent);
@@ -150,7 +150,7 @@ TEST(Schedule, AllReduceAddsEveryRankOnceEverywhere) {
     });
 }
 
-TEST(Schedule, ReduceScatterLeavesEachSumWithItsOwner) {
+TEST(Schedule, ReduceScatterCompletesEachShardAtItsOwner) {
   for_all_extents([](const Extent& extent) {
     Simulation simulation(kRingReduceScatter, extent);
     ASSERT_NO_FATAL_FAILURE(simulation.run());
@@ -159,7 +159,7 @@ TEST(Schedule, ReduceScatterLeavesEachSumWithItsOwner) {
   });
 }
 
-TEST(Schedule, AllGatherBringsEachShardFromItsOwner) {
+TEST(Schedule, AllGatherCopiesEachShardFromItsOwner) {
   for_all_extents([](const Extent& extent) {
     Simulation simulation(kRingAllGather, extent);
     ASSERT_NO_FATAL_FAILURE(simulation.run());
@@ -169,11 +169,11 @@ TEST(Schedule, AllGatherBringsEachShardFromItsOwner) {
   });
 }
 
-TEST(Schedule, BroadcastBringsTheRootsElements) {
+TEST(Schedule, BroadcastCopiesTheRootsElements) {
   for_all_extents([](Extent extent) {
     for (int root : {0, extent.world / 2, extent.world - 1}) {
       extent.root = root;
-      Simulation simulation(kPipelineBroadcast, extent);
+      Simulation simulation(kChainBroadcast, extent);
       ASSERT_NO_FATAL_FAILURE(simulation.run());
       for (int rank = 0; rank < extent.world; ++rank)
         for (std::size_t i = 0; i < extent.elements; ++i) ASSERT_EQ(simulation.value(rank, i), (Parts{{root, 1}}));
@@ -181,7 +181,7 @@ TEST(Schedule, BroadcastBringsTheRootsElements) {
   });
 }
 
-TEST(Schedule, BarrierLetsNobodyGoBeforeItHasHeardOfAll) {
+TEST(Schedule, BarrierWaitsForEveryRank) {
   for (int world = 1; world <= kMaxWorld; ++world) {
     const Extent extent{.world = world};
     ASSERT_NO_FATAL_FAILURE(Simulation(kDisseminationBarrier, extent).run());
@@ -198,13 +198,13 @@ TEST(Schedule, BarrierLetsNobodyGoBeforeItHasHeardOfAll) {
   }
 }
 
-TEST(Schedule, AWorldOfOneHasNoSteps) {
+TEST(Schedule, HasNoStepsForAWorldOfOne) {
   for (const Schedule* schedule : {&kDirectAllReduce, &kRingAllReduce, &kRingReduceScatter, &kRingAllGather,
-                                   &kPipelineBroadcast, &kDisseminationBarrier})
+                                   &kChainBroadcast, &kDisseminationBarrier})
     EXPECT_EQ(schedule->step_count({.world = 1, .elements = 100, .chunk = 3}), 0u) << schedule->operation;
 }
 
-TEST(Schedule, AllReduceMovesTheLeastThatIsPossible) {
+TEST(Schedule, RingAllReduceSendsTheMinimum) {
   const Extent extent{.rank = 2, .world = 5, .elements = 1000, .chunk = 64};
   std::size_t sent = 0;
   for (std::size_t index = 0; index < kRingAllReduce.step_count(extent); ++index)

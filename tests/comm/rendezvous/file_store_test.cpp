@@ -6,7 +6,7 @@
 #include <sys/file.h>
 
 #include "comm/error.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 #include "tests/support/no_more_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -22,17 +22,17 @@ class FileStoreTest : public ::testing::Test {
   FileStore store_{directory_, std::chrono::milliseconds(30)};
 };
 
-TEST_F(FileStoreTest, WhatTheMachineRefusesIsADeviceError) {
+TEST_F(FileStoreTest, ReportsWriteFailuresAsDeviceError) {
   std::filesystem::remove(directory_);
   try {
     store_.set("key", "value");
-    FAIL() << "there is nowhere to write";
+    FAIL() << "the directory does not exist";
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the store cannot write in " + directory_.string() + ": No such file"));
   }
 }
 
-TEST_F(FileStoreTest, AFileThatCannotBeOpenedIsNotTakenForAnUnsetKey) {
+TEST_F(FileStoreTest, ReportsAnOpenFailureInsteadOfAnUnsetKey) {
   store_.set("key", "value");
   std::string message;
   try {
@@ -45,7 +45,7 @@ TEST_F(FileStoreTest, AFileThatCannotBeOpenedIsNotTakenForAnUnsetKey) {
   EXPECT_EQ(store_.get("key"), "value");
 }
 
-TEST_F(FileStoreTest, AnAddDoesNotWaitForeverForAnother) {
+TEST_F(FileStoreTest, AddTimesOutOnAHeldLock) {
   store_.add("count", 1);
   {
     const UniqueFd stuck(::open((directory_ / "lock").c_str(), O_RDWR | O_CLOEXEC));

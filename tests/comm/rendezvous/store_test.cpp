@@ -8,8 +8,6 @@
 #include "comm/error.h"
 #include "comm/rendezvous/file_store.h"
 #include "comm/rendezvous/memory_store.h"
-#include "comm/rendezvous/unix_store/client.h"
-#include "comm/rendezvous/unix_store/server.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::comm {
@@ -20,7 +18,7 @@ using ::testing::HasSubstr;
 Deadline soon() { return Deadline::after(std::chrono::milliseconds(50)); }
 Deadline late() { return Deadline::after(std::chrono::seconds(60)); }
 
-/// A store of each kind, and what it lives in.
+/// A store of each kind with its resources.
 class StoreWorld {
  public:
   virtual ~StoreWorld() = default;
@@ -44,16 +42,6 @@ class FileWorld final : public StoreWorld {
   FileStore store_{directory_.path() / "store"};
 };
 
-class UnixWorld final : public StoreWorld {
- public:
-  Store& store() override { return store_; }
-
- private:
-  tests::TempFolder directory_;
-  UnixStoreServer server_{directory_.path()};
-  UnixStore store_{server_.path(), std::chrono::seconds(60)};
-};
-
 template <class World>
 class StoreTest : public ::testing::Test {
  protected:
@@ -67,14 +55,14 @@ class WorldNames {
  public:
   template <class World>
   static std::string GetName(int index) {
-    return std::vector<std::string>{"Memory", "File", "Unix"}[static_cast<std::size_t>(index)];
+    return std::vector<std::string>{"Memory", "File"}[static_cast<std::size_t>(index)];
   }
 };
 
-using Worlds = ::testing::Types<MemoryWorld, FileWorld, UnixWorld>;
+using Worlds = ::testing::Types<MemoryWorld, FileWorld>;
 TYPED_TEST_SUITE(StoreTest, Worlds, WorldNames);
 
-TYPED_TEST(StoreTest, GivesBackWhatWasSet) {
+TYPED_TEST(StoreTest, ReturnsTheLastValueSet) {
   Store& store = this->store();
   store.set("key", "first");
   store.set("key", "second");
@@ -82,7 +70,7 @@ TYPED_TEST(StoreTest, GivesBackWhatWasSet) {
   EXPECT_EQ(store.wait("key", soon()), "second");
 }
 
-TYPED_TEST(StoreTest, KeepsAnyBytesUnderAnyKey) {
+TYPED_TEST(StoreTest, AcceptsAnyBytesInKeysAndValues) {
   Store& store = this->store();
   const std::string value = std::string("a\0b\n", 4) + std::string(Store::kMaxValueBytes - 4, '\xff');
   const std::vector<std::string> keys = {"../escape", "a/b",           "a%2fb",
@@ -98,7 +86,7 @@ TYPED_TEST(StoreTest, KeepsAnyBytesUnderAnyKey) {
   EXPECT_EQ(store.get("empty"), "");
 }
 
-TYPED_TEST(StoreTest, RefusesWhatIsTooLong) {
+TYPED_TEST(StoreTest, RejectsInvalidLengths) {
   Store& store = this->store();
   EXPECT_THROW(store.set("", "x"), InvalidArgument);
   EXPECT_THROW(store.set(std::string(Store::kMaxKeyBytes + 1, 'k'), "x"), InvalidArgument);
@@ -106,16 +94,16 @@ TYPED_TEST(StoreTest, RefusesWhatIsTooLong) {
   EXPECT_THROW(store.get("k"), InvalidArgument);
 }
 
-TYPED_TEST(StoreTest, AWaitThatRunsOutNamesTheKey) {
+TYPED_TEST(StoreTest, WaitTimeoutNamesTheKey) {
   try {
     this->store().wait("rank/3/address", soon());
-    FAIL() << "nobody has set it";
+    FAIL() << "the key is not set";
   } catch (const Timeout& error) {
     EXPECT_THAT(error.what(), HasSubstr("rank/3/address"));
   }
 }
 
-TYPED_TEST(StoreTest, AWaitEndsWhenTheKeyIsSet) {
+TYPED_TEST(StoreTest, SetWakesWaiters) {
   Store& store = this->store();
   std::vector<std::thread> waiting;
   std::vector<std::string> seen(4);
@@ -126,7 +114,7 @@ TYPED_TEST(StoreTest, AWaitEndsWhenTheKeyIsSet) {
   EXPECT_THAT(seen, ::testing::Each("value"));
 }
 
-TYPED_TEST(StoreTest, AddsOfManyThreadsAreAllCounted) {
+TYPED_TEST(StoreTest, AddIsAtomic) {
   Store& store = this->store();
   EXPECT_EQ(store.add("count", -5), -5);
   std::vector<std::thread> threads;
@@ -139,7 +127,7 @@ TYPED_TEST(StoreTest, AddsOfManyThreadsAreAllCounted) {
   EXPECT_EQ(store.get("count"), "795");
 }
 
-TYPED_TEST(StoreTest, AddWantsANumber) {
+TYPED_TEST(StoreTest, AddRejectsNonNumbers) {
   Store& store = this->store();
   store.set("text", "12 apples");
   EXPECT_THROW(store.add("text", 1), InvalidArgument);
@@ -148,7 +136,7 @@ TYPED_TEST(StoreTest, AddWantsANumber) {
   EXPECT_EQ(store.get("large"), "9223372036854775807");
 }
 
-TYPED_TEST(StoreTest, ValuesAppearWholeWhileOthersWrite) {
+TYPED_TEST(StoreTest, ReadersNeverSeePartialValues) {
   Store& store = this->store();
   const std::string values[] = {std::string(5000, 'a'), std::string(5000, 'b')};
   store.set("key", values[0]);

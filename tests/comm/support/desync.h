@@ -7,7 +7,7 @@
 
 namespace gradring::tests {
 
-/// Expects that every rank threw a Desync, and that their texts together hold each of `words`.
-void expect_all_desync(const std::vector<std::exception_ptr>& errors, const std::vector<std::string>& words);
+/// Expects that every rank threw a Desync, and that the messages together contain each of `texts`.
+void expect_all_desync(const std::vector<std::exception_ptr>& errors, const std::vector<std::string>& texts);
 
 }  // namespace gradring::tests

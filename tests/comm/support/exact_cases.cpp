@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/host/host_device.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/host/host_device.h"
 #include "tests/comm/support/patterns.h"
 #include "tests/comm/support/ranks.h"
 
@@ -19,14 +19,14 @@ using kernels::DType;
 
 constexpr std::size_t kSizes[] = {0, 1, 2, 3, 31, 32, 33, 1023, (1 << 16) + 1};
 constexpr std::size_t kOffsets[] = {0, 5};
-constexpr std::size_t kMargin = 8;  // elements after the range, which nobody may touch
+constexpr std::size_t kMargin = 8;  // elements after the range, which must not change
 constexpr DType kSummed[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
 constexpr float kUntouched = 77;
-/// The ring, and what the transport prefers.
+/// The ring, and the transport's preferred algorithm.
 constexpr comm::AllReduceAlgorithm kAlgorithms[] = {comm::AllReduceAlgorithm::ring,
                                                     comm::AllReduceAlgorithm::automatic};
 
-/// One range of a segment with whole numbers in it, untouched elements around, and a stream to work on.
+/// A range of a segment filled with whole numbers, guard elements around it, and a stream.
 class Bench {
  public:
   explicit Bench(comm::ProcessGroup& group)
@@ -111,7 +111,7 @@ void check_host_helpers(comm::ProcessGroup& group) {
   group.all_reduce_on_host(std::span(values));
   require(values[0] == world * (world - 1) / 2 && values[1] == 0.5 * world, "all_reduce_on_host of doubles is wrong");
 
-  std::vector<std::int64_t> counts(20'000, 1ll << 40);  // more than the channel moves at once
+  std::vector<std::int64_t> counts(20'000, 1ll << 40);  // more than the staging buffer holds
   group.all_reduce_on_host(std::span(counts));
   for (const std::int64_t count : counts)
     require(count == (1ll << 40) * world, "all_reduce_on_host of counts is wrong");

@@ -5,14 +5,13 @@
 
 namespace gradring::tests {
 
-/// What every transport must do: each runs all collectives on awkward sizes, types and offsets, and throws where an
-/// element is not exactly what it should be, or an element outside the range has changed. To be run by all ranks of a
-/// group.
+/// Conformance checks of transports, to be run by all ranks of a group. Each runs collectives on awkward sizes, dtypes
+/// and offsets, and throws if an element is not exact or an element outside the range has changed.
 void check_all_reduce(comm::ProcessGroup& group);
 void check_reduce_scatter_and_all_gather(comm::ProcessGroup& group);
 void check_broadcast(comm::ProcessGroup& group);
 void check_host_helpers(comm::ProcessGroup& group);
-/// The bits of the result are those of the order of sums that collectives/ring.h documents.
+/// The result has the bits of the order of sums in collectives/ring.h.
 void check_order_of_sums(comm::ProcessGroup& group);
 
 }  // namespace gradring::tests

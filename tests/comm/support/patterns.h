@@ -6,13 +6,12 @@
 #include <cstring>
 
 #include "kernels/runtime/dtype.h"
-#include "kernels/runtime/half.h"
 #include "kernels/runtime/philox.h"
 
 namespace gradring::tests {
 
-/// Small whole numbers, different at every rank and element: their sums over up to 8 ranks are exact in every type that
-/// has sums (bf16 holds whole numbers to 256), in any order, so that tests may compare with ==.
+/// Small whole numbers, different at every rank and element: their sums over up to 8 ranks are exact in every dtype and
+/// order, so that tests can compare with ==.
 inline int whole_number(int rank, std::size_t element) {
   return static_cast<int>((element * 7 + static_cast<std::size_t>(rank) * 13) % 31) - 15;
 }
@@ -23,7 +22,7 @@ inline int sum_of_whole_numbers(int world, std::size_t element) {
   return sum;
 }
 
-/// A float with many digits, so that the order of a sum shows in its bits.
+/// A float with many significant bits, so that a sum's bits depend on its order.
 inline float rough_number(std::uint64_t seed, int rank, std::size_t element) {
   const std::uint32_t word = kernels::philox(seed, element, static_cast<std::uint64_t>(rank))[0];
   return (kernels::uniform_from(word) - 0.5f) * static_cast<float>(1 << (word & 7));

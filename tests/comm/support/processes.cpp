@@ -17,7 +17,7 @@
 namespace gradring::tests {
 namespace {
 
-constexpr int kPatienceMilliseconds = 60'000;
+constexpr int kTimeoutMilliseconds = 60'000;
 
 /// "kind\npeer\nmessage", as the parent reads it.
 std::string report_of(const std::function<void()>& body) {
@@ -40,15 +40,15 @@ std::string report_of(const std::function<void()>& body) {
 
 [[noreturn]] void be_rank(int pipe, const std::function<void()>& body) {
   const std::string report = report_of(body);
-  const bool told = ::write(pipe, report.data(), report.size()) == static_cast<ssize_t>(report.size());
-  ::_exit(told ? 0 : 1);
+  const bool written = ::write(pipe, report.data(), report.size()) == static_cast<ssize_t>(report.size());
+  ::_exit(written ? 0 : 1);
 }
 
 std::string read_all(int pipe) {
   std::string text;
   pollfd readable{.fd = pipe, .events = POLLIN, .revents = 0};
   char buffer[4096];
-  while (::poll(&readable, 1, kPatienceMilliseconds) > 0) {
+  while (::poll(&readable, 1, kTimeoutMilliseconds) > 0) {
     const ssize_t count = ::read(pipe, buffer, sizeof buffer);
     if (count <= 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
@@ -63,7 +63,7 @@ Processes::Processes(int world, const Body& body) {
   for (int rank = 0; rank < world; ++rank) {
     int ends[2];
     require(::pipe2(ends, O_CLOEXEC) == 0, "no pipe");
-    std::fflush(nullptr);  // or the child prints it once more
+    std::fflush(nullptr);  // or the child prints buffered output again
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(ends[0]);
@@ -95,7 +95,7 @@ Outcome Processes::outcome(int rank) {
           .peer = std::atoi(text.substr(first + 1, second - first - 1).c_str())};
 }
 
-void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body, Medium medium) {
+void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body, TransportKind medium) {
   Processes processes(
       world, [&](int rank, comm::Store& store) { body(*join(medium, store, {.rank = rank, .world_size = world})); });
   for (int rank = 0; rank < world; ++rank) {

@@ -12,7 +12,7 @@
 
 #include "comm/process_group.h"
 #include "comm/rendezvous/store.h"
-#include "tests/comm/support/medium.h"
+#include "tests/comm/support/transport_kind.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::tests {
@@ -25,44 +25,44 @@ void run_as_threads(int world, const std::function<void(comm::ProcessGroup&)>& b
 std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   std::chrono::nanoseconds timeout);
 
-/// The same for ranks that form their group by join(rank).
+/// The same for ranks that create their group with join(rank).
 using Join = std::function<std::unique_ptr<comm::ProcessGroup>(int rank)>;
 std::vector<std::exception_ptr> errors_of_threads(int world, const std::function<void(comm::ProcessGroup&)>& body,
                                                   const Join& join);
 
-/// What one rank that was a process came to: the text of what it threw ("" if nothing), or the signal that ended it.
+/// How one rank's process ended: the message of its error ("" if none), or a signal.
 struct Outcome {
   std::string kind;  ///< "ok", "PeerLost", "Timeout", "Desync", "Error", "signal"
   std::string message;
   int peer = -1;
 };
 
-/// Ranks that are forked processes. What is left of them is killed and reaped at the end.
+/// Ranks that are forked processes. The destructor kills and reaps those that still run.
 class Processes {
  public:
   using Body = std::function<void(int rank, comm::Store& store)>;
 
-  /// Starts `world` processes that run body(rank, store), with a fresh store between them.
+  /// Starts `world` processes that run body(rank, store) with a shared fresh store.
   Processes(int world, const Body& body);
   ~Processes();
 
   pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
   comm::Store& store() { return *store_; }
-  /// Waits until the rank has ended, at most for a minute.
+  /// Waits until the rank has ended, for at most a minute.
   Outcome outcome(int rank);
 
  private:
   TempFolder folder_;
   std::unique_ptr<comm::Store> store_;
   std::vector<pid_t> pids_;
-  std::vector<int> pipes_;  // what each rank has to say
+  std::vector<int> pipes_;  // each rank's report
 };
 
-/// Runs body(group) on `world` processes, and fails the test unless all end well.
+/// Runs body(group) on `world` processes; fails the test unless all succeed.
 void run_as_processes(int world, const std::function<void(comm::ProcessGroup&)>& body,
-                      Medium medium = Medium::shared_memory);
+                      TransportKind medium = TransportKind::shared_memory);
 
-/// For use in processes, where gtest's own macros would be lost: throws unless the condition holds.
+/// Throws unless the condition holds. For child processes, where results of gtest's macros are lost.
 void require(bool condition, const char* message);
 
 }  // namespace gradring::tests

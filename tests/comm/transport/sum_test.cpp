@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/half.h"
 #include "tests/comm/support/patterns.h"
 
 namespace gradring::comm {
@@ -23,7 +23,7 @@ std::vector<T> sum_of(std::vector<T> a, const std::vector<T>& b) {
   return a;
 }
 
-TEST(Sum, HalvesAreAddedInFloatAndRoundedToNearestEven) {
+TEST(Sum, F16AddsInF32AndRoundsToNearestEven) {
   // Every pair of a stride through all bit patterns, infinities and NaNs among them.
   std::vector<kernels::Half> a, b;
   for (std::uint32_t x = 0; x < 0x10000; x += 97)
@@ -41,7 +41,7 @@ TEST(Sum, HalvesAreAddedInFloatAndRoundedToNearestEven) {
   }
 }
 
-TEST(Sum, BFloatsAreAddedInFloat) {
+TEST(Sum, Bf16AddsInF32) {
   const auto b = [](float value) { return kernels::to_bfloat16(value); };
   const auto sums = sum_of<kernels::BFloat16>({b(1), b(256), b(-3)}, {b(2), b(1), b(3)});
   EXPECT_EQ(to_float(sums[0]), 3);
@@ -49,16 +49,16 @@ TEST(Sum, BFloatsAreAddedInFloat) {
   EXPECT_EQ(to_float(sums[2]), 0);
 }
 
-TEST(Sum, WholeNumbersWrapAround) {
+TEST(Sum, IntegersWrapAround) {
   constexpr auto kMax = std::numeric_limits<std::int32_t>::max();
   EXPECT_EQ(sum_of<std::int32_t>({kMax, 5}, {1, -7}),
             (std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::min(), -2}));
   EXPECT_EQ(sum_of<std::int64_t>({1ll << 40}, {1}), (std::vector<std::int64_t>{(1ll << 40) + 1}));
 }
 
-/// Sums `parts` rank by rank, as the ring does, and all at once: equal bits, and everywhere the same.
+/// Sums parts rank by rank, as the ring does, and with sum_into_all: bit-identical, and equal at every rank.
 template <class T>
-void expect_the_rings_bits(std::size_t ranks, std::size_t elements) {
+void expect_ring_bits(std::size_t ranks, std::size_t elements) {
   constexpr std::uint64_t kSeed = 77;
   std::vector<std::vector<T>> parts(ranks, std::vector<T>(elements));
   for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -77,18 +77,18 @@ void expect_the_rings_bits(std::size_t ranks, std::size_t elements) {
         << " of " << ranks;
 }
 
-TEST(Sum, IntoAllHasTheBitsOfTheRing) {
+TEST(Sum, SumIntoAllMatchesTheRingBitwise) {
   for (const std::size_t ranks : {1, 2, 3, 4, 7})
     for (const std::size_t elements : {0, 1, 31, 33, 1023, 1024, 1025, 5000}) {
-      expect_the_rings_bits<float>(ranks, elements);
-      expect_the_rings_bits<kernels::Half>(ranks, elements);
-      expect_the_rings_bits<kernels::BFloat16>(ranks, elements);
-      expect_the_rings_bits<std::int32_t>(ranks, elements);
-      expect_the_rings_bits<std::int64_t>(ranks, elements);
+      expect_ring_bits<float>(ranks, elements);
+      expect_ring_bits<kernels::Half>(ranks, elements);
+      expect_ring_bits<kernels::BFloat16>(ranks, elements);
+      expect_ring_bits<std::int32_t>(ranks, elements);
+      expect_ring_bits<std::int64_t>(ranks, elements);
     }
 }
 
-TEST(Sum, BytesHaveNone) {
+TEST(Sum, RejectsU8) {
   EXPECT_FALSE(has_sum(DType::u8));
   EXPECT_THROW(sum_of<std::uint8_t>({1}, {1}), InvalidArgument);
 }

@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/host/host_device.h"
 
 namespace gradring::data::bench {
 namespace {

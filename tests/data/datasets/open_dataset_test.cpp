@@ -2,12 +2,13 @@
 #include "data/datasets/open_dataset.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <numeric>
 
-#include "data/datasets/fetch_command.h"
 #include "data/error.h"
+#include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
 #include "tests/support/temp_folder.h"
@@ -25,7 +26,7 @@ TEST(OpenDataset, NamesTheNearestOfAnUnknownName) {
 
 TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
-              HasSubstr("there are mnist, fashion-mnist, cifar10, digits."));
+              HasSubstr("expected one of mnist, fashion-mnist, cifar10, digits."));
 }
 
 TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
@@ -90,7 +91,7 @@ TEST(OpenDataset, RefusesTheFolderOfTheOtherSet) {
     write_set(folder, below, 1);
     for (const std::filesystem::path& spelled : {folder.path() / below, folder.path() / below / ""})
       EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset("fashion-mnist", Split::train, spelled); }),
-                  AllOf(HasSubstr("is by its name the folder of mnist, and fashion-mnist was asked for"),
+                  AllOf(HasSubstr("is by its name the folder of mnist, not of the requested fashion-mnist"),
                         HasSubstr(below.string())));
     EXPECT_EQ(open_dataset("mnist", Split::train, folder.path() / below)->label(0), 1);
   }
@@ -129,6 +130,17 @@ TEST_P(RealSets, Train) { check(Split::train, 60'000); }
 TEST_P(RealSets, Test) { check(Split::test, 10'000); }
 
 INSTANTIATE_TEST_SUITE_P(Idx, RealSets, ::testing::Values("mnist", "fashion-mnist"));
+
+TEST(KnownSet, KnowsEveryDataSet) {
+  for (const std::string_view name : dataset_names()) EXPECT_EQ(known_set(name).name, name);
+  const auto digits = open_dataset("digits", Split::test, "");
+  EXPECT_EQ(known_set("digits").sample, digits->shape());
+  EXPECT_EQ(known_set("digits").classes.size(), static_cast<std::size_t>(digits->classes()));
+}
+
+TEST(KnownSet, NamesTheNearest) {
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { known_set("mnits"); }), testing::HasSubstr("'mnist'"));
+}
 
 }  // namespace
 }  // namespace gradring::data

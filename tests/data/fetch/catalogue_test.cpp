@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "data/datasets/open_dataset.h"
-#include "data/fetch/verify.h"
+#include "data/fetch/fetch.h"
 #include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
 
@@ -50,7 +50,7 @@ TEST(Catalogue, HoldsWhatCanBeOpened) {
 
 TEST(Catalogue, NamesTheNearest) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { find_entry("cifar-10"); }), HasSubstr("Did you mean 'cifar10'?"));
-  EXPECT_THAT(tests::message_of<InvalidArgument>([] { find_entry("digits"); }), HasSubstr("made on the spot"));
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { find_entry("digits"); }), HasSubstr("digits is generated"));
 }
 
 /// What the table says of the real files, where the machine has them.

@@ -7,8 +7,7 @@
 #include <iterator>
 
 #include "data/error.h"
-#include "data/fetch/error.h"
-#include "data/fetch/part_file.h"
+#include "data/fetch/http.h"
 #include "tests/data/support/heard.h"
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/known.h"
@@ -88,7 +87,7 @@ TEST_F(DownloadTest, GoesOnByItselfWhereAnAnswerBrokeOff) {
 
 TEST_F(DownloadTest, GoesOnInTheNextRun) {
   server_.serve("a/file", {.content = content_, .faults = {{.after_bytes = 70'000}, {.after_bytes = 0}}});
-  EXPECT_THAT(error<FetchError>(), HasSubstr("the next try goes on from there"));
+  EXPECT_THAT(error<FetchError>(), HasSubstr("the next attempt resumes the part"));
   EXPECT_EQ(read("file.part"), front(70'000));
   EXPECT_FALSE(std::filesystem::exists(folder() / "file"));
   get();
@@ -145,8 +144,8 @@ TEST_F(DownloadTest, AsksForNothingWhereThePartIsWhole) {
 
 TEST_F(DownloadTest, RefusesAWrongHashAndRemovesTheFile) {
   server_.serve("a/file", {.content = other()});
-  EXPECT_THAT(error<DataError>(), AllOf(HasSubstr("a/file: what came has the SHA-256 " + tests::sha256_of(other())),
-                                        HasSubstr("not " + tests::sha256_of(content_)), HasSubstr("--mirror")));
+  EXPECT_THAT(error<DataError>(), AllOf(HasSubstr("a/file: the file has SHA-256 " + tests::sha256_of(other())),
+                                        HasSubstr("expected " + tests::sha256_of(content_)), HasSubstr("--mirror")));
   EXPECT_THAT(left(), IsEmpty());
 }
 
@@ -154,7 +153,7 @@ TEST_F(DownloadTest, RefusesAFileOfAnotherLength) {
   Bytes longer = content_;
   longer.resize(content_.size() + 100'000);
   for (const auto& [content, reason] :
-       {std::pair(front(199'999), "has 199999 bytes, not 200000"), std::pair(longer, "longer than 200000 bytes"),
+       {std::pair(front(199'999), "has 199999 bytes, expected 200000"), std::pair(longer, "longer than 200000 bytes"),
         std::pair(Bytes(), "has 0 bytes")}) {
     server_.serve("a/file", {.content = content});
     EXPECT_THAT(error<DataError>(), HasSubstr(reason));

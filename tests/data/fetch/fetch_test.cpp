@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "data/error.h"
-#include "data/fetch/verify.h"
 #include "tests/data/support/heard.h"
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/known.h"
@@ -90,7 +89,7 @@ TEST_F(FetchTest, GetsWhatIsThereAndWrongAnew) {
 TEST_F(FetchTest, PointsOutAnUnpackedFileThatWouldBeReadFirst) {
   folder_.write("small/images", Bytes{0});
   EXPECT_THAT(tests::message_of<DataError>([&] { run(entry_); }),
-              AllOf(HasSubstr("images: has 1 bytes, not 1000"), HasSubstr("delete the file")));
+              AllOf(HasSubstr("images: has 1 bytes, expected 1000"), HasSubstr("delete the file")));
 }
 
 TEST_F(FetchTest, UnpacksAnArchiveAndRemovesIt) {
@@ -126,7 +125,7 @@ TEST_F(FetchTest, RefusesAnArchiveWithAnotherVersionOfAFile) {
       tests::gzipped(tests::tar_bytes({{.name = "more", .content = more_}, {.name = "labels", .content = {3, 2, 1}}}));
   const tests::Known known("all.tar.gz", wrong);
   server_.serve("all.tar.gz", {.content = wrong});
-  EXPECT_THAT(tests::message_of<DataError>([&] { run(packed(known)); }), HasSubstr("labels in it has the SHA-256"));
+  EXPECT_THAT(tests::message_of<DataError>([&] { run(packed(known)); }), HasSubstr("labels in it has SHA-256"));
   EXPECT_FALSE(exists("packed/labels"));
   EXPECT_FALSE(exists("packed/labels.part"));
 }
@@ -149,7 +148,7 @@ TEST_F(FetchTest, VerifiesWhereTheDataSetWouldBeOpened) {
   EXPECT_EQ(found[0].path, folder_.path() / "images");
   EXPECT_EQ(found[0].check.state, FileState::good);
   EXPECT_EQ(found[1].check.state, FileState::wrong);
-  EXPECT_THAT(found[1].check.found, HasSubstr("has 1 bytes, not 3"));
+  EXPECT_THAT(found[1].check.found, HasSubstr("has 1 bytes, expected 3"));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <optional>
 
-#include "data/fetch/error.h"
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "data/fetch/curl_api.h"
-#include "data/fetch/error.h"
+#include "data/fetch/http.h"
 #include "tests/data/support/message_of.h"
 
 namespace gradring::data {

@@ -92,7 +92,7 @@ TEST_F(TarReaderTest, RefusesAnArchiveThatIsCutShortAnywhere) {
   const Bytes whole = tests::tar_bytes({{.name = "a", .content = tests::counting(600)}});
   for (std::size_t size = 0; size < 3 * 512; size += 61)
     EXPECT_THAT(error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))),
-                HasSubstr("get it again"))
+                HasSubstr("download it again"))
         << size;
 }
 
@@ -115,7 +115,7 @@ TEST_F(TarReaderTest, RefusesASizeThatIsNoOctalNumber) {
     char text[8];
     std::snprintf(text, sizeof text, "%06lo", std::stoul(sum, nullptr, 8) + static_cast<unsigned long>(change));
     std::copy_n(text, 6, archive.begin() + 148);
-    EXPECT_THAT(error(archive), HasSubstr("a number that is none"));
+    EXPECT_THAT(error(archive), HasSubstr("an invalid number"));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/images/png.h"
+#include "data/images/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,6 +83,16 @@ TEST_F(Png, TakesNoMemoryForSizesThatAreOnlySaid) {
   EXPECT_THAT(refusal(WrittenPng{.width = 4096, .height = 4097, .rows = {1}}.bytes()), HasSubstr("4096 x 4097"));
   EXPECT_THROW(read(WrittenPng{.width = 0x7fffffff, .height = 0x7fffffff, .rows = {1}}), DataError);
   EXPECT_THROW(read(WrittenPng{.width = 0, .rows = {}}), DataError);
+}
+
+TEST_F(Png, RefusesAChunkLongerThanTheFile) {
+  const Bytes text = tests::png_chunk("tEXt", {'k', 0, 'v'});
+  Bytes png = WrittenPng{.rows = {1}}.bytes();
+  const auto behind_header = png.begin() + 8 + 12 + 13;
+  png.insert(behind_header, text.begin(), text.end());
+  EXPECT_THAT(read(png).pixels, Each(1)) << "a text is no hindrance";
+  png[8 + 12 + 13] = 0x68;  // 1.7 GB, which libpng would allocate
+  EXPECT_THAT(refusal(png), HasSubstr("image.png: is a truncated or damaged PNG"));
 }
 
 TEST_F(Png, EveryTruncationIsRefusedOrHarmless) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/fetch/listener.h"
+#include "data/fetch/download.h"
 
 namespace gradring::tests {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::tests {

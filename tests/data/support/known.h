@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/fetch/known_file.h"
+#include "data/fetch/catalogue.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::tests {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "data/samplers/distributed_sampler.h"
-#include "data/transforms/normalize.h"
+#include "data/loader/normalize.h"
+#include "data/loader/sampler.h"
 
 namespace gradring::tests {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/bench/case_families.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/bench/kernel_case.h"
+#include "kernels/host/host_device.h"
 
 namespace gradring::kernels::bench {
 namespace {
@@ -40,7 +40,7 @@ KernelCase ones(CaseMaker& make, const std::vector<std::pair<std::string, float>
   return c;
 }
 
-TEST(MeasureCase, GivesNoTimeToWhatIsWrong) {
+TEST(MeasureCase, DoesNotTimeWrongResults) {
   World world;
   CaseMaker make = world.maker({});
   const KernelCase c = ones(make, {{"right", 1.0f}, {"near", 1.125f}, {"far", 1.5f}, {"nan", std::nanf("")}});
@@ -56,7 +56,7 @@ TEST(MeasureCase, GivesNoTimeToWhatIsWrong) {
   EXPECT_FALSE(results[3].right());
 }
 
-TEST(MeasureCase, SeesWhatWasNotWritten) {
+TEST(MeasureCase, DetectsUnwrittenOutputs) {
   World world;
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"right", 1.0f}});
@@ -66,7 +66,7 @@ TEST(MeasureCase, SeesWhatWasNotWritten) {
   EXPECT_FALSE(results[1].right());
 }
 
-TEST(MeasureCase, TakesOneVariantAloneAndThePlainLoopBesideIt) {
+TEST(MeasureCase, MeasuresOneVariantAndThePlainLoop) {
   World world;
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
@@ -80,7 +80,7 @@ TEST(MeasureCase, TakesOneVariantAloneAndThePlainLoopBesideIt) {
   EXPECT_TRUE(measure(c, *world.stream, *world.machine, kLittle, "none").empty());
 }
 
-TEST(MeasureCase, ChecksAndTimesPeersWhateverVariantIsWanted) {
+TEST(MeasureCase, ChecksAndTimesPeersForAnyVariant) {
   World world;
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
@@ -94,7 +94,7 @@ TEST(MeasureCase, ChecksAndTimesPeersWhateverVariantIsWanted) {
   EXPECT_FALSE(results[2].right()) << "a library that is wrong is no yardstick";
 }
 
-TEST(MeasureCase, NotesTheKernelsOfOneCall) {
+TEST(MeasureCase, ReportsTheKernelsOfOneCall) {
   World world;
   CaseMaker make = world.maker({{"elements", 5000}});
   const KernelCase c = std::move(relu_cases(make).front());
@@ -125,7 +125,7 @@ class CountingPeers final : public PeerMaker {
   }
 };
 
-TEST(CaseMaker, AsksForPeersOfConvolutionsAndProducts) {
+TEST(CaseMaker, RequestsPeersOfConvolutionsAndProducts) {
   World world;
   CountingPeers peers;
   CaseMaker make({.kernels = world.kernels,
@@ -148,7 +148,7 @@ TEST(CaseMaker, NamesTheExtentsOfEachCase) {
   EXPECT_THAT(make.extent_names(), ElementsAre("channels", "rows"));
 }
 
-TEST(CaseMaker, CountsWhatIsOverwrittenUnread) {
+TEST(CaseMaker, CountsUnreadOverwrittenBytes) {
   World world;
   CaseMaker make = world.maker({});
   KernelCase c = make.make("any");
@@ -164,7 +164,7 @@ const Extents kSmall = {{"elements", 1001}, {"rows", 33}, {"channels", 5}, {"cla
 
 class EveryOperation : public testing::TestWithParam<DType> {};
 
-TEST_P(EveryOperation, HasCasesWhoseVariantsAreAllRight) {
+TEST_P(EveryOperation, HasCasesWhoseVariantsAllPass) {
   World world;
   for (const CaseFamily& family : case_families()) {
     CaseMaker make = world.maker(kSmall, GetParam());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/kernels/lib/hopper_kernels.h"
+#include "tests/kernels/lib/kernels.h"
 
-#include "kernels/lib/barrier_pipe.h"
 #include "kernels/lib/bulk_tensor.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/warpgroup_mma.h"

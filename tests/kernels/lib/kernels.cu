@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/lib/kernels.h"
 
-#include "kernels/lib/block_sum.h"
+#include <cstring>
+
 #include "kernels/lib/divisor.h"
-#include "kernels/lib/dots.h"
+#include "kernels/lib/element.h"
+#include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/lib/strip.h"
+#include "kernels/lib/tensor_core.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::tests {
@@ -85,6 +87,151 @@ void divide(kernels::Stream& stream, int divisor, const int* dividends, std::siz
             int* remainders) {
   simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::lib::Divisor(divisor), dividends,
                                    count, quotients, remainders);
+}
+
+namespace {
+
+namespace lib = kernels::lib;
+
+constexpr int kMostRows = 64;
+constexpr int kWords = 8;  // in a row of a matrix
+
+template <int kMatrices, bool kTranspose>
+__global__ void load_matrices_kernel(SIMT_GRID_CONST(MatrixLoad) load) {
+  SIMT_SHARED(std::uint16_t[(kMostRows + 1) * kWords], words);
+  const unsigned lane = threadIdx.x;
+  for (unsigned i : simt::block_range(0, static_cast<unsigned>(load.row_count) * kWords)) words[i] = load.words[i];
+  __syncwarp();  // the rows of all lanes are there
+  if (!load.everybody && lane == 31) return;
+  const void* row = reinterpret_cast<const char*>(words + load.rows[lane] * kWords) + load.skew;
+  std::uint32_t registers[kMatrices];
+  if constexpr (kMatrices == 4 && kTranspose)
+    lib::ldmatrix_x4_trans(registers, row);
+  else if constexpr (kMatrices == 4)
+    lib::ldmatrix_x4(registers, row);
+  else if constexpr (kTranspose)
+    lib::ldmatrix_x2_trans(registers, row);
+  else
+    lib::ldmatrix_x2(registers, row);
+  for (unsigned i = 0; i < kMatrices; ++i) load.registers[lane * kMatrices + i] = registers[i];
+}
+
+__global__ void load_what_others_wrote_kernel(std::uint32_t* to) {
+  SIMT_SHARED(std::uint16_t[32][kWords], rows);
+  const unsigned lane = threadIdx.x;
+  for (auto& word : rows[31 - lane]) word = static_cast<std::uint16_t>(lane);
+  __syncwarp();  // row `lane` is another lane's
+  std::uint32_t registers[4];
+  lib::ldmatrix_x4(registers, rows[lane]);
+  for (unsigned i = 0; i < 4; ++i) to[lane * 4 + i] = registers[i];
+}
+
+template <class T>
+__device__ std::uint32_t pair_of(T low, T high) {
+  const T both[2] = {low, high};
+  std::uint32_t pair = 0;
+  std::memcpy(&pair, both, sizeof pair);
+  return pair;
+}
+
+template <class T>
+__global__ void multiply_places_kernel(const T* a, const T* b, float* c) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const auto in_a = [&](int i) {
+    const simt::Place place = simt::mma_place_in_a(lane, i);
+    return a[place.row * 16 + place.column];
+  };
+  const auto in_b = [&](int i) {
+    const simt::Place place = simt::mma_place_in_b(lane, i);
+    return b[place.row * 8 + place.column];
+  };
+  const auto in_c = [&](int i) -> float& {
+    const simt::Place place = simt::mma_place_in_c(lane, i);
+    return c[place.row * 8 + place.column];
+  };
+  std::uint32_t a_tile[4], b_tile[2];
+  for (int i = 0; i < 4; ++i) a_tile[i] = pair_of(in_a(2 * i), in_a(2 * i + 1));
+  for (int i = 0; i < 2; ++i) b_tile[i] = pair_of(in_b(2 * i), in_b(2 * i + 1));
+  float sums[4] = {in_c(0), in_c(1), in_c(2), in_c(3)};
+  lib::mma_m16n8k16<T>(sums, a_tile, b_tile[0], b_tile[1]);
+  for (int i = 0; i < 4; ++i) in_c(i) = sums[i];
+}
+
+template <class T>
+__global__ void multiply_loaded_kernel(Stored stored, const T* a, const T* b, float* c) {
+  constexpr int kPitch = 24;  // rows of 48 bytes: multiples of 16
+  SIMT_SHARED(T[16 * kPitch], a_rows);
+  SIMT_SHARED(T[16 * kPitch], b_rows);
+  const int lane = static_cast<int>(threadIdx.x);
+  for (int i = lane; i < 256; i += 32) {
+    a_rows[i / 16 * kPitch + i % 16] = a[i];
+    b_rows[i / 16 * kPitch + i % 16] = b[i];
+  }
+  __syncwarp();  // both tiles are there
+  const auto in = [&](const T* rows, simt::Place place) { return rows + place.row * kPitch + place.column; };
+  std::uint32_t a_tile[4], b_tiles[4];
+  if (stored.a_by_inner)
+    lib::ldmatrix_x4_trans(a_tile, in(a_rows, simt::matrices_across(lane)));
+  else
+    lib::ldmatrix_x4(a_tile, in(a_rows, simt::matrices_down(lane)));
+  if (stored.b_by_column)
+    lib::ldmatrix_x4(b_tiles, in(b_rows, simt::matrices_across(lane)));
+  else
+    lib::ldmatrix_x4_trans(b_tiles, in(b_rows, simt::matrices_down(lane)));
+  for (int tile = 0; tile < 2; ++tile) {
+    float sums[4] = {};
+    lib::mma_m16n8k16<T>(sums, a_tile, b_tiles[2 * tile], b_tiles[2 * tile + 1]);
+    for (int i = 0; i < 4; ++i) {
+      const simt::Place place = simt::mma_place_in_c(lane, i);
+      c[place.row * 16 + 8 * tile + place.column] = sums[i];
+    }
+  }
+}
+
+constexpr unsigned kWarp = 32;
+
+/// Calls visit(Element<T>()) for the two types of tensor cores.
+template <class Visit>
+void with_half(kernels::DType dtype, Visit visit) {
+  if (dtype == kernels::DType::f16)
+    visit(lib::Element<__half>());
+  else
+    visit(lib::Element<__nv_bfloat16>());
+}
+
+}  // namespace
+
+void load_matrices(kernels::Stream& stream, const MatrixLoad& load) {
+  const simt::Config warp{.block = kWarp};
+  if (load.matrices == 4 && load.transpose)
+    simt::launch<load_matrices_kernel<4, true>>(stream, warp, load);
+  else if (load.matrices == 4)
+    simt::launch<load_matrices_kernel<4, false>>(stream, warp, load);
+  else if (load.transpose)
+    simt::launch<load_matrices_kernel<2, true>>(stream, warp, load);
+  else
+    simt::launch<load_matrices_kernel<2, false>>(stream, warp, load);
+}
+
+void load_what_others_wrote(kernels::Stream& stream, std::uint32_t* registers) {
+  simt::launch<load_what_others_wrote_kernel>(stream, {.block = kWarp}, registers);
+}
+
+void multiply_places(kernels::Stream& stream, kernels::DType dtype, const void* a, const void* b, float* c) {
+  with_half(dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    simt::launch<multiply_places_kernel<T>>(stream, {.block = kWarp}, static_cast<const T*>(a),
+                                            static_cast<const T*>(b), c);
+  });
+}
+
+void multiply_loaded(kernels::Stream& stream, kernels::DType dtype, Stored stored, const void* a, const void* b,
+                     float* c) {
+  with_half(dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    simt::launch<multiply_loaded_kernel<T>>(stream, {.block = kWarp}, stored, static_cast<const T*>(a),
+                                            static_cast<const T*>(b), c);
+  });
 }
 
 }  // namespace GRADRING_KERNEL_COPY

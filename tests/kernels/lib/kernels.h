@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
 
 /// Kernels that do nothing but use one building block of kernels/lib each.
@@ -33,6 +34,77 @@ void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int 
 /// quotients[i] and remainders[i] of dividends[i] and `divisor`: Divisor.
 void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
             int* remainders);
+
+/// Kernels of one warp that do nothing but use kernels/lib/tensor_core.h.
+
+/// What one load put into registers: registers[lane * matrices + i]. `words` are laid into shared memory, 8 a row, and
+/// lane l points at row rows[l], `skew` bytes further.
+///
+/// Errors    as ldmatrix; without `everybody` lane 31 stays away.
+struct MatrixLoad {
+  int matrices = 4;  ///< 2 or 4
+  bool transpose = false;
+  const std::uint16_t* words = nullptr;
+  int row_count = 0;  ///< at most 64
+  const std::int32_t* rows = nullptr;
+  std::uint32_t* registers = nullptr;
+  int skew = 0;
+  bool everybody = true;
+};
+void load_matrices(kernels::Stream& stream, const MatrixLoad& load);
+
+/// Lane l writes number 31 - l into all words of a row, and after a barrier all rows are loaded as four matrices.
+void load_what_others_wrote(kernels::Stream& stream, std::uint32_t* registers);
+
+/// c += a b on one tile of 16 x 8 x 16 by mma_m16n8k16, each lane taking the elements that simt/mma_layout.h gives it
+/// straight from a [16, 16], b [16, 8] and c [16, 8], row-major.
+void multiply_places(kernels::Stream& stream, kernels::DType dtype, const void* a, const void* b, float* c);
+
+/// How the operands of a product are stored.
+struct Stored {
+  bool a_by_inner = false;   ///< a [inner][row], else [row][inner]
+  bool b_by_column = false;  ///< b [column][inner], else [inner][column]
+};
+/// c = a b for a [16, 16] and b [16, 16] through shared memory, ldmatrix and two tiles of b.
+void multiply_loaded(kernels::Stream& stream, kernels::DType dtype, Stored stored, const void* a, const void* b,
+                     float* c);
+
+/// Kernels of one block that do nothing but use kernels/lib/bulk_tensor.h, barrier_pipe.h and warpgroup_mma.h.
+
+/// A [rows, columns] matrix of 16-bit words, of which the box of 64 x 64 at (row, column) is copied to shared memory.
+/// words[i]: what lies there then, in the order of addresses. The place is `skew` bytes past a multiple of 1,024, and
+/// the barrier expects `expected_bytes`.
+struct BoxLoad {
+  const std::uint16_t* matrix = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  int row = 0, column = 0;
+  std::uint16_t* words = nullptr;
+  unsigned expected_bytes = 64 * 64 * 2;
+  unsigned skew = 0;
+};
+void load_box(kernels::Stream& stream, const BoxLoad& load);
+
+/// What goes wrong in a pipe, if anything.
+enum class PipeFault : std::uint8_t { none, never_released, filled_twice, not_initialised, initialised_twice };
+
+/// Brings a [64 * rounds, 64] matrix of words to shared memory by boxes, through a pipe of two stages, and two warps
+/// bring it back to `to`.
+void copy_through_pipe(kernels::Stream& stream, const std::uint16_t* from, int rounds, std::uint16_t* to,
+                       PipeFault fault = PipeFault::none);
+
+/// How an operand is stored, and where: pieces of a row in patterns of 8 rows, patterns `stride` apart, and where a row
+/// is longer than a pattern's, `leading` apart. In units of 1,024 bytes.
+struct OperandStorage {
+  bool transposed = false;
+  int leading = 0, stride = 1;
+};
+enum class ProductFault : std::uint8_t { none, no_fence, no_wait, off_the_pattern, outside, half_a_group };
+
+/// c = a b for a [64, 16] and b [16, 128], row-major, by one warpgroup: the operands are laid into shared memory as the
+/// storages say, and each thread takes its sums to where simt::warpgroup_place_in_d says.
+void multiply_by_warpgroup(kernels::Stream& stream, kernels::DType dtype, OperandStorage a_storage,
+                           OperandStorage b_storage, const void* a, const void* b, float* c,
+                           ProductFault fault = ProductFault::none);
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::tests

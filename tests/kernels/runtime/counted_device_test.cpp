@@ -7,14 +7,14 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/host/host_device.h"
+#include "kernels/runtime/dry_run_device.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/host/host_device.h"
-#include "kernels/runtime/pretended_device.h"
 
 namespace gradring::kernels {
 namespace {
 
-TEST(MemoryCounter, RemembersTheMost) {
+TEST(MemoryCounter, TracksThePeak) {
   MemoryCounter counter;
   counter.add(100);
   counter.remove(40);
@@ -30,7 +30,7 @@ TEST(MemoryCounter, RemembersTheMost) {
   EXPECT_EQ(counter.peak_bytes(), 130u);
 }
 
-TEST(MemoryCounter, MissesNothingOfSeveralThreads) {
+TEST(MemoryCounter, CountsExactlyAcrossThreads) {
   constexpr int kThreads = 4, kRounds = 1000;
   MemoryCounter counter;
   std::vector<std::jthread> threads;
@@ -68,7 +68,7 @@ TEST(CountedDevice, CountsDeviceMemoryFromAllocationToRelease) {
   EXPECT_EQ(counter.peak_bytes(), 1024u);
 }
 
-TEST(CountedDevice, TellsPurposesOfOneDeviceApart) {
+TEST(CountedDevice, CountsPurposesOfOneDeviceSeparately) {
   HostDevice device;
   MemoryCounter weights, gradients;
   CountedDevice for_weights(device, weights), for_gradients(device, gradients);
@@ -77,9 +77,9 @@ TEST(CountedDevice, TellsPurposesOfOneDeviceApart) {
   EXPECT_EQ(gradients.now_bytes(), 20u);
 }
 
-TEST(PretendedDevice, ShowsWhatWouldBeAllocatedAndAllocatesNothing) {
+TEST(DryRunDevice, ShowsWhatWouldBeAllocatedAndAllocatesNothing) {
   const HostDevice device;
-  PretendedDevice pretended(device);
+  DryRunDevice pretended(device);
   MemoryCounter counter;
   CountedDevice counted(pretended, counter);
   EXPECT_EQ(pretended.id(), device.id());
@@ -92,9 +92,9 @@ TEST(PretendedDevice, ShowsWhatWouldBeAllocatedAndAllocatesNothing) {
   std::memset(pinned.data(), 1, pinned.size());
 }
 
-TEST(PretendedDevice, DoesNoWork) {
+TEST(DryRunDevice, DoesNoWork) {
   const HostDevice device;
-  PretendedDevice pretended(device);
+  DryRunDevice pretended(device);
   const Buffer memory = pretended.allocate(64, MemoryKind::device);
   const auto stream = pretended.make_stream(StreamMode::in_place);
   bool ran = false;

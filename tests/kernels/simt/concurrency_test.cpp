@@ -12,8 +12,6 @@
 #include "kernels/simt/error.h"
 #include "tests/kernels/simt/device_fixture.h"
 #include "tests/kernels/simt/kernels.h"
-#include "tests/kernels/simt/tile_kernels.h"
-#include "tests/kernels/simt/warp_kernels.h"
 
 namespace gradring::simt_test {
 namespace {
@@ -54,7 +52,7 @@ TEST_P(Concurrency, RanksLaunchTheSameKernelsAtTheSameTime) {
   });
 }
 
-TEST_P(Concurrency, AnErrorStaysWithItsRank) {
+TEST_P(Concurrency, ErrorStaysWithItsRank) {
   run_ranks([](int rank) {
     kernels::HostDevice device({.workers = 2});
     const auto stream = device.make_stream(GetParam());

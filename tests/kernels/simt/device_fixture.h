@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 
 namespace gradring::simt_test {
 

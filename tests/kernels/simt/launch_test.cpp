@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a stream tells about the kernels that are launched on it.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <numeric>
 #include <vector>
 
+#include "kernels/host/host_device.h"
+#include "kernels/runtime/launch_report.h"
 #include "kernels/simt/error.h"
+#include "kernels/simt/kernel_name.h"
 #include "tests/kernels/simt/device_fixture.h"
 #include "tests/kernels/simt/kernels.h"
 
@@ -34,7 +38,7 @@ TEST_P(Launch, TakesTheLargestBlock) {
   EXPECT_EQ(index, expected);
 }
 
-TEST_P(Launch, SharesOutEachElementOnce) {
+TEST_P(Launch, VisitsEachElementOnce) {
   for (const std::size_t count : {0, 1, 2, 31, 32, 33, 127, 1023, 5000})
     for (const unsigned blocks : {1u, 3u, 16u})
       for (const unsigned threads : {1u, 32u, 77u}) {
@@ -44,7 +48,7 @@ TEST_P(Launch, SharesOutEachElementOnce) {
       }
 }
 
-TEST_P(Launch, SharesOutByDefault) {
+TEST_P(Launch, GridForCoversAllElements) {
   for (const std::size_t count : {0, 1, 4095, 4096, 4097, 100000}) {
     std::vector<std::int32_t> visits(count);
     count_visits_by_default(*stream_, visits.data(), count);
@@ -52,7 +56,7 @@ TEST_P(Launch, SharesOutByDefault) {
   }
 }
 
-TEST_P(Launch, SharesOutWithinABlock) {
+TEST_P(Launch, BlockRangeVisitsEachElementOnce) {
   for (const unsigned begin : {0u, 5u, 40u})
     for (const unsigned threads : {1u, 7u, 32u, 64u}) {
       constexpr unsigned kEnd = 40, kBlocks = 3;
@@ -89,7 +93,7 @@ TEST_P(Launch, WithoutBlocksDoesNothing) {
     index_threads(*stream_, grid, {32, 1, 1}, nullptr, false);
 }
 
-TEST_P(Launch, RefusesWhatNoGpuTakes) {
+TEST_P(Launch, RejectsConfigurationsThatNoGpuTakes) {
   EXPECT_THROW(index_threads(*stream_, {1, 1, 1}, {0, 1, 1}, nullptr, false), simt::Error);
   EXPECT_THROW(index_threads(*stream_, {1, 1, 1}, {1025, 1, 1}, nullptr, true), simt::Error);
   EXPECT_THROW(index_threads(*stream_, {1, 1, 1}, {32, 33, 1}, nullptr, false), simt::Error);
@@ -99,7 +103,7 @@ TEST_P(Launch, RefusesWhatNoGpuTakes) {
   EXPECT_THROW(touch_dynamic_shared(*stream_, 227 * 1024 + 4, &ok), simt::Error);
 }
 
-TEST_P(Launch, NamesThePlaceOfABadOne) {
+TEST_P(Launch, ErrorNamesTheLaunchSite) {
   try {
     index_threads(*stream_, {1, 1, 1}, {2000, 1, 1}, nullptr, false);
     FAIL() << "a block of 2000 threads was accepted";
@@ -107,6 +111,78 @@ TEST_P(Launch, NamesThePlaceOfABadOne) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("(2000,1,1)"), testing::HasSubstr("kernels.cu:")));
     EXPECT_THAT(error.site().file, testing::EndsWith("kernels.cu"));
   }
+}
+
+using kernels::HostDevice;
+using kernels::LaunchLog;
+using kernels::LaunchReport;
+using kernels::Stream;
+using kernels::StreamMode;
+
+class LaunchReports : public testing::TestWithParam<StreamMode> {
+ protected:
+  void finish() { stream_->synchronize(Deadline::after(std::chrono::seconds(30))); }
+
+  HostDevice device_;
+  std::unique_ptr<Stream> stream_ = device_.make_stream(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, LaunchReports, testing::Values(StreamMode::in_place, StreamMode::asynchronous),
+                         [](const auto& mode) {
+                           return mode.param == StreamMode::in_place ? "in_place" : "asynchronous";
+                         });
+
+TEST_P(LaunchReports, DescribeTheLaunch) {
+  std::vector<std::int32_t> index(6 * 8);
+  std::vector<float> values(64);
+  LaunchLog log(*stream_);
+  index_threads(*stream_, {3, 2, 1}, {4, 2, 1}, index.data(), false);
+  reverse_pieces(*stream_, values.data(), 2, 32, true);
+  finish();
+  ASSERT_EQ(log.launches().size(), 2u);
+  const LaunchReport& first = log.launches()[0];
+  EXPECT_EQ(first.kernel, "index_threads_kernel");
+  EXPECT_EQ(first.blocks, 6u);
+  EXPECT_EQ(first.threads, 8u);
+  EXPECT_EQ(first.dynamic_shared_bytes, 0u);
+  EXPECT_FALSE(first.resources.has_value()) << "a CPU has no such registers";
+  EXPECT_EQ(log.launches()[1].dynamic_shared_bytes, 32 * sizeof(float));
+}
+
+TEST_P(LaunchReports, CoverTheLifetimeOfTheLog) {
+  std::vector<std::int32_t> index(8);
+  const auto launch = [&] { index_threads(*stream_, {1, 1, 1}, {8, 1, 1}, index.data(), true); };
+  launch();
+  {
+    LaunchLog outer(*stream_);
+    launch();
+    {
+      LaunchLog inner(*stream_);
+      launch();
+      EXPECT_EQ(inner.launches().size(), 1u);
+    }
+    launch();
+    EXPECT_EQ(outer.launches().size(), 2u);
+  }
+  EXPECT_EQ(stream_->launch_observer(), nullptr);
+  launch();
+  finish();
+}
+
+TEST_P(LaunchReports, OmitEmptyGrids) {
+  LaunchLog log(*stream_);
+  index_threads(*stream_, {0, 1, 1}, {8, 1, 1}, nullptr, false);
+  EXPECT_THAT(log.launches(), testing::IsEmpty());
+}
+
+TEST(KernelName, IsWithoutNamespacesParametersAndResult) {
+  using simt::short_name_of;
+  EXPECT_EQ(short_name_of("a::(anonymous namespace)::sum_kernel(float const*, std::vector<int>)"), "sum_kernel");
+  EXPECT_EQ(short_name_of("void a::b::(anonymous namespace)::sum_kernel<float, 4>(float const*)"),
+            "sum_kernel<float, 4>");
+  EXPECT_EQ(short_name_of("void sum_kernel<a::Tile<16, (a::Kind)2>, true>(a::Tile<16, (a::Kind)2>)"),
+            "sum_kernel<a::Tile<16, (a::Kind)2>, true>");
+  EXPECT_EQ(short_name_of("sum_kernel"), "sum_kernel");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/kernels/simt/number_kernels.h"
+#include "tests/kernels/simt/kernels.h"
 
 #include "kernels/simt/simt.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/kernels/simt/device_fixture.h"
-#include "tests/kernels/simt/number_kernels.h"
+#include "tests/kernels/simt/kernels.h"
 
 namespace gradring::simt_test {
 namespace {
@@ -74,7 +74,7 @@ TEST_P(Number, HalvesRoundAfterEachOperation) {
   EXPECT_EQ(results[7], rounded(a * b));
 }
 
-TEST_P(Number, AtomicsLoseNothing) {
+TEST_P(Number, AtomicsLoseNoUpdate) {
   constexpr unsigned kBlocks = 4, kThreads = 32;
   constexpr int kAll = kBlocks * kThreads;
   AtomicResults results;

@@ -3,11 +3,10 @@
 
 #include <cmath>
 
-#include "kernels/cast/cast.h"
+#include "kernels/elementwise/elementwise.h"
 #include "nn/backend/cpu/cpu_backend.h"
-#include "nn/backend/kernels/kernel_backend.h"
-#include "nn/backend/reference/reference_backend.h"
-#include "nn/init/torch_uniform.h"
+#include "nn/backend/kernels/kernel_plans.h"
+#include "nn/parameter/parameter.h"
 
 namespace gradring::tests {
 
@@ -84,7 +83,7 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
 }
 
 void ProgramRig::run_nothing(nn::StepObserver& observer) {
-  program_.enqueue_nothing(*stream_, nn::gradients_in({layout_, gradients_.data()}), observer);
+  program_.enqueue_empty_batch(*stream_, nn::gradients_in({layout_, gradients_.data()}), observer);
   stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
 }
 

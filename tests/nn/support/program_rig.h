@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the entry points do at once; what the streams do later is in work.cpp.
+// The synchronous part of NCCL's functions; work.cpp has the streams' part.
 #include <cstring>
 #include <new>
 
-#include "kernels/simt/launch_queue.h"
+#include "kernels/simt/executor.h"
 #include "tests/support/fake_nccl/state.h"
 
 namespace gradring::tests {
@@ -28,7 +28,7 @@ ncclResult_t FakeNccl::State::init(int rank, ncclComm_t* comm, int world_size, c
 
 ncclResult_t FakeNccl::State::async_error(ncclComm_t comm, ncclResult_t* error) {
   const std::lock_guard lock(mutex);
-  if (comm->freed) note_misuse("ncclCommGetAsyncError of a communicator that is gone");
+  if (comm->freed) note_misuse("ncclCommGetAsyncError after the communicator was freed");
   *error = comm->error;
   if (comm->error == ncclSuccess && (arrived[comm->clique] < comm->world_size || comm->polls > 0)) {
     if (comm->polls > 0) --comm->polls;
@@ -40,7 +40,7 @@ ncclResult_t FakeNccl::State::async_error(ncclComm_t comm, ncclResult_t* error) 
 ncclResult_t FakeNccl::State::abort(ncclComm_t comm) {
   {
     std::unique_lock lock(mutex);
-    if (std::exchange(comm->freed, true)) note_misuse("ncclCommAbort of a communicator that is gone");
+    if (std::exchange(comm->freed, true)) note_misuse("ncclCommAbort after the communicator was freed");
     changed.wait(lock, [this] { return !behaviour.aborts_hang; });
     comm->aborted = true;
   }
@@ -50,7 +50,7 @@ ncclResult_t FakeNccl::State::abort(ncclComm_t comm) {
 
 ncclResult_t FakeNccl::State::retire(ncclComm_t comm, bool frees) {
   const std::lock_guard lock(mutex);
-  if (comm->freed) note_misuse("a communicator is finished after it is gone");
+  if (comm->freed) note_misuse("ncclCommFinalize or ncclCommDestroy after the communicator was freed");
   comm->freed = frees;
   comm->polls = behaviour.polls_in_progress;
   return frees ? ncclSuccess : ncclInProgress;
@@ -65,8 +65,8 @@ ncclResult_t FakeNccl::State::group_start() {
 ncclResult_t FakeNccl::State::add(const Operation& operation) {
   const std::lock_guard lock(mutex);
   auto& [depth, operations] = open_groups[std::this_thread::get_id()];
-  if (depth == 0) note_misuse("a call outside of a group: it would wait for its peer alone");
-  if (operation.comm->freed) note_misuse("a call on a communicator that is gone");
+  if (depth == 0) note_misuse("a call outside of a group: it would block until its peer's call");
+  if (operation.comm->freed) note_misuse("a call on a freed communicator");
   if (operation.comm->polls > 0) note_misuse("a call on a communicator that is still in progress");
   operations.push_back(operation);
   return ncclSuccess;
@@ -103,8 +103,8 @@ ncclResult_t FakeNccl::State::allocate(int rank, void** data, std::size_t bytes)
 
 ncclResult_t FakeNccl::State::free(void* data) {
   const std::lock_guard lock(mutex);
-  if (memory.erase(data) == 0) note_misuse("ncclMemFree of what is not from ncclMemAlloc");
-  if (registered.contains(data)) note_misuse("ncclMemFree of what is still registered");
+  if (memory.erase(data) == 0) note_misuse("ncclMemFree of memory that is not from ncclMemAlloc");
+  if (registered.contains(data)) note_misuse("ncclMemFree of registered memory");
   ::operator delete(data, kAlignment);
   return ncclSuccess;
 }
@@ -119,7 +119,7 @@ ncclResult_t FakeNccl::State::register_memory(int rank, void* data, void** handl
 
 ncclResult_t FakeNccl::State::deregister(void* handle) {
   const std::lock_guard lock(mutex);
-  if (registered.erase(handle) == 0) note_misuse("ncclCommDeregister of what is not registered");
+  if (registered.erase(handle) == 0) note_misuse("ncclCommDeregister of memory that is not registered");
   return ncclSuccess;
 }
 

@@ -9,39 +9,39 @@
 
 namespace gradring::tests {
 
-/// NCCL's entry points over threads of one process, for streams of the CPU. It keeps to what NCCL promises, and to nothing
-/// more: a group does nothing before its end and is still in progress after it; its sends and receives happen in stream
-/// order, all at once, and wait for their peers; an abort ends what waits, quietly.
+/// A fake NCCL for ranks that are threads and for CPU streams. It guarantees only what NCCL guarantees: a group does
+/// nothing before its end and may still be in progress afterwards; its sends and receives run concurrently in stream
+/// order and wait for their peers; an abort ends waiting operations without an error.
 ///
-/// A rank whose messages do not fit waits for ever, as on a GPU. What a caller must not do is noted (`misuse`).
+/// A rank whose messages do not match waits forever, as on a GPU. Forbidden calls are recorded (`misuse`).
 ///
-/// Threads   safe. Streams may hold its work after it is gone.
+/// Threads   safe. Streams may hold its work after its destruction.
 class FakeNccl {
  public:
   struct Behaviour {
     int version = NCCL_VERSION_CODE;
-    int polls_in_progress = 2;     ///< how often a call that was accepted is not done yet
-    int init_fails_for = -1;       ///< a rank
-    int no_memory_for = -1;        ///< a rank
-    int no_registration_for = -1;  ///< a rank
+    int polls_in_progress = 2;     ///< how often an accepted call reports ncclInProgress
+    int init_fails_for = -1;       ///< rank
+    int no_memory_for = -1;        ///< rank
+    int no_registration_for = -1;  ///< rank
     bool aborts_hang = false;      ///< until let_aborts_end
   };
   FakeNccl() : FakeNccl(Behaviour{}) {}
   explicit FakeNccl(const Behaviour& behaviour);
   ~FakeNccl();
 
-  /// The entry points, as one rank calls them.
+  /// The functions for one rank.
   comm::nccl::Api api(int rank);
 
-  /// From now on nothing that the rank enqueues ever happens.
+  /// The rank's operations do not run from now on.
   void kill(int rank);
-  /// From now on the rank's communicators report an error.
+  /// The rank's communicators report `error` from now on.
   void fail(int rank, ncclResult_t error);
   void let_aborts_end();
 
-  /// What the callers did that NCCL forbids, and messages that did not fit; in words.
+  /// Descriptions of forbidden calls and of mismatched messages.
   std::vector<std::string> misuse() const;
-  /// How many groups were made so far.
+  /// The number of groups so far.
   std::size_t groups() const;
 
   struct State;

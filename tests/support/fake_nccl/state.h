@@ -11,12 +11,12 @@
 
 #include "tests/support/fake_nccl/fake_nccl.h"
 
-/// NCCL leaves its communicator undefined; this is the stand-in's.
+/// NCCL's header only declares its communicator; this is the fake's.
 struct ncclComm {
   int rank = 0;
-  int clique = 0;  // which ranks belong together: the unique id's number
+  int clique = 0;  // number of the unique id, equal for all ranks of a group
   int world_size = 1;
-  int polls = 0;  // still to be answered by ncclInProgress
+  int polls = 0;  // remaining ncclInProgress answers
   ncclResult_t error = ncclSuccess;
   bool killed = false;
   bool aborted = false;
@@ -51,7 +51,7 @@ struct Reduction {
   int arrived = 0;
 };
 
-/// All that the ranks share, guarded by one mutex.
+/// The state that all ranks share, guarded by one mutex.
 struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   explicit State(const Behaviour& how) : behaviour(how) {}
 
@@ -67,7 +67,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   ncclResult_t register_memory(int rank, void* data, void** handle);
   ncclResult_t deregister(void* handle);
 
-  /// A stream's work: all operations of a group on it.
+  /// Work of a stream: all operations of one group on it.
   void run(const std::vector<Operation>& operations);
   void note_misuse(const std::string& what) { misuse.push_back(what); }
 
@@ -76,7 +76,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   std::condition_variable changed;
   std::vector<std::unique_ptr<ncclComm>> comms;
   std::map<int, int> arrived;                                                          // by clique
-  std::map<std::thread::id, std::pair<int, std::vector<Operation>>> open_groups;       // depth, and what is in them
+  std::map<std::thread::id, std::pair<int, std::vector<Operation>>> open_groups;       // nesting depth and operations
   std::map<std::tuple<int, int, int>, std::deque<std::shared_ptr<Message>>> channels;  // by clique, from, to
   std::map<std::pair<int, std::uint64_t>, Reduction> reductions;
   std::set<void*> memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream does with the operations of a group: all at once, each as soon as its peer has come.
+// How a stream runs the operations of a group: concurrently, each as soon as its peer is ready.
 #include <algorithm>
 #include <cstring>
 
@@ -24,16 +24,16 @@ DType dtype_of(ncclDataType_t type) {
 
 std::size_t bytes_of(const Operation& operation) { return operation.count * size_of(dtype_of(operation.type)); }
 
-/// An operation of a group under way.
+/// A running operation of a group.
 struct Underway {
   Operation operation;
   std::shared_ptr<Message> message;  // of a send
-  bool joined = false;               // an all-reduce has this rank's part
-  bool refused = false;              // what came does not fit, which was noted
+  bool joined = false;               // an all-reduce contains this rank's part
+  bool refused = false;              // its message does not match, which is recorded
   bool done = false;
 };
 
-/// True if something happened.
+/// True if it made progress.
 bool advance_receive(FakeNccl::State& state, Underway& one) {
   const Operation& mine = one.operation;
   auto& channel = state.channels[{mine.comm->clique, mine.peer, mine.comm->rank}];
@@ -102,7 +102,7 @@ void FakeNccl::State::run(const std::vector<Operation>& operations) {
     else
       changed.wait(lock);
   }
-  for (const Underway& one : underway)  // aborted: its memory is no longer to be read
+  for (const Underway& one : underway)  // aborted: peers must not read its memory
     if (one.message) std::erase(channels[{comm->clique, comm->rank, one.operation.peer}], one.message);
 }
 

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <set>
 
-#include "data/datasets/in_memory_dataset.h"
+#include "data/datasets/dataset.h"
+#include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/host/host_device.h"
 #include "nn/backend/cpu/cpu_backend.h"
-#include "nn/backend/reference/reference_backend.h"
-#include "train/bench/prepared_batches.h"
+#include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::train::bench {
 namespace {

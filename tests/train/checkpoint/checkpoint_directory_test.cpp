@@ -14,7 +14,7 @@
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/file_system.h"
 #include "train/checkpoint/safetensors.h"
 
 namespace gradring::train {
@@ -29,9 +29,9 @@ using tests::Fault;
 using tests::FaultyFiles;
 using tests::MemoryDisk;
 
-class Directory : public testing::Test {
+class CheckpointDirectoryTest : public testing::Test {
  protected:
-  Directory() { disk_.make_folder("/run"); }
+  CheckpointDirectoryTest() { disk_.make_folder("/run"); }
 
   CheckpointDirectory keeping(int last, int best) { return {disk_, "/run/c", {.keep_last = last, .keep_best = best}}; }
 
@@ -42,14 +42,14 @@ class Directory : public testing::Test {
   MemoryDisk disk_;
 };
 
-TEST_F(Directory, IsEmptyBeforeTheFirstSave) {
+TEST_F(CheckpointDirectoryTest, IsEmptyBeforeTheFirstSave) {
   const CheckpointDirectory directory = keeping(0, 1);
   EXPECT_THAT(directory.entries(), IsEmpty());
   EXPECT_EQ(directory.newest_valid().found, std::nullopt);
   EXPECT_FALSE(disk_.exists("/run/c"));
 }
 
-TEST_F(Directory, LatestAndBestFollow) {
+TEST_F(CheckpointDirectoryTest, UpdatesLatestAndBest) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0.5}});
   EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-1");
@@ -58,34 +58,34 @@ TEST_F(Directory, LatestAndBestFollow) {
   EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-3");
   EXPECT_EQ(disk_.read_link("/run/c/best"), "step-2");
   save_all(directory, {{4, 0.9}});
-  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-4") << "of equals, the newer";
+  EXPECT_EQ(disk_.read_link("/run/c/best"), "step-4") << "the newer of two equal scores";
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "step-3", "step-4", "latest", "best"));
 }
 
-TEST_F(Directory, WithoutScoresThereIsNoBest) {
+TEST_F(CheckpointDirectoryTest, HasNoBestLinkWithoutScores) {
   CheckpointDirectory directory = keeping(0, 1);
   EXPECT_THAT(directory.save(small_checkpoint(1)), IsEmpty());
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "latest"));
 }
 
-TEST_F(Directory, KeepsTheLastAndTheBest) {
+TEST_F(CheckpointDirectoryTest, KeepsLastAndBest) {
   save_all(keeping(2, 1), {{10, 0.9}, {20, 0.1}, {30, 0.2}, {40, 0.3}});
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-30", "step-40", "latest", "best"));
   save_all(keeping(1, 2), {{100, 0.1}});
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-40", "step-100", "latest", "best"));
   save_all(keeping(1, 0), {{200, 0.1}});
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-200", "latest", "best"))
-      << "what best names stays";
+      << "the target of best stays";
 }
 
-TEST_F(Directory, StepsAreNumbersNotWords) {
+TEST_F(CheckpointDirectoryTest, OrdersStepsAsNumbers) {
   save_all(keeping(0, 1), {{9, 0}, {10, 0}, {100, 0}});
   std::vector<std::int64_t> steps;
   for (const CheckpointEntry& entry : keeping(0, 1).entries()) steps.push_back(entry.step);
   EXPECT_THAT(steps, ElementsAre(100, 10, 9));
 }
 
-TEST_F(Directory, OtherNamesAreLeftAlone) {
+TEST_F(CheckpointDirectoryTest, IgnoresOtherNames) {
   disk_.make_folder("/run/c");
   for (const char* name : {"step-", "step-007", "step-x", "step-1.bak", "step--1", "notes"})
     write_new_file(disk_, std::filesystem::path("/run/c") / name, "mine");
@@ -94,7 +94,7 @@ TEST_F(Directory, OtherNamesAreLeftAlone) {
                                                          "notes", "step-2", "latest"));
 }
 
-TEST_F(Directory, TheSameStepIsReplaced) {
+TEST_F(CheckpointDirectoryTest, ReplacesTheSameStep) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0.5}});
   Checkpoint other = small_checkpoint(1, 0.6);
@@ -104,7 +104,7 @@ TEST_F(Directory, TheSameStepIsReplaced) {
   expect_equal(read_checkpoint(disk_, "/run/c/step-1"), other);
 }
 
-TEST_F(Directory, NewestValidSaysWhatItPassedOver) {
+TEST_F(CheckpointDirectoryTest, ReportsPassedOverCheckpoints) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0}, {2, 0}, {3, 0}});
   disk_.bytes_of("/run/c/step-3/state.safetensors").back() ^= std::byte{1};
@@ -116,10 +116,10 @@ TEST_F(Directory, NewestValidSaysWhatItPassedOver) {
   EXPECT_EQ(newest.passed_over[0].folder, "/run/c/step-4.partial");
   EXPECT_EQ(newest.passed_over[0].why, "was never finished");
   EXPECT_EQ(newest.passed_over[1].folder, "/run/c/step-3");
-  EXPECT_THAT(newest.passed_over[1].why, HasSubstr("not as saved"));
+  EXPECT_THAT(newest.passed_over[1].why, HasSubstr("state.safetensors is corrupt: tensor '"));
 }
 
-TEST_F(Directory, WhatWasReplacedCountsUntilTheNewOneIsThere) {
+TEST_F(CheckpointDirectoryTest, FindsReplacedCheckpointWithoutSuccessor) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0}});
   disk_.rename("/run/c/step-1", "/run/c/step-1.replaced");
@@ -129,7 +129,7 @@ TEST_F(Directory, WhatWasReplacedCountsUntilTheNewOneIsThere) {
   EXPECT_FALSE(disk_.exists("/run/c/step-1.replaced"));
 }
 
-TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
+TEST_F(CheckpointDirectoryTest, IgnoresAbandonedCheckpoints) {
   CheckpointDirectory directory = keeping(2, 1);
   save_all(directory, {{10, 0.1}, {20, 0.2}, {30, 0.9}});
   EXPECT_THAT(directory.abandon_after(20), IsEmpty());
@@ -139,11 +139,11 @@ TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
   EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-30"));
   save_all(directory, {{23, 0.3}, {26, 0.4}});
   EXPECT_EQ(directory.newest_valid().found->step, 26);
-  EXPECT_TRUE(disk_.exists("/run/c/step-23")) << "the two last that count";
+  EXPECT_TRUE(disk_.exists("/run/c/step-23")) << "one of the last two that are not abandoned";
   EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-30"));
   save_all(directory, {{30, 0.5}});
   EXPECT_THAT(directory.abandon_after(26), IsEmpty());
-  EXPECT_EQ(directory.newest_valid().found->step, 26) << "over what was abandoned before";
+  EXPECT_EQ(directory.newest_valid().found->step, 26);
   EXPECT_THAT(directory.abandon_after(0), IsEmpty());
   EXPECT_FALSE(directory.newest_valid().found);
   EXPECT_FALSE(disk_.exists("/run/c/latest"));
@@ -152,7 +152,24 @@ TEST_F(Directory, WhatIsAbandonedIsNobodysCheckpointAnyMore) {
   EXPECT_THAT(disk_.list("/run/c"), IsEmpty());
 }
 
-TEST_F(Directory, ResumesAfterAReplacedCheckpointUnderItsOwnName) {
+TEST_F(CheckpointDirectoryTest, KeepsEarlierAbandonedCheckpoints) {
+  CheckpointDirectory directory = keeping(0, 1);
+  save_all(directory, {{10, 0.1}});
+  for (const double score : {0.2, 0.3, 0.4}) {
+    save_all(directory, {{20, score}});
+    EXPECT_THAT(directory.abandon_after(10), IsEmpty());
+  }
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "abandoned-step-20", "abandoned-step-20-2",
+                                                         "abandoned-step-20-3", "latest", "best"));
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/abandoned-step-20").score, 0.2);
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/abandoned-step-20-2").score, 0.3);
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/abandoned-step-20-3").score, 0.4);
+  EXPECT_EQ(directory.newest_valid().found->step, 10);
+  directory.remove_abandoned();
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "latest", "best"));
+}
+
+TEST_F(CheckpointDirectoryTest, RestoresReplacedCheckpointOnResume) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{10, 0.1}, {20, 0.2}, {30, 0.3}});
   for (const char* step : {"20", "30"}) {  // two saves were killed between their two renames
@@ -160,13 +177,12 @@ TEST_F(Directory, ResumesAfterAReplacedCheckpointUnderItsOwnName) {
     disk_.rename(folder, folder + ".replaced");
   }
   EXPECT_THAT(directory.abandon_after(20), IsEmpty());
-  EXPECT_THAT(disk_.list("/run/c"),
-              UnorderedElementsAre("step-10", "step-20", "abandoned-step-30", "latest", "best"));
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-10", "step-20", "abandoned-step-30", "latest", "best"));
   EXPECT_EQ(disk_.read_link("/run/c/latest"), "step-20");
   EXPECT_EQ(disk_.read_link("/run/c/best"), "step-20");
 }
 
-TEST_F(Directory, AbandonsTheNewOneOfTwoCheckpointsOfAStep) {
+TEST_F(CheckpointDirectoryTest, AbandonsNewerOfTwoCheckpointsOfOneStep) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{10, 0.1}, {30, 0.2}});
   disk_.rename("/run/c/step-30", "/run/c/step-30.replaced");
@@ -177,12 +193,12 @@ TEST_F(Directory, AbandonsTheNewOneOfTwoCheckpointsOfAStep) {
   EXPECT_EQ(read_checkpoint(disk_, "/run/c/abandoned-step-30").score, 0.3);
 }
 
-TEST_F(Directory, ReadErrorsAreNoDamage) {
+TEST_F(CheckpointDirectoryTest, DoesNotTakeReadErrorsForDamage) {
   save_all(keeping(0, 1), {{1, 0.5}, {2, 0.4}});
-  FaultyFiles sound(disk_, {});
-  EXPECT_EQ(CheckpointDirectory(sound, "/run/c").newest_valid().found->step, 2);
+  FaultyFiles faultless(disk_, {});
+  EXPECT_EQ(CheckpointDirectory(faultless, "/run/c").newest_valid().found->step, 2);
   int errors = 0;
-  for (int call = 1; call <= sound.calls(); ++call)
+  for (int call = 1; call <= faultless.calls(); ++call)
     for (int code : {EIO, ESTALE, EMFILE, EACCES}) {
       SCOPED_TRACE(testing::Message() << "call " << call << ", " << std::generic_category().message(code));
       FaultyFiles files(disk_, {.kind = Fault::Kind::error, .at_call = call, .code = code});
@@ -196,7 +212,7 @@ TEST_F(Directory, ReadErrorsAreNoDamage) {
   EXPECT_GT(errors, 4 * 8) << "three files are opened and read";
 }
 
-TEST_F(Directory, ACheckpointUnderTheNameOfAnotherStepIsNotTaken) {
+TEST_F(CheckpointDirectoryTest, RejectsCheckpointNamedForAnotherStep) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{10, 0.1}, {20, 0.2}});
   disk_.rename("/run/c/step-10", "/run/c/step-30");
@@ -204,15 +220,15 @@ TEST_F(Directory, ACheckpointUnderTheNameOfAnotherStepIsNotTaken) {
   EXPECT_EQ(newest.found->step, 20);
   ASSERT_EQ(newest.passed_over.size(), 1u);
   EXPECT_THAT(newest.passed_over[0].why,
-              HasSubstr("step-30/meta.json: is of step 10, but its folder is named for step 30; rename the folder to "
+              HasSubstr("step-30/meta.json has step 10, its folder is named for step 30; rename the folder to "
                         "step-10"));
-  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, "/run/c/step-30/"); }), HasSubstr("is of step 10"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, "/run/c/step-30/"); }), HasSubstr("has step 10"));
   disk_.rename("/run/c/step-30", "/run/c/copy");
-  EXPECT_EQ(read_checkpoint(disk_, "/run/c/copy").step, 10) << "another name says nothing about a step";
+  EXPECT_EQ(read_checkpoint(disk_, "/run/c/copy").step, 10) << "another name implies no step";
 }
 
-/// `gradring ckpt prune` beside a run: each removes what the other was about to remove.
-TEST_F(Directory, TwoProcessesMayPruneAtTheSameTime) {
+/// `gradring ckpt prune` during a run: each removes checkpoints that the other is about to remove.
+TEST_F(CheckpointDirectoryTest, AllowsConcurrentPruning) {
   const auto prune = [](FileSystem& files) {
     CheckpointDirectory directory(files, "/run/c", {.keep_last = 1, .keep_best = 0});
     return directory.prune(directory.unwanted());
@@ -242,7 +258,7 @@ TEST_F(Directory, TwoProcessesMayPruneAtTheSameTime) {
   run_beside(prune, save);
 }
 
-TEST_F(Directory, LeftoversOfEarlierSavesGo) {
+TEST_F(CheckpointDirectoryTest, RemovesLeftoversOfEarlierSaves) {
   CheckpointDirectory directory = keeping(0, 1);
   save_all(directory, {{1, 0}});
   for (const char* name : {"step-5.partial", "step-0.removing"}) {
@@ -253,7 +269,7 @@ TEST_F(Directory, LeftoversOfEarlierSavesGo) {
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "latest", "best"));
 }
 
-TEST_F(Directory, DamagedOnesTakeNoPlaceAndStay) {
+TEST_F(CheckpointDirectoryTest, NeitherCountsNorPrunesDamagedCheckpoints) {
   CheckpointDirectory directory = keeping(2, 0);
   save_all(directory, {{1, 0}, {2, 0}});
   disk_.bytes_of("/run/c/step-2/meta.json").back() ^= std::byte{1};
@@ -261,12 +277,12 @@ TEST_F(Directory, DamagedOnesTakeNoPlaceAndStay) {
   EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("step-1", "step-2", "step-3", "latest"));
 }
 
-TEST_F(Directory, NegativeStepsAreRefused) {
+TEST_F(CheckpointDirectoryTest, RejectsNegativeSteps) {
   EXPECT_THROW((void)keeping(0, 1).save(small_checkpoint(-1)), InvalidArgument);
 }
 
 /// A user may have moved a checkpoint to another disk, and left a link.
-TEST(DirectoryOnDisk, RemovesNothingThatALinkLeadsTo) {
+TEST(CheckpointDirectoryOnDisk, DoesNotFollowLinksWhenRemoving) {
   const tests::TempFolder folder;
   const fs::path root = folder.path() / "c", archive = folder.path() / "archive", photos = folder.path() / "photos";
   PosixFileSystem files;
@@ -279,14 +295,15 @@ TEST(DirectoryOnDisk, RemovesNothingThatALinkLeadsTo) {
   for (const char* name : {"step-5.partial", "step-6.removing", "step-7.replaced"})
     fs::create_symlink(photos, root / name);
 
-  EXPECT_THAT(directory.save(small_checkpoint(20)), ElementsAre(HasSubstr("step-10 is a link: it was not pruned")));
+  EXPECT_THAT(directory.save(small_checkpoint(20)),
+              ElementsAre(HasSubstr("step-10 is a symbolic link and was not pruned")));
   EXPECT_TRUE(fs::is_symlink(root / "step-10"));
   EXPECT_TRUE(fs::exists(archive / "model.safetensors"));
   EXPECT_TRUE(fs::exists(photos / "precious"));
   EXPECT_FALSE(fs::is_symlink(root / "step-5.partial"));
 }
 
-TEST(DirectoryOnDisk, SavesLinksAndPrunes) {
+TEST(CheckpointDirectoryOnDisk, SavesLinksAndPrunes) {
   const tests::TempFolder folder;
   PosixFileSystem files;
   CheckpointDirectory directory(files, folder.path() / "checkpoints", {.keep_last = 1, .keep_best = 1});
@@ -298,7 +315,7 @@ TEST(DirectoryOnDisk, SavesLinksAndPrunes) {
   EXPECT_EQ(directory.newest_valid().found->step, 3);
 }
 
-TEST(DirectoryOnDisk, WhatDoesNotFitLeavesTheOneBefore) {
+TEST(CheckpointDirectoryOnDisk, KeepsPreviousCheckpointOnFullDisk) {
   const tests::TempFolder folder;
   PosixFileSystem files;
   CheckpointDirectory directory(files, folder.path() / "checkpoints");
@@ -318,7 +335,7 @@ TEST(DirectoryOnDisk, WhatDoesNotFitLeavesTheOneBefore) {
   EXPECT_THAT(directory.save(small_checkpoint(2)), IsEmpty());
 }
 
-TEST(DirectoryOnDisk, AFolderThatCannotBeMadeIsAnError) {
+TEST(CheckpointDirectoryOnDisk, ThrowsIfFolderCannotBeCreated) {
   PosixFileSystem files;
   CheckpointDirectory directory(files, "/no/such/run/checkpoints");
   EXPECT_THROW((void)directory.save(small_checkpoint(1)), FileError);

@@ -9,13 +9,13 @@
 #include <limits>
 #include <random>
 
+#include "tests/support/json.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/small_checkpoint.h"
 #include "tests/train/support/memory_disk.h"
 #include "tests/train/support/sealed_meta.h"
 #include "train/checkpoint/checkpoint_directory.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/meta_file.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::train {
 namespace {
@@ -31,10 +31,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFiles[] = {kModelFile, kStateFile, kMetaFile};
 
-/// Two checkpoints, of which the newer is to be damaged.
-class Damaged : public testing::Test {
+/// Two checkpoints; the tests damage the newer one.
+class DamagedCheckpoint : public testing::Test {
  protected:
-  Damaged() {
+  DamagedCheckpoint() {
     disk_.make_folder("/run");
     for (std::int64_t step : {10, 20}) EXPECT_THAT(directory_.save(small_checkpoint(step)), IsEmpty());
     for (const char* name : kFiles) whole_.push_back(disk_.bytes_of(newest_ / name));
@@ -43,14 +43,14 @@ class Damaged : public testing::Test {
 
   std::size_t total_bytes() const { return whole_[0].size() + whole_[1].size() + whole_[2].size(); }
 
-  /// The file, and the place in it, of byte `at` of the three files one after another.
+  /// The file of byte `at` of the three concatenated files, and its offset there.
   std::pair<std::size_t, std::size_t> place_of(std::size_t at) const {
     std::size_t file = 0;
     while (at >= whole_[file].size()) at -= whole_[file++].size();
     return {file, at};
   }
 
-  /// Whether the damage is found by name, and the checkpoint before is taken.
+  /// Whether the message names the file, and the checkpoint before is used.
   bool falls_back(std::size_t file) {
     const NewestValid newest = directory_.newest_valid();
     return newest.found && newest.found->step == 10 && newest.passed_over.size() == 1 &&
@@ -70,7 +70,7 @@ class Damaged : public testing::Test {
   std::string whole_meta_;
 };
 
-TEST(Checkpoint, GoesRound) {
+TEST(Checkpoint, RoundTrips) {
   MemoryDisk disk;
   disk.make_folder("/a");
   Checkpoint checkpoint = small_checkpoint(7, 0.75);
@@ -82,43 +82,43 @@ TEST(Checkpoint, GoesRound) {
   EXPECT_THAT(verify_checkpoint(disk, "/a"), IsEmpty());
 }
 
-TEST(Checkpoint, GoesRoundOnTheMachinesOwnDisk) {
+TEST(Checkpoint, RoundTripsOnDisk) {
   const tests::TempFolder folder;
   PosixFileSystem files;
   write_checkpoint(files, folder.path(), small_checkpoint(7));
   expect_equal(read_checkpoint(files, folder.path()), small_checkpoint(7));
 }
 
-TEST(Checkpoint, OfNothingIsOne) {
+TEST(Checkpoint, RoundTripsEmpty) {
   MemoryDisk disk;
   disk.make_folder("/a");
   write_checkpoint(disk, "/a", {});
   expect_equal(read_checkpoint(disk, "/a"), {});
 }
 
-TEST(Checkpoint, AScoreThatIsNoNumberIsNone) {
+TEST(Checkpoint, DropsScoreThatIsNotFinite) {
   MemoryDisk disk;
   disk.make_folder("/a");
   write_checkpoint(disk, "/a", small_checkpoint(1, std::nan("")));
   EXPECT_EQ(read_checkpoint(disk, "/a").score, std::nullopt);
 }
 
-TEST(Checkpoint, MetaIsJsonWithItsOwnChecksum) {
+TEST(Checkpoint, EndsMetaWithItsHash) {
   MemoryDisk disk;
   disk.make_folder("/a");
   write_checkpoint(disk, "/a", small_checkpoint(7, 0.5));
   const auto& bytes = disk.bytes_of("/a/meta.json");
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto json = nlohmann::json::parse(text);
+  const auto json = tests::parse_json(text);
   EXPECT_EQ(json.at("format"), 1);
   EXPECT_EQ(json.at("step"), 7);
   EXPECT_EQ(json.at("score"), 0.5);
   EXPECT_EQ(json.at("about").at("sampler").at("position"), 320);
-  EXPECT_EQ(json.at(kModelFile).at("tensors").at("fc.bias"), sum_of(small_checkpoint(7).model[0].bytes));
-  EXPECT_EQ(json.at("sha256"), sum_of(bytes_of(text.substr(0, text.size() - 68))));
+  EXPECT_EQ(json.at(kModelFile).at("tensors").at("fc.bias"), sha256_hex(small_checkpoint(7).model[0].bytes));
+  EXPECT_EQ(json.at("sha256"), sha256_hex(bytes_of(text.substr(0, text.size() - 68))));
 }
 
-TEST(Checkpoint, WhatIsNotUtf8IsRefusedBeforeAnythingIsWritten) {
+TEST(Checkpoint, RejectsInvalidUtf8BeforeWriting) {
   MemoryDisk disk;
   disk.make_folder("/a");
   Checkpoint checkpoint = small_checkpoint(1);
@@ -127,7 +127,7 @@ TEST(Checkpoint, WhatIsNotUtf8IsRefusedBeforeAnythingIsWritten) {
   EXPECT_THAT(disk.list("/a"), IsEmpty());
 }
 
-TEST_F(Damaged, EveryOneOf10000BitFlipsIsFound) {
+TEST_F(DamagedCheckpoint, Detects10000BitFlips) {
   constexpr unsigned kSeed = 20;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);
@@ -145,7 +145,7 @@ TEST_F(Damaged, EveryOneOf10000BitFlipsIsFound) {
   EXPECT_EQ(directory_.newest_valid().found->step, 20);
 }
 
-TEST_F(Damaged, EveryOneOf1000TruncationsIsFound) {
+TEST_F(DamagedCheckpoint, Detects1000Truncations) {
   constexpr unsigned kSeed = 21;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);
@@ -158,7 +158,7 @@ TEST_F(Damaged, EveryOneOf1000TruncationsIsFound) {
   }
 }
 
-TEST_F(Damaged, BytesBehindTheEndAreFound) {
+TEST_F(DamagedCheckpoint, DetectsAppendedBytes) {
   for (std::size_t file = 0; file < 3; ++file) {
     disk_.bytes_of(newest_ / kFiles[file]).push_back(std::byte{' '});
     EXPECT_TRUE(falls_back(file));
@@ -166,7 +166,7 @@ TEST_F(Damaged, BytesBehindTheEndAreFound) {
   }
 }
 
-TEST_F(Damaged, MissingFilesAreFound) {
+TEST_F(DamagedCheckpoint, DetectsMissingFiles) {
   for (std::size_t file = 0; file < 3; ++file) {
     disk_.rename(newest_ / kFiles[file], "/aside");
     EXPECT_TRUE(falls_back(file));
@@ -174,7 +174,7 @@ TEST_F(Damaged, MissingFilesAreFound) {
   }
 }
 
-TEST_F(Damaged, FilesOfAnotherCheckpointAreFound) {
+TEST_F(DamagedCheckpoint, DetectsFilesOfAnotherCheckpoint) {
   for (const char* name : kFiles) {
     auto& bytes = disk_.bytes_of(newest_ / name);
     const auto own = bytes;
@@ -184,25 +184,37 @@ TEST_F(Damaged, FilesOfAnotherCheckpointAreFound) {
   }
 }
 
-TEST_F(Damaged, EveryDamagedTensorIsNamed) {
+TEST_F(DamagedCheckpoint, NamesEveryCorruptTensor) {
   auto& bytes = disk_.bytes_of(newest_ / kModelFile);
   const std::size_t data = bytes.size() - 18 * sizeof(float);
   bytes[data] ^= std::byte{1};
   bytes.back() ^= std::byte{1};
-  EXPECT_THAT(verify_checkpoint(disk_, newest_),
-              ElementsAre(HasSubstr("the bytes of 'fc.bias'"), HasSubstr("the bytes of 'fc.weight'")));
+  EXPECT_THAT(verify_checkpoint(disk_, newest_), ElementsAre(HasSubstr("is corrupt: tensor 'fc.bias' has SHA-256"),
+                                                             HasSubstr("is corrupt: tensor 'fc.weight' has SHA-256")));
   EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("'fc.bias'"));
 }
 
-TEST_F(Damaged, NewerFormatsAreRefusedAsSuch) {
+TEST_F(DamagedCheckpoint, RejectsNewerFormat) {
   put_meta(tests::forged(whole_meta_, [](Json& json) { json["format"] = 2; }));
   EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }),
-              HasSubstr("is of format 2; this program reads format 1"));
-  EXPECT_TRUE(falls_back(2));
+              HasSubstr("has format 2; this program reads format 1"));
+  put_meta(tests::forged(whole_meta_, [](Json& json) { json["format"] = 0; }));
+  EXPECT_TRUE(falls_back(2)) << "no version wrote format 0";
 }
 
-/// Who forges the checksum, too, is told which member is wrong.
-TEST_F(Damaged, MembersThatAreNotWhatTheyMustBeAreRefusedByName) {
+TEST_F(DamagedCheckpoint, DoesNotTakeNewerFormatForDamage) {
+  put_meta(tests::forged(whole_meta_, [](Json& json) {
+    json["format"] = 2;
+    json["about"]["made_by"] = "gradring 9.9\n";
+  }));
+  EXPECT_THAT(refusal([&] { directory_.newest_valid(); }),
+              HasSubstr("step-20/meta.json has format 2, written by 'gradring 9.9?'; this program reads format 1: use "
+                        "the gradring that wrote it"));
+  EXPECT_EQ(list_checkpoints(disk_, "/run/checkpoints").front().meta, MetaState::newer_format);
+}
+
+/// The hash of meta.json is valid here.
+TEST_F(DamagedCheckpoint, NamesInvalidMembers) {
   const auto refused = [&](const char* pointer, const Json& value) {
     put_meta(tests::forged(whole_meta_, [&](Json& json) { json[Json::json_pointer(pointer)] = value; }));
     const std::string why = refusal([&] { read_checkpoint(disk_, newest_); });
@@ -211,34 +223,35 @@ TEST_F(Damaged, MembersThatAreNotWhatTheyMustBeAreRefusedByName) {
     put_meta(whole_meta_);
     return why;
   };
-  EXPECT_THAT(refused("/about", Json::array()), HasSubstr("meta.json: 'about' is '[]', but must be an object"));
-  EXPECT_THAT(refused("/about", nullptr), HasSubstr("'about' is 'null', but must be an object"));
-  EXPECT_THAT(refused("/step", -1), HasSubstr("'step' is '-1', but must be a number from 0 to"));
-  EXPECT_THAT(refused("/step", 1.5), HasSubstr("'step' is '1.5'"));
-  EXPECT_THAT(refused("/step", std::numeric_limits<std::uint64_t>::max()), HasSubstr("'step' is '184467"));
-  EXPECT_THAT(refused("/score", "high"), HasSubstr("'score' is '\"high\"'"));
-  EXPECT_THAT(refused("/format", "1"), HasSubstr("'format' is '\"1\"'"));
-  EXPECT_THAT(refused("/model.safetensors", 7), HasSubstr("'model.safetensors' is '7', but must be an object"));
-  EXPECT_THAT(refused("/model.safetensors/head", {}), HasSubstr("'head' is 'null', but must be text"));
-  EXPECT_THAT(refused("/state.safetensors/tensors/rng.counter", 7), HasSubstr("'tensors' is "));
+  EXPECT_THAT(refused("/about", Json::array()), HasSubstr("meta.json has 'about' = '[]', expected an object"));
+  EXPECT_THAT(refused("/about", nullptr), HasSubstr("'about' = 'null', expected an object"));
+  EXPECT_THAT(refused("/step", -1), HasSubstr("'step' = '-1', expected a number from 0 to"));
+  EXPECT_THAT(refused("/step", 1.5), HasSubstr("'step' = '1.5'"));
+  EXPECT_THAT(refused("/step", std::numeric_limits<std::uint64_t>::max()), HasSubstr("'step' = '184467"));
+  EXPECT_THAT(refused("/score", "high"), HasSubstr("'score' = '\"high\"'"));
+  EXPECT_THAT(refused("/format", "1"), HasSubstr("'format' = '\"1\"'"));
+  EXPECT_THAT(refused("/model.safetensors", 7), HasSubstr("'model.safetensors' = '7', expected an object"));
+  EXPECT_THAT(refused("/model.safetensors/head", {}), HasSubstr("'head' = 'null', expected text"));
+  EXPECT_THAT(refused("/state.safetensors/tensors/rng.counter", 7), HasSubstr("'tensors' = "));
 }
 
-TEST_F(Damaged, MissingMembersAreNamed) {
+TEST_F(DamagedCheckpoint, NamesMissingMembers) {
   for (const char* name : {"format", "step", "score", "about", "model.safetensors", "state.safetensors"}) {
     put_meta(tests::forged(whole_meta_, [&](Json& json) { json.erase(name); }));
-    EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr(std::string("has no '") + name + "'"));
+    EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }),
+                HasSubstr(std::string("has no member '") + name + "'"));
   }
 }
 
-/// Neither the stack nor the time that JSON takes is for a file to decide.
-TEST_F(Damaged, JsonWithoutBoundsIsRefused) {
+/// A file must not control the stack depth or the time of the parser.
+TEST_F(DamagedCheckpoint, RejectsUnboundedJson) {
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   put_meta(tests::sealed("{\"about\": " + deep + "}"));
-  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("nested deeper"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("more than 64 levels"));
   std::string many = "{\"a\": 0";
   for (int i = 0; i < 100'000; ++i) many += ",\"" + std::to_string(i) + "\":0";
   put_meta(tests::sealed(many + "}"));
-  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("more members"));
+  EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("32,768 members"));
   put_meta(tests::sealed("{\"about\": }"));
   EXPECT_THAT(refusal([&] { read_checkpoint(disk_, newest_); }), HasSubstr("is not valid JSON"));
 }

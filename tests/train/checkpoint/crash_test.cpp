@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A save is stopped at each of its system calls, or let fail there in every way; what is then on the disk must load as the
-// checkpoint that was being saved, or as the one before.
+// Stops a save at each of its system calls, or makes that call fail in every way. The disk must then hold the
+// checkpoint that was being saved, or the one before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ const Story kStories[] = {{"the first", {}, 1},
                           {"the fourth, which prunes", {1, 2, 3}, 4},
                           {"one that is there", {1, 2}, 2}};
 
-/// The score of step 1 is the highest, so that pruning must spare it.
+/// Step 1 has the highest score, so pruning must keep it.
 Checkpoint checkpoint_of(std::int64_t step) { return small_checkpoint(step, 1.0 / static_cast<double>(step)); }
 
 std::unique_ptr<MemoryDisk> disk_before(const Story& story) {
@@ -46,7 +46,7 @@ std::unique_ptr<MemoryDisk> disk_before(const Story& story) {
   return disk;
 }
 
-/// How many calls the save makes if nothing goes wrong.
+/// The number of calls of a save without a fault.
 int calls_of(const Story& story) {
   const auto disk = disk_before(story);
   FaultyFiles files(*disk, {});
@@ -68,7 +68,7 @@ Outcome save_with(MemoryDisk& disk, const Story& story, Fault fault) {
   }
 }
 
-/// The new one, where the save said that it is there; else the new one or the one before; whole, in each case.
+/// Expects a complete checkpoint: the new one if the save succeeded, else the new one or the one before.
 void expect_newest_or_the_one_before(MemoryDisk& disk, const Story& story, Outcome outcome) {
   const NewestValid newest = CheckpointDirectory(disk, kRoot, kRetention).newest_valid();
   if (!newest.found) {
@@ -83,7 +83,7 @@ void expect_newest_or_the_one_before(MemoryDisk& disk, const Story& story, Outco
   expect_equal(read_checkpoint(disk, newest.found->folder), checkpoint_of(step));
 }
 
-/// The next save works, whatever the fault has left behind, and clears it away.
+/// Expects that the next save works and removes what the fault left behind.
 void expect_the_next_save_works(MemoryDisk& disk) {
   CheckpointDirectory directory(disk, kRoot, kRetention);
   EXPECT_THAT(directory.save(checkpoint_of(9)), IsEmpty());
@@ -104,11 +104,11 @@ void expect_survives(const Story& story, Fault::Kind kind, int code = 0) {
   }
 }
 
-TEST(Crash, AProcessThatDiesAtAnyCall) {
+TEST(Crash, KillAtAnyCall) {
   for (const Story& story : kStories) expect_survives(story, Fault::Kind::power_cut);
 }
 
-TEST(Crash, AResumeSetsTheLinksThatAKilledSaveDidNot) {
+TEST(Crash, ResumeSetsLinksAfterKill) {
   for (const Story& story : kStories) {
     const int calls = calls_of(story);
     for (int call = 1; call <= calls; ++call) {
@@ -126,16 +126,16 @@ TEST(Crash, AResumeSetsTheLinksThatAKilledSaveDidNot) {
   }
 }
 
-TEST(Crash, ACallThatFails) {
+TEST(Crash, ErrorAtAnyCall) {
   for (const Story& story : kStories)
     for (int code : {EIO, ENOSPC, EROFS, EACCES}) expect_survives(story, Fault::Kind::error, code);
 }
 
-TEST(Crash, ADiskThatIsFullFromThenOn) {
+TEST(Crash, DiskFullFromAnyCall) {
   for (const Story& story : kStories) expect_survives(story, Fault::Kind::disk_full);
 }
 
-TEST(Crash, AShortWriteIsNoFault) {
+TEST(Crash, ShortWriteAtAnyCall) {
   for (const Story& story : kStories) {
     const int calls = calls_of(story);
     for (int call = 1; call <= calls; ++call) {
@@ -146,7 +146,7 @@ TEST(Crash, AShortWriteIsNoFault) {
   }
 }
 
-TEST(Crash, APowerCutAtAnyCallLosesWhatWasNotSynced) {
+TEST(Crash, PowerLossAtAnyCall) {
   constexpr unsigned kSeed = 40;
   std::mt19937 random(kSeed);
   for (const Story& story : kStories) {
@@ -163,7 +163,7 @@ TEST(Crash, APowerCutAtAnyCallLosesWhatWasNotSynced) {
   }
 }
 
-TEST(Crash, WhatASaveHasReturnedSurvivesAPowerCut) {
+TEST(Crash, SavedCheckpointSurvivesPowerLoss) {
   constexpr unsigned kSeed = 41;
   std::mt19937 random(kSeed);
   for (const Story& story : kStories)
@@ -176,7 +176,7 @@ TEST(Crash, WhatASaveHasReturnedSurvivesAPowerCut) {
     }
 }
 
-TEST(Crash, WhatASaveHasReturnedDespiteAFaultSurvivesAPowerCut) {
+TEST(Crash, CheckpointSavedDespiteErrorSurvivesPowerLoss) {
   constexpr unsigned kSeed = 42;
   std::mt19937 random(kSeed);
   int saved = 0;
@@ -185,7 +185,7 @@ TEST(Crash, WhatASaveHasReturnedDespiteAFaultSurvivesAPowerCut) {
     for (int call = 1; call <= calls; ++call)
       for (int way = 0; way < 5; ++way) {
         const auto disk = disk_before(story);
-        // EPERM is what a file system without links answers.
+        // A file system without links returns EPERM.
         const Fault fault{.kind = Fault::Kind::error, .at_call = call, .code = EPERM};
         if (save_with(*disk, story, fault) != Outcome::saved) continue;
         ++saved;
@@ -196,7 +196,7 @@ TEST(Crash, WhatASaveHasReturnedDespiteAFaultSurvivesAPowerCut) {
   EXPECT_GT(saved, 20);
 }
 
-TEST(Crash, WithoutLinksACheckpointIsSafeToo) {
+TEST(Crash, CheckpointWithoutLinksSurvivesPowerLoss) {
   constexpr unsigned kSeed = 43;
   std::mt19937 random(kSeed);
   for (const Story& story : kStories)
@@ -210,7 +210,7 @@ TEST(Crash, WithoutLinksACheckpointIsSafeToo) {
     }
 }
 
-TEST(Crash, AFailedSaveTakesNoSpace) {
+TEST(Crash, FailedSaveFreesItsSpace) {
   const Story story{"the second", {1}, 2};
   const auto disk = disk_before(story);
   EXPECT_EQ(save_with(*disk, story, {.kind = Fault::Kind::disk_full, .at_call = 12}), Outcome::failed);

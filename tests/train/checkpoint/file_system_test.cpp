@@ -12,7 +12,6 @@
 #include "tests/train/support/faulty_files.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/file_io.h"
 
 namespace gradring::train {
 namespace {
@@ -39,7 +38,7 @@ std::string text_of(FileSystem& files, const fs::path& path) {
   return read_text(*file, path, 0, file->size());
 }
 
-/// What both file systems must do alike.
+/// The behavior that both file systems share.
 void expect_a_file_system(FileSystem& files, const fs::path& root) {
   write_new_file(files, root / "a", "first");
   EXPECT_EQ(text_of(files, root / "a"), "first");
@@ -73,19 +72,19 @@ void expect_a_file_system(FileSystem& files, const fs::path& root) {
   EXPECT_EQ(code_of([&] { files.list(root / "moved"); }), ENOENT);
 }
 
-TEST(PosixFileSystem, MakesRenamesLinksAndRemoves) {
+TEST(PosixFileSystem, ConformsToInterface) {
   const tests::TempFolder folder;
   PosixFileSystem files;
   expect_a_file_system(files, folder.path());
 }
 
-TEST(MemoryDisk, IsAFileSystem) {
+TEST(MemoryDisk, ConformsToInterface) {
   MemoryDisk disk;
   disk.make_folder("/run");
   expect_a_file_system(disk, "/run");
 }
 
-TEST(PosixFileSystem, SaysWhatItCouldNotDo) {
+TEST(PosixFileSystem, NamesFailedOperation) {
   PosixFileSystem files;
   try {
     files.create("/no/such/folder/file");
@@ -95,7 +94,7 @@ TEST(PosixFileSystem, SaysWhatItCouldNotDo) {
   }
 }
 
-TEST(PosixFileSystem, OpensRegularFilesOnlyAndWaitsForNothing) {
+TEST(PosixFileSystem, RejectsFifosAndDevicesWithoutBlocking) {
   const tests::TempFolder folder;
   const fs::path fifo = folder.path() / "fifo", socket = folder.path() / "socket";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -108,7 +107,7 @@ TEST(PosixFileSystem, OpensRegularFilesOnlyAndWaitsForNothing) {
     EXPECT_THAT(refusal([&] { open_to_read(files, path); }), HasSubstr("is not a regular file")) << path;
 }
 
-TEST(MemoryDisk, LosesWhatWasNotSynced) {
+TEST(MemoryDisk, LosesUnsyncedData) {
   std::mt19937 random(5);
   int names_lost = 0, bytes_lost = 0;
   for (int i = 0; i < 100; ++i) {
@@ -130,7 +129,7 @@ TEST(MemoryDisk, LosesWhatWasNotSynced) {
   EXPECT_GT(bytes_lost, 10);
 }
 
-TEST(FaultyFiles, LetsTheCallFailThatItWasTold) {
+TEST(FaultyFiles, FailsRequestedCall) {
   MemoryDisk disk;
   FaultyFiles counting(disk, {});
   write_new_file(counting, "/a", "text");
@@ -151,7 +150,7 @@ TEST(FaultyFiles, LetsTheCallFailThatItWasTold) {
   EXPECT_EQ(text_of(disk, "/e"), "");
 }
 
-TEST(WriteAll, GoesOnAfterShortWrites) {
+TEST(WriteAll, ContinuesAfterShortWrites) {
   MemoryDisk disk;
   FaultyFiles files(disk, {.kind = Fault::Kind::short_write, .at_call = 2});
   write_new_file(files, "/a", "text");
@@ -159,11 +158,11 @@ TEST(WriteAll, GoesOnAfterShortWrites) {
   EXPECT_EQ(files.calls(), 5) << "create, two writes, sync, close";
 }
 
-TEST(OpenToRead, TellsDefectsOfAFileFromErrorsOfTheSystem) {
+TEST(OpenToRead, DistinguishesInvalidFilesFromSystemErrors) {
   MemoryDisk disk;
   write_new_file(disk, "/a", "text");
-  EXPECT_THAT(refusal([&] { open_to_read(disk, "/b"); }), HasSubstr("/b: is missing"));
-  EXPECT_THAT(refusal([&] { open_to_read(disk, "/a/b"); }), HasSubstr("/a/b: is missing"));
+  EXPECT_THAT(refusal([&] { open_to_read(disk, "/b"); }), HasSubstr("/b is missing"));
+  EXPECT_THAT(refusal([&] { open_to_read(disk, "/a/b"); }), HasSubstr("/a/b is missing"));
   for (int code : {EACCES, EIO, EMFILE, ESTALE}) {
     FaultyFiles unopened(disk, {.kind = Fault::Kind::error, .at_call = 1, .code = code});
     EXPECT_EQ(code_of([&] { open_to_read(unopened, "/a"); }), code);
@@ -173,7 +172,7 @@ TEST(OpenToRead, TellsDefectsOfAFileFromErrorsOfTheSystem) {
   }
 }
 
-TEST(ReadExactly, SaysWhereAFileEnds) {
+TEST(ReadExactly, ReportsWhereFileEnds) {
   MemoryDisk disk;
   write_new_file(disk, "/a", "text");
   const auto file = disk.open("/a");
@@ -182,7 +181,7 @@ TEST(ReadExactly, SaysWhereAFileEnds) {
     read_text(*file, "/a", 1, 4);
     FAIL();
   } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("/a: ends at byte 4"));
+    EXPECT_THAT(error.what(), HasSubstr("/a is truncated: it ends at byte 4"));
     EXPECT_EQ(error.path(), "/a");
   }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/npy.h"
+#include "train/checkpoint/tensor_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/train/checkpoint/tensors.h"
 #include "tests/support/allocated_bytes.h"
+#include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/memory_file.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::train {
 namespace {
@@ -32,7 +32,7 @@ std::string dictionary(const std::string& shape, const std::string& descr = "'<f
   return "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + ", }";
 }
 
-TEST(Npy, GoesRoundWithAwkwardShapes) {
+TEST(Npy, RoundTripsAwkwardShapes) {
   for (TensorRecord tensor : awkward_tensors()) {
     tests::MemoryDisk disk;
     write_npy(disk, "/a", tensor);
@@ -42,7 +42,7 @@ TEST(Npy, GoesRoundWithAwkwardShapes) {
   }
 }
 
-TEST(Npy, WritesWhatNumPyWrites) {
+TEST(Npy, WritesNumPysBytes) {
   tests::MemoryDisk disk;
   write_npy(disk, "/a", tensor<float>("w", TensorType::f32, {2, 1}, {1, 2}));
   const auto& bytes = disk.bytes_of("/a");
@@ -61,10 +61,10 @@ TEST(Npy, ReadsEveryVersionAndSpelling) {
   EXPECT_EQ(read(file_of("{\"shape\":(0,5),\"fortran_order\":False,\"descr\":\"|u1\"}   \n", 0)).type, TensorType::u8);
 }
 
-TEST(Npy, RefusesWhatIsNoPlainArray) {
+TEST(Npy, RejectsInvalidFiles) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "too short"},
-      {std::string("\x93NUMPX\1\0\0\0", 10), "does not start"},
+      {std::string("\x93NUMPX\1\0\0\0", 10), "does not begin with the magic"},
       {std::string("\x93NUMPY\1", 7), "too short"},
       {std::string("\x93NUMPY\4\0\0\0", 10), "version 4"},
       {std::string("\x93NUMPY\0\0\0\0", 10), "version 0"},
@@ -73,26 +73,26 @@ TEST(Npy, RefusesWhatIsNoPlainArray) {
       {file_of(dictionary("(2,)"), 7), "holds 7 bytes"},
       {file_of(dictionary("(2,)"), 9), "holds 9 bytes"},
       {file_of(dictionary("(4294967296, 4294967296, 4)"), 0), "holds 0 bytes"},
-      {file_of(dictionary("(99999999999999999999,)"), 0), "another form"},
-      {file_of(dictionary("(-1,)"), 0), "another form"},
-      {file_of(dictionary("(2)"), 8), "another form"},
-      {file_of(dictionary("[2]"), 8), "another form"},
-      {file_of(dictionary("(2,", "'<f4'"), 8), "another form"},
+      {file_of(dictionary("(99999999999999999999,)"), 0), "unknown header"},
+      {file_of(dictionary("(-1,)"), 0), "unknown header"},
+      {file_of(dictionary("(2)"), 8), "unknown header"},
+      {file_of(dictionary("[2]"), 8), "unknown header"},
+      {file_of(dictionary("(2,", "'<f4'"), 8), "unknown header"},
       {file_of(dictionary("(2,)", "'>f4'"), 8), "big-endian"},
       {file_of(dictionary("(2,)", "'|O'"), 8), "Python objects"},
-      {file_of(dictionary("(2,)", "[('a', '<f4')]"), 8), "another form"},
+      {file_of(dictionary("(2,)", "[('a', '<f4')]"), 8), "unknown header"},
       {file_of(dictionary("(2,)", "'<U4'"), 8), "type '<U4'"},
       {file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", 8), "Fortran order"},
-      {file_of("{'descr': '<f4', 'fortran_order': False, }", 8), "another form"},
-      {file_of("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8), "another form"},
-      {file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", 8), "another form"},
-      {file_of(dictionary("(2,)") + "x", 8), "another form"},
-      {file_of("", 0), "another form"},
+      {file_of("{'descr': '<f4', 'fortran_order': False, }", 8), "unknown header"},
+      {file_of("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8), "unknown header"},
+      {file_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", 8), "unknown header"},
+      {file_of(dictionary("(2,)") + "x", 8), "unknown header"},
+      {file_of("", 0), "unknown header"},
   };
   for (const auto& [file, found] : cases) EXPECT_THAT(why_refused(file), HasSubstr(found)) << file;
 }
 
-TEST(Npy, AHeaderThatLiesTakesNoMemory) {
+TEST(Npy, BoundsMemoryOfHostileHeader) {
   const std::string file = file_of(dictionary("(1000000000, 1000)"), 8);
   const std::size_t before = tests::allocated_bytes();
   tests::reset_peak_allocated_bytes();
@@ -100,7 +100,7 @@ TEST(Npy, AHeaderThatLiesTakesNoMemory) {
   EXPECT_LT(tests::peak_allocated_bytes() - before, 1u << 20);
 }
 
-TEST(Npy, WhatNumPyLacksIsNotWritten) {
+TEST(Npy, RejectsUnsupportedTypesOnWrite) {
   tests::MemoryDisk disk;
   EXPECT_THROW(write_npy(disk, "/a", counting("a", TensorType::bf16, {2})), InvalidArgument);
   auto short_one = counting("a", TensorType::f32, {2});

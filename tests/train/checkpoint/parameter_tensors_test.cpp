@@ -6,13 +6,12 @@
 
 #include <algorithm>
 
-#include "kernels/runtime/half.h"
-#include "nn/init/torch_uniform.h"
+#include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
+#include "nn/parameter/parameter.h"
 #include "tests/support/safetensors.h"
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/host_arena.h"
-#include "train/checkpoint/parameter_names.h"
 #include "train/trainer/check_replicas.h"
 
 namespace gradring::train {
@@ -39,7 +38,7 @@ TEST(ParameterTensors, HavePyTorchsNamesShapesAndOrder) {
   EXPECT_EQ(records.front().name, "conv_layers.0.weight");
 }
 
-TEST(ParameterTensors, GoRound) {
+TEST(ParameterTensors, RoundTrip) {
   HostArena drawn(model()), loaded(model());
   drawn.draw(3);
   load_parameters(save_parameters(drawn.parameters(), drawn.arena(), "ema."), "a", loaded.parameters(), loaded.arena(),
@@ -47,7 +46,7 @@ TEST(ParameterTensors, GoRound) {
   EXPECT_EQ(hash_weights(loaded.parameters(), loaded.arena()), hash_weights(drawn.parameters(), drawn.arena()));
 }
 
-TEST(ParameterTensors, OtherPrefixesAreOtherTensors) {
+TEST(ParameterTensors, SelectsByPrefix) {
   HostArena arena(model());
   arena.draw(3);
   auto records = save_parameters(arena.parameters(), arena.arena(), "m.");
@@ -58,7 +57,7 @@ TEST(ParameterTensors, OtherPrefixesAreOtherTensors) {
               HasSubstr("lacks 'x.conv_layers.0.weight'"));
 }
 
-TEST(ParameterTensors, OtherFloatingPointTypesAreConverted) {
+TEST(ParameterTensors, ConvertsFloatingPointTypes) {
   HostArena arena(model());
   auto records = save_parameters(arena.parameters(), arena.arena());
   TensorRecord& bias = records.back();  // fc_layers.2.bias
@@ -71,23 +70,23 @@ TEST(ParameterTensors, OtherFloatingPointTypesAreConverted) {
   EXPECT_EQ(first_after(TensorType::f16, kernels::to_half(0.1f)), kernels::to_float(kernels::to_half(0.1f)));
   EXPECT_EQ(first_after(TensorType::bf16, kernels::to_bfloat16(0.1f)), kernels::to_float(kernels::to_bfloat16(0.1f)));
   EXPECT_EQ(first_after(TensorType::f64, 0.1), 0.1f);
-  EXPECT_THAT(refusal([&] { first_after(TensorType::i32, 1); }), HasSubstr("'fc_layers.2.bias' in the type I32"));
+  EXPECT_THAT(refusal([&] { first_after(TensorType::i32, 1); }), HasSubstr("'fc_layers.2.bias' of type I32"));
 }
 
-TEST(ParameterTensors, OfAnotherModelAreNamedAndNothingIsWritten) {
+TEST(ParameterTensors, RejectsAnotherModelWithoutWriting) {
   HostArena small(nn::make_model("convnet", {20, 20, 1}, 7)), arena(model());
   arena.draw(0);
   const auto before = hash_weights(arena.parameters(), arena.arena());
   auto records = save_parameters(small.parameters(), small.arena());
   records[0].name = "extra";
   const std::string why = refusal([&] { load_parameters(records, "a.pt", arena.parameters(), arena.arena()); });
-  EXPECT_THAT(why, HasSubstr("a.pt: lacks 'conv_layers.0.weight'"));
-  EXPECT_THAT(why, HasSubstr("has, which the model has not, 'extra'"));
-  EXPECT_THAT(why, HasSubstr("'fc_layers.2.bias' of [7], not of [10]"));
+  EXPECT_THAT(why, HasSubstr("a.pt lacks 'conv_layers.0.weight'"));
+  EXPECT_THAT(why, HasSubstr("has 'extra', which the model lacks"));
+  EXPECT_THAT(why, HasSubstr("'fc_layers.2.bias' of shape [7], expected [10]"));
   EXPECT_EQ(hash_weights(arena.parameters(), arena.arena()), before);
 }
 
-TEST(ParameterNames, EverySpellingIsTheModelsOwn) {
+TEST(ParameterNames, MapsEverySpelling) {
   const ParameterNames names(model());
   const std::pair<const char*, const char*> cases[] = {
       {"conv_layers.0.weight", "conv_layers.0.weight"},
@@ -110,7 +109,7 @@ TEST(ParameterNames, EverySpellingIsTheModelsOwn) {
     EXPECT_EQ(names.own(other), std::nullopt) << other;
 }
 
-TEST(ParameterNames, OneParameterUnderTwoNamesIsRefused) {
+TEST(ParameterNames, RejectsOneParameterUnderTwoNames) {
   std::vector<TensorRecord> tensors = {counting("conv1.bias", TensorType::f32, {32}),
                                        counting("optimizer.step", TensorType::i64, {}),
                                        counting("module.0.bias", TensorType::f32, {32})};

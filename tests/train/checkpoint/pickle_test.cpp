@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/train/checkpoint/tensors.h"
 #include "tests/support/allocated_bytes.h"
+#include "tests/train/checkpoint/tensors.h"
 
 namespace gradring::train {
 namespace {
@@ -46,15 +46,15 @@ TEST(Pickle, ReadsContainersOfEveryProtocol) {
   EXPECT_EQ(root_of("\x8c\13collections\x8c\13OrderedDict\x93)R.").kind, Kind::dictionary);
 }
 
-TEST(Pickle, SharesWhatItRemembers) {
+TEST(Pickle, SharesMemoizedValues) {
   const Pickle pickle = read_pickle(std::string("(K\7q\0h\0t.", 9), "a.pt");
   const auto& items = pickle.at(pickle.root).items;
   ASSERT_EQ(items.size(), 2u);
   EXPECT_EQ(items[0], items[1]);
-  EXPECT_THAT(why_refused(std::string("h\0.", 3)), HasSubstr("recalls"));
+  EXPECT_THAT(why_refused(std::string("h\0.", 3)), HasSubstr("gets a missing value from the memo"));
 }
 
-TEST(Pickle, CallsNothingThatItDoesNotKnow) {
+TEST(Pickle, RejectsUnknownNamesAndOpcodes) {
   const std::pair<std::string, std::string> cases[] = {
       {"cos\nsystem\n(X\4\0\0\0evilt R.", "'os.system'"},
       {"cposix\nsystem\n.", "'posix.system'"},
@@ -77,30 +77,30 @@ TEST(Pickle, CallsNothingThatItDoesNotKnow) {
   for (const auto& [pickle, found] : cases) EXPECT_THAT(why_refused(pickle), HasSubstr(found)) << pickle;
 }
 
-TEST(Pickle, RefusesWhatIsBroken) {
+TEST(Pickle, RejectsInvalidPickles) {
   const std::pair<std::string, std::string> cases[] = {
-      {"", "cut short"},
-      {"K", "cut short"},
-      {"X\xff\xff\xff\xff.", "cut short"},
-      {"ccollections\n", "cut short"},
-      {"K\1", "cut short"},
-      {".", "not there"},
-      {"K\1K\2.", "goes on after"},
-      {"K\1.N", "goes on after"},
-      {"(K\1.", "goes on after"},
-      {"t.", "mark"},
-      {"K\1(\x85.", "not there"},
-      {"K\1a.", "a list is not"},
-      {"K\1K\2a.", "a list is not"},
-      {"K\1K\2K\3s.", "a dictionary is not"},
-      {"}(K\1u.", "no value"},
+      {"", "truncated"},
+      {"K", "truncated"},
+      {"X\xff\xff\xff\xff.", "truncated"},
+      {"ccollections\n", "truncated"},
+      {"K\1", "truncated"},
+      {".", "takes missing values"},
+      {"K\1K\2.", "continues after"},
+      {"K\1.N", "continues after"},
+      {"(K\1.", "continues after"},
+      {"t.", "a mark is missing"},
+      {"K\1(\x85.", "takes missing values"},
+      {"K\1a.", "a list is missing"},
+      {"K\1K\2a.", "a list is missing"},
+      {"K\1K\2K\3s.", "a dictionary is missing"},
+      {"}(K\1u.", "a key has no value"},
       {"NN"
        "b.",
-       "an OrderedDict is not"},
-      {"NNR.", "call of nothing"},
-      {"ccollections\nOrderedDict\nN\x85R.", "in a way"},
-      {"q\1.", "remembers nothing"},
-      {"Nq\2.", "remembers nothing"},
+       "an OrderedDict is missing"},
+      {"NNR.", "calls something else than a function"},
+      {"ccollections\nOrderedDict\nN\x85R.", "OrderedDict with arguments"},
+      {"q\1.", "puts nothing into the memo"},
+      {"Nq\2.", "puts nothing into the memo"},
       {"\x80\1N.", "protocol 1"},
       {"\x80\6N.", "protocol 6"},
       {"\x8a\x9"
@@ -113,7 +113,7 @@ TEST(Pickle, RefusesWhatIsBroken) {
   for (const auto& [pickle, found] : cases) EXPECT_THAT(why_refused(pickle), HasSubstr(found)) << pickle.substr(0, 50);
 }
 
-TEST(Pickle, HostilePicklesTakeLittleMemory) {
+TEST(Pickle, BoundsMemoryOfHostilePickles) {
   std::string calls = "(" + std::string(1u << 18, 'N') + "tq";
   std::string recalls = std::string("Nq\0", 3);
   for (int i = 0; i < 1 << 20; ++i) recalls += std::string("h\0", 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/pt.h"
+#include "train/checkpoint/tensor_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,8 @@
 
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/pickle_writer.h"
-#include "train/checkpoint/strided.h"
+#include "train/checkpoint/file_system.h"
+#include "train/checkpoint/pickle.h"
 #include "train/checkpoint/zip_archive.h"
 
 namespace gradring::train {
@@ -18,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A state_dict of one tensor "w", all of which a test can choose.
+/// A state_dict of one tensor "w" with any property.
 struct OneTensor {
   std::int64_t storage_elements = 6;
   std::int64_t offset = 0;
@@ -83,7 +82,7 @@ std::string why_refused(const std::string& pickle) {
   return refusal([&] { read_pt(*disk.open("/a"), "/a"); });
 }
 
-/// The first byte of each element that was read, divided by 4: which element of the storage it is.
+/// The indices in the storage of the elements that were read: the first byte of each, divided by 4.
 std::vector<int> elements_of(const OneTensor& w) {
   std::vector<int> elements;
   const auto records = read(w);
@@ -92,7 +91,7 @@ std::vector<int> elements_of(const OneTensor& w) {
   return elements;
 }
 
-TEST(Pt, GoesRoundWithAwkwardShapes) {
+TEST(Pt, RoundTripsAwkwardShapes) {
   tests::MemoryDisk disk;
   const auto tensors = awkward_tensors();
   write_pt(disk, "/a", tensors);
@@ -101,13 +100,13 @@ TEST(Pt, GoesRoundWithAwkwardShapes) {
   EXPECT_EQ(disk.bytes_of("/a"), disk.bytes_of("/b"));
 }
 
-TEST(Pt, AnEmptyStateDictIsOne) {
+TEST(Pt, RoundTripsEmptyStateDict) {
   tests::MemoryDisk disk;
   write_pt(disk, "/a", {});
   EXPECT_TRUE(read_pt(*disk.open("/a"), "/a").empty());
 }
 
-TEST(Pt, StridesAreHonoured) {
+TEST(Pt, HonoursStrides) {
   EXPECT_EQ(elements_of({}), (std::vector{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(elements_of({.shape = {3, 2}, .strides = {1, 3}}), (std::vector{0, 3, 1, 4, 2, 5})) << "transposed";
   EXPECT_EQ(elements_of({.offset = 1, .shape = {2}, .strides = {3}}), (std::vector{1, 4})) << "a column";
@@ -118,7 +117,7 @@ TEST(Pt, StridesAreHonoured) {
   EXPECT_EQ(elements_of({.shape = {2, 2}, .strides = {0, 1}}), (std::vector{0, 1, 0, 1})) << "expanded";
 }
 
-TEST(Pt, TensorsThatDoNotFitTheirStorageAreRefused) {
+TEST(Pt, RejectsTensorsBeyondTheirStorage) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   const OneTensor cases[] = {
       {.shape = {2, 4}, .strides = {3, 1}},
@@ -145,17 +144,17 @@ TEST(Pt, TensorsThatDoNotFitTheirStorageAreRefused) {
   EXPECT_THAT(refusal([&] { read({.byteorder = "big"}); }), HasSubstr("big-endian"));
 }
 
-TEST(Pt, WhatIsNoStateDictIsRefusedByName) {
+TEST(Pt, RejectsOtherObjectsByName) {
   EXPECT_THAT(why_refused("cos\nsystem\n."), HasSubstr("'os.system'"));
-  EXPECT_THAT(why_refused("K\1."), HasSubstr("holds no dictionary"));
-  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wK\1s.", 11)), HasSubstr("'w' that is no tensor"));
-  EXPECT_THAT(why_refused("}K\1K\1s."), HasSubstr("should be (a name)"));
+  EXPECT_THAT(why_refused("K\1."), HasSubstr("does not hold a dictionary"));
+  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wK\1s.", 11)), HasSubstr("'w', which is not a tensor"));
+  EXPECT_THAT(why_refused("}K\1K\1s."), HasSubstr("invalid text for a name"));
   EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n)Rs.", 44)),
-              HasSubstr("'w' that is no tensor"));
+              HasSubstr("'w', which is not a tensor"));
   EXPECT_THAT(why_refused(std::string("}(X\1\0\0\0wNX\1\0\0\0wNu.", 18)), HasSubstr("'w' twice"));
 }
 
-TEST(Pt, AWrappedStateDictIsFound) {
+TEST(Pt, FindsWrappedStateDict) {
   tests::MemoryDisk disk;
   PickleWriter pickle;
   pickle.empty_ordered_dict();
@@ -169,16 +168,16 @@ TEST(Pt, AWrappedStateDictIsFound) {
   EXPECT_EQ(read_pt(*disk.open("/a"), "/a").at(0).name, "w");
 }
 
-TEST(Pt, OtherArchivesAreRefused) {
+TEST(Pt, RejectsOtherArchives) {
   tests::MemoryDisk disk;
   const auto file = disk.create("/a");
   ZipWriter archive(*file, "/a");
   archive.add("word/document.xml", {});
   archive.finish();
-  EXPECT_THAT(refusal([&] { read_pt(*disk.open("/a"), "/a"); }), HasSubstr("without the data.pkl"));
+  EXPECT_THAT(refusal([&] { read_pt(*disk.open("/a"), "/a"); }), HasSubstr("without torch.save's data.pkl"));
 }
 
-TEST(Pt, WhatPyTorchLacksIsNotWritten) {
+TEST(Pt, RejectsUnsupportedTypesOnWrite) {
   tests::MemoryDisk disk;
   const auto good = counting("a", TensorType::f32, {2});
   EXPECT_THROW(write_pt(disk, "/a", std::vector{good, good}), InvalidArgument);

@@ -8,19 +8,19 @@
 #include <functional>
 #include <limits>
 
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/tensors.h"
-#include "tests/support/allocated_bytes.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/memory_file.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::train {
 namespace {
 
 using testing::HasSubstr;
 
-/// A file out of a header's text and some data.
+/// A file with the given header and some data.
 std::string file_of(const std::string& header, std::size_t data_bytes = 0) {
   const std::uint64_t bytes = header.size();
   std::string file(8, '\0');
@@ -33,7 +33,7 @@ std::string why_refused(const std::string& file) {
       [&] { SafetensorsReader(std::make_unique<MemoryFile>(std::as_bytes(std::span(file))), "hostile.safetensors"); });
 }
 
-TEST(Safetensors, GoesRoundWithAwkwardShapes) {
+TEST(Safetensors, RoundTripsAwkwardShapes) {
   tests::MemoryDisk disk;
   const auto tensors = awkward_tensors();
   write_safetensors(disk, "/a", plan_safetensors(tensors, {{"step", "7"}}));
@@ -47,7 +47,7 @@ TEST(Safetensors, GoesRoundWithAwkwardShapes) {
   }
 }
 
-TEST(Safetensors, TheSameTensorsMakeTheSameBytes) {
+TEST(Safetensors, WritesSameBytesInAnyOrder) {
   tests::MemoryDisk disk;
   auto tensors = awkward_tensors();
   write_safetensors(disk, "/a", plan_safetensors(tensors));
@@ -56,7 +56,7 @@ TEST(Safetensors, TheSameTensorsMakeTheSameBytes) {
   EXPECT_EQ(disk.bytes_of("/a"), disk.bytes_of("/b"));
 }
 
-TEST(Safetensors, EveryTensorIsAligned) {
+TEST(Safetensors, AlignsEveryTensor) {
   const auto tensors = awkward_tensors();
   const SafetensorsPlan plan = plan_safetensors(tensors);
   EXPECT_EQ(plan.head.size() % 8, 0u);
@@ -67,7 +67,7 @@ TEST(Safetensors, EveryTensorIsAligned) {
   }
 }
 
-TEST(Safetensors, AnotherReaderTakesThem) {
+TEST(Safetensors, IsReadByAnotherReader) {
   const tests::TempFolder folder;
   PosixFileSystem files;
   const auto tensors = awkward_tensors();
@@ -81,7 +81,7 @@ TEST(Safetensors, AnotherReaderTakesThem) {
   }
 }
 
-TEST(Safetensors, NoTensorsAtAllIsAFile) {
+TEST(Safetensors, RoundTripsNoTensors) {
   tests::MemoryDisk disk;
   write_safetensors(disk, "/a", plan_safetensors({}));
   EXPECT_TRUE(read_safetensors(disk, "/a").empty());
@@ -98,7 +98,7 @@ TEST(Safetensors, ReadsFilesOfTheReference) {
   for (const TensorRecord& record : records) EXPECT_EQ(record.bytes, stored.at(record.name).bytes);
 }
 
-TEST(Safetensors, WhatCannotBeWrittenIsRefused) {
+TEST(Safetensors, RejectsInvalidTensorsOnWrite) {
   const auto good = counting("a", TensorType::f32, {2});
   auto short_one = good;
   short_one.bytes.pop_back();
@@ -116,7 +116,7 @@ struct BadFile {
   std::string found;
 };
 
-TEST(Safetensors, EveryRuleIsKept) {
+TEST(Safetensors, RejectsInvalidFiles) {
   const std::string a = R"("a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
   const auto entry = [](const std::string& fields) { return file_of("{\"a\":{" + fields + "}}", 2); };
   ASSERT_EQ(why_refused(file_of("{" + a + "}", 2)), "");
@@ -129,20 +129,20 @@ TEST(Safetensors, EveryRuleIsKept) {
       {file_of("[]"), "does not begin with '{'"},
       {file_of(" {}"), "does not begin with '{'"},
       {file_of("\xef\xbb\xbf{}"), "does not begin with '{'"},
-      {file_of("{}\n"), "padded with something else"},
+      {file_of("{}\n"), "padded with something other"},
       {file_of(std::string("{}\0}", 4)), "zero byte"},
-      {file_of("{}{}"), "no JSON"},
-      {file_of("{"), "padded with something else"},
-      {file_of("{a}"), "no JSON"},
-      {file_of("{\"\xff\":{}}"), "no JSON"},
+      {file_of("{}{}"), "not valid JSON at byte"},
+      {file_of("{"), "padded with something other"},
+      {file_of("{a}"), "not valid JSON at byte"},
+      {file_of("{\"\xff\":{}}"), "not valid JSON at byte"},
       {file_of("{" + a + "," + a + "}", 2), "the tensor 'a' twice"},
       {file_of(R"({"__metadata__":{},"__metadata__":{}})"), "'__metadata__' twice"},
       {file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), "'k' twice in __metadata__"},
-      {file_of(R"({"__metadata__":{"k":1}})"), "the number 1"},
-      {file_of(R"({"__metadata__":{"k":{}}})"), "an object"},
-      {file_of(R"({"__metadata__":[]})"), "a list"},
-      {file_of(R"({"a":null})"), "null"},
-      {file_of(R"({"a":[]})"), "a list"},
+      {file_of(R"({"__metadata__":{"k":1}})"), "its __metadata__ has the number 1, expected text"},
+      {file_of(R"({"__metadata__":{"k":{}}})"), "has an object, expected"},
+      {file_of(R"({"__metadata__":[]})"), "has a list, expected"},
+      {file_of(R"({"a":null})"), "has null, expected an object"},
+      {file_of(R"({"a":[]})"), "has a list, expected"},
       {file_of(R"({"a\n":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2), "control characters"},
       {file_of(R"({"a\u0000":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2), "control characters"},
       {entry(R"("dtype":"U8","shape":[2])"), "lacks"},
@@ -152,12 +152,12 @@ TEST(Safetensors, EveryRuleIsKept) {
       {entry(R"("dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2])"), "'dtype' twice"},
       {entry(R"("dtype":"U8","shape":[2],"data_offsets":[0])"), "lacks"},
       {entry(R"("dtype":"U8","shape":[2],"data_offsets":[0,2,2])"), "more than two"},
-      {entry(R"("dtype":"U8","shape":[2],"data_offsets":{})"), "an object"},
+      {entry(R"("dtype":"U8","shape":[2],"data_offsets":{})"), "has an object, expected"},
       {entry(R"("dtype":"U9","shape":[2],"data_offsets":[0,2])"), "unknown type 'U9'"},
       {entry(R"("dtype":"","shape":[2],"data_offsets":[0,2])"), "unknown type ''"},
       {entry(R"("dtype":8,"shape":[2],"data_offsets":[0,2])"), "the number 8"},
       {entry(R"("dtype":"U8","shape":["2"],"data_offsets":[0,2])"), "the text '2'"},
-      {entry(R"("dtype":"U8","shape":[[2]],"data_offsets":[0,2])"), "a list"},
+      {entry(R"("dtype":"U8","shape":[[2]],"data_offsets":[0,2])"), "has a list, expected"},
       {entry(R"("dtype":"U8","shape":[2.0],"data_offsets":[0,2])"), "'2.0'"},
       {entry(R"("dtype":"U8","shape":[-2],"data_offsets":[0,2])"), "-2"},
       {entry(R"("dtype":"U8","shape":[true],"data_offsets":[0,2])"), "true or false"},
@@ -165,19 +165,19 @@ TEST(Safetensors, EveryRuleIsKept) {
       {entry(R"("dtype":"U8","shape":[18446744073709551618],"data_offsets":[0,2])"), "'18446744073709551618'"},
       {entry(R"("dtype":"U8","shape":[281474976710655,281474976710655],"data_offsets":[0,2])"), "bytes 0 to 2"},
       {entry(R"("dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,2])"), "bytes 0 to 2"},
-      {entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,2])"), "of F32 for 'a', and bytes 0 to 2"},
+      {entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,2])"), "has shape [2] of F32, but bytes 0 to 2"},
       {entry(R"("dtype":"F4","shape":[3],"data_offsets":[0,2])"), "bytes 0 to 2"},
       {entry(R"("dtype":"U8","shape":[2],"data_offsets":[2,0])"), "bytes 2 to 0"},
-      {entry(R"("dtype":"U8","shape":[1],"data_offsets":[0,1])"), "describes 1 bytes of tensors and has 2"},
-      {entry(R"("dtype":"U8","shape":[3],"data_offsets":[0,3])"), "describes 3 bytes of tensors and has 2"},
-      {entry(R"("dtype":"U8","shape":[1],"data_offsets":[1,2])"), "leaves a hole at byte 0"},
+      {entry(R"("dtype":"U8","shape":[1],"data_offsets":[0,1])"), "its tensors have 1 bytes, its data has 2"},
+      {entry(R"("dtype":"U8","shape":[3],"data_offsets":[0,3])"), "its tensors have 3 bytes, its data has 2"},
+      {entry(R"("dtype":"U8","shape":[1],"data_offsets":[1,2])"), "has a hole at byte 0"},
       {file_of("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3), "overlap at byte 1"},
       {file_of("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2), "overlap at byte 0"},
   };
   for (const BadFile& bad : cases) EXPECT_THAT(why_refused(bad.file), HasSubstr(bad.found)) << bad.file.substr(0, 200);
 }
 
-/// The largest header that is read at all: `begin`, entries with a number each, `end`.
+/// The largest header that is accepted: `begin`, numbered entries, `end`.
 std::string numbered(const std::string& begin, const std::function<std::string(int)>& entry, const std::string& end,
                      int most = std::numeric_limits<int>::max()) {
   std::string text = begin;
@@ -189,7 +189,7 @@ std::string empty_tensor(int number) {
   return "\"" + std::to_string(number) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
 }
 
-TEST(Safetensors, HostileHeadersTakeLittleMemory) {
+TEST(Safetensors, BoundsMemoryOfHostileHeaders) {
   constexpr std::size_t kBound = 64u << 20;
   constexpr std::uint64_t kAll = kLargestHeaderBytes - 10;
   const std::pair<const char*, std::string> cases[] = {
@@ -212,7 +212,7 @@ TEST(Safetensors, HostileHeadersTakeLittleMemory) {
   }
 }
 
-TEST(Safetensors, AsManyTensorsAsAreAllowedTakeLittleMemory) {
+TEST(Safetensors, BoundsMemoryOfLargestHeader) {
   const std::string file = numbered("{", empty_tensor, "}", 65'536);
   const std::size_t before = tests::allocated_bytes();
   tests::reset_peak_allocated_bytes();

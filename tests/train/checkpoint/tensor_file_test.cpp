@@ -8,11 +8,9 @@
 
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/npy.h"
-#include "train/checkpoint/pt.h"
+#include "train/checkpoint/file_system.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/checkpoint/tensor_differences.h"
+#include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 namespace {
@@ -20,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(TensorFile, IsReadByWhatItHoldsNotByItsName) {
+TEST(TensorFile, DetectsFormatByContent) {
   tests::MemoryDisk disk;
   const std::vector<TensorRecord> tensors = {counting("w", TensorType::f32, {2, 3})};
   write_pt(disk, "/a.safetensors", tensors);
@@ -30,13 +28,15 @@ TEST(TensorFile, IsReadByWhatItHoldsNotByItsName) {
     EXPECT_EQ(read_tensor_file(disk, name), tensors) << name;
 }
 
-TEST(TensorFile, WhatIsNeitherIsRefused) {
+TEST(TensorFile, RejectsOtherFiles) {
   tests::MemoryDisk disk;
   write_new_file(disk, "/empty", "");
   write_new_file(disk, "/text", "weights, weights, weights");
-  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/empty"); }), HasSubstr("/empty: is shorter than 8 bytes"));
-  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/text"); }), HasSubstr("/text: says that its header has"));
-  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none: is missing"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/empty"); }),
+              HasSubstr("/empty is not a valid safetensors file: it is shorter than 8 bytes"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/text"); }),
+              HasSubstr("/text is not a valid safetensors file: its header has"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none is missing"));
 }
 
 /// The first two pickles of a legacy file, its magic number and its version, as Python's pickle.dump writes them.
@@ -47,19 +47,19 @@ std::string legacy_start(int protocol) {
   return start + frame + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s + start + "M\xe9\x03."s;
 }
 
-TEST(TensorFile, NamesALegacyFileOfTorchSaveAndHowToConvertIt) {
+TEST(TensorFile, NamesLegacyFormatAndItsConversion) {
   for (const int protocol : {2, 3, 4, 5}) {
     tests::MemoryDisk disk;
     write_new_file(disk, "/old.pt", legacy_start(protocol) + std::string(100, 'x'));
     EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/old.pt"); }),
-                testing::AllOf(HasSubstr("/old.pt: is in the legacy format of torch.save (before PyTorch 1.6)"),
+                testing::AllOf(HasSubstr("/old.pt is in the legacy format of torch.save (before PyTorch 1.6)"),
                                HasSubstr("torch.save(torch.load(\"old.pt\"), "),
                                HasSubstr("_use_new_zipfile_serialization=True)")))
         << protocol;
   }
 }
 
-TEST(TensorFile, NamesAPlainPickle) {
+TEST(TensorFile, NamesPlainPickle) {
   using namespace std::string_literals;
   tests::MemoryDisk disk;
   write_new_file(disk, "/two.pkl", "\x80\x02}q\0X\x01\0\0\0wq\x01]q\x02(G?\xf0\0\0\0\0\0\0es."s);
@@ -68,7 +68,7 @@ TEST(TensorFile, NamesAPlainPickle) {
     EXPECT_THAT(refusal([&] { read_tensor_file(disk, name); }), HasSubstr("is a Python pickle")) << name;
 }
 
-TEST(TensorFile, NamesWhatIsOftenGivenInPlaceOfWeights) {
+TEST(TensorFile, NamesCommonWrongFiles) {
   using namespace std::string_literals;
   const std::pair<std::string, std::string> files[] = {
       {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n", "is a Git LFS pointer to a file; fetch"},
@@ -77,11 +77,11 @@ TEST(TensorFile, NamesWhatIsOftenGivenInPlaceOfWeights) {
   for (const auto& [text, found] : files) {
     tests::MemoryDisk disk;
     write_new_file(disk, "/weights", text);
-    EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/weights"); }), HasSubstr("/weights: " + found));
+    EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/weights"); }), HasSubstr("/weights " + found));
   }
 }
 
-TEST(TensorFile, IsNoPickleBecauseItsHeaderIsAsLongAsAPicklesFirstBytesSay) {
+TEST(TensorFile, DistinguishesSafetensorsFromPickle) {
   tests::MemoryDisk disk;
   TensorRecord tensor = counting("w", TensorType::f32, {1});
   const auto write = [&](std::size_t name_bytes) {
@@ -100,7 +100,7 @@ TEST(TensorFile, IsNoPickleBecauseItsHeaderIsAsLongAsAPicklesFirstBytesSay) {
   EXPECT_EQ(read_tensor_file(disk, path).front().name, tensor.name);
 }
 
-TEST(TensorDifferences, NamesWhatDiffers) {
+TEST(TensorDifferences, NamesDifferences) {
   using enum TensorType;
   const std::vector<TensorInfo> expected = {{"a", f32, {2}}, {"b", f32, {2, 3}}, {"c", f32, {}}};
   const std::vector<TensorInfo> found = {{"d", f32, {}}, {"b", f32, {3, 2}}, {"c", f16, {}}};
@@ -108,13 +108,14 @@ TEST(TensorDifferences, NamesWhatDiffers) {
   EXPECT_THAT(differences.missing, ElementsAre("a"));
   EXPECT_THAT(differences.unexpected, ElementsAre("d"));
   ASSERT_EQ(differences.other_shape.size(), 1u);
-  EXPECT_FALSE(differences.none());
-  EXPECT_EQ(differences.to_string(), "lacks 'a'; has, which the model has not, 'd'; has 'b' of [3, 2], not of [2, 3]");
-  EXPECT_TRUE(compare_tensors(expected, expected).none());
+  EXPECT_FALSE(differences.empty());
+  EXPECT_EQ(differences.to_string(),
+            "lacks 'a'; has 'd', which the model lacks; has 'b' of shape [3, 2], expected [2, 3]");
+  EXPECT_TRUE(compare_tensors(expected, expected).empty());
   EXPECT_EQ(compare_tensors(expected, expected).to_string(), "");
 }
 
-TEST(TensorDifferences, AreNotListedWithoutEnd) {
+TEST(TensorDifferences, NamesAtMostFive) {
   std::vector<TensorInfo> expected;
   for (int i = 0; i < 9; ++i) expected.push_back({std::to_string(i), TensorType::f32, {}});
   EXPECT_EQ(compare_tensors(expected, {}).to_string(), "lacks '0', '1', '2', '3', '4' and 4 more");

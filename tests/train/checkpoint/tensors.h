@@ -30,7 +30,7 @@ inline TensorRecord counting(const std::string& name, TensorType type, const std
   return record;
 }
 
-/// Tensors of awkward shapes: scalars, nothing at all, one, odd counts, many extents, all in different types.
+/// Tensors of awkward shapes: scalars, no elements, one, odd counts, many extents, all in different types.
 inline std::vector<TensorRecord> awkward_tensors() {
   using enum TensorType;
   return {counting("scalar", f32, {}),
@@ -49,7 +49,7 @@ inline std::vector<TensorRecord> awkward_tensors() {
           counting("signed", i8, {2, 2})};
 }
 
-/// What `act` throws as a CheckpointError; empty if it throws nothing.
+/// The message of the CheckpointError that `act` throws; empty if it throws nothing.
 template <class Act>
 std::string refusal(Act act) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we write is read by PyTorch and NumPy, and the other way round. Skipped where no python3 imports torch.
+// PyTorch and NumPy read our files, and we read theirs. Skipped if no python3 can import torch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +15,8 @@
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/host_arena.h"
 #include "train/bench/find_python.h"
-#include "train/checkpoint/meta_file.h"
-#include "train/checkpoint/npy.h"
-#include "train/checkpoint/parameter_names.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/parameter_tensors.h"
-#include "train/checkpoint/pt.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/trainer/check_replicas.h"
@@ -67,7 +64,7 @@ Json description_of(const TensorRecord& tensor) {
   return {{"name", tensor.name},
           {"dtype", "torch." + names.at(tensor.type)},
           {"shape", tensor.shape},
-          {"sha256", sum_of(tensor.bytes)}};
+          {"sha256", sha256_hex(tensor.bytes)}};
 }
 
 Json descriptions_of(const std::vector<TensorRecord>& tensors) {
@@ -89,7 +86,7 @@ TEST_F(TorchFiles, PyTorchReadsOurPt) {
   EXPECT_EQ(seen, descriptions_of(tensors));
 }
 
-/// The hash of the ConvNet's weights in a file, whatever they are called there.
+/// The hash of the ConvNet's weights in a file with any known names.
 Sha256 hash_of_weights_in(PosixFileSystem& files, const std::string& path) {
   const nn::Model model = nn::make_model("convnet", {28, 28, 1}, 10);
   HostArena arena(model);
@@ -124,14 +121,14 @@ TEST_F(TorchFiles, WeReadWhatPyTorchAndNumPyWrite) {
   EXPECT_EQ(read_tensor_file(files_, file("scalar.npy"))[0], tensor<float>("scalar", TensorType::f32, {}, {2}));
   EXPECT_EQ(read_tensor_file(files_, file("empty.npy"))[0], tensor<float>("empty", TensorType::f32, {0, 3}, {}));
 
-  const std::pair<const char*, const char*> refused[] = {{"module.pt", "asks for 'torch.nn.modules.module.Module'"},
-                                                         {"optimizer.pt", "'state' that is no tensor"},
+  const std::pair<const char*, const char*> refused[] = {{"module.pt", "uses 'torch.nn.modules.module.Module'"},
+                                                         {"optimizer.pt", "'state', which is not a tensor"},
                                                          {"fortran.npy", "Fortran order"},
                                                          {"objects.npy", "Python objects"},
                                                          {"big_endian.npy", "big-endian"}};
   for (const auto& [name, found] : refused)
     EXPECT_THAT(refusal([&] { read_tensor_file(files_, file(name)); }), HasSubstr(found));
-  EXPECT_THAT(refusal([&] { read_pt(*files_.open(file("legacy.pt")), "legacy.pt"); }), HasSubstr("is no zip archive"));
+  EXPECT_THAT(refusal([&] { read_pt(*files_.open(file("legacy.pt")), "legacy.pt"); }), HasSubstr("not a zip archive"));
   EXPECT_THAT(refusal([&] { read_tensor_file(files_, file("legacy.pt")); }), HasSubstr("legacy format of torch.save"));
 }
 
@@ -155,7 +152,7 @@ TEST_F(TorchFiles, NumPyReadsOurNpy) {
   EXPECT_EQ(end.code, 0) << end.err;
 }
 
-TEST_F(TorchFiles, OurConvNetIsTheirs) {
+TEST_F(TorchFiles, PyTorchComputesTheSameLogits) {
   HostArena arena(nn::make_model("convnet", {28, 28, 1}, 10));
   arena.draw(0);
   const auto tensors = save_parameters(arena.parameters(), arena.arena());

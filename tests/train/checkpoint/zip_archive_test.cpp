@@ -8,9 +8,7 @@
 
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/memory_file.h"
-#include "train/checkpoint/zip_format.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::train {
 namespace {
@@ -35,7 +33,7 @@ std::string why_refused(const std::string& archive) {
   });
 }
 
-TEST(ZipArchive, GoesRoundAndAlignsBytes) {
+TEST(ZipArchive, RoundTripsAndAlignsBytes) {
   const std::vector<std::pair<std::string, std::string>> entries = {
       {"archive/data.pkl", "x"}, {"archive/data/0", ""}, {"archive/data/1", std::string(1000, 'y')}, {"v", "3\n"}};
   const std::string archive = archive_of(entries);
@@ -52,14 +50,14 @@ TEST(ZipArchive, GoesRoundAndAlignsBytes) {
   EXPECT_EQ(reader.find("archive"), nullptr);
 }
 
-TEST(ZipArchive, MayEndInAComment) {
+TEST(ZipArchive, AllowsTrailingComment) {
   std::string archive = archive_of({{"a", "x"}});
   archive[archive.size() - 2] = 5;
   EXPECT_EQ(why_refused(archive + "hello"), "");
-  EXPECT_THAT(why_refused(archive + "hell"), HasSubstr("is no zip archive"));
+  EXPECT_THAT(why_refused(archive + "hell"), HasSubstr("not a zip archive"));
 }
 
-TEST(ZipArchive, RefusesWhatIsDamagedOrHostile) {
+TEST(ZipArchive, RejectsInvalidArchives) {
   const std::string good = archive_of({{"a", "first"}, {"b", "second"}});
   const std::size_t end = good.size() - zip::kEndBytes;
   const std::size_t directory = good.find(zip::kDirectoryEntry);
@@ -69,33 +67,33 @@ TEST(ZipArchive, RefusesWhatIsDamagedOrHostile) {
   const auto cut = [&](std::size_t bytes) { return good.substr(0, bytes); };
   ASSERT_EQ(why_refused(good), "");
   const std::pair<std::string, std::string> cases[] = {
-      {"", "no zip archive"},
-      {"PK\5\6", "no zip archive"},
-      {cut(good.size() - 1), "no zip archive"},
-      {cut(directory), "no zip archive"},
-      {with(end + 10, std::string("\3\0", 2)), "another length"},
+      {"", "not a zip archive"},
+      {"PK\5\6", "not a zip archive"},
+      {cut(good.size() - 1), "not a zip archive"},
+      {cut(directory), "not a zip archive"},
+      {with(end + 10, std::string("\3\0", 2)), "its directory has 2 entries, its end record says 3"},
       {with(end + 16, "\xff\xff\xff\x7f"), "reaches beyond"},
       {with(end + 12, "\xff\xff\xff\x7f"), "reaches beyond"},
-      {with(end + 12, std::string("\x10\0\0\0", 4)), "broken directory"},
-      {with(directory, "XX"), "broken directory"},
-      {with(directory + 28, "\xff\xff"), "broken directory"},
+      {with(end + 12, std::string("\x10\0\0\0", 4)), "directory is invalid"},
+      {with(directory, "XX"), "directory is invalid"},
+      {with(directory + 28, "\xff\xff"), "directory is invalid"},
       {with(directory + 8, "\1"), "encrypted"},
       {with(directory + 10, "\10"), "compressed"},
-      {with(directory + 20, "\x9"), "no clear size"},
-      {with(directory + 42, "\xff\xff\xff\xff"), "no clear size"},
-      {with(directory + 42, "\xff\xff\xff\x7f"), "beyond its end"},
-      {with(directory + 42, "\3"), "broken entry"},
-      {with(directory + 46, "c"), "otherwise"},
-      {with(directory + 16, "\1\2\3\4"), "checksum"},
-      {with(good.find("first"), "F"), "checksum"},
-      {with(0, "XX"), "broken entry"},
-      {with(28, "\xff\xff"), "broken entry"},
+      {with(directory + 20, "\x9"), "contradicts itself about the size"},
+      {with(directory + 42, "\xff\xff\xff\xff"), "contradicts itself about the size"},
+      {with(directory + 42, "\xff\xff\xff\x7f"), "lies beyond its end"},
+      {with(directory + 42, "\3"), "' is invalid"},
+      {with(directory + 46, "c"), "another name"},
+      {with(directory + 16, "\1\2\3\4"), "CRC-32"},
+      {with(good.find("first"), "F"), "CRC-32"},
+      {with(0, "XX"), "' is invalid"},
+      {with(28, "\xff\xff"), "' is invalid"},
       {archive_of({{"a", "x"}, {"a", "y"}}), "two entries"},
   };
   for (const auto& [archive, found] : cases) EXPECT_THAT(why_refused(archive), HasSubstr(found));
 }
 
-TEST(ZipArchive, EntriesMayNotOverlap) {
+TEST(ZipArchive, RejectsOverlappingEntries) {
   std::string archive = archive_of({{"a", "first"}, {"b", "second"}});
   const std::size_t first = archive.find(zip::kDirectoryEntry);
   const std::size_t second = archive.find(zip::kDirectoryEntry, first + 4);
@@ -104,7 +102,7 @@ TEST(ZipArchive, EntriesMayNotOverlap) {
   EXPECT_THAT(why_refused(archive), HasSubstr("two entries"));
 }
 
-TEST(ZipArchive, WritesTheSameBytesAtAnyTime) { EXPECT_EQ(archive_of({{"a", "first"}}), archive_of({{"a", "first"}})); }
+TEST(ZipArchive, WritesSameBytesAtAnyTime) { EXPECT_EQ(archive_of({{"a", "first"}}), archive_of({{"a", "first"}})); }
 
 }  // namespace
 }  // namespace gradring::train

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "tests/support/json.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/cli/support/workplace.h"
@@ -56,7 +56,7 @@ TEST_P(Accuracy, TwoRanksByTheLauncherReachIt) {
                                          "run"}));
   const ProgramEnd end = program.wait(std::chrono::minutes(8));
   ASSERT_EQ(end.code, 0) << end.err;
-  const auto summary = nlohmann::json::parse(text_of(place.path("run") / "summary.json"));
+  const auto summary = tests::parse_json(text_of(place.path("run") / "summary.json"));
   EXPECT_EQ(summary.at("world_size"), 2);
   EXPECT_GE(summary.at("accuracy").get<double>(), GetParam().accuracy);
 }

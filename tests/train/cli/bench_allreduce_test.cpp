@@ -5,8 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -29,7 +28,7 @@ TEST(BenchAllReduce, MeasuresAndChecksALadderOfSizes) {
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("commit"), HasSubstr("3 ranks"), HasSubstr("busbw"), HasSubstr("i_p99"),
                              HasSubstr("# Out of bounds values : 0 OK"), HasSubstr("# Avg bus bandwidth")));
-  const auto table = nlohmann::json::parse(tests::text_of(place.path("table.json")));
+  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
   EXPECT_EQ(table.at("ranks"), 3);
   ASSERT_EQ(table.at("rows").size(), 3);
   EXPECT_EQ(table.at("rows").at(1).at("size"), 4096);
@@ -65,7 +64,7 @@ TEST(BenchAllReduce, TakesTurnsWithAPeer) {
                              {{"GRADRING_PYTHON", python.string()}});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("in turns with gloo of torch 9.9"), HasSubstr("ratio")));
-  const auto row = nlohmann::json::parse(tests::text_of(place.path("table.json"))).at("rows").at(0);
+  const auto row = tests::parse_json(tests::text_of(place.path("table.json"))).at("rows").at(0);
   EXPECT_EQ(row.at("gloo_microseconds").at("median"), 2e6);
   EXPECT_GT(row.at("ratio"), 0);
 }

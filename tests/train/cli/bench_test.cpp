@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// gradring bench kernels, step and compare, as a person calls them.
+// The benchmarks, as processes of the program. Times are not checked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "nn/backend/cpu/onednn.h"
 #include "nn/models/model.h"
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
 
 namespace gradring {
 namespace {
@@ -23,9 +24,7 @@ using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
 
-nlohmann::json json_of(const Workplace& place) {
-  return nlohmann::json::parse(std::ifstream(place.path("bench.json")));
-}
+nlohmann::json json_of(const Workplace& place) { return tests::parse_json(tests::text_of(place.path("bench.json"))); }
 
 TEST(BenchKernels, ChecksAndTimesEveryVariantOfAnOperation) {
   const Workplace place;
@@ -114,7 +113,7 @@ TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
   refused({"--shape", "elements=3"}, "--shape needs --op");
   refused({"--op", "relu", "--variant", "flta"}, "there is only flat");
   refused({"--json", "nowhere/bench.json"}, "there is no folder ");
-  refused({"--dtype", "i32"}, "f32, f16, bf16");
+  refused({"--dtype", "i32"}, "fp32, fp16, bf16");
 }
 
 TEST(BenchStep, ShowsWhereTheTimeGoes) {
@@ -224,6 +223,90 @@ TEST(BenchCompare, MeasuresOnlyUsWhereThereIsNoPyTorch) {
   EXPECT_THAT(end.out, AllOf(HasSubstr("no Python that imports torch"), HasSubstr("median   gradring"),
                              Not(HasSubstr("median   PyTorch"))));
   EXPECT_THAT(place.left(), IsEmpty());
+}
+
+TEST(BenchLaunch, MeasuresOurLauncherAndWhatItFindsBesideIt) {
+  const tests::Workplace place;
+  const auto end = place.run({"bench", "launch", "--workers", "3", "--rounds", "2", "-J", "table.json"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("3 workers, 2 rounds"));
+  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
+  EXPECT_EQ(table.at("benchmark"), "launch");
+  EXPECT_EQ(table.at("workers"), 3);
+  EXPECT_EQ(table.at("rows").at(0).at("name"), "gradring launch");
+  for (const auto& row : table.at("rows")) EXPECT_EQ(row.at("seconds").at("count"), 2);
+  EXPECT_THAT(place.left(), ElementsAre("table.json"));
+}
+
+TEST(BenchLaunch, RefusesWhatItCannotMeasure) {
+  const tests::Workplace place;
+  EXPECT_EQ(place.run({"bench", "launch", "--workers", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "launch", "--round", "3"}).code, 2);
+}
+
+TEST(BenchLayouts, ShowsThatAllOfThemTrainAlike) {
+  const tests::Workplace place;
+  tests::RunningProgram program(
+      place.gradring({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"}));
+  const auto end = program.wait(std::chrono::minutes(9));  // 160 trainings
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("80 layouts, 0 differ"));
+  EXPECT_THAT(end.out, Not(HasSubstr("DIFFERS")));
+  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
+  EXPECT_EQ(table.at("benchmark"), "layouts");
+  EXPECT_EQ(table.at("tables").size(), 3);
+  EXPECT_EQ(table.at("tables").at("--reproducible, FP16").size(), 16);
+}
+
+TEST(BenchLayouts, RefusesWhatIsNoTable) {
+  const tests::Workplace place;
+  EXPECT_EQ(place.run({"bench", "layouts", "--steps", "1"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "5"}).code, 2);
+}
+
+TEST(BenchLoader, MeasuresFillingAndTheLoader) {
+  const tests::Workplace place;
+  const auto end = place.run({"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5",
+                              "--epochs", "3", "-J", "table.json"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("commit"), HasSubstr("64 samples of [28, 28, 1], batch 5, 3 shuffled epochs")));
+  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
+  EXPECT_EQ(table.at("benchmark"), "loader");
+  EXPECT_EQ(table.at("samples"), 64);
+  ASSERT_EQ(table.at("rows").size(), 2);
+  EXPECT_EQ(table.at("rows").at(0).at("name"), "fill");
+  EXPECT_EQ(table.at("rows").at(1).at("name"), "loader");
+  for (const auto& row : table.at("rows")) {
+    EXPECT_EQ(row.at("epoch_seconds").at("count"), 3);
+    EXPECT_GT(row.at("samples_per_second_per_core"), 0);
+  }
+}
+
+TEST(BenchLoader, RefusesWhatItCannotMeasure) {
+  const tests::Workplace place;
+  EXPECT_EQ(place.run({"bench", "loader", "--epochs", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "loader", "--dataset", "mnits"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "loader", "--dataset", "cifar10", "--data-dir", "data"}).code, 4);
+}
+
+TEST(BenchRestart, KillsRanksAndTellsHowLongItTookToGoOn) {
+  const tests::Workplace place;
+  const auto end = place.run({"bench", "restart", "--ranks", "2", "--rounds", "2", "--seed", "3", "-J", "table.json"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, testing::HasSubstr("2 ranks, 2 crashes, seed 3"));
+  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
+  EXPECT_EQ(table.at("benchmark"), "restart");
+  EXPECT_EQ(table.at("rows").at(1).at("name"), "to the first step");
+  for (const auto& row : table.at("rows")) EXPECT_EQ(row.at("seconds").at("count"), 2);
+  const auto& rows = table.at("rows");
+  EXPECT_LE(rows.at(0).at("seconds").at("least"), rows.at(1).at("seconds").at("least"));
+}
+
+TEST(BenchRestart, RefusesWhatItCannotMeasure) {
+  const tests::Workplace place;
+  EXPECT_EQ(place.run({"bench", "restart", "--ranks", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "restart", "--round", "3"}).code, 2);
 }
 
 }  // namespace

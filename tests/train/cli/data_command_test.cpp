@@ -12,6 +12,7 @@
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/written_cifar10.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/train/cli/support/in_shell.h"
 #include "tests/train/cli/support/workplace.h"
 
 namespace gradring {
@@ -62,7 +63,7 @@ TEST_F(DataFetch, LeavesThePartThatBrokeOffAndGoesOnFromThere) {
   serve_first({.content = impostor(), .faults = {{.after_bytes = kBroken}, {.after_bytes = 0}}});
   const ProgramEnd broken = fetch();
   EXPECT_EQ(broken.code, 3);
-  EXPECT_THAT(broken.err, HasSubstr("the next try goes on from there"));
+  EXPECT_THAT(broken.err, HasSubstr("the next attempt resumes the part that arrived"));
   EXPECT_EQ(std::filesystem::file_size(part()), kBroken);
   EXPECT_EQ(fetch().code, 4) << "it was the impostor";
   EXPECT_THAT(server_.requests(), Contains(Seen{std::string(first_file().name), kBroken}));
@@ -117,6 +118,17 @@ TEST_F(RealDataFetch, BringsMnistReadyToTrain) {
   EXPECT_EQ(place_.run({"train", "--dataset", "mnist", "--data-dir", "sets", "--dry-run"}).code, 0);
 }
 
+TEST_F(RealDataFetch, IsAFailureWhereStandardOutputIsLost) {
+  for (const char* action : {"fetch", "verify"}) {
+    tests::ProgramSpec spec = fetch_spec();
+    spec.command[2] = action;
+    if (spec.command[2] == "verify") spec.command.resize(6);  // no --mirror
+    const ProgramEnd end = tests::run_program(tests::in_shell(spec, "exec \"$@\" > /dev/full"));
+    EXPECT_EQ(end.code, 3) << end.err;
+    EXPECT_THAT(end.err, HasSubstr("No space left on device"));
+  }
+}
+
 TEST_F(RealDataFetch, ResumesAfterTheServerBrokeOff) {
   const std::string name(first_file().name);
   serve_first({.content = contents_[name], .faults = {{.after_bytes = kBroken}, {.after_bytes = 0}}});
@@ -152,7 +164,7 @@ class DataCommand : public ::testing::Test {
 TEST_F(DataCommand, VerifiesFileByFile) {
   const ProgramEnd end = place_.run({"data", "verify", "mnist", "--data-dir", "data"});
   EXPECT_EQ(end.code, 4);
-  EXPECT_THAT(end.out, HasSubstr("BAD  data/train-images-idx3-ubyte: has 50192 bytes, not 47040016"));
+  EXPECT_THAT(end.out, HasSubstr("BAD  data/train-images-idx3-ubyte: has 50192 bytes, expected 47040016"));
   EXPECT_THAT(end.err, HasSubstr("4 of 4 files of mnist are missing or wrong; get them: gradring data fetch mnist"));
 }
 
@@ -171,11 +183,12 @@ TEST_F(DataCommand, SaysWhatADataSetHolds) {
 }
 
 TEST_F(DataCommand, NamesTheNearest) {
-  const std::pair<Words, const char*> mistakes[] = {{{"data", "ftech"}, "Did you mean 'fetch'?"},
-                                                    {{"data", "fetch", "mnits"}, "Did you mean 'mnist'?"},
-                                                    {{"data", "fetch"}, "name one data set, not none"},
-                                                    {{"data", "fetch", "mnist", "cifar10"}, "name one data set, not 2"},
-                                                    {{"data", "verify", "digits"}, "made on the spot"}};
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"data", "ftech"}, "Did you mean 'fetch'?"},
+      {{"data", "fetch", "mnits"}, "Did you mean 'mnist'?"},
+      {{"data", "fetch"}, "expected one NAME, found 0 arguments"},
+      {{"data", "fetch", "mnist", "cifar10"}, "expected one NAME, found 2 arguments"},
+      {{"data", "verify", "digits"}, "digits is generated"}};
   for (const auto& [words, said] : mistakes) {
     const ProgramEnd end = place_.run(words);
     EXPECT_EQ(end.code, 2);

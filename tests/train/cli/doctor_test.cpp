@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 
 namespace gradring {
@@ -36,7 +36,7 @@ TEST(Doctor, SaysTheSameToPrograms) {
   const Workplace place;
   const ProgramEnd end = place.run({"doctor", "--json"}, kNoPython);
   EXPECT_EQ(end.code, 0) << end.err;
-  const auto json = nlohmann::json::parse(end.out);
+  const auto json = tests::parse_json(end.out);
   EXPECT_THAT(json.at("Found").at("cores").at("found").get<std::string>(),
               HasSubstr("of " + std::to_string(std::thread::hardware_concurrency())));
   EXPECT_THAT(json.at("Found").at("PyTorch").at("advice").get<std::string>(), HasSubstr("GRADRING_PYTHON"));

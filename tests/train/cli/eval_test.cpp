@@ -2,6 +2,7 @@
 // gradring eval, by the program that was built.
 #include <gmock/gmock.h>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/trained.h"
 #include "tests/train/support/text_of.h"
 
@@ -15,7 +16,7 @@ using tests::ProgramEnd;
 
 class Eval : public tests::Trained {
  protected:
-  json summary() const { return json::parse(tests::text_of(place_.path("run/summary.json"))); }
+  json summary() const { return tests::parse_json(tests::text_of(place_.path("run/summary.json"))); }
 };
 
 TEST_F(Eval, SaysWhatTheTrainingSaid) {
@@ -41,7 +42,7 @@ TEST_F(Eval, PassesOverADamagedCheckpointAndSaysSo) {
 TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {
   std::filesystem::rename(place_.path("run"), place_.path("run\xff"));
   const json result = json_of({"eval", "--checkpoint", "run\xff"});
-  EXPECT_EQ(result["accuracy"], json::parse(tests::text_of(place_.path("run\xff/summary.json")))["accuracy"]);
+  EXPECT_EQ(result["accuracy"], tests::parse_json(tests::text_of(place_.path("run\xff/summary.json")))["accuracy"]);
   EXPECT_THAT(result["checkpoint"].get<std::string>(), HasSubstr("run\xef\xbf\xbd")) << "U+FFFD";
 }
 
@@ -81,7 +82,7 @@ TEST_F(Eval, ComputesInSixteenBitsToo) {
 
 TEST_F(Eval, TakesTheAveragedWeightsOfATrainingThatKeptSome) {
   ASSERT_EQ(train("averaged", {"--ema", "0.9"}).code, 0);
-  const json said = json::parse(tests::text_of(place_.path("averaged/summary.json")));
+  const json said = tests::parse_json(tests::text_of(place_.path("averaged/summary.json")));
   const json plain = json_of({"eval", "--checkpoint", "averaged", "--device", "cpu"});
   const json averaged = json_of({"eval", "--checkpoint", "averaged", "--device", "cpu", "--ema"});
   EXPECT_EQ(plain["accuracy"], said["accuracy"]);

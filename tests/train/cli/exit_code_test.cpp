@@ -7,12 +7,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "comm/error.h"
 #include "data/error.h"
-#include "train/checkpoint/checkpoint_sink.h"
+#include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/error.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/trainer.h"
@@ -41,7 +42,10 @@ TEST(ExitCode, IsThatOfTheKindOfError) {
 }
 
 TEST(MessageOf, PutsNoMemoryIntoWords) {
+  const auto no_thread = std::make_error_code(std::errc::resource_unavailable_try_again);
   EXPECT_EQ(message_of(Error("as it is")), "as it is");
+  EXPECT_THAT(message_of(std::system_error(no_thread)),
+              ::testing::HasSubstr("cannot start a thread: too little memory"));
   EXPECT_THAT(message_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory: lower --batch-size"));
 }
 

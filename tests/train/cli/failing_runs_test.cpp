@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -27,7 +27,7 @@ std::ptrdiff_t lines_in(const std::string& text) { return std::ranges::count(tex
 
 /// metrics.jsonl holds whole objects only, and the summary says that the run did not finish.
 void expect_honest_files(const Workplace& place, const std::string& outcome) {
-  const auto summary = nlohmann::json::parse(tests::text_of(place.path("run/summary.json")));
+  const auto summary = tests::parse_json(tests::text_of(place.path("run/summary.json")));
   EXPECT_EQ(summary.at("outcome"), outcome);
   EXPECT_FALSE(summary.contains("accuracy"));
   for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
@@ -139,8 +139,7 @@ TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
   const Workplace place;
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
   const ProgramEnd end = tests::run_program(on_small_disk(
-      place, 4, 100,
-      short_training({"--run-dir", "disk/run", "--steps", "100", "--on-save-error", "continue"})));
+      place, 4, 100, short_training({"--run-dir", "disk/run", "--steps", "100", "--on-save-error", "continue"})));
   EXPECT_EQ(end.code, 3);
   EXPECT_THAT(end.err, AllOf(HasSubstr("metrics.jsonl: No space left on device"), HasSubstr("free some space")));
   EXPECT_THAT(end.out, Not(HasSubstr("summary.json")));
@@ -156,9 +155,10 @@ TEST(FailingRun, ThatFillsTheDiskLeavesWholeLines) {
 TEST(FailingRun, GoesOnWhereNoCheckpointHasRoom) {
   const Workplace place;
   if (!can_mount(place)) GTEST_SKIP() << "this user may not mount a small disk in a namespace";
-  const ProgramEnd end = tests::run_program(on_small_disk(
-      place, 600, 100,
-      short_training({"--run-dir", "disk/run", "--steps", "20", "--save-every-steps", "3", "--on-save-error", "continue"})));
+  const ProgramEnd end =
+      tests::run_program(on_small_disk(place, 600, 100,
+                                       short_training({"--run-dir", "disk/run", "--steps", "20", "--save-every-steps",
+                                                       "3", "--on-save-error", "continue"})));
   EXPECT_EQ(end.code, 3) << "the last one is missing";
   EXPECT_THAT(end.err, AllOf(HasSubstr("are free"), HasSubstr("No space left on device")));
   const std::string metrics = end.out.substr(end.out.find('{'));

@@ -6,11 +6,11 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <thread>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -58,7 +58,7 @@ class Hangup : public ::testing::TestWithParam<Start> {
   }
   void expect_saved(const ProgramEnd& end) const {
     EXPECT_EQ(end.code, 143) << end.err;
-    const auto last = nlohmann::json::parse(tests::lines_of(place_.path("run/metrics.jsonl")).back());
+    const auto last = tests::parse_json(tests::lines_of(place_.path("run/metrics.jsonl")).back());
     const auto latest = place_.path("run/checkpoints/latest");
     ASSERT_TRUE(std::filesystem::is_symlink(latest)) << "no checkpoint";
     EXPECT_EQ(std::filesystem::read_symlink(latest), "step-" + std::to_string(last.value("step", 0)));

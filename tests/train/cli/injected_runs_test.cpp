@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs with faults that they were asked to have: what each kind comes to, and that a restart mends it.
+// Runs with faults that they were asked to have: what each kind comes to, and that a restart recovers from it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -30,7 +29,7 @@ ProgramEnd train(const Workplace& place, const Words& more, const Words& launch 
 }
 
 std::string weights_of(const Workplace& place) {
-  const json summary = json::parse(tests::text_of(place.path("run/summary.json")), nullptr, false);
+  const json summary = tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
   return summary.is_object() ? summary.at("parameters_sha256") : "no summary";
 }
 
@@ -79,7 +78,7 @@ TEST(InjectedRun, SaysWhatDidNotHappen) {
   const ProgramEnd end = train(place, {"--inject", "kill:rank=1,step=11"});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.err,
-              HasSubstr("did not happen, for this process did not come to that step: kill, rank 1 in step 11"));
+              HasSubstr("did not happen, because this process did not reach that step: kill, rank 1 in step 11"));
 }
 
 TEST(InjectedRun, GoesOnAfterRestartsToTheSameWeights) {
@@ -91,6 +90,23 @@ TEST(InjectedRun, GoesOnAfterRestartsToTheSameWeights) {
   const ProgramEnd end = train(faulty, joined(saving, faults), {"--max-restarts", "3"});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.err, AllOf(HasSubstr("restart 3 of 3"), HasSubstr("killed by signal 9"), HasSubstr("code 7")));
+  EXPECT_EQ(weights_of(faulty), weights_of(whole));
+}
+
+/// The first kill comes before the run has a checkpoint of its own, the second after.
+TEST(InjectedRun, RestartsFromTheCheckpointOfAnotherRun) {
+  const Workplace whole, faulty;
+  for (const Workplace* place : {&whole, &faulty})
+    ASSERT_EQ(place->run(tests::short_training({"--run-dir", "first", "--steps", "3"})).code, 0);
+  const Words resuming = {
+      "--resume", "first/checkpoints/step-3", "--global-batch", "8", "--batch-size", "4", "--save-every-steps", "6"};
+  const ProgramEnd expected = train(whole, resuming);
+  ASSERT_EQ(expected.code, 0) << expected.err;
+  const ProgramEnd end =
+      train(faulty, joined(resuming, {"--inject", "kill:rank=0,step=5", "--inject", "kill:rank=0,step=8,attempt=1"}),
+            {"--max-restarts", "2"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("restart 2 of 2"));
   EXPECT_EQ(weights_of(faulty), weights_of(whole));
 }
 

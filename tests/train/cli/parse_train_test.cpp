@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/parse_train.h"
+#include "train/cli/train_command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/data/support/message_of.h"
-#include "train/config/usage_error.h"
+#include "train/options/help.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -60,15 +61,16 @@ TEST(ParseTrain, TakesWhatIsNoOptionOfARun) {
 }
 
 TEST(ParseTrain, NamesTheNearestOption) {
-  EXPECT_EQ(refusal({"--batch-sise", "3"}), "there is no option --batch-sise. Did you mean 'batch-size'?");
-  EXPECT_EQ(refusal({"--dryrun"}), "there is no option --dryrun. Did you mean 'dry-run'?");
-  EXPECT_EQ(refusal({"--quux=3"}), "there is no option --quux.");
+  EXPECT_EQ(refusal({"--batch-sise", "3"}),
+            "unknown option --batch-sise. Did you mean '--batch-size'? See gradring train --help");
+  EXPECT_EQ(refusal({"--dryrun"}), "unknown option --dryrun. Did you mean '--dry-run'? See gradring train --help");
+  EXPECT_EQ(refusal({"--quux=3"}), "unknown option --quux. See gradring train --help");
 }
 
 TEST(ParseTrain, RefusesWhatIsNoOption) {
-  EXPECT_THAT(refusal({"mnist"}), HasSubstr("'mnist' is not understood: options begin with --"));
-  for (const char* word : {"", "-", "--", "-b", "-lr=1"})
-    EXPECT_THAT(refusal({word}), HasSubstr("is not understood")) << word;
+  EXPECT_THAT(refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
+  for (const char* word : {"", "--"}) EXPECT_THAT(refusal({word}), HasSubstr("unexpected argument")) << word;
+  for (const char* word : {"-", "-b", "-lr=1"}) EXPECT_THAT(refusal({word}), HasSubstr("unknown option -")) << word;
 }
 
 TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
@@ -78,12 +80,34 @@ TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
   EXPECT_THAT(refusal({"--dry-run=1"}), HasSubstr("--dry-run takes no value"));
 }
 
+TEST(ParseTrain, TakesTheSpellingsOfOtherLaunchersForRanks) {
+  for (const char* word : {"--nprocs", "--nproc-per-node", "--nproc_per_node", "--nproc", "--ranks"})
+    EXPECT_THAT(parse({word, "2"}).options, UnorderedElementsAre(Pair("nprocs", "2"))) << word;
+}
+
+std::string train_help() {
+  ParsedTrain unused;
+  return help_of(train_command_line(unused));
+}
+
 TEST(TrainHelp, NamesEveryOption) {
   const std::string help = train_help();
-  for (const Option& option : train_options()) EXPECT_THAT(help, HasSubstr("  --" + option.name)) << option.name;
-  for (const char* option : {"--config F.toml", "--print-config", "--dry-run", "--help"})
+  for (const TrainOption& option : train_options()) EXPECT_THAT(help, HasSubstr("  --" + option.name)) << option.name;
+  for (const char* option : {"--config FILE.toml", "--print-config", "--dry-run", "--help"})
     EXPECT_THAT(help, HasSubstr(option));
-  EXPECT_THAT(help, HasSubstr("samples a forward and backward pass, per rank [64]"));
+  EXPECT_THAT(help, HasSubstr("samples per rank and micro-batch (default 64)"));
+}
+
+TEST(TrainHelp, IsGrouped) {
+  const std::string help = train_help();
+  std::size_t before = 0;
+  for (const char* group : {"Data", "Model", "Optimization", "Precision", "Parallelism", "Communication", "Checkpoints",
+                            "Output", "Devices", "General"}) {
+    const std::size_t at = help.find(std::string("\n") + group + ":\n");
+    ASSERT_NE(at, std::string::npos) << group;
+    EXPECT_GT(at, before) << group;
+    before = at;
+  }
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -40,11 +40,11 @@ TEST(Plan, MeetsWhatTheTrainingCounts) {
     ASSERT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.out, AllOf(HasSubstr("optimizer"), HasSubstr("activations"), HasSubstr("total")));
     EXPECT_THAT(place.left(), ElementsAre("plan.json")) << "a plan makes no run directory";
-    const json plan = json::parse(tests::text_of(place.path("plan.json")));
+    const json plan = tests::parse_json(tests::text_of(place.path("plan.json")));
     std::filesystem::remove(place.path("plan.json"));
 
     ASSERT_EQ(place.run(short_training(more)).code, 0);
-    const json run = json::parse(tests::text_of(place.path("run") / "summary.json"));
+    const json run = tests::parse_json(tests::text_of(place.path("run") / "summary.json"));
     std::filesystem::remove_all(place.path("run"));
     EXPECT_EQ(plan.at("world_size"), run.at("world_size"));
     for (const auto& [name, bytes] : plan.at("planned_bytes").items()) {
@@ -72,7 +72,7 @@ TEST(Plan, SaysHowLittleABudgetMustAllow) {
   for (const Words& words : {planned(tight), short_training(tight)}) {
     const ProgramEnd end = place.run(words);
     EXPECT_EQ(end.code, 2);
-    EXPECT_THAT(end.err, AllOf(HasSubstr("do not fit a budget of 0.001 MiB"), HasSubstr("lower the batch size")));
+    EXPECT_THAT(end.err, AllOf(HasSubstr("do not fit the budget of 0.001 MiB"), HasSubstr("lower the batch size")));
   }
 }
 

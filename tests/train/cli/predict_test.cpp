@@ -4,12 +4,12 @@
 
 #include <fstream>
 
-#include "data/datasets/digits/digits.h"
-#include "data/images/png.h"
+#include "data/datasets/digits.h"
+#include "data/images/image.h"
 #include "tests/data/support/written_png.h"
 #include "tests/train/cli/support/trained.h"
 #include "train/checkpoint/tensor_file.h"
-#include "train/checkpoint/tensor_values.h"
+#include "train/checkpoint/tensor_record.h"
 
 namespace gradring {
 namespace {

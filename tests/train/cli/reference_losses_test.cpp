@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "kernels/runtime/cpu_level.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/json.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/cli/support/workplace.h"
@@ -73,7 +73,7 @@ TEST_P(ReferenceLosses, MatchPyTorchForFiftySteps) {
 
   std::size_t step = 0;
   for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl"))) {
-    const json record = json::parse(line);
+    const json record = tests::parse_json(line);
     if (record.at("event") != "step") continue;
     ASSERT_LT(step, losses.size());
     EXPECT_NEAR(record.at("loss").get<double>(), losses[step], step < 20 ? 1e-4 : 1e-2) << "step " << step + 1;

@@ -116,6 +116,54 @@ TEST_F(ResumedDirectories, KeepTheSummaryWhereAResumeCannotStart) {
   EXPECT_EQ(tests::text_of(run() / "summary.json"), summary);
 }
 
+TEST_F(ResumedDirectories, StayUnchangedIfALogCannotBeOpened) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1", "--nprocs", "2"})).code, 0);
+  for (const char* name : {"rank_0.log", "rank_1.log"}) {
+    SCOPED_TRACE(name);
+    const fs::path log = run() / "logs" / name;
+    fs::rename(log, place_.path("aside"));
+    fs::create_directory(log);
+    const std::string metrics = tests::text_of(run() / "metrics.jsonl");
+    const ProgramEnd end = place_.run(
+        short_training({"--nprocs", "2", "--resume", "run/checkpoints/step-1", "--steps", "4", "--lr", "0.002"}));
+    EXPECT_EQ(end.code, 3) << end.err;
+    EXPECT_EQ(tests::text_of(run() / "metrics.jsonl"), metrics);
+    EXPECT_TRUE(fs::exists(step_folder(2)));
+    EXPECT_FALSE(fs::exists(run() / "config.resolved-2.toml"));
+    fs::remove(log);
+    fs::rename(place_.path("aside"), log);
+  }
+}
+
+TEST_F(ResumedDirectories, KeepEveryAbandonedCheckpoint) {
+  ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
+  for (const char* rate : {"0.002", "0.003"})
+    ASSERT_EQ(place_.run(short_training({"--resume", "run/checkpoints/step-1", "--lr", rate})).code, 0);
+  const fs::path checkpoints = run() / "checkpoints";
+  EXPECT_TRUE(fs::exists(checkpoints / "abandoned-step-2" / "meta.json"));
+  EXPECT_THAT(tests::text_of(checkpoints / "abandoned-step-2-2" / "meta.json"), HasSubstr("lr = 0.002"));
+  const json listed = json::parse(place_.run({"ckpt", "ls", "run", "--json"}).out);
+  EXPECT_EQ(std::ranges::count(listed, "abandoned", [](const json& one) { return one.at("state"); }), 2);
+  EXPECT_EQ(place_.run({"ckpt", "prune", "run", "--abandoned"}).out,
+            "removed run/checkpoints/abandoned-step-2\nremoved run/checkpoints/abandoned-step-2-2\n");
+  EXPECT_FALSE(fs::exists(checkpoints / "abandoned-step-2-2"));
+}
+
+TEST_F(ResumedDirectories, WithoutACheckpointGoOnFromTheOneTheyStartedFrom) {
+  ASSERT_EQ(place_.run(short_training()).code, 0);
+  const Words second = short_training({"--run-dir", "second", "--resume", "run/checkpoints/step-2", "--steps", "2"});
+  const ProgramEnd complete = place_.run(second);
+  EXPECT_EQ(complete.code, 0) << complete.err;
+  EXPECT_THAT(complete.err, HasSubstr("the training is already complete at step 2: nothing is trained"));
+  const ProgramEnd longer =
+      place_.run(short_training({"--run-dir", "second", "--resume", "auto", "--steps", "4", "--progress", "plain"}));
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.out, HasSubstr("resumed from run/checkpoints/step-2: 2 steps done"));
+  ASSERT_EQ(place_.run(short_training({"--run-dir", "third", "--resume", "run", "--steps", "4"})).code, 0);
+  EXPECT_EQ(summary_in(place_.path("second")).at("parameters_sha256"),
+            summary_in(place_.path("third")).at("parameters_sha256"));
+}
+
 TEST_F(ResumedDirectories, WithoutAReadableConfigAreComparedWithTheCheckpoint) {
   const Words words = short_training({"--progress", "plain", "--resume", "auto"});
   for (const char* text : {"", "half a fi"}) {
@@ -156,7 +204,7 @@ TEST_F(ResumedDirectories, WhoseCheckpointsAreAllDamagedStartAgainOnlyWhereTheUs
   for (const auto& [name, start] : ways_to_start(joined(words, {"auto"}))) {
     const ProgramEnd end = place_.run(start);
     EXPECT_EQ(end.code, 4) << name;
-    EXPECT_THAT(end.err, AllOf(HasSubstr("run/checkpoints: holds no valid checkpoint (passed over "),
+    EXPECT_THAT(end.err, AllOf(HasSubstr("run/checkpoints holds no valid checkpoint (passed over "),
                                HasSubstr("--resume auto-or-restart")));
     EXPECT_EQ(snapshot(run()), before) << name;
   }
@@ -190,8 +238,9 @@ TEST_F(ResumedDirectories, WithoutTheirConfigAreKnownByTheirCheckpoints) {
         place_.run(short_training({"--lr", "0.002", "--resume", "auto", "--steps", steps, "--progress", "plain"}));
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.out, HasSubstr("resumed from run/checkpoints/step-2: 2 steps done"));
-    EXPECT_THAT(end.out, HasSubstr(steps == std::string("2") ? "; no option changed (config.resolved.toml)"
-                                                             : "; changed options: steps 2 -> 4 (config.resolved.toml)"));
+    EXPECT_THAT(end.out,
+                HasSubstr(steps == std::string("2") ? "; no option changed (config.resolved.toml)"
+                                                    : "; changed options: steps 2 -> 4 (config.resolved.toml)"));
     expect_config_is_accepted("run/config.resolved.toml");
   }
 }
@@ -208,7 +257,7 @@ TEST_F(ResumedDirectories, DoNotWaitForAFifo) {
   replace_by_fifo(run() / "config.resolved.toml");
   const ProgramEnd end = place_.run(words);
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("step-2/model.safetensors: is not a regular file"));
+  EXPECT_THAT(end.err, HasSubstr("step-2/model.safetensors is not a regular file"));
   EXPECT_EQ(summary_in(run()).at("outcome"), "finished");
   replace_by_fifo(run() / "metrics.jsonl");
   EXPECT_EQ(place_.run(joined(words, {"--steps", "4"})).code, 3);

@@ -5,10 +5,10 @@
 #include <signal.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using tests::ProgramEnd;
 using tests::short_training;
@@ -29,18 +30,18 @@ class ResumedRun : public ::testing::Test {
   std::vector<json> metrics_of(const std::string& run) const {
     std::vector<json> metrics;
     for (const std::string& line : tests::lines_of(place_.path(run + "/metrics.jsonl"))) {
-      metrics.push_back(json::parse(line));
+      metrics.push_back(tests::parse_json(line));
       for (const char* time : {"samples_per_second", "seconds", "data_wait", "exposed_communication"})
         metrics.back().erase(time);
     }
     return metrics;
   }
   bool is_finished(const std::string& run) const {
-    const json summary = json::parse(tests::text_of(place_.path(run + "/summary.json")), nullptr, false);
+    const json summary = tests::try_parse_json(tests::text_of(place_.path(run + "/summary.json")));
     return summary.is_object() && summary.value("outcome", "") == "finished";
   }
   json weights_of(const std::string& run) const {
-    return json::parse(tests::text_of(place_.path(run + "/summary.json"))).at("parameters_sha256");
+    return tests::parse_json(tests::text_of(place_.path(run + "/summary.json"))).at("parameters_sha256");
   }
 
   Workplace place_;
@@ -77,7 +78,7 @@ TEST_F(ResumedRun, InPlaceFromAnEarlierCheckpointLeavesTheLaterOnesBehind) {
   run({"--steps", "15"});
   run({"--resume", "run/checkpoints/step-6", "--steps", "10", "--lr", "0.002", "--on-nan", "rollback", "--inject",
        "nan:rank=0,step=8"});
-  EXPECT_EQ(json::parse(tests::text_of(place_.path("run/summary.json"))).at("steps"), 10);
+  EXPECT_EQ(tests::parse_json(tests::text_of(place_.path("run/summary.json"))).at("steps"), 10);
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/abandoned-step-15")));
   run({"--resume", "auto", "--steps", "12"});
   std::int64_t step = 0;
@@ -114,7 +115,7 @@ TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
     if (code != 143) break;
     EXPECT_THAT(end.err, HasSubstr("stopped by request after step "));
     const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
-    const auto last = json::parse(lines.back()).value("step", 0);
+    const auto last = tests::parse_json(lines.back()).value("step", 0);
     EXPECT_EQ(std::filesystem::read_symlink(place_.path("run/checkpoints/latest")), "step-" + std::to_string(last));
   }
   EXPECT_EQ(place_.run(training("run")).code, 0);
@@ -138,6 +139,29 @@ TEST_F(ResumedRun, SavesAndGoesOnAndSaysWhereItIsIfItIsAskedTo) {
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("best", "latest", "step-400", ::testing::StartsWith("step-")));
 }
 
+TEST_F(ResumedRun, SavesIfItsLauncherGetsSigquitOrCtrlCAfterSigterm) {
+  const std::vector<int> cases[] = {{SIGQUIT}, {SIGTERM, SIGINT}, {SIGHUP, SIGINT}};
+  for (const auto& signals : cases) {
+    SCOPED_TRACE(::testing::PrintToString(signals));
+    tests::RunningProgram asked(
+        place_.gradring(short_training({"--dataset", "digits", "--steps", "100000", "--nprocs", "2"})));
+    const auto metrics = place_.path("run/metrics.jsonl");
+    while (!std::filesystem::exists(metrics) || tests::lines_of(metrics).empty()) std::this_thread::yield();
+    for (const int signal : signals) {
+      ::kill(asked.pid(), signal);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const int code = asked.wait().code;
+    if (signals[0] == SIGQUIT)
+      EXPECT_EQ(code, 131);
+    else
+      EXPECT_THAT(code, AnyOf(143, 130)) << "130 if the launcher sees SIGINT first";
+    EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/latest")));
+    EXPECT_EQ(json::parse(tests::text_of(place_.path("run/summary.json"))).at("outcome"), "interrupted");
+    std::filesystem::remove_all(place_.path("run"));
+  }
+}
+
 TEST_F(ResumedRun, TrainsOnIfACheckpointCannotBeSavedAndFailsIfItIsTheLast) {
   const auto steps = [](const std::string& count) {
     return short_training({"--steps", count, "--save-every-steps", "1", "--resume", "auto"});
@@ -146,20 +170,22 @@ TEST_F(ResumedRun, TrainsOnIfACheckpointCannotBeSavedAndFailsIfItIsTheLast) {
   std::ofstream(place_.path("run/checkpoints/step-2.partial")) << "in the way";
   const ProgramEnd end = place_.run(steps("3"));
   EXPECT_EQ(end.code, 0);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("the checkpoint of step 2 could not be saved: cannot "), HasSubstr("step-2.partial")));
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("the checkpoint of step 2 could not be saved: cannot "), HasSubstr("step-2.partial")));
   EXPECT_FALSE(std::filesystem::exists(place_.path("run/checkpoints/step-2")));
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-3")));
 
   std::ofstream(place_.path("run/checkpoints/step-4.partial")) << "in the way";
   const ProgramEnd last = place_.run(steps("4"));
   EXPECT_EQ(last.code, 3);
-  EXPECT_THAT(last.err, HasSubstr("gradring train: the last checkpoint could not be saved: cannot make the folder"));
+  EXPECT_THAT(last.err, HasSubstr("gradring train: the last checkpoint could not be saved: cannot create the folder"));
   EXPECT_EQ(metrics_of("run").size(), 5u) << "four steps and the test, though they were not saved";
 }
 
 TEST_F(ResumedRun, EndsAfterTwoCheckpointsThatCannotBeSavedUnlessToldToContinue) {
   const auto train = [&](const char* on_save_error) {
-    return place_.run(short_training({"--steps", "6", "--save-every-steps", "1", "--resume", "auto", "--on-save-error", on_save_error}));
+    return place_.run(short_training(
+        {"--steps", "6", "--save-every-steps", "1", "--resume", "auto", "--on-save-error", on_save_error}));
   };
   ASSERT_EQ(place_.run(short_training({"--steps", "1"})).code, 0);
   for (const char* name : {"step-2.partial", "step-3.partial"})

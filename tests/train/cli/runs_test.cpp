@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 #include "train/config/options.h"
@@ -30,7 +29,7 @@ class Runs : public ::testing::Test {
     const ProgramEnd end = place_.run(words);
     EXPECT_EQ(end.code, 0);
     EXPECT_EQ(end.err, "");
-    return json::parse(tests::text_of(place_.path(run_dir) / "summary.json"));
+    return tests::parse_json(tests::text_of(place_.path(run_dir) / "summary.json"));
   }
   std::vector<std::string> in(const std::string& folder) const {
     std::vector<std::string> names;
@@ -66,9 +65,9 @@ TEST_F(Runs, LeaveACompleteRunDirectory) {
 
   const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(json::parse(lines[0]).at("event"), "step");
-  EXPECT_EQ(json::parse(lines[1]).at("step"), 2);
-  const json eval = json::parse(lines[2]);
+  EXPECT_EQ(tests::parse_json(lines[0]).at("event"), "step");
+  EXPECT_EQ(tests::parse_json(lines[1]).at("step"), 2);
+  const json eval = tests::parse_json(lines[2]);
   EXPECT_EQ(eval.at("samples"), 32);
   EXPECT_EQ(eval.at("accuracy"), summary.at("accuracy"));
 }
@@ -167,7 +166,7 @@ TEST(Help, OfEveryCommandGoesToStdout) {
   }
   const ProgramEnd train = place.run({"train", "--help"});
   EXPECT_EQ(train.code, 0);
-  for (const train::Option& option : train::train_options()) EXPECT_THAT(train.out, HasSubstr("--" + option.name));
+  for (const train::TrainOption& option : train::train_options()) EXPECT_THAT(train.out, HasSubstr("--" + option.name));
   const ProgramEnd launch = place.run({"launch", "--help"});
   EXPECT_EQ(launch.code, 0);
   EXPECT_THAT(launch.out, HasSubstr("--nproc-per-node"));
@@ -187,7 +186,7 @@ TEST(Help, GoesToStderrWhereNothingWasAsked) {
 TEST(Version, IsALine) {
   const ProgramEnd end = Workplace().run({"--version"});
   EXPECT_EQ(end.code, 0);
-  EXPECT_THAT(end.out, ::testing::MatchesRegex("gradring [0-9.]+\n"));
+  EXPECT_THAT(end.out, ::testing::MatchesRegex("gradring [0-9.]+ \\(commit [0-9a-z-]+\\)\n"));
 }
 
 }  // namespace

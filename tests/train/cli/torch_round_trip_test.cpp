@@ -2,8 +2,9 @@
 // Weights go from a run to PyTorch and from PyTorch into a run. Skipped where no python3 imports torch.
 #include <gmock/gmock.h>
 
-#include "data/datasets/digits/digits.h"
+#include "data/datasets/digits.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/support/json.h"
 #include "tests/train/cli/support/trained.h"
 #include "train/bench/find_python.h"
 
@@ -57,7 +58,8 @@ class TorchRoundTrip : public tests::Trained {
     const std::string logits = std::to_string(++files_) + ".npy";
     run({"eval", "--checkpoint", checkpoint, "--dataset", "mnist", "--data-dir", "data", "--device", "cpu", "--logits",
          logits});
-    const json found = json::parse(torch({"compare", weights, std::string("data/") + tests::kTestImages, logits}));
+    const json found =
+        tests::parse_json(torch({"compare", weights, std::string("data/") + tests::kTestImages, logits}));
     EXPECT_EQ(found["images"], kImages);
     EXPECT_LT(found["difference"], 1e-5) << weights;
   }

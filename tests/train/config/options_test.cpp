@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/config/options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "tests/support/temp_folder.h"
 #include "train/config/resolve.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
+
+using Kind = nn::Checkpointing::Kind;
+using testing::HasSubstr;
 
 /// A config in which no option has its default.
 OptionTexts everything_else() {
@@ -88,7 +93,7 @@ TrainConfig read_back(const TrainConfig& config) {
 TEST(ConfigResolvedToml, ComesBackThroughConfig) {
   const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
   const TrainConfig after = read_back(before);
-  for (const Option& option : train_options()) {
+  for (const TrainOption& option : train_options()) {
     if (option.name == "run-dir" || option.name == "nprocs") continue;
     EXPECT_EQ(option.show(after), option.show(before)) << option.name;
   }
@@ -115,12 +120,12 @@ TEST(ConfigResolvedToml, LeavesOutWhereOneStartOfTheRunBegan) {
 
 TEST(TrainOptions, TheTestsKnowThemAll) {
   const OptionTexts known = everything_else();
-  for (const Option& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;
+  for (const TrainOption& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;
 }
 
 TEST(TrainOptions, AreSpelledAsNamesAreAndOnlyOnce) {
   std::set<std::string> names;
-  for (const Option& option : train_options()) {
+  for (const TrainOption& option : train_options()) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_EQ(option.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << option.name;
     EXPECT_EQ(find_option(option.name), &option);
@@ -129,6 +134,46 @@ TEST(TrainOptions, AreSpelledAsNamesAreAndOnlyOnce) {
 }
 
 TEST(TrainOptions, HaveVariables) { EXPECT_EQ(variable_of(*find_option("batch-size")), "GRADRING_BATCH_SIZE"); }
+
+nn::Checkpointing read(std::string_view text) {
+  nn::Checkpointing checkpointing{.kind = Kind::segments, .segments = 9};  // what came before is gone
+  read_checkpointing("checkpoint-activations", text, checkpointing);
+  return checkpointing;
+}
+
+TEST(CheckpointingOptions, IsAWordOrANumberOfSegments) {
+  EXPECT_EQ(read("none").kind, Kind::none);
+  EXPECT_EQ(read("auto").kind, Kind::automatic);
+  EXPECT_EQ(read("none").segments, 0);
+  EXPECT_EQ(read("12").kind, Kind::segments);
+  EXPECT_EQ(read("12").segments, 12);
+  for (const char* text : {"none", "auto", "3"}) EXPECT_EQ(show_checkpointing(read(text)), text);
+}
+
+TEST(CheckpointingOptions, RefusesOtherWordsAndNumbers) {
+  for (const char* wrong : {"", "0", "-1", "2.5", "all", "AUTO", "99999999999999999999"})
+    EXPECT_THROW(read(wrong), UsageError) << wrong;
+  try {
+    read("all");
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("none, auto or a number of segments"));
+  }
+}
+
+TEST(CheckpointingOptions, ABudgetIsMegabytesOrNone) {
+  EXPECT_EQ(parse_budget("activation-budget-mb", "0"), 0u);
+  EXPECT_EQ(parse_budget("activation-budget-mb", "1.5"), 3u << 19);
+  EXPECT_THROW(parse_budget("activation-budget-mb", "-1"), UsageError);
+}
+
+TEST(CheckpointingOptions, ABudgetBelongsToAuto) {
+  const auto settle = [](const char* way) {
+    return resolve({{"checkpoint-activations", way}, {"activation-budget-mb", "8"}}, {}, std::nullopt).config;
+  };
+  EXPECT_EQ(settle("auto").checkpointing.budget_bytes, 8u << 20);
+  EXPECT_THROW(settle("none"), UsageError);
+  EXPECT_THROW(settle("4"), UsageError);
+}
 
 }  // namespace
 }  // namespace gradring::train

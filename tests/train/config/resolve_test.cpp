@@ -6,7 +6,7 @@
 
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -34,7 +34,7 @@ class Resolve : public ::testing::Test {
 TEST_F(Resolve, GivesTheDefaultsIfNobodySaysAnything) {
   const ResolvedConfig resolved = resolve({}, {}, std::nullopt);
   EXPECT_EQ(resolved.config.batch_size, TrainConfig().batch_size);
-  for (const Option& option : train_options()) EXPECT_EQ(resolved.sources.at(option.name), "default");
+  for (const TrainOption& option : train_options()) EXPECT_EQ(resolved.sources.at(option.name), "default");
 }
 
 TEST_F(Resolve, TheCommandLineWinsThenTheEnvironmentThenTheFile) {
@@ -85,8 +85,8 @@ TEST_F(Resolve, NamesTheLineOfAWrongValue) {
 }
 
 TEST_F(Resolve, NamesTheLineOfBadToml) {
-  EXPECT_THAT(refusal("lr = 1\nsteps = = 2\n"), HasSubstr("F.toml:2: no TOML: "));
-  EXPECT_THAT(refusal("lr = 1\nlr = 2\n"), HasSubstr("F.toml:2: no TOML: "));
+  EXPECT_THAT(refusal("lr = 1\nsteps = = 2\n"), HasSubstr("F.toml:2: invalid TOML: "));
+  EXPECT_THAT(refusal("lr = 1\nlr = 2\n"), HasSubstr("F.toml:2: invalid TOML: "));
 }
 
 TEST_F(Resolve, RefusesAFileThatIsNone) {
@@ -115,6 +115,14 @@ TEST_F(Resolve, RefusesVariablesThatAreNearlyRight) {
                 resolve({}, {{"GRADRING_BATCHSIZE", "8"}}, {});
               }),
               AllOf(StartsWith("GRADRING_BATCHSIZE "), HasSubstr("Did you mean 'GRADRING_BATCH_SIZE'?")));
+}
+
+TEST_F(Resolve, RefusesVariablesOfCommandLineOptions) {
+  for (const std::string name : {"CONFIG", "PRINT_CONFIG", "DRY_RUN"})
+    EXPECT_THAT(message_of<UsageError>([&] {
+                  resolve({}, {{"GRADRING_" + name, "1"}}, {});
+                }),
+                AllOf(StartsWith("GRADRING_" + name + " "), HasSubstr("is accepted on the command line only")));
 }
 
 TEST_F(Resolve, LeavesOtherPeoplesVariablesAlone) {
@@ -148,7 +156,7 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
     return message_of<UsageError>([&] { resolve(options, {}, std::nullopt); });
   };
   EXPECT_THAT(refuse({{"epochs", "0"}}), HasSubstr("--epochs or --steps must be positive"));
-  EXPECT_THAT(refuse({{"momentum", "0.9"}}), HasSubstr("belong to --optimizer sgd, not to adam"));
+  EXPECT_THAT(refuse({{"momentum", "0.9"}}), HasSubstr("require --optimizer sgd, found adam"));
   EXPECT_THAT(refuse({{"optimizer", "sgd"}, {"nesterov", "true"}}), HasSubstr("--nesterov needs a --momentum"));
   EXPECT_THAT(refuse({{"dataset", "mnist"}}), HasSubstr("--data-dir"));
   for (const char* option : {"data-dir", "resume", "weights"})
@@ -158,8 +166,56 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
                 HasSubstr(std::string("--") + option + " is not UTF-8"));
   EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"allreduce", "direct"}}), HasSubstr("leave out --allreduce direct"));
-  EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or take --zero 2 or 3"));
+  EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or use --zero 2 or 3"));
   EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("there is no device 'gpu'"));
+}
+
+std::string changes(std::string_view before, const TrainConfig& given, const TrainConfig& resolved) {
+  const auto found = changed_options(before, given, resolved);
+  return found ? to_string(*found) : "unknown";
+}
+
+TEST(ChangedOptions, AreNamedWithTheirOldAndNewValues) {
+  TrainConfig before, now;
+  now.epochs = 3;
+  now.learning_rate = 0.002;
+  now.data_dir = "else where";
+  now.optimizer.nesterov = true;
+  EXPECT_EQ(changes(to_toml(before), now, now),
+            "data-dir \"\" -> else where, epochs 2 -> 3, lr 0.001 -> 0.002, nesterov false -> true");
+  EXPECT_EQ(changes(to_resolved_toml(now), now, now), "");
+}
+
+TEST(ChangedOptions, AreUnknownWithoutReadableSettings) {
+  for (const char* text : {"", "half a fi", "epochs = [", "# only a comment\n"})
+    EXPECT_EQ(changes(text, TrainConfig(), TrainConfig()), "unknown") << text;
+}
+
+TEST(ChangedOptions, DoNotIncludeWhereARunStartsAndHowItIsShown) {
+  TrainConfig now;
+  now.resume = "auto";
+  now.weights = "w.pt";
+  now.run_dir = "run";
+  now.nprocs = 4;
+  now.progress = "bar";
+  EXPECT_EQ(changes(to_toml(TrainConfig()), now, now), "");
+}
+
+/// A run that began with --threads 0 on 4 cores has `threads = 4` in its config, or 0 if an older version wrote it.
+TEST(ChangedOptions, AreNotWhatAutoStandsFor) {
+  TrainConfig given, resolved;
+  resolved.device = "cpu";
+  resolved.threads = 4;
+  EXPECT_EQ(changes(to_toml(given), given, resolved), "");
+  EXPECT_EQ(changes(to_toml(resolved), given, resolved), "");
+  resolved.threads = 2;
+  EXPECT_EQ(changes("threads = 4\n", given, resolved), "threads 4 -> 2");
+}
+
+TEST(ChangedOptions, PassOverWhatAnotherVersionWrote) {
+  const TrainConfig now{.epochs = 3};
+  EXPECT_EQ(changes("# a comment\nwarp = 9\nepochs = \"many\"\nseed = 7\n", now, now), "epochs 2 -> 3, seed 7 -> 0");
+  EXPECT_EQ(changes("not TOML", now, now), "unknown");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(TomlText, NestingThatWouldExhaustTheStackIsRefusedWithItsLine) {
 }
 
 TEST(TomlText, AFileOfOptionsMayHaveLongComments) {
-  const std::string text = repeated("# See docs/a.md, v1.2 [sic]. 0.1 is usual.\n", 500);
+  const std::string text = repeated("# See doc.md, v1.2 [sic]. 0.1 is usual.\n", 500);
   EXPECT_EQ(parse_toml(text + "lr = 0.1\n")["lr"].value<double>(), 0.1);
 }
 

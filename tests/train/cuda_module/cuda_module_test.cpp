@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/launch_log.h"
+#include "kernels/runtime/launch_report.h"
 
 namespace gradring::train {
 namespace {

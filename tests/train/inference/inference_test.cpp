@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "data/datasets/in_memory_dataset.h"
+#include "data/datasets/dataset.h"
 #include "tests/support/safetensors.h"
 #include "tests/train/support/host_arena.h"
 #include "train/checkpoint/error.h"

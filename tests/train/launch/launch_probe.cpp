@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of the shape of `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train ...` a worker
-// that does what its words say, one after the other; `launch_probe spawn N words...` is mp.spawn's contract.
+// A stand-in for `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train commands...` a worker that
+// performs its commands in order, and `launch_probe spawn N commands...` calls spawn_ranks().
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -12,17 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "train/launch/error_file.h"
-#include "train/launch/launch_main.h"
 #include "train/launch/launcher.h"
-#include "train/launch/progress_file.h"
 #include "train/launch/worker_environment.h"
+#include "train/launch/worker_files.h"
 
 namespace {
 
 using namespace gradring::train;
 
-constexpr auto kForever = std::chrono::minutes(5);  // of a test that goes wrong
+constexpr auto kForever = std::chrono::minutes(5);  // until a failed test kills it
 
 /// "1:exit=7" is for rank 1 only.
 bool is_for_another_rank(std::string& word, int rank) {
@@ -42,32 +40,38 @@ bool is_for_another_attempt(std::string& word, int attempt) {
   return meant != attempt;
 }
 
-/// Tells the test that this worker has come to this point: a file `name`.<rank> that holds its pid.
+/// Writes the pid to the file `name`.<rank>, to tell the test that the worker is here.
 void mark(const std::string& name, int rank) {
   const std::string path = fmt::format("{}.{}", name, rank);
   std::ofstream(path + ".new") << ::getpid() << std::flush;
   ::rename((path + ".new").c_str(), path.c_str());
 }
 
-/// The environment, a line per variable, to `name`.<rank>.
+/// Writes the environment to `name`.<rank>, a line per variable.
 void dump(const std::string& name, int rank) {
   std::ofstream file(fmt::format("{}.{}", name, rank));
   for (char** entry = environ; *entry != nullptr; ++entry) file << *entry << '\n';
 }
 
-/// Without the handlers that sanitizers have for some signals.
+/// Resets the handlers that sanitizers install for some signals.
 void die_of(int signal) {
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
-void obey(const std::string& verb, const std::string& object, const WorkerEnvironment& place) {
+/// Writes the ranks' token of this attempt to `name`.<rank>.
+void copy_token(const std::string& name, const WorkerEnvironment& place) {
+  std::ofstream(fmt::format("{}.{}", name, place.rank)) << read_rank_token(place.store_path);
+}
+
+void perform(const std::string& verb, const std::string& object, const WorkerEnvironment& place) {
   if (verb == "exit") std::_Exit(std::stoi(object));
   if (verb == "raise") die_of(std::stoi(object));
   if (verb == "ignore") ::signal(std::stoi(object), SIG_IGN);
   if (verb == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(object)));
   if (verb == "mark") mark(object, place.rank);
   if (verb == "dump") dump(object, place.rank);
+  if (verb == "token") copy_token(object, place);
   if (verb == "progress") write_progress(place.progress_file, std::stoll(object));
   if (verb == "say") fmt::print(stdout, "{}\n", object), std::fflush(stdout);
   if (verb == "say-part") fmt::print(stdout, "{}", object), std::fflush(stdout);
@@ -77,7 +81,7 @@ void obey(const std::string& verb, const std::string& object, const WorkerEnviro
   if (verb == "await")
     while (::access(object.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (verb == "exit-on") ::signal(std::stoi(object), [](int) { std::_Exit(33); });
-  if (verb == "child" && ::fork() == 0) {  // a process of the worker's own, as data loaders are
+  if (verb == "child" && ::fork() == 0) {  // such as a data loader
     mark(object, place.rank);
     std::this_thread::sleep_for(kForever);
     std::_Exit(0);
@@ -89,7 +93,7 @@ int work(std::span<const std::string> words) {
   for (std::string word : words) {
     if (is_for_another_attempt(word, place.restart_count) || is_for_another_rank(word, place.rank)) continue;
     const auto sign = word.find('=');
-    obey(word.substr(0, sign), sign == std::string::npos ? "" : word.substr(sign + 1), place);
+    perform(word.substr(0, sign), sign == std::string::npos ? "" : word.substr(sign + 1), place);
   }
   return 0;
 }

@@ -12,7 +12,7 @@
 
 namespace gradring::train {
 
-/// Every test ends with nothing left: no process, no folder.
+/// Checks after each test that no process and no run folder is left.
 class LauncherFixture : public ::testing::Test {
  protected:
   ~LauncherFixture() override {
@@ -20,7 +20,7 @@ class LauncherFixture : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return folder_.run_folders().empty(); })) << "a folder is left";
   }
 
-  /// Runs `launch_probe words...` to its end.
+  /// Runs `launch_probe words...` and returns the exit code.
   int run(const std::vector<std::string>& words, const std::vector<std::string>& variables = {}) {
     RunningLauncher launcher(folder_, words, {}, variables);
     return launcher.wait();

@@ -37,10 +37,10 @@ std::vector<pid_t> all_processes() {
   return pids;
 }
 
-/// The word at `index`, counted from the state (0), of /proc/<pid>/stat; empty if the process is gone.
+/// The word at `index`, counted from the state (0), of /proc/<pid>/stat; empty if the process has ended.
 std::string stat_word(pid_t pid, int index) {
   const std::string text = text_of(fmt::format("/proc/{}/stat", pid));
-  const auto after_name = text.rfind(')');  // a name may hold blanks
+  const auto after_name = text.rfind(')');  // a name may contain spaces
   if (after_name == std::string::npos) return "";
   std::istringstream words(text.substr(after_name + 1));
   std::string word;

@@ -21,12 +21,13 @@ constexpr int kDidNotEnd = -1000;
 
 [[noreturn]] void become_probe(const TestFolder& folder, std::vector<std::string> args, const std::vector<int>& ignored,
                                std::vector<std::string> variables) {
-  ::setpgid(0, 0);  // not an orphaned group, so that SIGTSTP stops it
+  ::setpgid(0, 0);  // SIGTSTP does not stop orphaned groups
   for (const int number : ignored) ::signal(number, SIG_IGN);
   if (::chdir(folder.path().c_str()) != 0) ::_exit(99);
   ::dup2(::open("stdout", O_WRONLY | O_CREAT | O_APPEND, 0600), STDOUT_FILENO);
   ::dup2(::open("stderr", O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
   ::setenv("TMPDIR", folder.path().c_str(), 1);
+  for (const char* own : {"XDG_RUNTIME_DIR", "GRADRING_TOKEN", "GRADRING_TOKEN_FILE"}) ::unsetenv(own);
   for (auto& entry : variables) ::putenv(entry.data());
   std::string probe = GRADRING_LAUNCH_PROBE;
   std::vector<char*> words = {probe.data()};

@@ -11,26 +11,26 @@
 
 namespace gradring::train {
 
-/// A folder for one test: marks and environments that workers write, and, as TMPDIR, the folders of runs.
+/// A folder for one test: the TMPDIR and working folder of launchers and workers.
 class TestFolder {
  public:
   const std::filesystem::path& path() const { return folder_.path(); }
-  /// The entry in the environment by which everything started here can be found.
+  /// The environment entry that identifies all processes started here.
   std::string mark() const { return "TMPDIR=" + path().string(); }
   std::string text(const std::string& name) const;
   void touch(const std::string& name) const;
-  /// The folders of runs that are there now.
+  /// The current run folders.
   std::vector<std::string> run_folders() const;
 
  private:
   tests::TempFolder folder_{"/tmp"};  // a TMPDIR may be too long for a run folder
 };
 
-/// `launch_probe args...` as a process of its own, started in the folder. When it goes, the launcher is killed if it
-/// still runs.
+/// The process `launch_probe args...` in the folder. The destructor kills it.
 class RunningLauncher {
  public:
-  /// Each of `ignored` is a signal that the launcher finds ignored, as after nohup or in the background of a script.
+  /// The launcher starts with the signals `ignored` ignored, as under nohup, and inherits neither XDG_RUNTIME_DIR nor a
+  /// token.
   RunningLauncher(const TestFolder& folder, const std::vector<std::string>& args, const std::vector<int>& ignored = {},
                   std::vector<std::string> variables = {});
   ~RunningLauncher();
@@ -39,11 +39,11 @@ class RunningLauncher {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  /// Waits until the worker has obeyed "mark=name", and returns the pid that it left.
+  /// Waits until the worker has performed "mark=name", and returns its pid.
   pid_t await_mark(const std::string& name, int rank) const;
-  /// Waits for its end; the exit code, -n if signal n killed it, -1000 if it did not end in time.
+  /// Waits for the end. Returns the exit code, -n if signal n killed it, or -1000 after 30 s.
   int wait();
-  /// What it and its workers have written to stderr until now.
+  /// The stderr of the launcher and its workers until now.
   std::string errors() const { return folder_.text("stderr"); }
 
  private:

@@ -9,17 +9,17 @@
 
 namespace gradring::train {
 
-/// Workers without processes: what each wait() finds is written down beforehand, one script an attempt.
+/// Workers without processes: each wait() returns the next event of a script, one script per attempt.
 class ScriptedWorkers final : public Workers {
  public:
   using Script = std::deque<WorkerEvents>;
 
   explicit ScriptedWorkers(std::vector<Script> attempts) : attempts_(attempts.begin(), attempts.end()) {}
 
-  /// For the wait between two attempts.
+  /// Returned during the wait between two attempts.
   std::deque<int> signals_between{};
   std::optional<std::int64_t> step{};
-  /// "start 0", "send 15", "suspend", in the order in which they were asked for.
+  /// "start 0", "send 15", "suspend", in the order of the calls.
   std::vector<std::string> calls{};
 
   void start(int attempt) override {

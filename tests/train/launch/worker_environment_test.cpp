@@ -30,9 +30,9 @@ std::string fault_of(const Table& table) try {
   return error.what();
 }
 
-TEST(WorkerEnvironment, IsAWorldOfOneWhereNothingIsSet) { EXPECT_EQ(read({}), WorkerEnvironment{}); }
+TEST(WorkerEnvironment, DefaultsToAWorldOfOne) { EXPECT_EQ(read({}), WorkerEnvironment{}); }
 
-TEST(WorkerEnvironment, ReadsWhatItWrote) {
+TEST(WorkerEnvironment, RoundTripsThroughVariables) {
   const WorkerEnvironment place{.rank = 5,
                                 .world_size = 8,
                                 .local_rank = 1,
@@ -57,14 +57,14 @@ TEST(WorkerEnvironment, ReadsWhatItWrote) {
   EXPECT_EQ(read(Table(variables.begin(), variables.end())), place);
 }
 
-TEST(WorkerEnvironment, TakesRanksWithoutLocalOnesToBeOnThisNode) {
+TEST(WorkerEnvironment, AssumesOneNodeWithoutLocalRanks) {
   const auto place = read({{"RANK", "2"}, {"WORLD_SIZE", "4"}});
   EXPECT_EQ(place.local_rank, 2);
   EXPECT_EQ(place.local_world_size, 4);
   EXPECT_EQ(place.role_rank, 2);
 }
 
-TEST(WorkerEnvironment, RefusesWhatCannotBe) {
+TEST(WorkerEnvironment, RejectsInvalidVariables) {
   const Table good = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}};
   ASSERT_EQ(fault_of(good), "");
   const auto with = [&](const std::string& name, const std::string& value) {
@@ -93,7 +93,7 @@ TEST(WorkerEnvironment, RefusesWhatCannotBe) {
               HasSubstr("LOCAL_RANK is set but RANK is not"));
 }
 
-TEST(WorkerEnvironment, SharesTheCoresAmongTheWorkers) {
+TEST(WorkerEnvironment, DividesCoresByWorkers) {
   const auto threads = [](int workers, int cores) { return default_variables(workers, cores).front().second; };
   EXPECT_EQ(default_variables(1, 1).front().first, "OMP_NUM_THREADS");
   EXPECT_EQ(threads(1, 8), "8");
@@ -101,14 +101,14 @@ TEST(WorkerEnvironment, SharesTheCoresAmongTheWorkers) {
   EXPECT_EQ(threads(16, 8), "1");
 }
 
-/// One command line, and what each of its workers must find.
+/// One command line, and the expected environment of its workers.
 struct Case {
   Words options;
   Words variables;  ///< around the launcher
   Table expected;   ///< '#' stands for the rank
 };
 
-/// What worker `rank` found, from the file that it dumped.
+/// The environment that worker `rank` dumped.
 Table found_by(const TestFolder& folder, int rank) {
   std::istringstream lines(folder.text("env." + std::to_string(rank)));
   Table table;
@@ -137,7 +137,7 @@ void expect_environment(const Case& one, int world_size) {
   }
 }
 
-TEST(WorkersOfALauncher, FindTheirEnvironment) {
+TEST(LaunchedWorkers, HaveTheExpectedEnvironment) {
   const Table common = {{"RANK", "#"},
                         {"LOCAL_RANK", "#"},
                         {"ROLE_RANK", "#"},
@@ -161,7 +161,7 @@ TEST(WorkersOfALauncher, FindTheirEnvironment) {
       {{}, {"OMP_NUM_THREADS=7"}, {{"OMP_NUM_THREADS", "7"}}},
       {{}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING=3"}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}}},
       {{}, {}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}}},
-      {{}, {"RANK=9", "WORLD_SIZE=1", "LOCAL_RANK=4"}, {}},  // what stood there before does not reach the workers
+      {{}, {"RANK=9", "WORLD_SIZE=1", "LOCAL_RANK=4"}, {}},  // overridden for the workers
       {{}, {"MINE=kept"}, {{"MINE", "kept"}}},
       {{}, {"CUDA_VISIBLE_DEVICES=5"}, {{"CUDA_VISIBLE_DEVICES", "5"}}},
       {{"--devices=4,2,7"}, {"CUDA_VISIBLE_DEVICES=5"}, {{"CUDA_VISIBLE_DEVICES", "4,2,7"}}},

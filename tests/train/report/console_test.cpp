@@ -10,8 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/runtime/unique_fd.h"
-#include "kernels/runtime/write_all.h"
+#include "kernels/runtime/file.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -33,7 +32,7 @@ struct Pipe {
 
 class ConsoleTest : public ::testing::Test {
  protected:
-  /// Writes twice and returns what was reported.
+  /// Writes twice; returns the reports.
   std::vector<std::string> lose_two_lines(Console& console) {
     console.on_failure([this](const std::string& message) { reported_.push_back(message); });
     console.write("one\n");
@@ -44,7 +43,7 @@ class ConsoleTest : public ::testing::Test {
   std::vector<std::string> reported_;
 };
 
-TEST_F(ConsoleTest, WritesAtOnce) {
+TEST_F(ConsoleTest, WritesImmediately) {
   const Pipe pipe;
   Console console(pipe.writer.get());
   console.write("a line\n");
@@ -53,22 +52,22 @@ TEST_F(ConsoleTest, WritesAtOnce) {
   EXPECT_NO_THROW(console.finish());
 }
 
-TEST_F(ConsoleTest, ReportsAReaderThatIsGoneOnceAndLives) {
+TEST_F(ConsoleTest, ReportsClosedReaderOnce) {
   Pipe pipe;
   pipe.reader.reset();
   Console console(pipe.writer.get());
   EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: Broken pipe"));
-  EXPECT_NO_THROW(console.finish()) << "nobody wants to read it";
+  EXPECT_NO_THROW(console.finish()) << "a closed reader is no failure";
 }
 
-TEST_F(ConsoleTest, ReportsAFullDiskOnceAndFailsAtTheEnd) {
+TEST_F(ConsoleTest, ReportsFullDiskOnceAndThrowsInFinish) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   Console console(full.get());
   EXPECT_THAT(lose_two_lines(console), ElementsAre("cannot write standard output: No space left on device"));
   EXPECT_THROW(console.finish(), EnvironmentError);
 }
 
-TEST_F(ConsoleTest, ReportsAClosedTerminalWhichIsNoFailure) {
+TEST_F(ConsoleTest, ReportsClosedTerminalWithoutThrowing) {
   UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   ASSERT_TRUE(terminal && ::grantpt(terminal.get()) == 0 && ::unlockpt(terminal.get()) == 0);
   const UniqueFd line(::open(::ptsname(terminal.get()), O_WRONLY | O_NOCTTY | O_CLOEXEC));
@@ -78,7 +77,7 @@ TEST_F(ConsoleTest, ReportsAClosedTerminalWhichIsNoFailure) {
   EXPECT_NO_THROW(console.finish());
 }
 
-TEST_F(ConsoleTest, TellsWhoComesLaterOfTheFailure) {
+TEST_F(ConsoleTest, ReportsEarlierFailureToLateListener) {
   Pipe pipe;
   pipe.reader.reset();
   Console console(pipe.writer.get());
@@ -87,7 +86,7 @@ TEST_F(ConsoleTest, TellsWhoComesLaterOfTheFailure) {
   EXPECT_THAT(reported_, ElementsAre(HasSubstr("Broken pipe")));
 }
 
-TEST_F(ConsoleTest, WaitsForRoomInAPipeThatDoesNotBlock) {
+TEST_F(ConsoleTest, WritesEverythingToNonBlockingPipe) {
   const Pipe pipe(O_NONBLOCK);
   Console console(pipe.writer.get());
   constexpr std::size_t kBytes = 1 << 20;  // more than a pipe holds
@@ -121,7 +120,7 @@ std::string read_to_the_end(Console& console, const Pipe& pipe) {
   return text;
 }
 
-TEST_F(ConsoleTest, IsNotHeldUpByAReaderThatPauses) {
+TEST_F(ConsoleTest, DoesNotBlockOnPausedReader) {
   const Pipe pipe;
   constexpr std::size_t kBytes = 1 << 20;  // more than a pipe holds
   Console console(pipe.writer.get());
@@ -129,7 +128,18 @@ TEST_F(ConsoleTest, IsNotHeldUpByAReaderThatPauses) {
   EXPECT_EQ(read_to_the_end(console, pipe).size(), kBytes + 5);
 }
 
-TEST_F(ConsoleTest, DropsTheOldestTextBeforeItFillsTheMemory) {
+TEST_F(ConsoleTest, FinishesWithoutAReaderThatReads) {
+  const Pipe pipe;
+  Console console(pipe.writer.get());
+  console.write(std::string(1 << 20, 'x'));  // more than a pipe holds
+  ::testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(console.finish(std::chrono::milliseconds(10)));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("standard output was not read for 0.01 s: its last "));
+  EXPECT_NO_THROW(console.finish());
+}
+
+TEST_F(ConsoleTest, DropsOldestTextBeyondLimit) {
   const Pipe pipe;
   Console console(pipe.writer.get());
   for (int i = 0; i < 64; ++i) console.write(std::string(1 << 18, 'x'));
@@ -138,7 +148,7 @@ TEST_F(ConsoleTest, DropsTheOldestTextBeforeItFillsTheMemory) {
   EXPECT_LT(text.size(), std::size_t{8} << 20);
 }
 
-TEST(PrintToStderr, SurvivesAReaderThatIsGone) {
+TEST(PrintToStderr, SurvivesClosedReader) {
   const Console ignores_sigpipe(STDOUT_FILENO);
   Pipe pipe;
   pipe.reader.reset();

@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
@@ -32,7 +32,7 @@ class LineFileTest : public ::testing::Test {
   fs::path path_ = folder_.path() / "lines";
 };
 
-TEST_F(LineFileTest, IsThereAtOnceAndHoldsEachLineAsSoonAsItIsAppended) {
+TEST_F(LineFileTest, WritesEachLineImmediately) {
   LineFile file(path_);
   EXPECT_EQ(text_of(path_), "");
   file.append("one");
@@ -42,7 +42,7 @@ TEST_F(LineFileTest, IsThereAtOnceAndHoldsEachLineAsSoonAsItIsAppended) {
   EXPECT_EQ(text_of(path_), "one\n\nthree\n");
 }
 
-TEST_F(LineFileTest, AddsToAnOlderFile) {
+TEST_F(LineFileTest, AppendsToExistingFile) {
   std::ofstream(path_) << "older\n";
   LineFile file(path_);
   file.append("later");
@@ -52,12 +52,12 @@ TEST_F(LineFileTest, AddsToAnOlderFile) {
   EXPECT_EQ(text_of(path_), "older\nlater\n");
 }
 
-TEST_F(LineFileTest, SaysWhyItCannotBeMade) {
+TEST_F(LineFileTest, ReportsWhyItCannotBeCreated) {
   EXPECT_THAT(message_of<EnvironmentError>([&] { LineFile file(folder_.path() / "none" / "lines"); }),
               AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another --run-dir")));
 }
 
-TEST_F(LineFileTest, WritesThroughALinkThatTheUserNamed) {
+TEST_F(LineFileTest, FollowsLinkNamedByUser) {
   const fs::path link = folder_.path() / "link";
   std::ofstream(path_) << "older";
   fs::create_symlink("lines", link);
@@ -66,7 +66,7 @@ TEST_F(LineFileTest, WritesThroughALinkThatTheUserNamed) {
   EXPECT_EQ(text_of(path_), "new\n");
 }
 
-TEST_F(LineFileTest, WritesToAPipeThatTheUserNamed) {
+TEST_F(LineFileTest, WritesToPipeNamedByUser) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   const UniqueFd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   write_named_file(path_, "new\n");
@@ -75,50 +75,50 @@ TEST_F(LineFileTest, WritesToAPipeThatTheUserNamed) {
   EXPECT_TRUE(fs::is_fifo(path_));
 }
 
-TEST_F(LineFileTest, FailsOnADeviceThatIsFull) {
+TEST_F(LineFileTest, FailsOnFullDevice) {
   fs::create_symlink("/dev/full", path_);  // not the device itself: a defect would replace it
   EXPECT_THROW(write_named_file(path_, "new\n"), EnvironmentError);
   EXPECT_TRUE(fs::is_symlink(path_));
 }
 
-TEST_F(LineFileTest, NeverWritesThroughALinkBesideTheFile) {
+TEST_F(LineFileTest, DoesNotFollowTemporaryLink) {
   const fs::path precious = folder_.path() / "precious";
   std::ofstream(precious) << "older";
-  fs::create_symlink(precious, draft_of(path_));
+  fs::create_symlink(precious, temporary_of(path_));
   write_file_whole(path_, "new\n");
   EXPECT_EQ(text_of(precious), "older");
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path_)));
 }
 
-TEST_F(LineFileTest, TakesALineBackThatDoesNotFit) {
+TEST_F(LineFileTest, RemovesIncompleteLine) {
   LineFile file(path_);
   file.append("0123456");
   {
     const FileSizeLimit disk(12);
     EXPECT_THAT(message_of<EnvironmentError>([&] { file.append("89abcdef"); }), HasSubstr("lines: File too large"));
-    EXPECT_EQ(text_of(path_), "0123456\n") << "no half a line";
+    EXPECT_EQ(text_of(path_), "0123456\n") << "no incomplete line";
   }
   file.append("later");
   EXPECT_EQ(text_of(path_), "0123456\nlater\n");
 }
 
-TEST_F(LineFileTest, WriteFileWholeReplacesWhatIsThere) {
+TEST_F(LineFileTest, WriteFileWholeReplacesFile) {
   write_file_whole(path_, "first");
   write_file_whole(path_, "second");
   EXPECT_EQ(text_of(path_), "second");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "nothing lies beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "no temporary file remains";
 }
 
-TEST_F(LineFileTest, WriteFileWholeLeavesAllAsItWasIfTheDiskIsFull) {
+TEST_F(LineFileTest, WriteFileWholeKeepsOldFileOnFullDisk) {
   write_file_whole(path_, "before");
   const FileSizeLimit disk(3);
   EXPECT_THROW(write_file_whole(path_, "longer than that"), EnvironmentError);
   EXPECT_THROW(write_file_whole(folder_.path() / "new", "longer than that"), EnvironmentError);
   EXPECT_EQ(text_of(path_), "before");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "nothing lies beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "no temporary file remains";
 }
 
-TEST_F(LineFileTest, WriteFileWholeCannotReplaceAFolder) {
+TEST_F(LineFileTest, WriteFileWholeCannotReplaceFolder) {
   fs::create_directory(path_);
   EXPECT_THROW(write_file_whole(path_, "text"), EnvironmentError);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);

@@ -7,10 +7,9 @@
 
 #include <cmath>
 
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
-#include "train/report/rank_log.h"
 
 namespace gradring::train {
 namespace {
@@ -49,7 +48,7 @@ class Progress : public ::testing::Test {
   Console out_{fd_.get()};
 };
 
-TEST_F(Progress, SaysWhichStepIsSkippedAndWhere) {
+TEST_F(Progress, NamesSkippedStepAndParameter) {
   for (const char* style : {"plain", "bar"}) {
     const auto progress = make_progress(style, out_);
     train_an_epoch(*progress, 3);
@@ -67,11 +66,11 @@ TEST_F(Progress, SaysWhichStepIsSkippedAndWhere) {
   EXPECT_THAT(text_of(path_), HasSubstr("Step 103 is skipped: a gradient is not finite (loss scale 65536)\n"));
   EXPECT_THAT(text_of(path_),
               HasSubstr("Step 103 is skipped: the gradient of fc_layers.0.weight is not finite (loss scale 65536)\n"));
-  EXPECT_THAT(text_of(path_), testing::Not(HasSubstr("Step 105"))) << "the error says it";
-  EXPECT_THAT(text_of(path_), HasSubstr("Loss: 6.0000 (3.0000)")) << "a loss that is none is left out of the mean";
+  EXPECT_THAT(text_of(path_), testing::Not(HasSubstr("Step 105"))) << "the error reports it";
+  EXPECT_THAT(text_of(path_), HasSubstr("Loss: 6.0000 (3.0000)")) << "the mean ignores NaN";
 }
 
-TEST_F(Progress, PlainWritesAFewLinesAnEpoch) {
+TEST_F(Progress, PlainWritesFewLinesPerEpoch) {
   const auto progress = make_progress("plain", out_);
   train_an_epoch(*progress, 1000);
   progress->eval(kEval);
@@ -84,14 +83,14 @@ TEST_F(Progress, PlainWritesAFewLinesAnEpoch) {
   EXPECT_EQ(lines[6], kEvalText);
 }
 
-TEST_F(Progress, PlainBeginsAnewWithEachEpoch) {
+TEST_F(Progress, PlainResetsEachEpoch) {
   const auto progress = make_progress("plain", out_);
   train_an_epoch(*progress, 3);
   train_an_epoch(*progress, 1);
   EXPECT_THAT(lines_of(path_).back(), HasSubstr("[   1/1 (100%)]  Loss: 1.0000 (1.0000)"));
 }
 
-TEST_F(Progress, BarIsOneLineThatTheEvaluationReplaces) {
+TEST_F(Progress, EvaluationReplacesBar) {
   const auto progress = make_progress("bar", out_);
   train_an_epoch(*progress, 50);
   EXPECT_THAT(text_of(path_), Not(HasSubstr("\n")));
@@ -102,14 +101,14 @@ TEST_F(Progress, BarIsOneLineThatTheEvaluationReplaces) {
   EXPECT_THAT(text_of(path_), EndsWith("\r\033[K" + std::string(kEvalText) + "\n"));
 }
 
-TEST_F(Progress, BarFitsInto80ColumnsWhereNobodyKnowsTheWidth) {
+TEST_F(Progress, BarFits80ColumnsWithoutTerminal) {
   const auto progress = make_progress("bar", out_);
   train_an_epoch(*progress, 9999);
   const std::string text = text_of(path_);
   EXPECT_LT(text.size() - text.rfind("\033[K") - 3, 80u);
 }
 
-TEST_F(Progress, ABarThatIsCutShortEndsItsLine) {
+TEST_F(Progress, IncompleteBarEndsItsLine) {
   {
     const auto progress = make_progress("bar", out_);
     progress->step({.steps_in_epoch = 5, .samples = 1});
@@ -118,26 +117,26 @@ TEST_F(Progress, ABarThatIsCutShortEndsItsLine) {
   EXPECT_THAT(text_of(path_), EndsWith("]\n"));
 }
 
-TEST_F(Progress, ABarThatIsDoneAddsNothing) {
+TEST_F(Progress, CompleteBarAddsNothing) {
   make_progress("bar", out_)->eval(kEval);
   EXPECT_THAT(text_of(path_), EndsWith("0.5000\n"));
   EXPECT_EQ(std::ranges::count(text_of(path_), '\n'), 1);
 }
 
-TEST_F(Progress, AutoIsPlainWhereThereIsNoTerminal) {
+TEST_F(Progress, AutoIsPlainWithoutTerminal) {
   const auto progress = make_progress("auto", out_);
   train_an_epoch(*progress, 1);
   EXPECT_THAT(text_of(path_), StartsWith("Train: 2 "));
 }
 
-TEST_F(Progress, NoneSaysNothing) {
+TEST_F(Progress, NoneWritesNothing) {
   const auto progress = make_progress("none", out_);
   train_an_epoch(*progress, 5);
   progress->eval(kEval);
   EXPECT_EQ(text_of(path_), "");
 }
 
-TEST(MetricsFan, DestroysItsSinksInTheOrderInWhichTheyWereAdded) {
+TEST(MetricsFan, DestroysSinksInOrder) {
   class Sink final : public MetricsSink {
    public:
     Sink(int name, std::vector<int>& gone) : name_(name), gone_(gone) {}
@@ -158,7 +157,7 @@ TEST(MetricsFan, DestroysItsSinksInTheOrderInWhichTheyWereAdded) {
   EXPECT_THAT(gone, ElementsAre(1, 2, 3));
 }
 
-TEST_F(Progress, ARankLogHasTheTimeInFront) {
+TEST_F(Progress, RankLogBeginsLinesWithTime) {
   const auto log_path = folder_.path() / "rank_1.log";
   RankLog log(log_path);
   log.say("hello");

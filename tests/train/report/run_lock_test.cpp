@@ -15,9 +15,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
-#include "train/config/usage_error.h"
-#include "train/launch/host_name.h"
+#include "train/launch/host.h"
 #include "train/launch/run_folder.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {
@@ -41,7 +41,7 @@ class RunLockTest : public ::testing::Test {
   fs::path file_ = run_ / kRunLockFile;
 };
 
-TEST_F(RunLockTest, NamesTheProcessThatHoldsTheDirectoryAndChangesNothing) {
+TEST_F(RunLockTest, NamesHolderAndChangesNothing) {
   const RunLock lock(run_, {});
   const std::string holder = tests::text_of(file_);
   const auto time = fs::last_write_time(file_);
@@ -52,7 +52,7 @@ TEST_F(RunLockTest, NamesTheProcessThatHoldsTheDirectoryAndChangesNothing) {
   EXPECT_EQ(fs::last_write_time(file_), time);
 }
 
-TEST_F(RunLockTest, IsFreeAgainAfterItsRun) {
+TEST_F(RunLockTest, IsFreeAfterItsRun) {
   { const RunLock lock(run_, {}); }
   EXPECT_TRUE(fs::is_empty(run_));
   RunLock lock(run_, {});
@@ -70,7 +70,7 @@ TEST_F(RunLockTest, MovesWithItsOwner) {
   EXPECT_THAT(refusal(), HasSubstr("in use"));
 }
 
-TEST_F(RunLockTest, OfAKilledProcessDoesNotBlock) {
+TEST_F(RunLockTest, OfKilledProcessDoesNotBlock) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
@@ -93,7 +93,7 @@ TEST_F(RunLockTest, OfAKilledProcessDoesNotBlock) {
   ::close(ready[1]);
 }
 
-TEST_F(RunLockTest, HoldsBetweenTwoStartsOfTheRanksByOneLauncher) {
+TEST_F(RunLockTest, HoldsBetweenRestartsOfOneLauncher) {
   auto launcher = std::make_optional<RunFolder>(folder_.path());
   const fs::path launch_folder = launcher->path();
   { const RunLock first_start(run_, launch_folder); }
@@ -105,14 +105,14 @@ TEST_F(RunLockTest, HoldsBetweenTwoStartsOfTheRanksByOneLauncher) {
   EXPECT_TRUE(RunLock(run_, {})) << "the launcher has ended";
 }
 
-TEST_F(RunLockTest, IsGivenUpByARunThatEndsWellBeforeItsLauncher) {
+TEST_F(RunLockTest, IsReleasedBeforeItsLauncherEnds) {
   const RunFolder launcher(folder_.path());
   RunLock lock(run_, launcher.path());
   lock.release();
   EXPECT_TRUE(RunLock(run_, {}));
 }
 
-TEST_F(RunLockTest, HoldsAfterItsFileWasRemoved) {
+TEST_F(RunLockTest, HoldsWithoutItsFile) {
   {
     const RunLock lock(run_, {});
     fs::remove(file_);
@@ -122,7 +122,7 @@ TEST_F(RunLockTest, HoldsAfterItsFileWasRemoved) {
   EXPECT_TRUE(RunLock(run_, {}));
 }
 
-TEST_F(RunLockTest, IsSeenByOthersWithoutDisturbingAnyRun) {
+TEST_F(RunLockTest, CanBeObservedWithoutDisturbance) {
   EXPECT_FALSE(is_locked(run_));
   EXPECT_TRUE(fs::is_empty(run_));
   {
@@ -138,7 +138,7 @@ TEST_F(RunLockTest, IsSeenByOthersWithoutDisturbingAnyRun) {
   for (int run = 0; run < 100; ++run) EXPECT_TRUE(RunLock(run_, {}));
 }
 
-TEST_F(RunLockTest, KnowsItsFile) {
+TEST_F(RunLockTest, RecognizesItsFile) {
   std::ofstream(file_) << "my notes\n";
   EXPECT_FALSE(is_run_lock(file_));
   std::ofstream(file_, std::ios::trunc);
@@ -148,7 +148,7 @@ TEST_F(RunLockTest, KnowsItsFile) {
   EXPECT_FALSE(is_run_lock(run_));
 }
 
-TEST_F(RunLockTest, SurvivesAFileThatNamesNobody) {
+TEST_F(RunLockTest, AcceptsFileWithoutHolder) {
   for (const char* text :
        {"", "half a li", "[1, 2]", R"({"pid": "x", "launch_folder": ""})", R"({"launch_folder": 5, "host": 7})"}) {
     std::ofstream(file_) << text;
@@ -156,7 +156,7 @@ TEST_F(RunLockTest, SurvivesAFileThatNamesNobody) {
   }
 }
 
-TEST_F(RunLockTest, SaysWhyItCannotBeWritten) {
+TEST_F(RunLockTest, ReportsWhyItCannotBeWritten) {
   EXPECT_THAT(message_of<EnvironmentError>([&] { RunLock(folder_.path() / "none", {}); }),
               HasSubstr("none/.lock: No such file or directory"));
   const tests::FileSizeLimit disk(3);

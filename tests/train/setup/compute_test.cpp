@@ -6,7 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 
 namespace gradring::train {

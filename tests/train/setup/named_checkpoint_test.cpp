@@ -64,7 +64,7 @@ TEST_F(NamedCheckpoint, ThatWasRemovedSaysSo) {
   FaultyFiles files(files_, {.at_call = 4, .meanwhile = [this] { save(); }});
   std::vector<std::string> remarks;
   EXPECT_THAT(refusal([&] { named_checkpoint(files, run_ / "checkpoints" / "step-1", "--checkpoint", remarks); }),
-              testing::HasSubstr("step-1: was removed while it was read"));
+              testing::HasSubstr("step-1 was removed while it was read"));
 }
 
 }  // namespace

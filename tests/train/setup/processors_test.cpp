@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "tests/data/support/message_of.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -36,6 +36,17 @@ TEST(ThreadsOfRank, AreThoseAskedForThenOpenMPsThenAShareOfTheCores) {
   for (const char* nonsense : {"", "0", "-1", "2x"})
     EXPECT_EQ(threads_of_rank(0, alone, omp_threads(nonsense)), static_cast<unsigned>(usable_cores())) << nonsense;
   EXPECT_EQ(threads_of_rank(0, {.world_size = 4096, .local_world_size = 4096}, omp_threads(nullptr)), 1u);
+}
+
+TEST(ThreadsOfRank, AreNoMoreThanCanBeStarted) {
+  EXPECT_EQ(threads_of_rank(0, {}, omp_threads("1024")), 1024u);
+  for (const char* many : {"1025", "99999999", "99999999999999999999999"}) {
+    EXPECT_EQ(tests::message_of<UsageError>([&] { threads_of_rank(0, {}, omp_threads(many)); }),
+              std::string("OMP_NUM_THREADS is ") + many + ", expected at most 1024 threads: lower it");
+    EXPECT_EQ(threads_of_rank(2, {}, omp_threads(many)), 2u) << "--threads wins";
+  }
+  EXPECT_THAT(tests::message_of<UsageError>([] { threads_of_rank(std::int64_t(1) << 33, {}, omp_threads(nullptr)); }),
+              HasSubstr("--threads is 8589934592, expected at most 1024"));
 }
 
 TEST_F(Pinning, GivesEachRankItsOwnCores) {

@@ -2,6 +2,8 @@
 #include "train/setup/signal_requests.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -46,12 +48,32 @@ TEST_F(SignalRequestsDeathTest, AreToStopAtAHangupAsAtSigterm) {
 [[noreturn]] void hang_up_before_training() {
   const SignalRequests requests("rank 0 of 1");
   ::kill(::getpid(), SIGHUP);
-  std::this_thread::sleep_for(std::chrono::minutes(1));
+  std::this_thread::sleep_for(std::chrono::seconds(20));
   std::_Exit(kWrong);
 }
 
 TEST_F(SignalRequestsDeathTest, EndTheProcessBeforeThereIsAnythingToSave) {
   EXPECT_EXIT(hang_up_before_training(), ::testing::KilledBySignal(SIGTERM), "");
+}
+
+constexpr int kNoNamespace = 98;
+
+/// `act` in a child that is process 1, which dies of no signal of its own; its exit code.
+[[noreturn]] void exit_as_process_1(void (*act)()) {
+  if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) std::_Exit(kNoNamespace);
+  const pid_t child = ::fork();
+  if (child == 0) act();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::_Exit(child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : kWrong);
+}
+
+TEST_F(SignalRequestsDeathTest, EndProcess1BeforeThereIsAnythingToSave) {
+  int code = 0;
+  const auto ended = [&code](int status) { return WIFEXITED(status) && (code = WEXITSTATUS(status), true); };
+  EXPECT_EXIT(exit_as_process_1([] { hang_up_before_training(); }), ended, "");
+  if (code == kNoNamespace) GTEST_SKIP() << "no PID namespace may be made here";
+  EXPECT_EQ(code, 143);
 }
 
 /// SIGHUP has the smaller number: were it taken, it would be taken before SIGUSR2.
@@ -62,6 +84,17 @@ TEST_F(SignalRequestsDeathTest, EndTheProcessBeforeThereIsAnythingToSave) {
   ::kill(::getpid(), SIGHUP);
   ::kill(::getpid(), SIGUSR2);
   std::_Exit(next_request(requests) == RunRequest::save ? 0 : kWrong);
+}
+
+[[noreturn]] void exit_after_late_requests() {
+  { const SignalRequests requests("rank 0 of 1"); }
+  ::kill(::getpid(), SIGUSR1);
+  ::kill(::getpid(), SIGUSR2);
+  std::_Exit(0);
+}
+
+TEST_F(SignalRequestsDeathTest, IgnoreRequestsToSaveOnceTheTrainingHasEnded) {
+  EXPECT_EXIT(exit_after_late_requests(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(SignalRequestsDeathTest, LeaveAHangupIgnoredUnderNohup) {

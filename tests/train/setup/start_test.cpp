@@ -10,11 +10,13 @@
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/faulty_files.h"
+#include "tests/train/support/sealed_meta.h"
+#include "tests/train/support/text_of.h"
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/pt.h"
+#include "train/checkpoint/tensor_file.h"
 #include "train/config/resolve.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/run_directory.h"
 
@@ -144,7 +146,8 @@ TEST_F(StartTest, AutoTakesNoReadErrorForDamage) {
       try {
         EXPECT_EQ(find_start(config, run_, files).resume->checkpoint.step, 12);
       } catch (const EnvironmentError& error) {
-        EXPECT_THAT(error.what(), AllOf(HasSubstr(std::generic_category().message(code)), HasSubstr("nothing was changed")));
+        EXPECT_THAT(error.what(),
+                    AllOf(HasSubstr(std::generic_category().message(code)), HasSubstr("nothing was changed")));
         ++errors;
       }
     }
@@ -158,7 +161,7 @@ TEST_F(StartTest, AutoGivesUpNoTrainingWhoseCheckpointsAreAllDamaged) {
   fs::resize_file(step_folder(3) / kMetaFile, 20);
   fs::remove(step_folder(12) / kModelFile);
   EXPECT_THAT(message_of<CheckpointError>([&] { start("auto", run_); }),
-              AllOf(HasSubstr("run/checkpoints: holds no valid checkpoint (passed over "), HasSubstr("step-12"),
+              AllOf(HasSubstr("run/checkpoints holds no valid checkpoint (passed over "), HasSubstr("step-12"),
                     HasSubstr("step-3"), HasSubstr("nothing was changed"), HasSubstr("--resume auto-or-restart")));
   const Start restart = start("auto-or-restart", run_);
   EXPECT_TRUE(restart.in_place);
@@ -215,9 +218,92 @@ TEST_F(StartTest, ARunIsNamedByItsFolderItsCheckpointsOrOneOfThem) {
   EXPECT_THROW(start(run_, elsewhere), UsageError);
 }
 
+/// A run that started from step-3 of another run.
+class StartFromAnotherRun : public StartTest {
+ protected:
+  StartFromAnotherRun() {
+    make_run();
+    save(3);
+    make_run_dir({.path = second_, .config = source_line(step_folder(3)) + to_resolved_toml({})});
+  }
+  void save_in_second(std::int64_t step) {
+    const Checkpoint checkpoint{.step = step, .model = {tensor()}};
+    EXPECT_TRUE(CheckpointDirectory(files_, checkpoints_of(second_)).save(checkpoint).empty());
+  }
+  Start restart(const std::string& resume) {
+    TrainConfig config;
+    config.resume = resume;
+    return find_start(config, second_, files_, true);
+  }
+
+  fs::path second_ = folder_.path() / "second \"run\"";
+};
+
+TEST_F(StartFromAnotherRun, IsRecorded) {
+  EXPECT_EQ(recorded_source(files_, second_), step_folder(3));
+  EXPECT_EQ(recorded_source(files_, run_), std::nullopt);
+  for (const char* text :
+       {"", "# Resumed from ", "# Resumed from \"half", "# Resumed from 3\n", "# Resumed from \"\"\n"}) {
+    std::ofstream(second_ / "config.resolved.toml") << text;
+    EXPECT_EQ(recorded_source(files_, second_), std::nullopt) << text;
+  }
+  fs::remove(second_ / "config.resolved.toml");
+  EXPECT_EQ(recorded_source(files_, second_), std::nullopt);
+}
+
+TEST_F(StartFromAnotherRun, IsResumedBeforeTheFirstCheckpoint) {
+  save(12);  // the other run may have continued
+  for (const std::string& resume :
+       {std::string("auto"), std::string("auto-or-restart"), step_folder(3).string(), run_.string(),
+        checkpoints_of(run_).string(), (checkpoints_of(run_) / "latest").string()}) {
+    const Start found = start(resume, second_);
+    EXPECT_TRUE(found.in_place) << resume;
+    ASSERT_TRUE(found.resume) << resume;
+    EXPECT_EQ(found.resume->from, step_folder(3)) << resume;
+  }
+  EXPECT_THAT(message_of<UsageError>([&] { start(step_folder(12), second_); }), HasSubstr("holds a run: resume it"));
+}
+
+TEST_F(StartFromAnotherRun, IsNotResumedAfterTheFirstCheckpoint) {
+  save_in_second(5);
+  EXPECT_EQ(start("auto", second_).resume->checkpoint.step, 5);
+  EXPECT_THROW(start(step_folder(3), second_), UsageError) << "the user may expect to start again at step 3";
+  const Start restarted = restart(step_folder(3));
+  EXPECT_TRUE(restarted.in_place);
+  EXPECT_EQ(restarted.resume->checkpoint.step, 5) << "a launcher repeats the command";
+  save(12);
+  EXPECT_THROW(restart(step_folder(12)), UsageError) << "another source";
+}
+
+TEST_F(StartFromAnotherRun, IsRefusedIfTheSourceIsMissing) {
+  fs::remove_all(step_folder(3));
+  for (const char* resume : {"auto", "auto-or-restart"})
+    EXPECT_THAT(message_of<CheckpointError>([&] { start(resume, second_); }),
+                AllOf(HasSubstr("has no valid checkpoint, and the run started from " + step_folder(3).string()),
+                      HasSubstr("restore that checkpoint, or start a new run in another --run-dir")));
+}
+
+TEST_F(StartFromAnotherRun, IsResumedAfterGivingUpDamagedCheckpoints) {
+  save_in_second(5);
+  fs::resize_file(checkpoints_of(second_) / "step-5" / kMetaFile, 20);
+  EXPECT_THROW(start("auto", second_), CheckpointError);
+  EXPECT_EQ(start("auto-or-restart", second_).resume->from, step_folder(3));
+}
+
+TEST_F(StartTest, AutoRefusesANewerFormat) {
+  make_run();
+  save(3);
+  save(12);
+  const fs::path meta = step_folder(12) / kMetaFile;
+  const std::string text = tests::forged(tests::text_of(meta), [](auto& json) { json["format"] = 2; });
+  std::ofstream(meta) << text;
+  for (const char* resume : {"auto", "auto-or-restart"})
+    EXPECT_THAT(message_of<CheckpointError>([&] { start(resume, run_); }), HasSubstr("step-12/meta.json has format 2"));
+}
+
 TEST_F(StartTest, WhatWasNamedMustBeThereAndSound) {
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_ / "none", run_); }),
-              AllOf(HasSubstr("run/none: is not there"), HasSubstr("--resume")));
+              AllOf(HasSubstr("run/none is not there"), HasSubstr("--resume")));
   make_run();
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }), HasSubstr("holds no valid checkpoint"));
   save(3);

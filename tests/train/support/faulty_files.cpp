@@ -82,7 +82,7 @@ void FaultyFiles::rename(const fs::path& from, const fs::path& to) {
 }
 
 void FaultyFiles::make_folder(const fs::path& path) {
-  count("make the folder", path, true);
+  count("create the folder", path, true);
   inner_.make_folder(path);
 }
 
@@ -92,8 +92,8 @@ void FaultyFiles::sync_folder(const fs::path& path) {
 }
 
 void FaultyFiles::make_link(const fs::path& target, const fs::path& path) {
-  count("make the link", path, true);
-  if (fault_.kind == Fault::Kind::no_links) throw train::FileError("make the link", path, EPERM);
+  count("create the link", path, true);
+  if (fault_.kind == Fault::Kind::no_links) throw train::FileError("create the link", path, EPERM);
   inner_.make_link(target, path);
 }
 
@@ -118,13 +118,13 @@ std::vector<std::string> FaultyFiles::list(const fs::path& path) {
 }
 
 bool FaultyFiles::exists(const fs::path& path) {
-  count("look at", path);
+  count("stat", path);
   return inner_.exists(path);
 }
 
-std::uint64_t FaultyFiles::room_in(const fs::path& path) {
-  count("look for room in", path);
-  return inner_.room_in(path);
+std::uint64_t FaultyFiles::free_bytes(const fs::path& path) {
+  count("get the free space of", path);
+  return inner_.free_bytes(path);
 }
 
 }  // namespace gradring::tests

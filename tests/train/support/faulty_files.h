@@ -48,7 +48,7 @@ class FaultyFiles final : public train::FileSystem {
   void remove_folder(const std::filesystem::path& path) override;
   std::vector<std::string> list(const std::filesystem::path& path) override;
   bool exists(const std::filesystem::path& path) override;
-  std::uint64_t room_in(const std::filesystem::path& path) override;
+  std::uint64_t free_bytes(const std::filesystem::path& path) override;
 
   /// Counts one call; throws what is to go wrong with it.
   void count(const char* operation, const std::filesystem::path& path, bool takes_space = false);

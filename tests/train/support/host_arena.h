@@ -5,7 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "nn/init/torch_uniform.h"
 #include "nn/models/model.h"
 #include "nn/parameter/arena.h"
 #include "nn/parameter/parameter.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/memory_file.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::tests {
 
@@ -133,16 +133,16 @@ void MemoryDisk::rename(const fs::path& from, const fs::path& to) {
 }
 
 void MemoryDisk::make_folder(const fs::path& path) {
-  add("make the folder", path, std::make_shared<Node>(Node{.kind = Node::Kind::folder}));
+  add("create the folder", path, std::make_shared<Node>(Node{.kind = Node::Kind::folder}));
 }
 
 void MemoryDisk::sync_folder(const fs::path& path) {
-  const auto node = get("write to the disk", path);
+  const auto node = get("fsync", path);
   node->journal = {node->entries};
 }
 
 void MemoryDisk::make_link(const fs::path& target, const fs::path& path) {
-  add("make the link", path, std::make_shared<Node>(Node{.kind = Node::Kind::link, .target = target}));
+  add("create the link", path, std::make_shared<Node>(Node{.kind = Node::Kind::link, .target = target}));
 }
 
 fs::path MemoryDisk::read_link(const fs::path& path) {
@@ -177,6 +177,6 @@ std::vector<std::string> MemoryDisk::list(const fs::path& path) {
 
 bool MemoryDisk::exists(const fs::path& path) { return find(path) != nullptr; }
 
-std::uint64_t MemoryDisk::room_in(const fs::path& /*path*/) { return std::numeric_limits<std::uint64_t>::max(); }
+std::uint64_t MemoryDisk::free_bytes(const fs::path& /*path*/) { return std::numeric_limits<std::uint64_t>::max(); }
 
 }  // namespace gradring::tests

@@ -32,7 +32,7 @@ class MemoryDisk final : public train::FileSystem {
   void remove_folder(const std::filesystem::path& path) override;
   std::vector<std::string> list(const std::filesystem::path& path) override;
   bool exists(const std::filesystem::path& path) override;
-  std::uint64_t room_in(const std::filesystem::path& path) override;
+  std::uint64_t free_bytes(const std::filesystem::path& path) override;
 
  private:
   struct Node;

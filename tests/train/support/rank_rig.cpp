@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/train/support/rank_rig.h"
 
-#include "data/datasets/in_memory_dataset.h"
+#include "data/datasets/dataset.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
-#include "train/feed/loaded_batch.h"
+#include "train/input_pipeline/host_batch_loader.h"
 
 namespace gradring::tests {
 namespace {
@@ -20,7 +20,7 @@ struct RankRig::Parts {
   std::unique_ptr<nn::Backend> backend;
   kernels::KernelSet kernels = kernels::kernel_set();
   train::Replica replica;
-  train::LoadedBatch loaded;
+  train::CopiedBatch batch;
 
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
@@ -48,7 +48,11 @@ struct RankRig::Parts {
                  .group = group,
                  .sample = set.shape(),
                  .classes = set.classes()}),
-        loaded(device, kernels, set.shape(), options.max_batch, options.precision) {}
+        batch({.dataset = set,
+               .device = device,
+               .kernels = kernels,
+               .batch_size = options.max_batch,
+               .dtype = options.precision}) {}
 
   std::vector<std::vector<float>> in_torch_order(const kernels::Buffer& host) const {
     const nn::Arena arena{replica.layout(), host.as<float>()};
@@ -69,15 +73,15 @@ RankRig::~RankRig() = default;
 
 train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::int64_t global_samples) {
   train::TrainStep& step = parts_->replica.step();
-  if (indices.empty()) return step.run({.source = parts_->loaded, .global_samples = global_samples}, soon());
+  if (indices.empty()) return step.run({.batch = parts_->batch, .global_samples = global_samples}, soon());
   data::Loader loader(parts_->dataset, parts_->device,
                       {.indices = indices, .batch_size = parts_->replica.program().max_batch()});
   const Deadline deadline = soon();
   const std::int64_t batches = loader.geometry().steps();
   for (std::int64_t i = 0; i < batches; ++i) {
     const auto batch = loader.next(deadline);
-    parts_->loaded.set(*batch);
-    step.enqueue({.source = parts_->loaded,
+    parts_->batch.set(*batch);
+    step.enqueue({.batch = parts_->batch,
                   .count = batch->count(),
                   .global_samples = global_samples,
                   .pass = {.first = i == 0, .last = i + 1 == batches}});

@@ -9,7 +9,7 @@
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/loader.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "nn/backend/backend.h"
 #include "train/trainer/replica.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "train/checkpoint/file_io.h"
-#include "train/checkpoint/meta_file.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::tests {
 
@@ -14,7 +14,7 @@ namespace gradring::tests {
 inline std::string sealed(std::string json) {
   if (const auto end = json.find_last_of('}'); end != json.npos) json.resize(end);
   json += ",\n  \"sha256\": \"";
-  return json + train::sum_of(train::bytes_of(json)) + "\"\n}\n";
+  return json + train::sha256_hex(train::bytes_of(json)) + "\"\n}\n";
 }
 
 /// The text of a meta.json after a change that somebody made who knows the checksum.

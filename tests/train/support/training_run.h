@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/datasets/in_memory_dataset.h"
-#include "train/checkpoint/checkpoint_sink.h"
+#include "train/checkpoint/checkpoint_writer.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::tests {
@@ -21,7 +20,7 @@ class Recorder final : public train::MetricsSink {
   void step(const train::StepRecord& record) override { steps.push_back(record); }
   void eval(const train::EvalRecord& record) override { evals.push_back(record); }
   void remark(const std::string& text) override { remarks.push_back(text); }
-  void went_back(std::int64_t step, std::int64_t epoch) override {
+  void rolled_back(std::int64_t step, std::int64_t epoch) override {
     std::erase_if(steps, [step](const train::StepRecord& record) { return record.step > step; });
     std::erase_if(evals, [epoch](const train::EvalRecord& record) { return record.epoch >= epoch; });
     back_to.push_back(step);

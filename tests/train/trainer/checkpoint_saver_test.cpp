@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saving on a disk that is slow, or full.
-#include "train/trainer/checkpoint_saver.h"
+#include "train/trainer/training_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,13 +8,14 @@
 #include <thread>
 
 #include "data/datasets/open_dataset.h"
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/memory_disk.h"
 #include "tests/train/support/training_run.h"
 #include "train/checkpoint/checkpoint_writer.h"
-#include "train/checkpoint/file_io.h"
+#include "train/checkpoint/file_system.h"
+#include "train/report/environment_error.h"
 
 namespace gradring::tests {
 namespace {
@@ -67,7 +68,7 @@ TEST(CheckpointSaver, KeepsRanksTogetherThroughASlowSave) {
       [&](comm::ProcessGroup& group) {
         MemoryDisk disk;
         CheckpointWriter writer(train::CheckpointDirectory(disk, "/checkpoints"),
-                                [&](std::int64_t) { std::this_thread::sleep_for(4 * kTimeout); });
+                                {.saved = [&](std::int64_t) { std::this_thread::sleep_for(4 * kTimeout); }});
         const World world(group, group.rank() == 0 ? &writer : nullptr);
         CheckpointSaver saver = world.saver(kTimeout, true);
         if (group.rank() == 0) writer.save(checkpoint_of(1));
@@ -76,6 +77,18 @@ TEST(CheckpointSaver, KeepsRanksTogetherThroughASlowSave) {
         group.barrier_on_host();
       },
       kTimeout);
+}
+
+TEST(CheckpointWriter, WritesNothingWhereItsFirstHookFails) {
+  MemoryDisk disk;
+  bool is_saved = false;
+  CheckpointWriter writer(
+      train::CheckpointDirectory(disk, "/checkpoints"),
+      {.before = [] { throw train::EnvironmentError("no fsync"); }, .saved = [&](std::int64_t) { is_saved = true; }});
+  writer.save(checkpoint_of(1));
+  EXPECT_THROW(writer.finish(), train::EnvironmentError);
+  EXPECT_THAT(writer.take_problems(), Contains(HasSubstr("step 1 could not be saved: no fsync")));
+  EXPECT_FALSE(is_saved || disk.exists("/checkpoints"));
 }
 
 TEST(CheckpointSaver, EndsARunAfterTwoCheckpointsInARowThatCouldNotBeSaved) {

@@ -8,7 +8,7 @@
 #include "tests/support/sanitizer.h"
 #include "tests/train/support/training_run.h"
 #include "train/checkpoint/error.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::tests {
 namespace {

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/transport/lone/lone.h"
+#include "comm/transport/single_rank/single_rank.h"
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/feed/resident_feed.h"
+#include "train/input_pipeline/resident_batch_loader.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::tests {
@@ -50,8 +50,8 @@ Outcome train(comm::ProcessGroup& group, Way way) {
                                 .group = group,
                                 .sample = dataset->shape(),
                                 .classes = dataset->classes()});
-  train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = kBatch},
-                           replica.stream(), soon());
+  train::ResidentBatchLoader batches({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = kBatch},
+                                     replica.stream(), soon());
   std::vector<std::int64_t> order(kSamples);
   std::iota(order.begin(), order.end(), 5 + kSamples * group.rank());
   std::size_t waiting = 0;
@@ -60,10 +60,10 @@ Outcome train(comm::ProcessGroup& group, Way way) {
     --waiting;
   };
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    feed.begin_epoch(replica.stream(), order, 0);
-    while (const auto next = feed.next(soon())) {
+    batches.begin_epoch(replica.stream(), order, 0);
+    while (const auto next = batches.next(soon())) {
       replica.step().enqueue(
-          {.source = feed, .count = next->count, .global_samples = next->count * group.world_size()});
+          {.batch = batches, .count = next->count, .global_samples = next->count * group.world_size()});
       if (++waiting > way.ahead) take();
     }
     while (waiting > 0) take();
@@ -89,7 +89,8 @@ std::vector<Outcome> train_ranks(int world, Way way) {
 /// A world of one that counts how often a graph with collectives is launched.
 class ReplayCounter final : public comm::Transport {
  public:
-  ReplayCounter(kernels::Device& device, int& replays) : lone_(comm::make_lone_transport(device)), replays_(replays) {}
+  ReplayCounter(kernels::Device& device, int& replays)
+      : lone_(comm::make_single_rank_transport(device)), replays_(replays) {}
 
   int rank() const override { return lone_->rank(); }
   int world_size() const override { return lone_->world_size(); }
@@ -127,7 +128,7 @@ TEST(TrainStep, IsTheSameRecordedAndAheadOfTheHost) {
 TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
   kernels::HostDevice device;
   int replays = 0;
-  comm::ProcessGroup group(std::make_unique<ReplayCounter>(device, replays), comm::make_lone_transport(device),
+  comm::ProcessGroup group(std::make_unique<ReplayCounter>(device, replays), comm::make_single_rank_transport(device),
                            std::chrono::minutes(1));
   train(group, {});
   EXPECT_EQ(replays, 0);
@@ -149,15 +150,15 @@ TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
                                   .group = group,
                                   .sample = dataset->shape(),
                                   .classes = dataset->classes()});
-    train::ResidentFeed feed({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = 1},
-                             replica.stream(), soon());
+    train::ResidentBatchLoader batches({.dataset = *dataset, .device = device, .kernels = kernels, .batch_size = 1},
+                                       replica.stream(), soon());
     EXPECT_THROW(replica.step().wait(soon()), InvalidArgument);
     std::vector<std::int64_t> order(100);
     std::iota(order.begin(), order.end(), 0);
-    feed.begin_epoch(replica.stream(), order, 0);
+    batches.begin_epoch(replica.stream(), order, 0);
     const auto enqueue = [&] {
-      feed.next(soon());
-      replica.step().enqueue({.source = feed, .count = 1, .global_samples = 1});
+      batches.next(soon());
+      replica.step().enqueue({.batch = batches, .count = 1, .global_samples = 1});
     };
     while (!replica.step().full()) enqueue();
     EXPECT_THROW(enqueue(), InvalidArgument);

@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "data/datasets/in_memory_dataset.h"
+#include "data/datasets/dataset.h"
 #include "data/datasets/open_dataset.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/support/rank_rig.h"
 #include "tests/train/support/training_run.h"
-#include "train/config/usage_error.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::tests {
 namespace {

@@ -46,8 +46,8 @@ TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
     Json json = to_json(kProgress);
     json["position"] = wrong;
     EXPECT_THAT(message_of<CheckpointError>([&] { progress_in(json, "step-7/meta.json"); }),
-                AllOf(HasSubstr("step-7/meta.json: 'position' is '"), HasSubstr("but must be a number from 0 to "),
-                      HasSubstr("take another")))
+                AllOf(HasSubstr("step-7/meta.json has 'position' = '"), HasSubstr("expected a number from 0 to "),
+                      HasSubstr("use another")))
         << wrong;
   }
   Json missing = to_json(kProgress);
@@ -74,7 +74,7 @@ TEST(TrainingProgress, ALossScaleThatCannotBeDividedByIsRefused) {
   for (const double scale : {0.0, -1.0, 1e-45, 1e300}) {
     Json json = to_json(StepState());
     json["loss_scale"] = scale;
-    EXPECT_THAT(message_of<CheckpointError>([&] { step_state_in(json, "meta.json"); }), HasSubstr("'loss_scale' is '"))
+    EXPECT_THAT(message_of<CheckpointError>([&] { step_state_in(json, "meta.json"); }), HasSubstr("'loss_scale' = '"))
         << scale;
   }
 }

@@ -11,21 +11,21 @@
 #include <cerrno>
 #include <utility>
 
-#include "kernels/runtime/poll_timeout.h"
-#include "kernels/runtime/write_all.h"
+#include "kernels/runtime/deadline.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 namespace {
 
-/// So much goes into a pipe at once or not at all: whole lines, if there are any.
+/// At most PIPE_BUF bytes, which a pipe takes atomically, and whole lines if possible.
 std::string_view next_piece(std::string_view waiting) {
   const std::string_view piece = waiting.substr(0, PIPE_BUF);
   const auto end = piece.rfind('\n');
   return end == std::string_view::npos ? piece : piece.substr(0, end + 1);
 }
 
-/// A pipe or a terminal, opened once more so as not to block. A file never does, and has a place in it that is shared.
-UniqueFd opened_again(int fd) {
+/// Reopens a pipe or a terminal as non-blocking. Files never block, and their offset is shared.
+UniqueFd reopen(int fd) {
   struct stat kind {};
   if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISCHR(kind.st_mode))) return {};
   return UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -33,7 +33,7 @@ UniqueFd opened_again(int fd) {
 
 }  // namespace
 
-Terminal::Terminal(int fd) : own_(opened_again(fd)), fd_(own_ ? own_.get() : fd) {}
+Terminal::Terminal(int fd) : own_(reopen(fd)), fd_(own_ ? own_.get() : fd) {}
 
 void Terminal::write(std::string_view text) {
   waiting_ += text;

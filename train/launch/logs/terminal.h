@@ -3,53 +3,57 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/unique_fd.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 
-/// This process's stdout or stderr, behind a queue. A reader that pauses (Ctrl-S, a pager) does not block the process, which
-/// has signals and deadlines to look after; a launcher makes those workers wait whose lines go there.
+/// This process's stdout or stderr behind a queue, so that a paused reader (Ctrl-S, a pager) does not block the
+/// process. The launcher makes workers wait while the queue is not empty.
 ///
-/// Errors    none: what can no longer be written, for the reader is gone or the disk is full, is dropped, and on_failure
-///           hears of it once. There is no SIGPIPE.
+/// Errors    none: output that cannot be written (closed pipe, full disk) is dropped, and on_failure called once.
+///           There is no SIGPIPE.
 class Terminal {
  public:
   explicit Terminal(int fd);
 
-  /// Who is told, by its errno, that a write has failed: at the first one.
+  /// Called with the errno of the first failed write.
   std::function<void(int error)> on_failure{};
 
-  /// Writes what there is room for now; the rest waits.
+  /// Writes as much as possible without blocking and queues the rest.
   void write(std::string_view text);
-  /// Whether text waits: nothing more is to be taken from workers until it is gone.
+  /// Whether text is queued: take no more output from workers until it is written.
   bool is_behind() const { return !waiting_.empty(); }
-  /// How much of it, in bytes.
+  /// The size of the queue in bytes.
   std::size_t waiting() const { return waiting_.size(); }
-  /// Drops what waits, for `text` in its place.
+  /// Replaces the queue by `text`.
   void replace_waiting(std::string_view text) { waiting_ = text; }
-  /// Writable when there is something to do for catch_up(); -1 while nothing waits.
+  /// Writable when catch_up() can make progress; -1 while the queue is empty.
   int fd() const { return is_behind() ? fd_ : -1; }
-  /// Goes on with what waits. Does not wait itself.
+  /// Writes from the queue without blocking.
   void catch_up();
-  /// Waits for the reader until all is written, or the deadline has passed.
+  /// Waits until all is written, or the deadline has passed.
   void finish(const std::optional<Deadline>& deadline);
 
  private:
-  UniqueFd own_;  ///< the same stream, not blocking: the launcher's may be shared with others, who would be surprised
+  UniqueFd own_;  ///< the same stream, reopened as non-blocking, which must not affect processes that share it
   int fd_;
   std::string waiting_;
   bool failed_ = false;
 };
 
-/// Both of them.
+/// Called with the errno when a log file becomes unwritable.
+using LogFailure = std::function<void(const std::filesystem::path& file, int error)>;
+
 struct Terminals {
   Terminal out{STDOUT_FILENO}, err{STDERR_FILENO};
+  LogFailure on_log_failure{};
 };
 
 }  // namespace gradring::train

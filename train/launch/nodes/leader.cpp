@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
-#include "train/launch/exit_code.h"
-#include "train/launch/nodes/identity.h"
-#include "train/launch/nodes/places_of_nodes.h"
-#include "train/launch/signal_name.h"
-#include "train/launch/standalone.h"
+#include "kernels/runtime/exit_code.h"
+#include "train/launch/host.h"
+#include "train/launch/nodes/token.h"
+#include "train/launch/worker_files.h"
 
 namespace gradring::train {
 
@@ -20,82 +19,92 @@ using nlohmann::json;
 
 namespace {
 
-/// The earlier one.
+/// The last agent may receive a signal this much later than the first: more than a network needs, less than a user who
+/// sends it twice.
+constexpr auto kSignalSpread = std::chrono::seconds(2);
+
 Deadline earlier(const std::optional<Deadline>& some, const Deadline& other) {
   return some && some->remaining() < other.remaining() ? *some : other;
 }
 
 }  // namespace
 
-Leader::Leader(const LaunchOptions& options, Doorway doorway, WorkerGroup& local, Say say)
-    : options_(options), local_(local), say_(std::move(say)), roster_(std::move(doorway), offer_of(options)) {}
+bool SignalDeduplicator::is_new(int number, int node, Clock::time_point now) {
+  const auto found = latest_.find(number);
+  const bool recent = found != latest_.end() && now - found->second.when < kSignalSpread;
+  if (recent && found->second.nodes.insert(node).second) return false;
+  latest_[number] = {now, {node}};
+  return true;
+}
+
+Leader::Leader(const LaunchOptions& options, Acceptor acceptor, WorkerGroup& local, Logger log)
+    : options_(options), local_(local), log_(std::move(log)), nodes_(std::move(acceptor), join_request_of(options)) {}
 
 void Leader::start(int attempt) {
   wait_for_nodes();
   node_lost_ = false;
-  place_workers(attempt);
+  assign_workers(attempt);
   local_.start(attempt);
 }
 
-/// Those who asked to go.
-void Leader::let_go() {
-  for (Seat& seat : roster_.seats())
-    if (seat.taken() && seat.leaving) {
-      seat.link->send(finish_message(kPreempted));
-      seat = {};
+void Leader::release_leaving() {
+  for (NodeSlot& slot : nodes_.slots())
+    if (slot.joined() && slot.leaving) {
+      slot.link->send(finish_message(kPreempted));
+      slot = {};
     }
 }
 
 bool Leader::enough(const Deadline& last_call) const {
-  const int present = roster_.present();
+  const int present = nodes_.present();
   return present == options_.nnodes.most || (present >= options_.nnodes.least && last_call.passed());
 }
 
 void Leader::wait_for_nodes() {
   const auto deadline = Deadline::after(options_.join_timeout);
   auto last_call = Deadline::after(options_.last_call);
-  bool said = false;
-  let_go();
-  for (int before = roster_.present(); !enough(last_call);) {
-    const bool few = roster_.present() < options_.nnodes.least;
+  bool reported = false;
+  release_leaving();
+  for (int before = nodes_.present(); !enough(last_call);) {
+    const bool few = nodes_.present() < options_.nnodes.least;
     if (few && deadline.passed())
       throw DeviceError(
-          fmt::format("{} did not come within {} s: start `gradring launch` there with the same address, "
+          fmt::format("{} did not join within {} s: start `gradring launch` there with the same address, "
                       "port and --rdzv-id",
-                      roster_.missing(), std::chrono::duration<double>(options_.join_timeout).count()));
-    wait_a_moment(few ? deadline : last_call);
-    let_go();
-    if (std::exchange(before, roster_.present()) < options_.nnodes.least)
+                      nodes_.missing(), std::chrono::duration<double>(options_.join_timeout).count()));
+    wait_without_workers(few ? deadline : last_call);
+    release_leaving();
+    if (std::exchange(before, nodes_.present()) < options_.nnodes.least)
       last_call = Deadline::after(options_.last_call);
-    if (!std::exchange(said, true) && !enough(last_call)) say_(fmt::format("waiting for {}", roster_.missing()));
+    if (!std::exchange(reported, true) && !enough(last_call)) log_(fmt::format("waiting for {}", nodes_.missing()));
   }
 }
 
-/// While no worker runs: there is nobody whom a signal could be passed to.
-void Leader::wait_a_moment(const Deadline& deadline) {
+void Leader::wait_without_workers(const Deadline& deadline) {
   const int signal = wait(deadline).signal;
   if (signal == SIGTSTP) suspend();
   if (options_.ends_run(signal)) throw StartInterrupted{signal};
 }
 
-/// Nodes that are here count, in the order of their seats.
-void Leader::place_workers(int attempt) {
-  std::vector<Seat*> here = {&roster_.seats()[0]};
-  for (Seat& seat : roster_.seats())
-    if (seat.taken()) here.push_back(&seat);
-  std::vector<NodeOffer> offers;
-  for (const Seat* seat : here) offers.push_back(seat->offer);
-  const auto places = places_of_nodes(offers, options_.master_addr, free_tcp_port());
+void Leader::assign_workers(int attempt) {
+  std::vector<NodeSlot*> present = {&nodes_.slots()[0]};
+  for (NodeSlot& slot : nodes_.slots())
+    if (slot.joined()) present.push_back(&slot);
+  std::vector<JoinRequest> requests;
+  for (const NodeSlot* slot : present) requests.push_back(slot->request);
+  const auto assignments = assign_ranks(requests, options_.master_addr, free_tcp_port());
 
-  world_size_ = places[0].world_size;
+  world_size_ = assignments[0].world_size;
   furthest_step_ = furthest_step();
+  const std::string nonce = random_token();
   local_.prepare(attempt);
+  write_rank_token(local_.store(), ranks_secret(options_, nonce).to_text());
   mirror_.emplace(local_.store());
-  local_.set_place(places[0]);
-  if (local_.address().empty() && here.size() > 1) local_.set_address(here[1]->link->own_address());
-  for (std::size_t i = 1; i < here.size(); ++i) {
-    for (int rank = 0; rank < offers[i].workers; ++rank) here[i]->running.insert(places[i].first_rank + rank);
-    here[i]->link->send(start_message(attempt, places[i]));
+  local_.set_assignment(assignments[0]);
+  if (local_.address().empty() && present.size() > 1) local_.set_address(present[1]->link->own_address());
+  for (std::size_t i = 1; i < present.size(); ++i) {
+    for (int rank = 0; rank < requests[i].workers; ++rank) present[i]->running.insert(assignments[i].first_rank + rank);
+    present[i]->link->send(start_message(attempt, assignments[i], nonce));
   }
 }
 
@@ -103,106 +112,111 @@ std::optional<std::int64_t> Leader::furthest_step() const { return std::max(furt
 
 bool Leader::running() const {
   return local_.running() ||
-         std::ranges::any_of(roster_.seats(), [](const Seat& seat) { return !seat.running.empty(); });
+         std::ranges::any_of(nodes_.slots(), [](const NodeSlot& slot) { return !slot.running.empty(); });
 }
 
 std::string Leader::running_names() const {
   std::string names = local_.running_names();
-  for (const Seat& seat : roster_.seats())
-    for (const int rank : seat.running)
-      names += fmt::format("{}rank {} (on {})", names.empty() ? "" : ", ", rank, seat.offer.host);
+  for (const NodeSlot& slot : nodes_.slots())
+    for (const int rank : slot.running)
+      names += fmt::format("{}rank {} (on {})", names.empty() ? "" : ", ", rank, slot.request.host);
   return names;
 }
 
 WorkerEvents Leader::wait(std::optional<Deadline> deadline) {
-  std::vector<int> fds = roster_.fds();
+  std::vector<int> fds = nodes_.fds();
   if (mirror_) fds.push_back(mirror_->fd());
-  // No longer, so that all hear of each other, and strangers who say nothing are turned away.
+  // Return in time for heartbeats, and to close unauthenticated connections.
   const auto beat = Deadline::after(signals_.empty() ? NodeLink::kBetweenBeats : std::chrono::seconds(0));
-  WorkerEvents events = local_.wait(earlier(roster_.next_look(), earlier(deadline, beat)), fds);
+  WorkerEvents events = local_.wait(earlier(nodes_.next_poll(), earlier(deadline, beat)), fds);
   if (events.signal != 0) take_signal(events.signal, 0);
   share_keys();
-  const bool somebody_came = roster_.admit();
-  events.regroup |= somebody_came && elastic();
-  for (Seat& seat : roster_.seats())
-    if (seat.taken()) hear(seat, events);
+  const bool joined = nodes_.admit();
+  events.regroup |= joined && elastic();
+  for (NodeSlot& slot : nodes_.slots())
+    if (slot.joined()) receive(slot, events);
   events.signal = signals_.empty() ? 0 : signals_.front();
   if (!signals_.empty()) signals_.pop_front();
   return events;
 }
 
 void Leader::take_signal(int number, int node) {
-  if (echoes_.is_new(number, node)) signals_.push_back(number);
+  if (deduplicator_.is_new(number, node)) signals_.push_back(number);
 }
 
-void Leader::hear(Seat& seat, WorkerEvents& events) {
-  for (const json& message : seat.link->receive()) try {
-      act(seat, message, events);
-    } catch (const json::exception& error) {
-      seat.link->close(error.what());
-    }
-  seat.link->beat();
-  if (!seat.link->open()) lose(seat, events);
-}
-
-void Leader::act(Seat& seat, const json& message, WorkerEvents& events) {
-  const std::string say = message.at("say");
-  if (say == "signal") take_signal(message.at("number"), seat.offer.node);
-  if (say == "leave") {
-    seat.leaving = events.regroup = true;
-    say_(fmt::format("node {} ({}) leaves", seat.offer.node, seat.offer.host));
+void Leader::receive(NodeSlot& slot, WorkerEvents& events) {
+  try {
+    for (const json& message : slot.link->receive()) handle(slot, message, events);
+  } catch (const MessageError& error) {
+    slot.link->close(error.what());
   }
-  if (say == "exit") {
-    WorkerExit exit = exit_in(message);
-    const std::int64_t step = message.at("step");
+  slot.link->beat();
+  if (!slot.link->open()) lose(slot, events);
+}
+
+void Leader::handle(NodeSlot& slot, const json& message, WorkerEvents& events) {
+  const std::string kind = kind_of(message);
+  if (kind == "signal") take_signal(signal_in(message), slot.request.node);
+  if (kind == "leave") leave(slot, events);
+  if (kind == "exit") {
+    auto [exit, step] = exit_in(message);
     if (step >= 0) furthest_step_ = std::max(furthest_step_, std::optional(step));
-    if (seat.running.erase(exit.rank) > 0) events.exits.push_back(std::move(exit));
+    if (slot.running.erase(exit.rank) > 0) events.exits.push_back(std::move(exit));
   }
-  if (say == "key" && mirror_) {
-    mirror_->put(message.at("name"), key_in(message));
-    for (Seat& other : roster_.seats())
-      if (&other != &seat && other.taken()) other.link->send(message);
+  if (kind == "key" && mirror_) {
+    const auto [name, value] = entry_in(message);
+    mirror_->put(name, value);
+    for (NodeSlot& other : nodes_.slots())
+      if (&other != &slot && other.joined()) other.link->send(key_message(name, value));
   }
 }
 
-/// Its workers end with its connection, or their host is gone. Those of an agent that is stopped go on until it is continued,
-/// or until they miss the others; what they write is of an attempt that nobody looks at any more.
-void Leader::lose(Seat& seat, WorkerEvents& events) {
+/// Only an elastic run can lose a node. With a fixed number, agents forward the signal instead, which ends the run.
+void Leader::leave(NodeSlot& slot, WorkerEvents& events) {
+  if (!elastic()) throw MessageError("it asked to leave a run of a fixed number of nodes");
+  events.regroup = true;
+  if (!std::exchange(slot.leaving, true))
+    log_(fmt::format("node {} ({}) leaves the run", slot.request.node, slot.request.host));
+}
+
+/// Its workers end with its connection or their host. Those of a stopped agent run until it continues, or until they
+/// miss the others; their attempt no longer counts.
+void Leader::lose(NodeSlot& slot, WorkerEvents& events) {
   const std::string why =
-      fmt::format("node {} ({}) is gone: {}", seat.offer.node, seat.offer.host, seat.link->reason());
-  say_(why);
+      fmt::format("lost node {} ({}): {}", slot.request.node, slot.request.host, slot.link->reason());
+  log_(why);
   node_lost_ = true;
   events.regroup |= elastic();
   if (!elastic())
-    for (const int rank : seat.running)
-      events.exits.push_back({.rank = rank, .code = kPeerLost, .host = seat.offer.host, .message = why});
-  seat = {};
+    for (const int rank : slot.running)
+      events.exits.push_back({.rank = rank, .code = kPeerLost, .host = slot.request.host, .message = why});
+  slot = {};
 }
 
-bool Leader::can_go_on_without_a_node() {
+bool Leader::can_continue_without_node() {
   const auto deadline = Deadline::after(NodeLink::kAgentSilence + NodeLink::kBetweenBeats);
-  while (elastic() && !node_lost_ && roster_.present() > 1 && !deadline.passed()) wait_a_moment(deadline);
+  while (elastic() && !node_lost_ && nodes_.present() > 1 && !deadline.passed()) wait_without_workers(deadline);
   return elastic() && node_lost_;
 }
 
 void Leader::send(int number) noexcept {
-  roster_.tell_all(signal_message(number));
+  nodes_.send_to_all(signal_message(number));
   local_.send(number);
 }
 
 void Leader::suspend() {
-  roster_.tell_all(signal_message(SIGSTOP));
-  for (Seat& seat : roster_.seats())
-    if (seat.taken()) seat.link->pause();
+  nodes_.send_to_all(signal_message(SIGSTOP));
+  for (NodeSlot& slot : nodes_.slots())
+    if (slot.joined()) slot.link->pause();
   local_.suspend();
-  roster_.tell_all(signal_message(SIGCONT));
+  nodes_.send_to_all(signal_message(SIGCONT));
 }
 
-void Leader::finish(int code) { roster_.tell_all(finish_message(code)); }
+void Leader::finish(int code) { nodes_.send_to_all(finish_message(code)); }
 
 void Leader::share_keys() {
   if (!mirror_) return;
-  for (const auto& [name, value] : mirror_->changes()) roster_.tell_all(key_message(name, value));
+  for (const auto& [name, value] : mirror_->changes()) nodes_.send_to_all(key_message(name, value));
 }
 
 }  // namespace gradring::train

@@ -1,30 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "train/launch/attempt.h"
 #include "train/launch/launcher.h"
-#include "train/launch/nodes/roster.h"
-#include "train/launch/nodes/signal_echoes.h"
+#include "train/launch/nodes/node_table.h"
 #include "train/launch/nodes/store_mirror.h"
 #include "train/launch/worker_group.h"
 
 namespace gradring::train {
 
-/// The workers of all nodes, as the policy of the leading node sees them: one group, whose events come from here and from
-/// links. So the first failure stops the workers everywhere, and one budget of restarts holds for the whole run.
+/// One Ctrl-C may reach the agents of all nodes, as under srun or in one terminal. It must not count as two, the second
+/// of which kills: a signal that another agent received a moment ago, and this one did not, is the same one.
+class SignalDeduplicator {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Whether the signal that an agent received is a new one.
+  bool is_new(int number, int node, Clock::time_point now = Clock::now());
+
+ private:
+  struct Received {
+    Clock::time_point when;
+    std::set<int> nodes;  ///< that received it
+  };
+  std::map<int, Received> latest_;  ///< by signal number
+};
+
+/// The workers of all nodes as one group, for the policy on the leading node. So the first failure stops the workers
+/// everywhere, and one budget of restarts holds for the whole run.
 ///
-/// A run of MIN:MAX nodes starts with as many as have come at the last call, and starts again in a world of another size
-/// when one comes, asks to go, or is lost. One of a fixed number waits for all.
+/// A run of MIN:MAX nodes starts with those present at the last-call timeout, and restarts in a world of another size
+/// when one joins, asks to leave, or is lost. A run of a fixed number waits for all.
 class Leader final : public Workers {
  public:
-  Leader(const LaunchOptions& options, Doorway doorway, WorkerGroup& local, Say say);
+  Leader(const LaunchOptions& options, Acceptor acceptor, WorkerGroup& local, Logger log);
 
-  /// Waits until enough nodes are here, then starts their workers and ours.
+  /// Waits until enough nodes have joined, then starts their workers and the local ones.
   ///
-  /// Errors    StartInterrupted; DeviceError that names the nodes that have not come within the join timeout.
+  /// Errors    StartInterrupted; DeviceError that names the nodes that did not join within the join timeout.
   void start(int attempt) override;
   bool running() const override;
   int world_size() const override { return world_size_; }
@@ -33,32 +52,33 @@ class Leader final : public Workers {
   void send(int number) noexcept override;
   void suspend() override;
   std::optional<std::int64_t> furthest_step() const override;
-  bool can_go_on_without_a_node() override;
+  bool can_continue_without_node() override;
 
-  /// Tells all nodes that the run is over.
+  /// Tells all nodes the exit code of the run.
   void finish(int code);
 
  private:
   bool elastic() const { return options_.nnodes.least < options_.nnodes.most; }
   bool enough(const Deadline& last_call) const;
   void wait_for_nodes();
-  void let_go();
-  void wait_a_moment(const Deadline& deadline);
-  void place_workers(int attempt);
-  void hear(Seat& seat, WorkerEvents& events);
-  void act(Seat& seat, const nlohmann::json& message, WorkerEvents& events);
-  void lose(Seat& seat, WorkerEvents& events);
+  void release_leaving();
+  void wait_without_workers(const Deadline& deadline);
+  void assign_workers(int attempt);
+  void receive(NodeSlot& slot, WorkerEvents& events);
+  void handle(NodeSlot& slot, const nlohmann::json& message, WorkerEvents& events);
+  void leave(NodeSlot& slot, WorkerEvents& events);
+  void lose(NodeSlot& slot, WorkerEvents& events);
   void take_signal(int number, int node);
   void share_keys();
 
   const LaunchOptions& options_;
   WorkerGroup& local_;
-  const Say say_;
-  Roster roster_;
-  SignalEchoes echoes_;
-  std::deque<int> signals_;  ///< that have come, to any node, and that the policy has not heard of yet
+  const Logger log_;
+  NodeTable nodes_;
+  SignalDeduplicator deduplicator_;
+  std::deque<int> signals_;  ///< received by any node, and not yet returned by wait()
   std::optional<StoreMirror> mirror_;
-  std::optional<std::int64_t> furthest_step_;  ///< of other nodes, and of this one's earlier attempts
+  std::optional<std::int64_t> furthest_step_;  ///< of other nodes, and of this node's earlier attempts
   int world_size_ = 0;
   bool node_lost_ = false;  ///< since the last start
 };

@@ -1,43 +1,195 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/nodes/message.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <vector>
+
+#include "comm/rendezvous/store.h"
+#include "train/launch/host.h"
 
 namespace gradring::train {
 
 using nlohmann::json;
 
-json join_message(const NodeOffer& offer) {
-  return {{"say", "join"},
-          {"node", offer.node},
-          {"least", offer.nodes.least},
-          {"most", offer.nodes.most},
-          {"workers", offer.workers},
-          {"role", offer.role},
-          {"host", offer.host}};
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr int kMaxSignal = NSIG - 1;
+constexpr int kMaxCode = 255;
+constexpr int kMaxErrno = 4095;
+constexpr std::size_t kMaxKindBytes = 16;
+constexpr std::size_t kMaxNonceBytes = 64;
+constexpr std::size_t kMaxHostBytes = 255;
+constexpr std::size_t kMaxRoleBytes = 1024;
+constexpr std::size_t kMaxRefusalBytes = 4096;
+constexpr std::string_view kEntryPrefix = "key-";
+/// FileStore encodes a byte of a key in up to three.
+constexpr std::size_t kMaxEntryNameBytes = kEntryPrefix.size() + 3 * comm::Store::kMaxKeyBytes;
+
+bool is_control(unsigned char byte) { return byte < 0x20 || byte == 0x7f; }
+
+/// U+0080 to U+009F; some terminals interpret one of them as ESC [.
+bool is_control_pair(unsigned char first, unsigned char second) {
+  return first == 0xc2 && second >= 0x80 && second < 0xa0;
 }
 
-json start_message(int attempt, const NodePlace& place) {
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (is_control_pair(byte, next))
+      result += fmt::format("\\x{:02x}", text[++i] & 0xff);
+    else if (is_control(byte) && byte != '\n' && byte != '\t')
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += text[i];
+  }
+  return result;
+}
+
+bool has_control_characters(const std::string& text) {
+  const auto pair = [](char first, char second) {
+    return is_control_pair(static_cast<unsigned char>(first), static_cast<unsigned char>(second));
+  };
+  return std::ranges::any_of(text, [](char c) { return is_control(static_cast<unsigned char>(c)); }) ||
+         std::ranges::adjacent_find(text, pair) != text.end();
+}
+
+/// The first `most` bytes of `text`, or fewer, so that no character is split.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // inside a character
+  return text.substr(0, end);
+}
+
+std::optional<std::int64_t> integer_of(const json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+bool is_within(const json& value, std::int64_t lowest, std::int64_t highest) {
+  const auto number = integer_of(value);
+  return number && *number >= lowest && *number <= highest;
+}
+
+std::string found(const json& value) {
+  return value.is_number() ? value.dump() : std::string("a ") + value.type_name();
+}
+
+/// Reads the members of one message within bounds. Throws MessageError.
+class MessageFields {
+ public:
+  /// `kind` names the message in errors; `message` must outlive this.
+  MessageFields(const char* kind, const json& message) : kind_(kind), message_(message) {}
+
+  /// A whole number from `lowest` to `highest`.
+  std::int64_t number(const char* name, std::int64_t lowest, std::int64_t highest) const {
+    const json& value = at(name);
+    if (!is_within(value, lowest, highest))
+      refuse(name, found(value), fmt::format("a whole number from {} to {}", lowest, highest));
+    return value.get<std::int64_t>();
+  }
+  int number(const char* name, int lowest, int highest) const {
+    return static_cast<int>(number(name, std::int64_t(lowest), std::int64_t(highest)));
+  }
+  /// At most `most` whole numbers from `lowest` to `highest`.
+  std::vector<int> numbers(const char* name, int lowest, int highest, std::size_t most) const {
+    const json& values = at(name);
+    const std::string expected = fmt::format("at most {} whole numbers from {} to {}", most, lowest, highest);
+    if (!values.is_array()) refuse(name, found(values), expected);
+    if (values.size() > most) refuse(name, fmt::format("{} values", values.size()), expected);
+    for (const json& value : values)
+      if (!is_within(value, lowest, highest)) refuse(name, "one that holds " + found(value), expected);
+    return values.get<std::vector<int>>();
+  }
+  /// At most `most` bytes without control characters.
+  std::string plain_text(const char* name, std::size_t most) const {
+    const std::string expected = fmt::format("at most {} bytes of text without control characters", most);
+    const json& value = at(name);
+    if (!value.is_string()) refuse(name, found(value), expected);
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.size() > most) refuse(name, fmt::format("{} bytes", text.size()), expected);
+    if (has_control_characters(text)) refuse(name, "text with control characters", expected);
+    return text;
+  }
+  /// Text to print: cut at `most` bytes, with control characters but tabs and line ends escaped.
+  std::string escaped_text(const char* name, std::size_t most) const {
+    const json& value = at(name);
+    if (!value.is_string()) refuse(name, found(value), "text");
+    return escaped(shortened(value.get_ref<const std::string&>(), most));
+  }
+
+  [[noreturn]] void refuse(const char* name, const std::string& found, const std::string& expected) const {
+    throw MessageError(
+        fmt::format("it sent an invalid message: '{}' of '{}' is {}, expected {}; run the same version "
+                    "of gradring on all nodes",
+                    name, kind_, found, expected));
+  }
+
+ private:
+  const json& at(const char* name) const {
+    const auto it = message_.find(name);
+    if (it == message_.end()) refuse(name, "missing", "in every such message");
+    return *it;
+  }
+
+  const char* kind_;
+  const json& message_;
+};
+
+}  // namespace
+
+JoinRequest join_request_of(const LaunchOptions& options) {
+  return {.node = options.rendezvous == Rendezvous::dynamic ? -1 : options.node_rank,
+          .nodes = options.nnodes,
+          .workers = options.nproc_per_node,
+          .role = options.role,
+          .host = host_name()};
+}
+
+json join_message(const JoinRequest& request) {
+  return {{"say", "join"},
+          {"node", request.node},
+          {"least", request.nodes.least},
+          {"most", request.nodes.most},
+          {"workers", request.workers},
+          {"role", request.role},
+          {"host", request.host}};
+}
+
+json start_message(int attempt, const NodeAssignment& assignment, const std::string& nonce) {
   return {{"say", "start"},
           {"attempt", attempt},
-          {"node", place.node},
-          {"nodes", place.nodes},
-          {"first_rank", place.first_rank},
-          {"world_size", place.world_size},
-          {"first_role_rank", place.first_role_rank},
-          {"role_world_size", place.role_world_size},
-          {"master_addr", place.master_addr},
-          {"master_port", place.master_port}};
+          {"node", assignment.node},
+          {"nodes", assignment.nodes},
+          {"first_rank", assignment.first_rank},
+          {"world_size", assignment.world_size},
+          {"first_role_rank", assignment.first_role_rank},
+          {"role_world_size", assignment.role_world_size},
+          {"master_addr", assignment.master_addr},
+          {"master_port", assignment.master_port},
+          {"nonce", nonce}};
 }
 
-json exit_message(const WorkerExit& exit) {
+json exit_message(const ReportedExit& reported) {
+  const WorkerExit& exit = reported.exit;
   json sent = json::array();
   for (std::size_t number = 1; number < exit.sent.size(); ++number)
     if (exit.sent[number]) sent.push_back(number);
-  return {{"say", "exit"},     {"rank", exit.rank},     {"pid", exit.pid},
-          {"code", exit.code}, {"signal", exit.signal}, {"exec_error", exit.exec_error},
-          {"sent", sent},      {"host", exit.host},     {"message", exit.message}};
+  return {{"say", "exit"},        {"rank", exit.rank},     {"pid", exit.pid},
+          {"code", exit.code},    {"signal", exit.signal}, {"exec_error", exit.exec_error},
+          {"sent", sent},         {"host", exit.host},     {"message", shortened(exit.message, kMaxTextBytes)},
+          {"step", reported.step}};
 }
 
 json leave_message() { return {{"say", "leave"}}; }
@@ -45,48 +197,77 @@ json leave_message() { return {{"say", "leave"}}; }
 json signal_message(int number) { return {{"say", "signal"}, {"number", number}}; }
 
 json key_message(const std::string& name, const std::string& value) {
-  return {{"say", "key"}, {"name", name}, {"value", std::vector<int>(value.begin(), value.end())}};
+  json bytes = json::array();
+  for (const char c : value) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"say", "key"}, {"name", name}, {"value", std::move(bytes)}};
 }
 
 json finish_message(int code) { return {{"say", "finish"}, {"code", code}}; }
 
 json refuse_message(const std::string& why) { return {{"say", "refuse"}, {"why", why}}; }
 
-NodeOffer offer_in(const json& message) {
-  return {.node = message.at("node"),
-          .nodes = {message.at("least"), message.at("most")},
-          .workers = message.at("workers"),
-          .role = message.at("role"),
-          .host = message.at("host")};
+std::string kind_of(const json& message) { return MessageFields("any", message).plain_text("say", kMaxKindBytes); }
+
+JoinRequest join_request_in(const json& message) {
+  const MessageFields fields("join", message);
+  const NodeRange nodes = {fields.number("least", 1, kMostNodes), fields.number("most", 1, kMostNodes)};
+  return {.node = fields.number("node", -1, kMostNodes - 1),
+          .nodes = nodes,
+          .workers = fields.number("workers", 1, kMostWorkersPerNode),
+          .role = fields.plain_text("role", kMaxRoleBytes),
+          .host = fields.escaped_text("host", kMaxHostBytes)};
 }
 
-NodePlace place_in(const json& message) {
-  return {.node = message.at("node"),
-          .nodes = message.at("nodes"),
-          .first_rank = message.at("first_rank"),
-          .world_size = message.at("world_size"),
-          .first_role_rank = message.at("first_role_rank"),
-          .role_world_size = message.at("role_world_size"),
-          .master_addr = message.at("master_addr"),
-          .master_port = message.at("master_port")};
+int attempt_in(const json& message) { return MessageFields("start", message).number("attempt", 0, kMaxInt); }
+
+NodeAssignment assignment_in(const json& message) {
+  const MessageFields fields("start", message);
+  const int nodes = fields.number("nodes", 1, kMostNodes);
+  const int world_size = fields.number("world_size", 1, kLargestWorld);
+  const int role_world_size = fields.number("role_world_size", 1, world_size);
+  return {.node = fields.number("node", 0, nodes - 1),
+          .nodes = nodes,
+          .first_rank = fields.number("first_rank", 0, world_size - 1),
+          .world_size = world_size,
+          .first_role_rank = fields.number("first_role_rank", 0, role_world_size - 1),
+          .role_world_size = role_world_size,
+          .master_addr = fields.plain_text("master_addr", kMaxHostBytes),
+          .master_port = fields.number("master_port", 1, kHighestPort)};
 }
 
-WorkerExit exit_in(const json& message) {
-  WorkerExit exit{.rank = message.at("rank"),
-                  .pid = message.at("pid"),
-                  .code = message.at("code"),
-                  .signal = message.at("signal"),
-                  .exec_error = message.at("exec_error"),
-                  .host = message.at("host"),
-                  .message = message.at("message")};
-  for (const std::size_t number : message.at("sent"))
-    if (number < exit.sent.size()) exit.sent.set(number);
-  return exit;
+std::string nonce_in(const json& message) {
+  return MessageFields("start", message).plain_text("nonce", kMaxNonceBytes);
 }
 
-std::string key_in(const json& message) {
-  const auto bytes = message.at("value").get<std::vector<int>>();
-  return {bytes.begin(), bytes.end()};
+ReportedExit exit_in(const json& message) {
+  const MessageFields fields("exit", message);
+  WorkerExit exit{.rank = fields.number("rank", 0, kLargestWorld - 1),
+                  .pid = fields.number("pid", 0, kMaxInt),
+                  .code = fields.number("code", 0, kMaxCode),
+                  .signal = fields.number("signal", 0, kMaxSignal),
+                  .exec_error = fields.number("exec_error", 0, kMaxErrno),
+                  .host = fields.escaped_text("host", kMaxHostBytes),
+                  .message = fields.escaped_text("message", kMaxTextBytes)};
+  for (const int number : fields.numbers("sent", 1, kMaxSignal, kMaxSignal))
+    exit.sent.set(static_cast<std::size_t>(number));
+  return {std::move(exit), fields.number("step", std::int64_t(-1), std::numeric_limits<std::int64_t>::max())};
+}
+
+int signal_in(const json& message) { return MessageFields("signal", message).number("number", 1, kMaxSignal); }
+
+std::pair<std::string, std::string> entry_in(const json& message) {
+  const MessageFields fields("key", message);
+  std::string name = fields.plain_text("name", kMaxEntryNameBytes);
+  if (!name.starts_with(kEntryPrefix) || name.find('/') != std::string::npos)
+    fields.refuse("name", "another name", "'key-...' without a slash");
+  const auto bytes = fields.numbers("value", 0, 255, comm::Store::kMaxValueBytes);
+  return {std::move(name), std::string(bytes.begin(), bytes.end())};
+}
+
+int finish_code_in(const json& message) { return MessageFields("finish", message).number("code", 0, kMaxCode); }
+
+std::string refusal_in(const json& message) {
+  return MessageFields("refuse", message).escaped_text("why", kMaxRefusalBytes);
 }
 
 }  // namespace gradring::train

@@ -1,31 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 
+#include "kernels/runtime/error.h"
 #include "train/launch/launcher.h"
-#include "train/launch/node_place.h"
-#include "train/launch/worker_exit.h"
+#include "train/launch/worker_environment.h"
+#include "train/launch/workers.h"
 
 namespace gradring::train {
 
-/// What agents tell each other, once they have proven themselves: a JSON object a line, with a "say" of one of these:
+/// What authenticated agents send each other: a JSON object per line, with one of these as its "say":
 ///
-///   join     follower -> leader   who it is and what it brings
+///   join     follower -> leader   who it is and how many workers it brings
 ///   refuse   leader -> follower   why it cannot join
-///   start    leader -> follower   an attempt, and its place in it
-///   signal   both ways            a number: for the workers; or that somebody sent to this agent
-///   leave    follower -> leader   it wants to go, and the run may go on without it
+///   start    leader -> follower   an attempt, its ranks, and the nonce of the ranks' token (token.h)
+///   signal   both ways            a number: for the workers, or received by this agent
+///   leave    follower -> leader   it wants to leave a run that may continue without it
 ///   exit     follower -> leader   how a worker ended
 ///   key      both ways            an entry of the workers' store
-///   finish   leader -> follower   the run's exit code
-///   beat     both ways            that it is there; NodeLink's own
-constexpr std::size_t kLongestMessage = 512 * 1024;
+///   finish   leader -> follower   the exit code of the run
+///   beat     both ways            heartbeat, internal to NodeLink
+constexpr std::size_t kMaxMessageBytes = 512 * 1024;
+/// Longer error messages of workers are cut. Escaped, a byte takes up to six, which still fits a message.
+constexpr std::size_t kMaxTextBytes = 64 * 1024;
 
-/// What a node brings.
-struct NodeOffer {
+/// A message that no agent of this version sends: the member, the value found and what was expected.
+class MessageError : public Error {
+ public:
+  using Error::Error;
+};
+
+struct JoinRequest {
   int node = 0;  ///< -1: any
   NodeRange nodes{};
   int workers = 1;
@@ -33,21 +43,36 @@ struct NodeOffer {
   std::string host{};
 };
 
-nlohmann::json join_message(const NodeOffer& offer);
-nlohmann::json start_message(int attempt, const NodePlace& place);
-nlohmann::json exit_message(const WorkerExit& exit);
+JoinRequest join_request_of(const LaunchOptions& options);
+
+struct ReportedExit {
+  WorkerExit exit{};
+  std::int64_t step = -1;  ///< the furthest that a worker of that node reported; -1: none
+};
+
+nlohmann::json join_message(const JoinRequest& request);
+nlohmann::json start_message(int attempt, const NodeAssignment& assignment, const std::string& nonce);
+nlohmann::json exit_message(const ReportedExit& reported);
 nlohmann::json leave_message();
 nlohmann::json signal_message(int number);
 nlohmann::json key_message(const std::string& name, const std::string& value);
 nlohmann::json finish_message(int code);
 nlohmann::json refuse_message(const std::string& why);
 
-/// Readers of the same. The other side has proven itself, but may be of another version.
+/// Readers of these messages. An authenticated agent may still be broken or of another version, so they check the range
+/// of each number and the length of each text, and escape control characters in what is printed.
 ///
-/// Errors    nlohmann::json::exception if a member is missing or of another type.
-NodeOffer offer_in(const nlohmann::json& message);
-NodePlace place_in(const nlohmann::json& message);
-WorkerExit exit_in(const nlohmann::json& message);
-std::string key_in(const nlohmann::json& message);
+/// Errors    MessageError if a member is missing, of another type or out of bounds. It repeats no text of the message.
+std::string kind_of(const nlohmann::json& message);
+JoinRequest join_request_in(const nlohmann::json& message);
+int attempt_in(const nlohmann::json& message);
+NodeAssignment assignment_in(const nlohmann::json& message);
+std::string nonce_in(const nlohmann::json& message);
+ReportedExit exit_in(const nlohmann::json& message);
+int signal_in(const nlohmann::json& message);
+/// The name and value of an entry of the workers' store.
+std::pair<std::string, std::string> entry_in(const nlohmann::json& message);
+int finish_code_in(const nlohmann::json& message);
+std::string refusal_in(const nlohmann::json& message);
 
 }  // namespace gradring::train

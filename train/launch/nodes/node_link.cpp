@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/nodes/node_link.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -13,21 +14,22 @@
 
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/poll_timeout.h"
 #include "train/launch/nodes/message.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr auto kPatienceOfSending = NodeLink::kHostSilence;
+/// Limits time and memory for a peer that sends without a pause.
+constexpr int kMaxReads = 64;
+constexpr auto kSendTimeout = NodeLink::kHostSilence;
 
 void set(int socket, int level, int option, std::int64_t number) {
   const int value = static_cast<int>(number);
   ::setsockopt(socket, level, option, &value, sizeof value);
 }
 
-/// The kernel asks an idle peer every second, and gives up what it cannot deliver.
-void notice_silence(int socket) {
+/// Makes the kernel probe an idle peer every second and close the connection if it does not acknowledge.
+void enable_keepalive(int socket) {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
@@ -37,7 +39,7 @@ void notice_silence(int socket) {
 
 }  // namespace
 
-NodeLink::NodeLink(UniqueFd socket) : socket_(std::move(socket)) { notice_silence(socket_.get()); }
+NodeLink::NodeLink(UniqueFd socket) : socket_(std::move(socket)) { enable_keepalive(socket_.get()); }
 
 std::string NodeLink::own_address() const { return comm::tcp::SocketAddress::of(socket_).host(); }
 
@@ -49,14 +51,15 @@ void NodeLink::close(const std::string& reason) {
 
 void NodeLink::send(const nlohmann::json& message) {
   const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const auto deadline = Deadline::after(kPatienceOfSending);
+  const auto deadline = Deadline::after(kSendTimeout);
   for (std::size_t sent = 0; sent < text.size() && socket_;) {
     const ssize_t count = ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
     if (count > 0) sent += static_cast<std::size_t>(count);
     if (count >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN) return close(std::strerror(errno));
     pollfd room = {socket_.get(), POLLOUT, 0};
-    if (::poll(&room, 1, poll_timeout(deadline)) == 0) return close("it takes no message");
+    if (::poll(&room, 1, poll_timeout(deadline)) == 0 && deadline.passed())
+      return close(fmt::format("it accepted no data for {} s", kSendTimeout.count()));
   }
 }
 
@@ -70,7 +73,7 @@ std::vector<nlohmann::json> NodeLink::receive(std::size_t most) {
 
 void NodeLink::read() {
   char buffer[16 * 1024];
-  while (socket_) {
+  for (int i = 0; i < kMaxReads && socket_; ++i) {
     const ssize_t count = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
@@ -83,14 +86,15 @@ void NodeLink::read() {
     for (auto end = incoming_.find('\n'); end != std::string::npos; end = incoming_.find('\n')) {
       const std::string line = incoming_.substr(0, end);
       incoming_.erase(0, end + 1);
-      if (!understand(line)) return close("it sends what is no message: is it of the same version?");
+      if (!parse(line)) return close("it sent an invalid message; run the same version of gradring on all nodes");
     }
-    if (incoming_.size() > kLongestMessage) close("it sends too long a message");
+    if (incoming_.size() > kMaxMessageBytes)
+      close(fmt::format("it sent a message of more than {} bytes", kMaxMessageBytes));
   }
 }
 
-/// Whatever the peer says, it is back; beats say nothing more.
-bool NodeLink::understand(const std::string& line) {
+/// Any message ends the peer's pause. Heartbeats are not returned by receive().
+bool NodeLink::parse(const std::string& line) {
   nlohmann::json message = nlohmann::json::parse(line, nullptr, false);
   if (!message.is_object() || !message.contains("say")) return false;
   const bool is_beat = message["say"] == "beat";
@@ -103,10 +107,9 @@ void NodeLink::beat(Clock::time_point now) {
   const auto since = now - last_beat_;
   if (!socket_ || since < kBetweenBeats) return;
   last_beat_ = now;
-  if (since > kAgentSilence / 2) last_heard_ = now;  // who has slept himself cannot tell who was silent
   if (peer_is_paused_) return;
   if (now - last_heard_ > kAgentSilence)
-    return close("its host answers, and it has said nothing for " + std::to_string(kAgentSilence.count()) + " s");
+    return close(fmt::format("its host responds, but it sent nothing for {} s", kAgentSilence.count()));
   send({{"say", "beat"}});
 }
 

@@ -1,33 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/nodes/store_mirror.h"
 
+#include <fmt/format.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
-#include <optional>
 #include <set>
 
+#include "comm/rendezvous/store.h"
 #include "kernels/runtime/error.h"
+#include "train/launch/nodes/message.h"
+#include "train/launch/worker_files.h"
 
 namespace gradring::train {
 namespace {
 
 bool is_entry(const std::string& name) { return name.starts_with("key-") && name.find('/') == std::string::npos; }
 
-std::optional<std::string> content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 }  // namespace
 
-StoreMirror::StoreMirror(std::filesystem::path folder)
-    : folder_(std::move(folder)), watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+StoreMirror::StoreMirror(std::filesystem::path folder, std::size_t most_entries)
+    : folder_(std::move(folder)), most_entries_(most_entries), watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   const bool watched = watch_ && ::inotify_add_watch(watch_.get(), folder_.c_str(), IN_MOVED_TO) >= 0;
   check<DeviceError>(watched, std::string("cannot watch the workers' store: ") + std::strerror(errno));
 }
@@ -44,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {
   std::vector<std::pair<std::string, std::string>> entries;
   for (const std::string& name : names) {
     if (!is_entry(name)) continue;
-    auto value = content(folder_ / name);
+    auto value = read_regular_file(folder_ / name, comm::Store::kMaxValueBytes);
     if (!value || (known_.contains(name) && known_[name] == *value)) continue;
     known_[name] = *value;
     entries.emplace_back(name, std::move(*value));
@@ -54,6 +50,8 @@ std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {
 
 void StoreMirror::put(const std::string& name, const std::string& value) {
   if (!is_entry(name)) return;
+  if (known_.size() >= most_entries_ && !known_.contains(name))
+    throw MessageError(fmt::format("it sent a new key, but the workers' store is full with {} keys", known_.size()));
   known_[name] = value;
   const auto draft = folder_ / ("new-" + name);
   std::ofstream(draft, std::ios::binary | std::ios::trunc) << value << std::flush;

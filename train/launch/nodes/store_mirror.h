@@ -1,32 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/unique_fd.h"
+#include "comm/rendezvous/entry.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train {
 
-/// Keeps the folder by which the workers of one node meet (comm::FileStore) equal to those of the other nodes: tells what
-/// a worker has set here, and puts in what one has set elsewhere. Good for set and wait; the sums of add stay local.
+/// Keeps the store of one node's workers (comm::FileStore) equal to those of the other nodes: returns what a worker set
+/// here, and adds what one set elsewhere. Supports set and wait; the sums of add stay local.
 class StoreMirror {
  public:
-  /// Errors    DeviceError if the system gives no descriptor.
-  explicit StoreMirror(std::filesystem::path folder);
+  /// The store accepts at most `most_entries` entries.
+  ///
+  /// Errors    DeviceError if the system has no descriptor left.
+  explicit StoreMirror(std::filesystem::path folder, std::size_t most_entries = comm::kMaxEntries);
 
-  /// Readable when there is something to tell.
+  /// Readable when changes() may return entries.
   int fd() const { return watch_.get(); }
   /// The entries, file name and content, that workers here have set since the last call.
   std::vector<std::pair<std::string, std::string>> changes();
-  /// An entry from elsewhere. A name that is none of an entry is ignored.
+  /// Adds an entry from elsewhere. Ignores names that are not of entries.
+  ///
+  /// Errors    MessageError if the store is full and the name is new.
   void put(const std::string& name, const std::string& value);
 
  private:
   std::filesystem::path folder_;
+  std::size_t most_entries_;
   UniqueFd watch_;
   std::map<std::string, std::string> known_;
 };

@@ -7,17 +7,16 @@
 
 #include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/command_line.h"
 
 namespace gradring::train {
 
-constexpr const char* kSeeLaunchHelp = "; see gradring launch --help";
-
-/// What the parser must know of the world to fill in what the command line leaves open.
+/// What the parser needs to know of the machine and the environment.
 struct LaunchWorld {
-  VariableLookup lookup;                         ///< for PET_*, which stand between the command line and the defaults
+  VariableLookup lookup;                         ///< for PET_*, between command line and defaults
   int cores = 1;                                 ///< --nproc-per-node cpu
   int gpus = 0;                                  ///< --nproc-per-node gpu
-  std::string own_program;                       ///< what `train ...` runs
+  std::string own_program;                       ///< path of this program, which runs `train ...`
   std::function<std::string()> random_run_id{};  ///< for --standalone
   std::function<int()> free_tcp_port{};          ///< for --standalone and c10d
 };
@@ -27,14 +26,18 @@ struct ParsedLaunch {
   bool help = false;  ///< print launch_help() and stop
 };
 
-/// Reads what follows `gradring launch`: options, which are torchrun's and some more, then `train ...`, which this same
-/// binary runs, `script.py ...`, or `-- program arguments...`.
+/// Parses what follows `gradring launch`: options, which are torchrun's and some more, then `train ...`, which this
+/// same binary runs, `script.py ...`, or `-- program arguments...`. PET_<NAME> in the environment stands in for an
+/// option.
 ///
 /// Errors    InvalidArgument: an unknown option (names the nearest), a value missing or not understood, options that
-///           contradict each other, no program, or what this launcher cannot do yet (several nodes).
+///           contradict each other, no program.
 ParsedLaunch parse_launch(std::span<const std::string> args, const LaunchWorld& world);
 
-/// The text of `gradring launch --help`, made from the tables that the parser uses.
+/// The syntax of `gradring launch`; its readers must not be called.
+CommandLine launch_command_line();
+
+/// The text of `gradring launch --help`.
 std::string launch_help();
 
 }  // namespace gradring::train

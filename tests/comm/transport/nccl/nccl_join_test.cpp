@@ -4,7 +4,7 @@
 #include "comm/error.h"
 #include "comm/transport/nccl/nccl_api.h"
 #include "kernels/runtime/error.h"
-#include "tests/comm/support/workplace.h"
+#include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
 
 namespace gradring::comm {
@@ -28,7 +28,7 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-TEST(NcclJoin, ALibraryThatIsNotThereSaysWhatToInstall) {
+TEST(NcclJoin, MissingLibraryErrorSaysWhatToInstall) {
   try {
     nccl::load_library("libnccl-that-is-not-there.so.2");
     FAIL() << "it was loaded";
@@ -38,26 +38,26 @@ TEST(NcclJoin, ALibraryThatIsNotThereSaysWhatToInstall) {
   }
 }
 
-TEST(NcclJoin, ALibraryThatIsNoNcclIsRefused) { EXPECT_THROW(nccl::load_library("libc.so.6"), DeviceError); }
+TEST(NcclJoin, RejectsALibraryWithoutNcclSymbols) { EXPECT_THROW(nccl::load_library("libc.so.6"), DeviceError); }
 
-TEST(NcclJoin, ARankThatNeverComesIsNamed) {
+TEST(NcclJoin, TimeoutNamesTheMissingRank) {
   NcclRanks ranks(2, std::chrono::milliseconds(200));
   try {
     ranks.transport(0);
-    FAIL() << "it joined alone";
+    FAIL() << "it joined without rank 1";
   } catch (const Timeout& error) {
     EXPECT_EQ(error.peer(), 1);
     EXPECT_THAT(error.what(), HasSubstr("rank 1"));
   }
 }
 
-TEST(NcclJoin, RanksOutsideTheWorldAreRefused) {
+TEST(NcclJoin, RejectsInvalidRanks) {
   NcclRanks ranks(2);
   EXPECT_THROW(ranks.transport(2), InvalidArgument);
   EXPECT_THROW(ranks.transport(-1), InvalidArgument);
 }
 
-TEST(NcclJoin, TwoRanksOnOneGpuAreRefused) {
+TEST(NcclJoin, RejectsTwoRanksOnOneGpu) {
   NcclRanks ranks(2);
   ranks.gpu = "0000:3b:00.0";
   for (const std::exception_ptr& error : ranks.errors([](ProcessGroup&) {})) {
@@ -66,12 +66,12 @@ TEST(NcclJoin, TwoRanksOnOneGpuAreRefused) {
   }
 }
 
-TEST(NcclJoin, TwoRanksThatMayShareAGpuPretendToBeTwoHosts) {
+TEST(NcclJoin, SharedGpuSetsDistinctHostIds) {
   NcclRanks ranks(2);
   ranks.gpu = "0000:3b:00.0";
   ranks.allow_shared_gpu = true;
   ranks.run([](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     group.all_reduce(work.range(), *work.stream);
   });
   EXPECT_THAT(ranks.environment(),
@@ -79,22 +79,22 @@ TEST(NcclJoin, TwoRanksThatMayShareAGpuPretendToBeTwoHosts) {
                                    "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_IB_DISABLE=1"));
 }
 
-TEST(NcclJoin, ANewNcclSharesGpusByItself) {
+TEST(NcclJoin, SharedGpuUsesTheMultiRankSettingOfNewNccl) {
   NcclRanks ranks(1, std::chrono::seconds(60), {.version = 23000});
   ranks.allow_shared_gpu = true;
   ranks.run([](ProcessGroup&) {});
   EXPECT_THAT(ranks.environment(), UnorderedElementsAre("NCCL_MULTI_RANK_GPU_ENABLE=1"));
 }
 
-TEST(NcclJoin, WhatNcclRefusesIsSaid) {
+TEST(NcclJoin, ReportsNcclInitErrors) {
   NcclRanks ranks(1, std::chrono::seconds(60), {.init_fails_for = 0});
   EXPECT_THAT(text_of<DeviceError>(ranks.errors([](ProcessGroup&) {}).front()), HasSubstr("ncclCommInitRankConfig"));
 }
 
-TEST(NcclJoin, ARankWithoutNcclLeavesTheOthersWithATimeout) {
+TEST(NcclJoin, OtherRanksTimeOutIfOneCannotInitialize) {
   NcclRanks ranks(2, std::chrono::milliseconds(300), {.init_fails_for = 1});
   const auto errors = ranks.errors([](ProcessGroup&) {});
-  EXPECT_THAT(text_of<Timeout>(errors[0]), HasSubstr("did not connect them in time"));
+  EXPECT_THAT(text_of<Timeout>(errors[0]), HasSubstr("NCCL did not connect the 2 ranks in time"));
   EXPECT_THAT(text_of<DeviceError>(errors[1]), HasSubstr("ncclCommInitRankConfig"));
 }
 

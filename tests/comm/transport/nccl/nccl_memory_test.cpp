@@ -4,8 +4,8 @@
 #include "comm/error.h"
 #include "comm/transport/nccl/nccl_memory.h"
 #include "tests/comm/support/desync.h"
+#include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
-#include "tests/comm/support/workplace.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
 
 namespace gradring::comm {
@@ -16,11 +16,11 @@ using tests::NcclRanks;
 
 bool is_registered(const Segment& segment) { return static_cast<const nccl::NcclSegment&>(segment).is_registered(); }
 
-/// Expects that memory is registered on all ranks, or on none, and that sums are right either way.
+/// Expects that memory is registered on all ranks or on none, and that sums are correct in both cases.
 void expect_registered(bool expected, const tests::FakeNccl::Behaviour& behaviour) {
   NcclRanks ranks(3, std::chrono::seconds(60), behaviour);
   ranks.run([&](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     EXPECT_EQ(is_registered(*work.segment), expected) << "rank " << group.rank();
     for (std::size_t i = 0; i < 1000; ++i) tests::require(work.segment->as<float>()[i] == 0, "memory is not zeroed");
     for (std::size_t i = 0; i < 1000; ++i) work.segment->as<float>()[i] = 1;
@@ -30,9 +30,11 @@ void expect_registered(bool expected, const tests::FakeNccl::Behaviour& behaviou
   EXPECT_THAT(ranks.fake().misuse(), IsEmpty());
 }
 
-TEST(NcclMemory, IsNcclsOwnAndRegistered) { expect_registered(true, {}); }
-TEST(NcclMemory, IsTheDevicesOnAllRanksIfOneHasNone) { expect_registered(false, {.no_memory_for = 1}); }
-TEST(NcclMemory, IsTheDevicesOnAllRanksIfOneCannotRegister) { expect_registered(false, {.no_registration_for = 2}); }
+TEST(NcclMemory, UsesRegisteredNcclMemory) { expect_registered(true, {}); }
+TEST(NcclMemory, FallsBackToDeviceMemoryIfOneAllocationFails) { expect_registered(false, {.no_memory_for = 1}); }
+TEST(NcclMemory, FallsBackToDeviceMemoryIfOneRegistrationFails) {
+  expect_registered(false, {.no_registration_for = 2});
+}
 
 TEST(NcclMemory, MayOutliveItsTransport) {
   NcclRanks ranks(1);
@@ -42,19 +44,19 @@ TEST(NcclMemory, MayOutliveItsTransport) {
   segment.reset();
 }
 
-TEST(NcclMemory, OfNoBytesIsAllowed) {
+TEST(NcclMemory, AllowsZeroBytes) {
   NcclRanks ranks(2);
   ranks.run([](ProcessGroup& group) { EXPECT_EQ(group.allocate(0)->size(), 0u); });
 }
 
-TEST(NcclMemory, AnotherSizeIsReported) {
+TEST(NcclMemory, ReportsDifferentSizes) {
   NcclRanks ranks(2);
   const auto errors =
       ranks.errors([](ProcessGroup& group) { group.allocate(1024u * static_cast<unsigned>(1 + group.rank())); });
   tests::expect_all_desync(errors, {"1024", "2048"});
 }
 
-TEST(NcclMemory, ARankThatHasLeftIsNamed) {
+TEST(NcclMemory, ReportsARankThatHasLeft) {
   NcclRanks ranks(2);
   const auto errors = ranks.errors([](ProcessGroup& group) {
     if (group.rank() == 0) group.allocate(64);

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::chrono::seconds kLong(60);
 
-/// Carries every collective on an asynchronous stream of its own, and waits for it.
-class OnItsOwnStream final : public comm::Transport, public comm::VendorAllReduce {
+/// Runs every collective on its own asynchronous stream, and waits for it.
+class OwnStreamTransport final : public comm::Transport, public comm::VendorAllReduce {
  public:
-  OnItsOwnStream(std::unique_ptr<comm::Transport> inner, kernels::Device& device)
+  OwnStreamTransport(std::unique_ptr<comm::Transport> inner, kernels::Device& device)
       : stream_(device.make_stream(kernels::StreamMode::asynchronous)), inner_(std::move(inner)) {}
 
   int rank() const override { return inner_->rank(); }
@@ -34,16 +34,16 @@ class OnItsOwnStream final : public comm::Transport, public comm::VendorAllReduc
   void enqueue(const comm::Step& step) override { inner_->enqueue(step); }
   comm::Progress poll() override { return inner_->poll(); }
   void wait(Deadline deadline) override { inner_->wait(deadline); }
-  void refuse_if_broken() const override { inner_->refuse_if_broken(); }
+  void throw_if_failed() const override { inner_->throw_if_failed(); }
 
  private:
   void finish() {
     stream_->synchronize(Deadline::after(kLong));
-    inner_->refuse_if_broken();
+    inner_->throw_if_failed();
   }
 
   std::unique_ptr<kernels::Stream> stream_;
-  std::unique_ptr<comm::Transport> inner_;  // first to go: it waits for what is on the stream
+  std::unique_ptr<comm::Transport> inner_;  // destroyed first: it waits for the stream's work
 };
 
 }  // namespace
@@ -53,7 +53,7 @@ NcclRanks::NcclRanks(int world_size, std::chrono::nanoseconds timeout, const Fak
       timeout_(timeout),
       fake_(behaviour),
       kernels_(kernels::kernel_set()),
-      control_(std::make_shared<comm::InProcessMeeting>(world_size)) {}
+      control_(std::make_shared<comm::InProcessRendezvous>(world_size)) {}
 
 std::unique_ptr<comm::Transport> NcclRanks::transport(int rank) {
   comm::NcclOptions options{
@@ -62,29 +62,29 @@ std::unique_ptr<comm::Transport> NcclRanks::transport(int rank) {
   options.gpu = gpu.empty() ? "gpu" + std::to_string(rank) : gpu;
   options.allow_shared_gpu = allow_shared_gpu;
   options.is_captured = [this](kernels::Stream&) { return captured; };
-  comm::nccl::Surroundings surroundings;
-  surroundings.api = fake_.api(rank);
-  surroundings.host = "host";
-  surroundings.process = "thread " + std::to_string(rank);
-  surroundings.set_environment = [this](const std::string& name, const std::string& value) {
+  comm::nccl::Dependencies dependencies;
+  dependencies.api = fake_.api(rank);
+  dependencies.host = "host";
+  dependencies.process = "thread " + std::to_string(rank);
+  dependencies.set_environment = [this](const std::string& name, const std::string& value) {
     const std::lock_guard lock(mutex_);
     environment_.push_back(name + "=" + value);
   };
-  surroundings.leave_process = [this](const std::string& words) {
+  dependencies.exit_process = [this](const std::string& message) {
     {
       const std::lock_guard lock(mutex_);
-      last_words_.push_back(words);
+      exit_messages_.push_back(message);
     }
     fake_.let_aborts_end();
   };
-  surroundings.abort_patience = abort_patience;
-  // Small, so that short ranges are cut into chunks and pieces, too.
-  surroundings.cut = {.chunk_bytes = 96 << 10, .most_bytes = 40 << 10, .least_bytes = 256};
-  return comm::nccl::make_transport(options, surroundings);
+  dependencies.abort_timeout = abort_timeout;
+  // Small, so that short ranges have several chunks and slices.
+  dependencies.pipeline = {.chunk_bytes = 96 << 10, .max_slice_bytes = 40 << 10, .min_slice_bytes = 256};
+  return comm::nccl::make_transport(options, dependencies);
 }
 
 std::unique_ptr<comm::ProcessGroup> NcclRanks::join(int rank) {
-  auto data = std::make_unique<OnItsOwnStream>(transport(rank), device_);
+  auto data = std::make_unique<OwnStreamTransport>(transport(rank), device_);
   return std::make_unique<comm::ProcessGroup>(std::move(data), comm::make_in_process_transport(control_, rank),
                                               timeout_);
 }
@@ -103,9 +103,9 @@ void NcclRanks::run(const std::function<void(comm::ProcessGroup&)>& body) {
     if (error) std::rethrow_exception(error);
 }
 
-std::vector<std::string> NcclRanks::last_words() const {
+std::vector<std::string> NcclRanks::exit_messages() const {
   const std::lock_guard lock(mutex_);
-  return last_words_;
+  return exit_messages_;
 }
 
 std::vector<std::string> NcclRanks::environment() const {

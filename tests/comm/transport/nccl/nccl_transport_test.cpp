@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NCCL transport over a stand-in for NCCL: what every transport must do, on threads. No GPU takes part.
+// The NCCL transport on a fake NCCL, with ranks as threads and without a GPU.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -8,8 +8,8 @@
 #include "kernels/runtime/error.h"
 #include "tests/comm/support/exact_cases.h"
 #include "tests/comm/support/patterns.h"
+#include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
-#include "tests/comm/support/workplace.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
 
 namespace gradring::comm {
@@ -35,7 +35,7 @@ TEST_P(Nccl, SumsHaveTheDocumentedOrder) { run(GetParam(), tests::check_order_of
 INSTANTIATE_TEST_SUITE_P(Worlds, Nccl, ::testing::Values(1, 2, 3, 5),
                          [](const auto& test) { return "World" + std::to_string(test.param); });
 
-TEST(NcclTransport, ManyCollectivesAreInFlightWhileNobodyWaits) {
+TEST(NcclTransport, RunsManyCollectivesWithoutHostWaits) {
   constexpr int kWorld = 3;
   constexpr int kRounds = 20;
   constexpr std::size_t kElements = 5000;
@@ -50,7 +50,7 @@ TEST(NcclTransport, ManyCollectivesAreInFlightWhileNobodyWaits) {
           group.all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
         group.barrier(*stream);
         stream->synchronize(Deadline::after(std::chrono::seconds(60)));
-        group.refuse_if_broken();
+        group.throw_if_failed();
         float expected = 1;
         for (int round = 0; round < kRounds; ++round) expected *= kWorld;
         for (std::size_t i = 0; i < kElements; ++i)
@@ -62,11 +62,11 @@ TEST(NcclTransport, ManyCollectivesAreInFlightWhileNobodyWaits) {
   EXPECT_THAT(ranks.fake().misuse(), IsEmpty());
 }
 
-TEST(NcclTransport, LongSlicesTravelInPieces) {
+TEST(NcclTransport, SplitsLongMovesIntoSlices) {
   NcclRanks ranks(2);
   std::size_t short_groups = 0;
   ranks.run([&](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     group.all_reduce(work.range(100), *work.stream);
     group.barrier_on_host();
     if (group.rank() == 0) short_groups = ranks.fake().groups();
@@ -74,12 +74,12 @@ TEST(NcclTransport, LongSlicesTravelInPieces) {
     group.all_reduce(work.range(1000), *work.stream);
   });
   EXPECT_EQ(short_groups, 4u) << "two steps on each of two ranks";
-  EXPECT_EQ(ranks.fake().groups() - short_groups, 8u) << "the same in two pieces";
+  EXPECT_EQ(ranks.fake().groups() - short_groups, 8u) << "the same in two slices";
 }
 
-TEST(NcclTransport, NcclsOwnAllReduceIsAtHand) {
+TEST(NcclTransport, RunsNcclAllReduce) {
   run(3, [](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     for (const kernels::DType dtype : {kernels::DType::f32, kernels::DType::bf16})
       for (const std::size_t elements : {0, 1, 33, 500}) {
         for (std::size_t i = 0; i < elements; ++i)
@@ -92,42 +92,42 @@ TEST(NcclTransport, NcclsOwnAllReduceIsAtHand) {
   });
 }
 
-TEST(NcclTransport, NcclsAllReduceIsRefusedWhereThereIsNone) {
+TEST(NcclTransport, RejectsNcclAllReduceOnOtherTransports) {
   tests::run_as_threads(1, [](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     EXPECT_THROW(group.all_reduce(work.range(), *work.stream, AllReduceAlgorithm::nccl), InvalidArgument);
   });
 }
 
-TEST(NcclTransport, SumsThatThereAreNotAreRefused) {
+TEST(NcclTransport, RejectsInvalidReductions) {
   run(2, [](ProcessGroup& group) {
-    tests::Workplace work(group);
+    tests::RankWorkspace work(group);
     EXPECT_THROW(group.all_reduce(work.range(10, 0, kernels::DType::u8), *work.stream), InvalidArgument);
     EXPECT_THROW(group.all_reduce(work.range(1001), *work.stream), InvalidArgument);
-    group.all_reduce(work.range(), *work.stream);  // the group is as good as before
+    group.all_reduce(work.range(), *work.stream);  // the group still works
   });
 }
 
-TEST(NcclTransport, WhatIsCapturedIsWatchedOnlyWhenItIsReplayed) {
-  constexpr std::chrono::milliseconds kShort(200);
+TEST(NcclTransport, MonitorsCapturedWorkOnlyOnReplay) {
+  constexpr std::chrono::milliseconds kShort(1000);
   NcclRanks ranks(2, kShort);
   const auto captured = ranks.device().make_stream(kernels::StreamMode::asynchronous);
   const auto stream = ranks.device().make_stream(kernels::StreamMode::asynchronous);
   const auto barrier_passed = ranks.device().make_event();
-  std::thread other([&] { ranks.join_on_callers_streams(1); });  // comes and goes
+  std::thread other([&] { ranks.join_on_callers_streams(1); });  // joins and leaves
   const auto group = ranks.join_on_callers_streams(0);
   other.join();
   ranks.captured = true;
-  group->barrier(*captured);  // runs here, as no captured work would, and waits for the rank that has gone
+  group->barrier(*captured);  // runs at once, unlike captured work, and waits for the rank that has left
   captured->record(*barrier_passed);
   std::this_thread::sleep_for(2 * kShort);
-  EXPECT_NO_THROW(group->refuse_if_broken());
+  EXPECT_NO_THROW(group->throw_if_failed());
   group->replay(*stream, [&] { stream->enqueue_wait(*barrier_passed); });
   EXPECT_THROW(
       {
         for (int i = 0; i < 100; ++i) {
           std::this_thread::sleep_for(kShort / 10);
-          group->refuse_if_broken();
+          group->throw_if_failed();
         }
       },
       PeerLost);

@@ -50,8 +50,8 @@ class Sleeper {
   pid_t pid_;
 };
 
-/// From now on the kernel answers pidfd_open with `error`, as a container's filter does. False if it takes no filter.
-bool refuse_process_handles(int error) {
+/// Makes pidfd_open fail with `error`, as a container's seccomp filter does. False if filters are not supported.
+bool block_pidfd_open(int error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
@@ -62,25 +62,25 @@ bool refuse_process_handles(int error) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// Both ends of a process's life, seen through a handle; what is wrong, or "".
-std::string watch_a_life() try {
+/// Checks a handle while a process runs, is a zombie, and is reaped. Returns the error, or "".
+std::string check_lifetime() try {
   Sleeper sleeper;
   const int pid = sleeper.pid();
   const ProcessHandle handle(pid);
-  if (handle.gone()) return "gone although it lives";
+  if (handle.gone()) return "gone although it runs";
   sleeper.kill();
   if (!handle.gone()) return "not gone although it is a zombie";
   sleeper.reap();
   if (!handle.gone()) return "not gone although it is reaped";
-  return ProcessHandle(pid).gone() ? "" : "not gone although it never was there";
+  return ProcessHandle(pid).gone() ? "" : "not gone although it does not exist";
 } catch (const std::exception& error) {
   return error.what();
 }
 
-TEST(ProcessHandle, KnowsWhenAProcessIsGone) { EXPECT_EQ(watch_a_life(), ""); }
+TEST(ProcessHandle, DetectsTheEndOfAProcess) { EXPECT_EQ(check_lifetime(), ""); }
 
-TEST(ProcessHandle, SaysThatItCannotWatch) {
-  // UBSan itself needs a descriptor to look at an object, and calls one that it cannot look at invalid.
+TEST(ProcessHandle, ReportsWhyItCannotWatch) {
+  // UBSan needs a descriptor to inspect an object, and reports objects that it cannot inspect as invalid.
   if (tests::kSanitizer == "address") GTEST_SKIP() << "UBSan cannot work without descriptors";
   std::string message = "nothing";
   try {
@@ -93,14 +93,14 @@ TEST(ProcessHandle, SaysThatItCannotWatch) {
   EXPECT_THAT(message, ::testing::HasSubstr("Too many open files"));
 }
 
-class ProcessHandleRefused : public ::testing::TestWithParam<int> {};
+class ProcessHandleWithoutPidfd : public ::testing::TestWithParam<int> {};
 
-TEST_P(ProcessHandleRefused, WatchesTheNumberInstead) {
+TEST_P(ProcessHandleWithoutPidfd, WatchesThePid) {
   constexpr int kNoFilter = 77;
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!refuse_process_handles(GetParam())) ::_exit(kNoFilter);
-    const std::string fault = watch_a_life();
+    if (!block_pidfd_open(GetParam())) ::_exit(kNoFilter);
+    const std::string fault = check_lifetime();
     if (!fault.empty()) [[maybe_unused]]
       const auto written = ::write(STDERR_FILENO, (fault + "\n").data(), fault.size() + 1);
     ::_exit(fault.empty() ? 0 : 1);
@@ -108,11 +108,11 @@ TEST_P(ProcessHandleRefused, WatchesTheNumberInstead) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "the kernel takes no seccomp filter here";
+  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "the kernel does not support seccomp filters here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Errors, ProcessHandleRefused, ::testing::Values(ENOSYS, EPERM));
+INSTANTIATE_TEST_SUITE_P(Errors, ProcessHandleWithoutPidfd, ::testing::Values(ENOSYS, EPERM));
 
 }  // namespace
 }  // namespace gradring::comm

@@ -47,7 +47,7 @@ std::vector<std::byte> payload_of_front(Connection& to, Connection& from) {
   return data;
 }
 
-TEST(TcpConnection, BringsFramesAndPayloadsInTheirOrder) {
+TEST(TcpConnection, DeliversFramesAndPayloadsInOrder) {
   Ends ends = connected_sockets();
   Connection from(std::move(ends.one));
   Connection to(std::move(ends.other));
@@ -67,24 +67,24 @@ TEST(TcpConnection, BringsFramesAndPayloadsInTheirOrder) {
   EXPECT_FALSE(from.has_unsent());
 }
 
-TEST(TcpConnection, HoldsAPayloadUntilTheSystemHasTakenIt) {
+TEST(TcpConnection, KeepsAPayloadUntilTheKernelAcceptsIt) {
   Ends ends = connected_sockets();
   Connection from(std::move(ends.one));
   Connection to(std::move(ends.other));
   const auto payload = pattern(8 << 20);
   from.send(data_of(payload.size(), 0), payload);
   from.flush();
-  EXPECT_TRUE(from.owes()) << "a socket took eight megabytes at once: send more here";
-  EXPECT_TRUE(from.holds(payload.data(), 1));
-  EXPECT_TRUE(from.holds(payload.data() + payload.size() - 1, 100));
-  EXPECT_FALSE(from.holds(payload.data() + payload.size(), 100));
+  EXPECT_TRUE(from.has_unsent_message()) << "a socket took eight megabytes at once: send more here";
+  EXPECT_TRUE(from.has_unsent_in(payload.data(), 1));
+  EXPECT_TRUE(from.has_unsent_in(payload.data() + payload.size() - 1, 100));
+  EXPECT_FALSE(from.has_unsent_in(payload.data() + payload.size(), 100));
   ASSERT_TRUE(to.front());
   EXPECT_EQ(payload_of_front(to, from), payload);
-  EXPECT_FALSE(from.owes());
-  EXPECT_FALSE(from.holds(payload.data(), payload.size()));
+  EXPECT_FALSE(from.has_unsent_message());
+  EXPECT_FALSE(from.has_unsent_in(payload.data(), payload.size()));
 }
 
-TEST(TcpConnection, FindsAFrameThatComesByteByByte) {
+TEST(TcpConnection, AssemblesAFrameByteByByte) {
   Ends ends = connected_sockets();
   Connection to(std::move(ends.other));
   Frame frame = data_of(3, 7);
@@ -104,7 +104,7 @@ TEST(TcpConnection, FindsAFrameThatComesByteByByte) {
   EXPECT_EQ(std::vector(came, came + count), payload);
 }
 
-TEST(TcpConnection, EndsWhenNothingWholeWillCome) {
+TEST(TcpConnection, EndsWhenNoCompleteFrameCanArrive) {
   for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, sizeof(Frame) - 1, sizeof(Frame) + 2}) {
     SCOPED_TRACE(sent);
     Ends ends = connected_sockets();
@@ -123,23 +123,23 @@ TEST(TcpConnection, EndsWhenNothingWholeWillCome) {
   }
 }
 
-TEST(TcpConnection, KeepsWhatAPeerSaidBeforeItClosed) {
+TEST(TcpConnection, DeliversFramesSentBeforeClose) {
   Ends ends = connected_sockets();
   Connection from(std::move(ends.one));
   Connection to(std::move(ends.other));
   Frame frame;
-  frame.kind = FrameKind::farewell;
+  frame.kind = FrameKind::goodbye;
   from.send(frame);
   from.close();
   ASSERT_TRUE(to.front());
-  EXPECT_EQ(to.front()->kind, FrameKind::farewell);
+  EXPECT_EQ(to.front()->kind, FrameKind::goodbye);
   to.take_front();
   EXPECT_EQ(to.front(), nullptr);
   EXPECT_TRUE(to.ended());
   EXPECT_EQ(to.error_number(), 0);
 }
 
-TEST(TcpConnection, DoesNotTouchPayloadsWhenItCloses) {
+TEST(TcpConnection, CloseDoesNotReadPayloads) {
   Ends ends = connected_sockets();
   Connection from(std::move(ends.one));
   {
@@ -154,7 +154,7 @@ TEST(TcpConnection, DoesNotTouchPayloadsWhenItCloses) {
   from.close();
 }
 
-TEST(TcpFrame, WhatIsNoneIsNotValid) {
+TEST(TcpFrame, RejectsInvalidFields) {
   Frame good;
   good.sequence = 5;
   EXPECT_TRUE(is_valid(good, 5, 2));
@@ -167,7 +167,7 @@ TEST(TcpFrame, WhatIsNoneIsNotValid) {
   EXPECT_TRUE(refuses([](Frame& frame) { frame.magic ^= 1; }));
   EXPECT_TRUE(refuses([](Frame& frame) { frame.kind = static_cast<FrameKind>(9); }));
   EXPECT_TRUE(refuses([](Frame& frame) { frame.dtype = static_cast<kernels::DType>(77); }));
-  EXPECT_TRUE(refuses([](Frame& frame) { frame.reason = static_cast<Membership>(77); }));
+  EXPECT_TRUE(refuses([](Frame& frame) { frame.reason = static_cast<GroupState>(77); }));
   EXPECT_TRUE(refuses([](Frame& frame) { frame.subject = 2; }));
   EXPECT_TRUE(refuses([](Frame& frame) { frame.operation.fill('x'); }));
 }

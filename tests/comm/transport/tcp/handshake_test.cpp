@@ -31,8 +31,8 @@ struct Ends {
 
 Identity identity(int rank, const RunToken& token, int world = 4) { return {rank, world, token}; }
 
-/// Lets both go on until neither does.
-std::pair<State, State> meet(Handshake dialler, Handshake listener) {
+/// Advances both sides until neither makes progress.
+std::pair<State, State> handshake(Handshake dialler, Handshake listener) {
   State at_dialler = State::going;
   State at_listener = State::going;
   for (int turn = 0; turn < 10; ++turn) {
@@ -44,21 +44,21 @@ std::pair<State, State> meet(Handshake dialler, Handshake listener) {
   return {at_dialler, at_listener};
 }
 
-std::pair<State, State> meet(const Identity& dialler, int dialled, const Identity& listener) {
+std::pair<State, State> handshake(const Identity& dialler, int dialled, const Identity& listener) {
   Ends ends;
-  return meet(Handshake::dial(std::move(ends.one), dialler, dialled, later()),
-              Handshake::answer(std::move(ends.other), listener, later()));
+  return handshake(Handshake::dial(std::move(ends.one), dialler, dialled, later()),
+                   Handshake::answer(std::move(ends.other), listener, later()));
 }
 
-/// A stranger that sends `bytes` and listens to the answer.
-struct Stranger {
-  explicit Stranger(const Identity& listener, Deadline patience = later())
-      : handshake(Handshake::answer(std::move(ends.other), listener, patience)) {}
-  State say(const std::string& bytes) {
+/// A client that sends `bytes` and listens to the answer.
+struct RawClient {
+  explicit RawClient(const Identity& listener, Deadline deadline = later())
+      : handshake(Handshake::answer(std::move(ends.other), listener, deadline)) {}
+  State send(const std::string& bytes) {
     EXPECT_EQ(::send(ends.one.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
     return handshake.advance();
   }
-  std::string hear() const {
+  std::string receive() const {
     char buffer[256];
     const ssize_t count = ::recv(ends.one.get(), buffer, sizeof buffer, 0);
     return {buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
@@ -68,11 +68,11 @@ struct Stranger {
 };
 
 std::string hello_of_rank_3() {
-  const Hello hello{.magic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'}, .version = 2, .rank = 3, .world_size = 4};
+  const Hello hello{.magic = {'G', 'R', 'A', 'D', 'R', 'I', 'N', 'G'}, .version = 3, .rank = 3, .world_size = 4};
   return {reinterpret_cast<const char*>(&hello), sizeof hello};
 }
 
-TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
+TEST(TcpHandshake, AuthenticatesTwoRanksOfOneRun) {
   const RunToken token = RunToken::draw();
   Ends ends;
   const Identity three = identity(3, token);
@@ -81,96 +81,116 @@ TEST(TcpHandshake, ProvesTwoRanksOfOneRunToEachOther) {
   Handshake listener = Handshake::answer(std::move(ends.other), one, later());
   EXPECT_EQ(dialler.advance(), State::going);
   EXPECT_EQ(listener.advance(), State::going);
-  EXPECT_EQ(dialler.advance(), State::going) << "it proves itself first";
+  EXPECT_EQ(dialler.advance(), State::going) << "the dialler proves itself first";
   EXPECT_EQ(listener.advance(), State::proven);
   EXPECT_EQ(dialler.advance(), State::proven);
   EXPECT_EQ(dialler.peer(), 1);
   EXPECT_EQ(listener.peer(), 3);
 }
 
-TEST(TcpHandshake, AnotherTokenIsRefusedByBoth) {
-  const auto [dialler, listener] = meet(identity(3, RunToken::draw()), 1, identity(1, RunToken::draw()));
+TEST(TcpHandshake, RejectsWrongTokenOnBothSides) {
+  const auto [dialler, listener] = handshake(identity(3, RunToken::draw()), 1, identity(1, RunToken::draw()));
   EXPECT_EQ(dialler, State::refused);
   EXPECT_EQ(listener, State::refused);
 }
 
-TEST(TcpHandshake, AStrangerGetsNothingThatDependsOnTheToken) {
-  // The same words from two listeners with different tokens, but for the nonce.
-  const auto heard_from = [](const RunToken& token) {
+TEST(TcpHandshake, SendsNothingThatDependsOnTheTokenBeforeAuthentication) {
+  // Two listeners with different tokens send the same bytes, except the nonce.
+  const auto received_from = [](const RunToken& token) {
     const Identity listener = identity(1, token);
-    Stranger stranger(listener);
-    stranger.say(hello_of_rank_3());
-    std::string heard = stranger.hear();
-    EXPECT_EQ(heard.size(), sizeof(Hello));
-    heard.resize(offsetof(Hello, nonce));
-    EXPECT_EQ(stranger.say(std::string(sizeof(Digest), 'x')), State::refused);
-    return heard + stranger.hear();
+    RawClient client(listener);
+    client.send(hello_of_rank_3());
+    std::string received = client.receive();
+    EXPECT_EQ(received.size(), sizeof(Hello));
+    received.erase(offsetof(Hello, nonce), sizeof(Nonce));
+    EXPECT_EQ(client.send(std::string(sizeof(Digest), 'x')), State::refused);
+    return received + client.receive();
   };
-  EXPECT_EQ(heard_from(RunToken::draw()), heard_from(RunToken::draw()));
+  EXPECT_EQ(received_from(RunToken::draw()), received_from(RunToken::draw()));
 }
 
-TEST(TcpHandshake, AnotherWorldIsRefused) {
+TEST(TcpHandshake, KnowsFromTheFirstMessageWhoHasTheToken) {
   const RunToken token = RunToken::draw();
-  EXPECT_EQ(meet(identity(3, token, 5), 1, identity(1, token, 4)).second, State::refused);
+  const Identity listener = identity(1, token);
+  const auto is_unauthenticated_after_hello_of = [&](const Identity& dialler) {
+    Ends ends;
+    Handshake there = Handshake::dial(std::move(ends.one), dialler, 1, later());
+    Handshake here = Handshake::answer(std::move(ends.other), listener, later());
+    EXPECT_FALSE(there.unauthenticated()) << "this side connected";
+    EXPECT_TRUE(here.unauthenticated());
+    there.advance();
+    EXPECT_EQ(here.advance(), State::going);
+    return here.unauthenticated();
+  };
+  EXPECT_FALSE(is_unauthenticated_after_hello_of(identity(3, token)));
+  EXPECT_TRUE(is_unauthenticated_after_hello_of(identity(3, RunToken::draw())));
+  RawClient client(listener);
+  client.send(hello_of_rank_3());
+  EXPECT_TRUE(client.handshake.unauthenticated());
 }
 
-TEST(TcpHandshake, ARankThatShouldBeDialledIsRefused) {
+TEST(TcpHandshake, RejectsAnotherWorldSize) {
   const RunToken token = RunToken::draw();
-  EXPECT_EQ(meet(identity(0, token), 1, identity(1, token)).second, State::refused);
-  EXPECT_EQ(meet(identity(1, token), 1, identity(1, token)).second, State::refused);
-  EXPECT_EQ(meet(identity(4, token), 1, identity(1, token)).second, State::refused) << "outside the world";
+  EXPECT_EQ(handshake(identity(3, token, 5), 1, identity(1, token, 4)).second, State::refused);
 }
 
-TEST(TcpHandshake, ADiallerNoticesThatAnotherRankAnswers) {
+TEST(TcpHandshake, RejectsRanksThatMustNotConnect) {
   const RunToken token = RunToken::draw();
-  EXPECT_EQ(meet(identity(3, token), 2, identity(1, token)).first, State::refused);
+  EXPECT_EQ(handshake(identity(0, token), 1, identity(1, token)).second, State::refused);
+  EXPECT_EQ(handshake(identity(1, token), 1, identity(1, token)).second, State::refused);
+  EXPECT_EQ(handshake(identity(4, token), 1, identity(1, token)).second, State::refused) << "outside the world";
 }
 
-TEST(TcpHandshake, GarbageIsRefusedWithoutAWord) {
+TEST(TcpHandshake, DiallerRejectsAnotherRanksAnswer) {
+  const RunToken token = RunToken::draw();
+  EXPECT_EQ(handshake(identity(3, token), 2, identity(1, token)).first, State::refused);
+}
+
+TEST(TcpHandshake, RejectsGarbageWithoutAnAnswer) {
   const Identity listener = identity(1, RunToken::draw());
-  Stranger stranger(listener);
-  EXPECT_EQ(stranger.say("GET / HTTP/1.1\r\nHost: example.org\r\nAccept: text/plain\r\n\r\n"), State::refused);
-  EXPECT_EQ(stranger.hear(), "");
+  RawClient client(listener);
+  EXPECT_EQ(client.send("GET / HTTP/1.1\r\n" + std::string(sizeof(Hello), 'x')), State::refused);
+  EXPECT_EQ(client.receive(), "");
 }
 
-TEST(TcpHandshake, HalfAHelloIsWaitedForAndThenRefused) {
+TEST(TcpHandshake, RejectsAnIncompleteHelloAfterTheDeadline) {
   const Identity listener = identity(1, RunToken::draw());
-  EXPECT_EQ(Stranger(listener).say("GRADRING"), State::going);
-  EXPECT_EQ(Stranger(listener, Deadline::after(std::chrono::nanoseconds(0))).say("GRADRING"), State::refused);
+  EXPECT_EQ(RawClient(listener).send("GRADRING"), State::going);
+  EXPECT_EQ(RawClient(listener, Deadline::after(std::chrono::nanoseconds(0))).send("GRADRING"), State::refused);
 }
 
-TEST(TcpHandshake, WhatWasOverheardCannotBePlayedBack) {
+TEST(TcpHandshake, RejectsReplayedMessages) {
   const RunToken token = RunToken::draw();
   const Identity listener = identity(1, token);
   const Identity rank = identity(3, token);
-  // A man in the middle carries a true rank's words to the listener, and keeps them.
+  // A man in the middle relays and records the messages of a real rank.
   Ends ends;
   Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
   dialler.advance();
-  const auto overhear = [&] {
+  const auto record = [&] {
     char buffer[256];
     const ssize_t count = ::recv(ends.other.get(), buffer, sizeof buffer, 0);
     return std::string(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   };
-  const auto pass_on = [&](const std::string& answer) {
+  const auto relay = [&](const std::string& answer) {
     ASSERT_EQ(::send(ends.other.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
   };
-  const std::string hello = overhear();
-  Stranger first(listener);
-  EXPECT_EQ(first.say(hello), State::going);
-  pass_on(first.hear());
+  const std::string hello = record();
+  RawClient first(listener);
+  EXPECT_EQ(first.send(hello), State::going);
+  relay(first.receive());
   EXPECT_EQ(dialler.advance(), State::going);
-  const std::string proof = overhear();
-  EXPECT_EQ(first.say(proof), State::proven);
-  pass_on(first.hear());
+  const std::string proof = record();
+  EXPECT_EQ(first.send(proof), State::proven);
+  relay(first.receive());
   EXPECT_EQ(dialler.advance(), State::proven);
 
-  Stranger second(listener);
-  EXPECT_EQ(second.say(hello), State::going);
-  EXPECT_EQ(second.say(proof), State::refused);
+  RawClient second(listener);
+  EXPECT_EQ(second.send(hello), State::going);
+  EXPECT_EQ(second.send(proof), State::refused);
 }
 
-TEST(TcpHandshake, AnEchoOfTheDiallerProvesNothing) {
+TEST(TcpHandshake, RejectsAnEchoOfTheDiallersProof) {
   Ends ends;
   const Identity rank = identity(3, RunToken::draw());
   Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
@@ -182,18 +202,18 @@ TEST(TcpHandshake, AnEchoOfTheDiallerProvesNothing) {
     EXPECT_EQ(::send(ends.other.get(), buffer, static_cast<std::size_t>(count), 0), count);
     return dialler.advance();
   };
-  EXPECT_EQ(echo(1), State::going) << "its Hello, and the same nonce";
+  EXPECT_EQ(echo(1), State::going) << "its own Hello with the same nonce";
   EXPECT_EQ(echo(-1), State::refused) << "its own proof";
 }
 
-TEST(TcpHandshake, APeerThatHangsUpIsClosed) {
+TEST(TcpHandshake, ReportsAClosedConnection) {
   const Identity listener = identity(1, RunToken::draw());
-  Stranger stranger(listener);
-  stranger.ends.one.reset();
-  EXPECT_EQ(stranger.handshake.advance(), State::closed);
+  RawClient client(listener);
+  client.ends.one.reset();
+  EXPECT_EQ(client.handshake.advance(), State::closed);
 }
 
-TEST(TcpRunToken, ComesBackFromItsText) {
+TEST(TcpRunToken, RoundTripsThroughText) {
   const RunToken token = RunToken::draw();
   const RunToken again = RunToken::parse(token.to_text());
   EXPECT_TRUE(equal_digests(token.sign("words"), again.sign("words")));
@@ -204,7 +224,7 @@ TEST(TcpRunToken, ComesBackFromItsText) {
   EXPECT_THROW(RunToken::parse(std::string(64, 'g')), DeviceError);
 }
 
-TEST(TcpRunToken, SignsAsTheStandardSays) {
+TEST(TcpRunToken, SignsWithHmacSha256) {
   // RFC 4231 has no key of 32 bytes; this digest is Python's hmac.new(bytes(range(32)), b"gradring", "sha256").
   std::string key;
   for (int i = 0; i < 32; ++i) key += (i < 16 ? "0" : "1") + std::string(1, "0123456789abcdef"[i % 16]);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that meet, and what keeps them from it.
+// Ranks that connect to each other, and errors that prevent it.
 #include "comm/transport/tcp/mesh.h"
 
 #include <gmock/gmock.h>
 
-#include "tests/comm/transport/tcp/meeting.h"
+#include "tests/comm/transport/tcp/rendezvous_helpers.h"
 
 namespace gradring::comm::tcp {
 namespace {
 
 using ::testing::HasSubstr;
-using tests::contact_in;
+using tests::connect_to;
+using tests::endpoint_in;
 using tests::expect_connected;
 using tests::join;
 using tests::Joined;
 using tests::kLong;
-using tests::knock;
 using tests::kShort;
-using tests::say;
+using tests::send_text;
 using tests::spec_of;
 
 TEST(TcpMesh, ConnectsEveryRankToEveryOther) {
@@ -33,99 +33,99 @@ TEST(TcpMesh, ConnectsEveryRankToEveryOther) {
       if (peer == rank) continue;
       const Joined& mine = joined[static_cast<std::size_t>(rank)];
       expect_connected(mine, peer);
-      // Each end knows the other: what one says, the other hears on the socket that it keeps for it.
-      const std::string word{static_cast<char>('a' + rank), static_cast<char>('a' + peer)};
-      say(mine.peers[static_cast<std::size_t>(peer)].socket, word);
-      char heard[2] = {};
+      // Both ends agree on the peer: a message arrives on the socket that the peer keeps for this rank.
+      const std::string message{static_cast<char>('a' + rank), static_cast<char>('a' + peer)};
+      send_text(mine.peers[static_cast<std::size_t>(peer)].socket, message);
+      char received[2] = {};
       const Joined& theirs = joined[static_cast<std::size_t>(peer)];
-      for (int turn = 0; turn < 1000 && heard[0] == 0; ++turn)
-        if (::recv(theirs.peers[static_cast<std::size_t>(rank)].socket.get(), heard, 2, 0) < 0)
+      for (int turn = 0; turn < 1000 && received[0] == 0; ++turn)
+        if (::recv(theirs.peers[static_cast<std::size_t>(rank)].socket.get(), received, 2, 0) < 0)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      EXPECT_EQ(std::string(heard, 2), word);
+      EXPECT_EQ(std::string(received, 2), message);
     }
 }
 
-TEST(TcpMesh, AWorldOfOneOpensNothing) {
+TEST(TcpMesh, OpensNoSocketForAWorldOfOne) {
   MemoryStore store;
-  const Joined alone = join(store, spec_of(0, 1));
-  EXPECT_EQ(alone.peers.size(), 1u);
+  const Joined only = join(store, spec_of(0, 1));
+  EXPECT_EQ(only.peers.size(), 1u);
   EXPECT_THROW(store.get("tcp/test/0"), InvalidArgument);
 }
 
-TEST(TcpMesh, NobodyListensOnceAllHaveCome) {
+TEST(TcpMesh, StopsListeningOnceAllHaveJoined) {
   MemoryStore store;
   Joined zero;
   std::thread thread([&] { zero = join(store, spec_of(0, 2)); });
   const Joined one = join(store, spec_of(1, 2));
   thread.join();
   for (const int rank : {0, 1}) {
-    const Contact contact = contact_in(store, rank);
-    EXPECT_NO_THROW(listen_at(SocketAddress(contact.host, contact.port), 1)) << "somebody still listens there";
-    const UniqueFd late = knock(store, rank);
+    const Endpoint endpoint = endpoint_in(store, rank);
+    EXPECT_NO_THROW(listen_at(SocketAddress(endpoint.host, endpoint.port), 1)) << "the port is still in use";
+    const UniqueFd late = connect_to(store, rank);
     char byte = 0;
     EXPECT_LT(::send(late.get(), &byte, 1, MSG_NOSIGNAL), 0);
   }
 }
 
-TEST(TcpMesh, AnotherWorldSizeIsReportedByBoth) {
+TEST(TcpMesh, BothSidesReportDifferentWorldSizes) {
   MemoryStore store;
   Joined zero;
   std::thread thread([&] { zero = join(store, spec_of(0, 3)); });
   const Joined one = join(store, spec_of(1, 2));
   thread.join();
-  EXPECT_THAT(zero.error, HasSubstr("Desync: rank 0 is one of 3"));
-  EXPECT_THAT(one.error, HasSubstr("Desync: rank 1 is one of 2"));
+  EXPECT_THAT(zero.error, HasSubstr("Desync: ranks do not match: rank 0 has world size 3"));
+  EXPECT_THAT(one.error, HasSubstr("Desync: ranks do not match: rank 1 has world size 2"));
 }
 
-TEST(TcpMesh, AllMissingRanksAreNamed) {
+TEST(TcpMesh, TimeoutNamesAllMissingRanks) {
   MemoryStore store;
   const Joined two = join(store, spec_of(2, 4), kShort);
   EXPECT_THAT(two.error, HasSubstr("for rank 0, 1, 3 of a world of 4 to join"));
 }
 
-TEST(TcpMesh, APortThatIsTakenIsAnErrorThatSaysSo) {
+TEST(TcpMesh, ReportsATakenPort) {
   MemoryStore store;
   const UniqueFd other = listen_at(SocketAddress("127.0.0.1", 0), 1);
   const std::uint16_t port = SocketAddress::of(other).port();
   try {
     connect_mesh(store, spec_of(0, 2, "127.0.0.1", port), Deadline::after(kLong));
-    FAIL() << "it listens there, too";
+    FAIL() << "it listens on a taken port";
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("cannot listen at 127.0.0.1:" + std::to_string(port) + ": Address already in use"));
   }
 }
 
-TEST(TcpMesh, AnAddressOfAnotherHostIsAnErrorThatSaysSo) {
+TEST(TcpMesh, RejectsAnAddressOfAnotherHost) {
   MemoryStore store;
   EXPECT_THROW(connect_mesh(store, spec_of(0, 2, "192.0.2.1"), Deadline::after(kLong)), DeviceError);
 }
 
-TEST(TcpMesh, AddressesAreNumericAndOfOneInterface) {
+TEST(TcpMesh, RejectsNamesAndWildcards) {
   MemoryStore store;
   for (const char* address : {"localhost", "", "127.0.0.1:80", "0.0.0.0", "::", "no such thing"})
     EXPECT_THROW(connect_mesh(store, spec_of(0, 2, address), Deadline::after(kLong)), InvalidArgument) << address;
 }
 
-TEST(TcpMesh, OnePortServesOneMeetingAfterTheOther) {
+TEST(TcpMesh, ReusesAFixedPort) {
   const std::uint16_t port = [] {
     const UniqueFd free = listen_at(SocketAddress("127.0.0.1", 0), 1);
     return SocketAddress::of(free).port();
   }();
-  std::vector<Joined> kept;  // the connections of the first meeting are open during the second
-  for (int meeting = 0; meeting < 2; ++meeting) {
+  std::vector<Joined> kept;  // the connections of the first group are open while the second joins
+  for (int group = 0; group < 2; ++group) {
     MemoryStore store;
     Joined zero;
     std::thread thread([&] { zero = join(store, spec_of(0, 2, "127.0.0.1", port)); });
     kept.push_back(join(store, spec_of(1, 2)));
     thread.join();
     expect_connected(zero, 1);
-    EXPECT_EQ(contact_in(store, 0).port, port);
+    EXPECT_EQ(endpoint_in(store, 0).port, port);
     kept.push_back(std::move(zero));
   }
 }
 
-TEST(TcpMesh, RanksMeetOverIPv6) {
+TEST(TcpMesh, ConnectsOverIPv6) {
   try {
     listen_at(SocketAddress("::1", 0), 1);
   } catch (const DeviceError& error) {
@@ -136,7 +136,7 @@ TEST(TcpMesh, RanksMeetOverIPv6) {
   std::thread thread([&] { zero = join(store, spec_of(0, 2, "::1")); });
   expect_connected(join(store, spec_of(1, 2, "::1")), 0);
   thread.join();
-  EXPECT_THAT(contact_in(store, 0).host, "::1");
+  EXPECT_THAT(endpoint_in(store, 0).host, "::1");
 }
 
 }  // namespace

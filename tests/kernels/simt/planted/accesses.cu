@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line with the mistake carries a comment "planted: name"; the test looks it up. Offsets come as arguments, so that the
-// compiler cannot see the mistake.
+// The line with the mistake carries a comment "planted: name"; the test looks it up. Offsets come as arguments, so that
+// the compiler cannot see the mistake.
 #include "kernels/simt/simt.h"
 #include "tests/kernels/simt/planted/harness.h"
 #include "tests/kernels/simt/planted/planted.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "kernels/simt/error.h"
 #include "tests/kernels/simt/planted/planted.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/lib/barrier_pipe.h"
 #include "kernels/lib/bulk_tensor.h"
 #include "kernels/lib/warpgroup_mma.h"
 #include "kernels/simt/simt.h"

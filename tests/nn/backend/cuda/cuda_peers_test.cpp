@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "nn/backend/cuda/cudnn.h"
 #include "tests/nn/backend/cuda/fake_cublaslt.h"
 #include "tests/nn/backend/cuda/fake_cudnn.h"
-#include "tests/nn/bench/expect_peers.h"
+#include "tests/nn/support/expect_peers.h"
 
 namespace gradring::tests {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cudnn_engine.h"
+#include "nn/backend/cuda/cudnn.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

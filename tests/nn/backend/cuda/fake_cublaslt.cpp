@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "kernels/runtime/half.h"
+#include "kernels/runtime/dtype.h"
 
 namespace gradring::tests {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "nn/backend/cuda/cublaslt_api.h"
+#include "nn/backend/cuda/cublaslt.h"
 
 namespace gradring::tests {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "kernels/runtime/half.h"
+#include "kernels/runtime/dtype.h"
 
 namespace gradring::tests {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/runtime/host/host_device.h"
+#include "kernels/host/host_device.h"
 #include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::tests {

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -49,7 +49,7 @@ class RunDirectories : public ::testing::Test {
     return waits_for([&] { return !lines_of(run / "metrics.jsonl").empty(); });
   }
   nlohmann::json summary_in(const std::filesystem::path& run) const {
-    return nlohmann::json::parse(text_of(run / "summary.json"), nullptr, false);
+    return tests::try_parse_json(text_of(run / "summary.json"));
   }
   /// Every file below a folder, with its bytes and when they were written; of a link, where it leads.
   std::map<std::string, std::pair<std::string, std::filesystem::file_time_type>> snapshot(

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 
 namespace gradring::tests {
@@ -24,7 +23,7 @@ class Trained : public ::testing::Test {
   /// What a command prints with --json, whatever its exit code is.
   nlohmann::json json_of(Words words) const {
     words.emplace_back("--json");
-    return nlohmann::json::parse(place_.run(words).out);
+    return tests::parse_json(place_.run(words).out);
   }
 
   Workplace place_;

@@ -6,6 +6,7 @@
 
 #include "comm/rendezvous/file_store.h"
 #include "tests/train/launch/running_launcher.h"
+#include "train/launch/nodes/message.h"
 
 namespace gradring::train {
 namespace {
@@ -26,7 +27,7 @@ struct TwoNodes {
   }
 };
 
-TEST(StoreMirror, WhatIsSetHereIsThere) {
+TEST(StoreMirror, CopiesEntriesBetweenNodes) {
   TwoNodes nodes;
   nodes.store_here.set("a/b c", std::string("1\0x", 3));
   nodes.store_there.set("other", "");
@@ -35,7 +36,7 @@ TEST(StoreMirror, WhatIsSetHereIsThere) {
   EXPECT_EQ(nodes.store_here.get("other"), "");
 }
 
-TEST(StoreMirror, TellsEachEntryOnceAndNoEcho) {
+TEST(StoreMirror, ReportsEachEntryOnce) {
   TwoNodes nodes;
   nodes.store_here.set("k", "1");
   nodes.share();
@@ -46,10 +47,21 @@ TEST(StoreMirror, TellsEachEntryOnceAndNoEcho) {
   EXPECT_THAT(nodes.mirror_there.changes(), ElementsAre(Pair("key-k", "2")));
 }
 
-TEST(StoreMirror, PutsNothingOutsideTheFolder) {
+TEST(StoreMirror, WritesNothingOutsideTheFolder) {
   TwoNodes nodes;
   for (const char* name : {"../x", "key-../../x", "draft-1", "", "lock"}) nodes.mirror_here.put(name, "v");
   EXPECT_TRUE(std::filesystem::is_empty(nodes.here.path()));
+}
+
+TEST(StoreMirror, RejectsNewKeysIfTheStoreIsFull) {
+  const TestFolder folder;
+  StoreMirror mirror(folder.path(), 2);
+  mirror.put("key-a", "1");
+  mirror.put("key-b", "1");
+  EXPECT_THROW(mirror.put("key-c", "1"), MessageError);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "key-c"));
+  mirror.put("key-a", "2");
+  EXPECT_EQ(comm::FileStore(folder.path()).get("a"), "2");
 }
 
 }  // namespace

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gradring train` in worlds of changing size: agents come, go and are lost; training goes on from the last checkpoint.
+// `gradring train` in worlds of changing size: agents join, leave and are lost; training resumes from the last
+// checkpoint.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
-#include "tests/train/cli/support/workplace.h"
+#include "tests/support/json.h"
+#include "tests/train/cli/support/run_directories.h"
 #include "tests/train/launch/process_table.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/standalone.h"
+#include "train/launch/host.h"
 
 namespace gradring {
 namespace {
@@ -19,25 +20,20 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using tests::joined;
 using tests::RunningProgram;
 using tests::Words;
 using tests::Workplace;
 using train::eventually;
 
-Words joined(Words some, const Words& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
-}
-
-/// A slow step makes sure that agents find the training in its middle.
 const Words kTraining = tests::short_training({"--epochs", "100", "--steps", "40", "--save-every-steps", "4",
                                                "--resume", "auto", "--timeout", "5s", "--threads", "1"});
 const Words kReproducible = joined(kTraining, {"--reproducible", "--global-batch", "24"});
-/// A pause of the first attempt, so that what is done to an agent is done in the middle of the training.
+/// Pauses the first attempt, so that agents join or end in the middle of the training.
 const Words kPause = {"--inject", "delay:rank=0,step=11,ms=2000"};
 
 json summary_in(const Workplace& place) {
-  return json::parse(tests::text_of(place.path("run/summary.json")), nullptr, false);
+  return tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
 }
 
 std::string weights_in(const Workplace& place) {
@@ -52,9 +48,10 @@ class ElasticTraining : public ::testing::Test {
         joined({"launch", "--nnodes=1:2", fmt::format("--nproc-per-node={}", workers), "--rdzv-backend=c10d",
                 fmt::format("--rdzv-endpoint=127.0.0.1:{}", port_), "--rdzv-id=elastic-training",
                 "--rdzv-conf=last_call_timeout=2,join_timeout=60", "--max-restarts=0", "--kill-grace=5"},
-               training)));
+               training),
+        {{"GRADRING_TOKEN", "of a test"}}));
   }
-  /// The first one leads, once it listens.
+  /// The first agent that listens leads.
   static bool listens(const RunningProgram& agent) {
     return eventually([&] { return train::tcp_sockets_of(agent.pid()) > 0; });
   }
@@ -62,7 +59,7 @@ class ElasticTraining : public ::testing::Test {
     return eventually(
         [&] { return std::filesystem::exists(place.path(fmt::format("run/checkpoints/step-{}", step))); });
   }
-  /// The undisturbed run's.
+  /// Of an undisturbed run.
   std::string expected_weights() const {
     const Workplace whole;
     const auto end = whole.run(joined({"launch", "--nproc-per-node=3"}, kReproducible));
@@ -73,7 +70,7 @@ class ElasticTraining : public ::testing::Test {
   int port_ = train::free_tcp_port();
 };
 
-TEST_F(ElasticTraining, GoesOnWithFewerRanksToTheSameWeights) {
+TEST_F(ElasticTraining, ReachesTheSameWeightsWithFewerRanks) {
   const Workplace first, second;
   RunningProgram leading = agent(first, 1, joined(kReproducible, kPause));
   ASSERT_TRUE(listens(leading));
@@ -83,12 +80,12 @@ TEST_F(ElasticTraining, GoesOnWithFewerRanksToTheSameWeights) {
   lost.wait();
   const auto end = leading.wait();
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("starting all workers again, which costs no restart"));
+  EXPECT_THAT(end.err, HasSubstr("restarting all workers, which does not count as a restart"));
   EXPECT_EQ(summary_in(first).at("world_size"), 1);
   EXPECT_EQ(weights_in(first), expected_weights());
 }
 
-TEST_F(ElasticTraining, GoesOnWithMoreRanksToTheSameWeights) {
+TEST_F(ElasticTraining, ReachesTheSameWeightsWithMoreRanks) {
   const Workplace first, second;
   RunningProgram leading = agent(first, 1, joined(kReproducible, kPause));
   ASSERT_TRUE(listens(leading));
@@ -102,7 +99,7 @@ TEST_F(ElasticTraining, GoesOnWithMoreRanksToTheSameWeights) {
   EXPECT_EQ(weights_in(first), expected_weights());
 }
 
-TEST_F(ElasticTraining, ANodeThatIsToldToGoLetsAllSaveOneCommonStep) {
+TEST_F(ElasticTraining, SavesOneCommonStepWhenANodeLeaves) {
   const Workplace first, second;
   RunningProgram leading = agent(first, 1, joined(kReproducible, kPause));
   ASSERT_TRUE(listens(leading));
@@ -121,7 +118,7 @@ TEST_F(ElasticTraining, ANodeThatIsToldToGoLetsAllSaveOneCommonStep) {
   EXPECT_EQ(weights_in(first), expected_weights());
 }
 
-TEST_F(ElasticTraining, WithoutAGlobalBatchSaysHowItChanges) {
+TEST_F(ElasticTraining, ReportsAChangedGlobalBatch) {
   const Workplace first, second;
   RunningProgram leading = agent(first, 1, joined(kTraining, kPause));
   ASSERT_TRUE(listens(leading));

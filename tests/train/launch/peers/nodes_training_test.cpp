@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gradring train` over several nodes: to the same weights as on one.
+// `gradring train` over several nodes reaches the same weights as on one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <regex>
 
-#include "tests/train/cli/support/workplace.h"
+#include "tests/support/json.h"
+#include "tests/train/cli/support/run_directories.h"
+#include "tests/train/launch/nodes/recording_proxy.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/standalone.h"
+#include "train/launch/host.h"
 
 namespace gradring {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using tests::joined;
 using tests::Words;
 using tests::Workplace;
 
-Words joined(Words some, const Words& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
-}
-
+const Workplace::Variables kToken = {{"GRADRING_TOKEN", "of a test"}};
 const Words kTraining = tests::short_training({"--threads", "1", "--steps", "4"});
 
 std::string weights_in(const Workplace& place) {
-  const json summary = json::parse(tests::text_of(place.path("run/summary.json")), nullptr, false);
+  const json summary = tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
   return summary.is_object() ? summary.at("parameters_sha256").get<std::string>() : "no summary";
 }
 
@@ -38,16 +37,16 @@ Words agent(int node, int workers, int port, const Words& training) {
       training);
 }
 
-TEST(OverNodes, TrainsToTheSameWeightsAsOnOne) {
+TEST(OverNodes, TrainsToTheSameWeightsAsOnOneNode) {
   const Workplace one;
   const auto alone = one.run(joined({"launch", "--nproc-per-node=4"}, kTraining));
   ASSERT_EQ(alone.code, 0) << alone.err;
 
-  const Workplace leader, second, third;  // a folder each, as hosts have
+  const Workplace leader, second, third;  // separate folders, as on separate hosts
   const int port = train::free_tcp_port();
-  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 2, port, kTraining))),
-                                    tests::RunningProgram(second.gradring(agent(1, 1, port, kTraining))),
-                                    tests::RunningProgram(third.gradring(agent(2, 1, port, kTraining)))};
+  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 2, port, kTraining), kToken)),
+                                    tests::RunningProgram(second.gradring(agent(1, 1, port, kTraining), kToken)),
+                                    tests::RunningProgram(third.gradring(agent(2, 1, port, kTraining), kToken))};
   for (auto& running : agents) {
     const auto end = running.wait();
     EXPECT_EQ(end.code, 0) << end.err;
@@ -55,13 +54,34 @@ TEST(OverNodes, TrainsToTheSameWeightsAsOnOne) {
   EXPECT_EQ(weights_in(leader), weights_in(one));
 }
 
-TEST(OverNodes, RefusesWhatNeedsOneMachine) {
+TEST(OverNodes, NeverSendsTheRanksToken) {
+  const Workplace leader, second, third;
+  const int port = train::free_tcp_port();
+  tests::RecordingProxy proxy(port);
+  tests::RunningProgram agents[] = {
+      tests::RunningProgram(leader.gradring(agent(0, 2, port, kTraining), kToken)),
+      tests::RunningProgram(second.gradring(agent(1, 1, proxy.port(), kTraining), kToken)),
+      tests::RunningProgram(third.gradring(agent(2, 1, port, kTraining), kToken))};
+  for (auto& running : agents) EXPECT_EQ(running.wait().code, 0);
+
+  int contacts = 0;
+  for (const json& message : proxy.messages()) {
+    if (message.value("say", "") != "key") continue;
+    const auto bytes = message.at("value").get<std::vector<int>>();
+    const std::string value(bytes.begin(), bytes.end());
+    contacts += message.at("name").get<std::string>().starts_with("key-tcp");
+    EXPECT_FALSE(std::regex_search(value, std::regex("[0-9a-f]{64}"))) << message.at("name") << " is " << value;
+  }
+  EXPECT_GE(contacts, 4) << "where each rank listens";
+}
+
+TEST(OverNodes, RejectsSharedMemory) {
   const Workplace leader, second, third;
   const int port = train::free_tcp_port();
   const Words training = joined(kTraining, {"--comm", "shm"});
-  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 1, port, training))),
-                                    tests::RunningProgram(second.gradring(agent(1, 1, port, training))),
-                                    tests::RunningProgram(third.gradring(agent(2, 1, port, training)))};
+  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 1, port, training), kToken)),
+                                    tests::RunningProgram(second.gradring(agent(1, 1, port, training), kToken)),
+                                    tests::RunningProgram(third.gradring(agent(2, 1, port, training), kToken))};
   const auto end = agents[0].wait();
   EXPECT_EQ(end.code, 2);
   EXPECT_THAT(end.err, HasSubstr("--comm shm is for ranks of one machine"));
@@ -69,7 +89,7 @@ TEST(OverNodes, RefusesWhatNeedsOneMachine) {
   EXPECT_EQ(agents[2].wait().code, 2);
 }
 
-TEST(OverNodes, RanksWithoutALauncherOverAllAreTurnedAway) {
+TEST(OverNodes, RejectsRanksWithoutACommonLauncher) {
   const Workplace place;
   const auto end =
       place.run(kTraining, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});

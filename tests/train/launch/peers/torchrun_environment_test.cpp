@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same command lines, given to the real torchrun and to our launcher, lead to the same environments of workers.
+// The same command lines give workers the same environment under torchrun and under our launcher.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
 #include "train/bench/find_python.h"
-#include "train/launch/standalone.h"
+#include "train/launch/host.h"
 
 namespace gradring {
 namespace {
@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 using Table = std::map<std::string, std::string>;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-/// One command line; PORT in it is a free port, DIR the folder in which it runs.
+/// One command line, in which PORT is a free port and DIR the working folder.
 struct Case {
   Words words;
   Variables variables{};
@@ -32,7 +32,7 @@ struct Case {
   Words command = {"--no_python", "PROBE", "train", "dump=env"};
 };
 
-/// Of torch 1.13: 0 and 3 for -r and -t do not work there under Python 3.11, nor spellings with dashes.
+/// Limited to what torch 1.13 supports under Python 3.11: no 0 and 3 for -r and -t, no option names with dashes.
 const std::vector<Case> kCases = {
     {{}},
     {{"--nproc_per_node=2"}, {}, 2},
@@ -93,7 +93,7 @@ std::string filled_in(std::string text, const std::string& folder, const std::st
   return text;
 }
 
-/// One case, made ready to run in a folder of its own.
+/// One case in its own folder.
 struct Prepared {
   std::filesystem::path folder;
   Words words;
@@ -110,12 +110,12 @@ Prepared prepare(const Case& one, const std::filesystem::path& folder, const std
   all.insert(all.end(), one.command.begin(), one.command.end());
   for (const std::string& word : all) ready.words.push_back(filled_in(word, folder, port));
   for (const auto& [name, value] : one.variables) ready.variables.emplace_back(name, filled_in(value, folder, port));
-  ready.variables.emplace_back("PYTHON_EXEC", python);  // one that changes its environment is no help
+  ready.variables.emplace_back("PYTHON_EXEC", python);  // not a wrapper that changes the environment
   ready.variables.emplace_back("TMPDIR", folder);
   return ready;
 }
 
-/// What a worker found.
+/// The environment that a worker dumped.
 Table environment_in(const std::filesystem::path& file) {
   std::istringstream lines(tests::text_of(file));
   Table table;
@@ -125,18 +125,18 @@ Table environment_in(const std::filesystem::path& file) {
   return table;
 }
 
-/// Makes two environments comparable: what must differ is only asked to be there in both.
+/// Makes two environments comparable: for values that must differ, only their presence is compared.
 void forgive(Table& table, const Case& one, bool ours) {
-  // The shell's and Python's own; what our launcher has beyond torchrun's.
+  // Set by the shell, by Python, or by our launcher only.
   for (const char* name :
        {"_", "LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "TMPDIR", "GRADRING_STORE", "GRADRING_PROGRESS_FILE"})
     table.erase(name);
-  // Called differently since torch 2.2.
+  // Renamed in torch 2.2.
   if (ours && table.erase("TORCH_NCCL_ASYNC_ERROR_HANDLING") > 0) table["NCCL_ASYNC_ERROR_HANDLING"] = "1";
   const bool threads_given = std::ranges::any_of(one.variables, [](auto& it) { return it.first == "OMP_NUM_THREADS"; });
-  if (!threads_given) table.erase("OMP_NUM_THREADS");  // torchrun: 1, if there are several workers; ours: a fair share
+  if (!threads_given) table.erase("OMP_NUM_THREADS");  // torchrun: 1 for several workers; ours: a share of the cores
   table["TORCHELASTIC_ERROR_FILE"] = table.contains("TORCHELASTIC_ERROR_FILE") ? "there" : "";
-  // torchrun's static agent serves a store of its own at MASTER_PORT, ours opens no port.
+  // torchrun's static agent serves a store at MASTER_PORT, ours opens no port.
   table.erase("TORCHELASTIC_USE_AGENT_STORE");
   const bool random_id = table["TORCHELASTIC_RUN_ID"].size() == 36;
   if (random_id) table["TORCHELASTIC_RUN_ID"] = "random";
@@ -172,14 +172,14 @@ void expect_equal(const Case& one, const Prepared& theirs, const Prepared& ours)
       found.erase("TORCHELASTIC_SIGNALS_TO_HANDLE");  // an old torch
     forgive(expected, one, false);
     forgive(found, one, true);
-    if (is_dynamic(one)) {  // each side has a free port of its own
+    if (is_dynamic(one)) {  // free ports differ
       EXPECT_EQ(std::exchange(expected["MASTER_PORT"], "").empty(), std::exchange(found["MASTER_PORT"], "").empty());
     }
     EXPECT_THAT(differences(found, expected), testing::IsEmpty()) << "rank " << rank;
   }
 }
 
-/// Runs all cases by torchrun; returns its output, for when something goes wrong.
+/// Runs all cases by torchrun and returns its output.
 std::string run_by_torchrun(const std::string& python, const tests::TempFolder& folder,
                             const std::vector<Prepared>& cases) {
   std::ofstream list(folder.path() / "cases.json");
@@ -194,13 +194,13 @@ std::string run_by_torchrun(const std::string& python, const tests::TempFolder& 
   return end.out + end.err;
 }
 
-TEST(TorchrunsWorkers, FindTheSameEnvironmentHere) {
+TEST(WorkersUnderTorchrun, HaveTheSameEnvironmentHere) {
   const auto python = train::search_python_with_torch();
   if (!python.python) GTEST_SKIP() << python.to_string();
   const tests::TempFolder folder;
   std::vector<Prepared> theirs, ours;
   for (std::size_t i = 0; i < kCases.size(); ++i) {
-    const std::string port = std::to_string(train::free_tcp_port());  // they run one after the other
+    const std::string port = std::to_string(train::free_tcp_port());  // cases run one after the other
     theirs.push_back(prepare(kCases[i], folder.path() / fmt::format("theirs_{}", i), *python.python, port));
     ours.push_back(prepare(kCases[i], folder.path() / fmt::format("ours_{}", i), *python.python, port));
   }

@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gradring train` as the worker of other launchers: it finds its place, and trains to the same numbers as under ours.
+// `gradring train` under other launchers computes the same numbers as under ours.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/train/cli/support/workplace.h"
+#include "tests/support/json.h"
+#include "tests/train/cli/support/run_directories.h"
 #include "tests/train/support/text_of.h"
 #include "train/bench/find_python.h"
-#include "train/launch/standalone.h"
+#include "train/launch/host.h"
 
 namespace gradring {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
 
-Words joined(Words some, const Words& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
-}
-
-/// Losses and accuracy do not depend on how many threads a launcher's binding leaves.
+/// One thread, because launchers bind to different numbers of cores.
 const Words kTraining = tests::short_training({"--threads", "1", "--steps", "4"});
 
-/// What a finished run in this folder came to: every loss, to the last bit, and the weights.
+/// The losses, bit by bit, and the weights of a finished run.
 struct Outcome {
   std::vector<double> losses;
   std::string weights;
@@ -40,8 +36,8 @@ struct Outcome {
 Outcome outcome_of(const Workplace& place) {
   Outcome outcome;
   for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
-    outcome.losses.push_back(json::parse(line).at("loss"));
-  const json summary = json::parse(tests::text_of(place.path("run/summary.json")), nullptr, false);
+    outcome.losses.push_back(tests::parse_json(line).at("loss"));
+  const json summary = tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
   if (summary.is_object()) outcome.weights = summary.at("parameters_sha256");
   return outcome;
 }
@@ -104,11 +100,11 @@ TEST_F(UnderTorchrun, TrainsToTheSameWeights) {
   }
 }
 
-TEST_F(UnderTorchrun, AFailuresOwnWordsAreInItsReport) {
+TEST_F(UnderTorchrun, ReportsTheErrorMessage) {
   const Workplace place;
   const Words training = joined(kTraining, {"--data-dir", "nowhere"});
   const ProgramEnd end = run_by(joined(torchrun_, {"--standalone"}), place, training);
-  EXPECT_EQ(end.code, 1);  // as always
+  EXPECT_EQ(end.code, 1);  // for any failure
   EXPECT_THAT(end.err, HasSubstr("Root Cause"));
   EXPECT_THAT(end.err, HasSubstr("nowhere"));
 }

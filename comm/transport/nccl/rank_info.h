@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/transport/nccl/dependencies.h"
+
+namespace gradring::comm::nccl {
+
+/// A rank's host, process and GPU, published in the store before NCCL connects the ranks.
+struct RankInfo {
+  int world_size = 1;
+  int nccl_version = 0;
+  int pid = 0;
+  bool shares_gpu = false;
+  std::string host;
+  std::string gpu;
+  std::string process;
+
+  std::string to_text() const;
+  /// Errors    DeviceError if the text is not a result of to_text.
+  static RankInfo parse(const std::string& text);
+};
+
+/// The introductions of all ranks, by rank.
+///
+/// Errors    Timeout that names the missing ranks; Desync if a rank has another world size or NCCL version; DeviceError
+///           if two ranks have the same GPU and sharing is not allowed for both.
+std::vector<RankInfo> exchange_rank_info(const NcclOptions& options, const RankInfo& mine, const std::string& prefix,
+                                         Deadline deadline);
+
+/// Sets NCCL's environment so that ranks of this host may share a GPU. NCCL supports that from 2.30 on. For older
+/// versions each rank reports its own host id, so that NCCL uses sockets: correct, but meaningless for speed.
+void allow_shared_gpu(const RankInfo& mine, int rank, const Dependencies& dependencies);
+
+}  // namespace gradring::comm::nccl

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/cifar10.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "data/error.h"
+#include "data/files/byte_source.h"
+
+namespace gradring::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kRecordBytes = 1 + Cifar10Records::kPixels;
+
+std::size_t count_records(const fs::path& path, std::uint64_t bytes) {
+  if (bytes == 0) throw DataError(path, "is empty", kDownloadAgain);
+  if (bytes % kRecordBytes != 0)
+    throw DataError(path,
+                    "has " + std::to_string(bytes) + " bytes, expected a multiple of " + std::to_string(kRecordBytes) +
+                        " (a record): it is truncated, or not the binary version of CIFAR-10",
+                    kDownloadAgain);
+  return bytes / kRecordBytes;
+}
+
+/// Three planes to pixels of three bytes.
+void interleave(std::span<const std::uint8_t, Cifar10Records::kPixels> planes, std::uint8_t* pixels) {
+  constexpr std::size_t kPlane = Cifar10Records::kSide * Cifar10Records::kSide;
+  for (std::size_t i = 0; i < kPlane; ++i)
+    for (std::size_t channel = 0; channel < Cifar10Records::kChannels; ++channel)
+      pixels[i * Cifar10Records::kChannels + channel] = planes[channel * kPlane + i];
+}
+
+std::vector<std::string> names_of(Split split) {
+  if (split == Split::test) return {"test_batch.bin"};
+  return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
+}
+
+[[noreturn]] void throw_missing(const std::vector<fs::path>& folders, const std::string& name,
+                                const std::string& fetch) {
+  check_readable(folders);
+  const std::string pickled = name.substr(0, name.find('.'));  // "data_batch_1", the file of the Python version
+  for (const fs::path& parent : folders)
+    for (const fs::path& folder : {parent, parent / "cifar-10-batches-py"})
+      if (is_file(folder / pickled))
+        throw DataError(folder, "holds the Python version of CIFAR-10, which is not supported",
+                        "download the binary version: " + fetch);
+  std::string searched;
+  for (const fs::path& folder : folders) searched += (searched.empty() ? "" : ", ") + folder.string();
+  throw DataError(folders.back(), "found no " + name + " in " + searched,
+                  "download it: " + fetch + "; or name the folder that has CIFAR-10's binary version");
+}
+
+void check_equal_sizes(const std::vector<fs::path>& files, const std::vector<std::size_t>& counts) {
+  const auto least = std::ranges::min_element(counts), most = std::ranges::max_element(counts);
+  if (*most == *least) return;
+  const auto file = [&](auto position) { return files[static_cast<std::size_t>(position - counts.begin())]; };
+  throw DataError(file(least),
+                  "holds " + std::to_string(*least) + " records, but " + file(most).filename().string() + " holds " +
+                      std::to_string(*most) + ": it is truncated",
+                  kDownloadAgain);
+}
+
+}  // namespace
+
+std::size_t count_cifar10(const fs::path& path) { return count_records(path, open_plain(path)->most_bytes()); }
+
+void append_cifar10(const fs::path& path, Cifar10Records& records) {
+  const auto source = open_plain(path);
+  const std::size_t count = count_records(path, source->most_bytes());
+  std::size_t filled = records.pixels.size();
+  records.pixels.resize(filled + count * Cifar10Records::kPixels);
+  records.labels.reserve(records.labels.size() + count);
+  std::array<std::uint8_t, kRecordBytes> record;
+  for (std::size_t index = 0; index < count; ++index, filled += Cifar10Records::kPixels) {
+    if (source->read(record) != record.size())
+      throw DataError(path, "became shorter while it was read", kDownloadAgain);
+    if (record[0] >= Cifar10Records::kClasses)
+      throw DataError(path,
+                      "has label " + std::to_string(record[0]) + " in record " + std::to_string(index) +
+                          ", expected 0 to " + std::to_string(Cifar10Records::kClasses - 1),
+                      kDownloadAgain);
+    records.labels.push_back(record[0]);
+    interleave(std::span(record).subspan<1>(), records.pixels.data() + filled);
+  }
+}
+
+std::vector<fs::path> find_cifar10_files(Split split, const std::vector<fs::path>& folders, const std::string& fetch) {
+  const auto names = names_of(split);
+  for (const fs::path& folder : folders) {
+    if (!is_file(folder / names.front())) continue;
+    std::vector<fs::path> files;
+    for (const std::string& name : names) {
+      if (!is_file(folder / name)) throw_missing({folder}, name, fetch);
+      files.push_back(folder / name);
+    }
+    return files;
+  }
+  throw_missing(folders, names.front(), fetch);
+}
+
+std::unique_ptr<Dataset> open_cifar10(const std::vector<fs::path>& files) {
+  std::vector<std::size_t> counts;
+  std::ranges::transform(files, std::back_inserter(counts), count_cifar10);
+  check_equal_sizes(files, counts);
+  Cifar10Records records;
+  records.pixels.reserve(files.size() * counts.front() * Cifar10Records::kPixels);
+  records.labels.reserve(files.size() * counts.front());
+  for (const fs::path& file : files) append_cifar10(file, records);
+  constexpr std::int64_t kSide = Cifar10Records::kSide, kChannels = Cifar10Records::kChannels;
+  return std::make_unique<InMemoryDataset>(InMemoryDataset::Contents{.name = "cifar10",
+                                                                     .shape = {kSide, kSide, kChannels},
+                                                                     .classes = Cifar10Records::kClasses,
+                                                                     .pixels = std::move(records.pixels),
+                                                                     .labels = std::move(records.labels)});
+}
+
+}  // namespace gradring::data

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::data {
+namespace {
+
+/// Of one channel.
+struct Sums {
+  std::uint64_t values = 0;
+  std::uint64_t squares = 0;
+};
+
+}  // namespace
+
+InMemoryDataset::InMemoryDataset(Contents contents)
+    : contents_(std::move(contents)), sample_bytes_(static_cast<std::size_t>(contents_.shape.elements())) {
+  check(contents_.shape.rank() == 3,
+        "a sample has shape " + contents_.shape.to_string() + ", expected [height, width, channels]");
+  check(contents_.pixels.size() == contents_.labels.size() * sample_bytes_,
+        "a dataset has " + std::to_string(contents_.pixels.size()) + " pixel bytes, expected " +
+            std::to_string(contents_.labels.size()) + " samples of " + contents_.shape.to_string());
+  const int largest =
+      contents_.labels.empty() ? -1 : *std::max_element(contents_.labels.begin(), contents_.labels.end());
+  check(largest < contents_.classes,
+        "label " + std::to_string(largest) + " is not below the " + std::to_string(contents_.classes) + " classes");
+}
+
+std::span<const std::uint8_t> InMemoryDataset::pixels(std::int64_t index) const {
+  check_index(index);
+  return std::span(contents_.pixels).subspan(static_cast<std::size_t>(index) * sample_bytes_, sample_bytes_);
+}
+
+int InMemoryDataset::label(std::int64_t index) const {
+  check_index(index);
+  return contents_.labels[static_cast<std::size_t>(index)];
+}
+
+void InMemoryDataset::check_index(std::int64_t index) const {
+  if (index < 0 || index >= size()) [[unlikely]]
+    throw InvalidArgument(contents_.name + " has no sample " + std::to_string(index) + ": it holds 0 to " +
+                          std::to_string(size() - 1));
+}
+
+DatasetStatistics statistics_of(const Dataset& dataset) {
+  check(dataset.size() > 0, std::string(dataset.name()) + " has no samples, so no statistics");
+  const auto channels = static_cast<std::size_t>(dataset.shape()[2]);
+  std::vector<Sums> sums(channels);
+  DatasetStatistics result{.samples_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(dataset.classes()))};
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const Sample sample = dataset.get(i);
+    ++result.samples_of_class.at(static_cast<std::size_t>(sample.label));
+    for (std::size_t j = 0; j < sample.pixels.size(); ++j) {
+      const std::uint64_t value = sample.pixels[j];
+      sums[j % channels].values += value;
+      sums[j % channels].squares += value * value;
+    }
+  }
+  const double count = static_cast<double>(dataset.size() * dataset.shape().elements()) / static_cast<double>(channels);
+  for (const Sums& sum : sums) {
+    const double mean = static_cast<double>(sum.values) / count;
+    result.mean.push_back(mean / 255);
+    result.std.push_back(std::sqrt(static_cast<double>(sum.squares) / count - mean * mean) / 255);
+  }
+  return result;
+}
+
+}  // namespace gradring::data

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+#include "data/files/byte_source.h"
+
+namespace gradring::data {
+
+/// An IDX file of unsigned bytes, plain or .gz: two zero bytes, 0x08 for unsigned bytes, the number of extents, each extent as
+/// 32 bits big-endian, the values in row-major order.
+///
+/// Errors    DataError if it cannot be opened, is not such a file, is shorter or longer than its header says, or is a corrupt .gz.
+/// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
+class IdxFile {
+ public:
+  /// Reads the header of a file with `rank` extents; rejects one that promises more than a file of its size can hold.
+  IdxFile(const std::filesystem::path& path, int rank);
+
+  const std::vector<std::int64_t>& extents() const { return extents_; }
+  /// Call it once.
+  ///
+  /// Cost      allocates as values arrive: at most about three times their size, whatever the header promises. A .gz is
+  ///           inflated no further than one byte past them.
+  std::vector<std::uint8_t> read_values();
+
+ private:
+  std::array<std::uint8_t, 4> read_word();
+  void check_magic(int rank);
+  std::uint64_t count_values() const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<ByteSource> source_;
+  std::vector<std::int64_t> extents_;
+  std::uint64_t count_ = 0;  ///< of the values
+};
+
+struct IdxArray {
+  std::vector<std::int64_t> extents;
+  std::vector<std::uint8_t> values;
+};
+
+/// A whole IDX file.
+IdxArray read_idx(const std::filesystem::path& path, int rank);
+
+struct IdxFiles {
+  std::string name;  ///< of the dataset
+  std::filesystem::path images;
+  std::filesystem::path labels;
+  int classes = 10;
+};
+
+/// A dataset from one file of images and one of labels.
+///
+/// Errors    DataError as IdxFile, or if the counts differ, a label is not below `classes`, or there are no images.
+std::unique_ptr<Dataset> open_idx(const IdxFiles& files);
+
+/// Finds the two files of a split by MNIST's names (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, ...), plain or .gz, also
+/// with '.' before "idx" as some mirrors have it, in the first of `folders` that has the images.
+///
+/// Errors    DataError if a file is missing: lists the names and folders searched, advises the command `fetch`. Its path is
+///           the first folder that exists, else the last of `folders`.
+IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch);
+
+}  // namespace gradring::data

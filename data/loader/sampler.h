@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace gradring::data {
+
+/// How one rank's positions of an epoch are cut into batches; the last one may be short. With windows, no batch crosses from
+/// one window into the next: the last batch of each window may be short, too.
+struct BatchGeometry {
+  std::int64_t samples = 0;
+  std::int64_t batch_size = 1;
+  std::int64_t window = 0;  ///< samples per optimizer step; 0: no windows
+
+  std::int64_t steps() const {
+    if (window == 0) return ceil_div(samples, batch_size);
+    return samples / window * in_window() + ceil_div(samples % window, batch_size);
+  }
+  /// First position of batch `step`.
+  std::int64_t begin(std::int64_t step) const {
+    if (window == 0) return std::min(step * batch_size, samples);
+    return std::min(step / in_window() * window + step % in_window() * batch_size, samples);
+  }
+  std::int64_t end(std::int64_t step) const { return begin(step + 1); }
+
+ private:
+  std::int64_t in_window() const { return ceil_div(window, batch_size); }
+  static std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+};
+
+/// torch.randperm(count) after torch.manual_seed(seed), on the CPU.
+///
+/// Errors    InvalidArgument for 214,748,364 or more, where PyTorch uses another algorithm.
+std::vector<std::int64_t> torch_permutation(std::int64_t count, std::uint64_t seed);
+
+/// The fields and defaults of PyTorch's DistributedSampler.
+struct DistributedSamplerSpec {
+  std::int64_t samples = 0;  ///< in the dataset
+  int rank = 0;
+  int world_size = 1;
+  bool shuffle = true;
+  std::uint64_t seed = 0;
+  bool drop_last = false;  ///< true: drop the remainder; false: repeat some samples instead
+};
+
+/// PyTorch's DistributedSampler, index by index: one permutation for all ranks, seeded with seed + epoch, padded (or
+/// cut) to a multiple of world_size, of which rank r takes r, r + world_size, ... A pure function of (seed, epoch, rank), so
+/// that a run resumes at any position without stored state.
+///
+/// Threads   every member function may be called from any thread.
+/// Errors    InvalidArgument if rank is outside the world (PyTorch's message), or as torch_permutation.
+/// Cost      order: every rank draws all indices; 8 bytes per sample of the dataset.
+/// Source    torch/utils/data/distributed.py; MT19937 (Matsumoto, Nishimura 1998); Fisher-Yates as in randperm_cpu.
+/// Example   tests/data/loader/sampler_test.cpp
+class DistributedSampler {
+ public:
+  explicit DistributedSampler(DistributedSamplerSpec spec);
+
+  /// The size() indices that this rank visits in `epoch`.
+  std::vector<std::int64_t> order(std::int64_t epoch) const;
+  /// Positions of this rank, the same in every epoch.
+  std::int64_t size() const { return size_; }
+  /// Whether `position` of this rank's order repeats a sample, to give all ranks equally many.
+  bool padding(std::int64_t position) const { return position * spec_.world_size + spec_.rank >= spec_.samples; }
+
+ private:
+  DistributedSamplerSpec spec_;
+  std::int64_t size_ = 0;
+};
+
+struct SequentialShardSpec {
+  std::int64_t samples = 0;  ///< in the dataset
+  int rank = 0;
+  int world_size = 1;
+};
+
+/// Consecutive samples for each rank, in the dataset's order, each sample on exactly one rank: exact evaluation needs this.
+/// Shards differ by at most one sample; a rank may have none.
+///
+/// Errors    InvalidArgument if rank is outside the world.
+class SequentialShard {
+ public:
+  explicit SequentialShard(SequentialShardSpec spec);
+
+  /// The first of this rank's samples.
+  std::int64_t begin() const { return begin_of_rank(spec_.rank); }
+  /// The same in every epoch.
+  std::vector<std::int64_t> order(std::int64_t epoch) const;
+  std::int64_t size() const { return begin_of_rank(spec_.rank + 1) - begin(); }
+  bool padding(std::int64_t) const { return false; }
+
+ private:
+  std::int64_t begin_of_rank(int rank) const;
+
+  SequentialShardSpec spec_;
+};
+
+/// One step of an epoch: this rank's part and the global one.
+struct StepShare {
+  std::int64_t begin = 0;     ///< of this rank's samples, in its order
+  std::int64_t end = 0;       ///< equals begin if this rank has none
+  std::int64_t most = 0;      ///< samples of the rank that has the most
+  std::int64_t samples = 0;   ///< of all ranks
+  std::int64_t position = 0;  ///< of the first one, in the global order of the epoch
+};
+
+/// Assigns an epoch's samples to steps and ranks. A pure function of (seed, epoch, rank): a run resumes at any step, and
+/// through the same steps on any number of ranks, with the position as its only state.
+///
+/// Threads   every member function may be called from any thread.
+class StepSampler {
+ public:
+  virtual ~StepSampler() = default;
+  /// "distributed" or "sharded".
+  virtual std::string_view name() const = 0;
+  /// The samples that this rank visits in all steps of `epoch`.
+  virtual std::vector<std::int64_t> order(std::int64_t epoch) const = 0;
+  /// Steps per epoch; the last one may be smaller.
+  virtual std::int64_t steps() const = 0;
+  virtual StepShare step(std::int64_t index) const = 0;
+  /// Samples of all ranks in every step but the last.
+  virtual std::int64_t samples_of_step() const = 0;
+  /// The most samples that a rank has in a step.
+  virtual std::int64_t most_of_rank() const = 0;
+
+  /// The step that begins at `position`, steps() for the end of the epoch; nullopt inside a step.
+  std::optional<std::int64_t> step_at(std::int64_t position) const;
+  std::int64_t end_position() const;
+};
+
+struct StepSamplerSpec {
+  std::int64_t samples = 0;  ///< in the dataset
+  int rank = 0;
+  int world_size = 1;
+  std::uint64_t seed = 0;
+  std::int64_t samples_of_step = 1;  ///< of all ranks
+};
+
+/// As PyTorch's DistributedSampler without drop_last: every rank has equally many samples; if the dataset does not divide,
+/// some samples come twice.
+///
+/// Errors    InvalidArgument as DistributedSampler, or if the ranks do not divide the samples of a step.
+std::unique_ptr<StepSampler> make_distributed_steps(const StepSamplerSpec& spec);
+
+/// Every sample exactly once per epoch. A step takes the next samples of one torch.randperm permutation for all ranks, cut
+/// into shards of `shard` consecutive ones; each rank has consecutive whole shards. Ranks may differ by a shard; a rank may
+/// have none. The shards of a step do not depend on the number of ranks.
+///
+/// Errors    InvalidArgument if the rank is outside the world, or `shard` does not divide the samples of a step.
+std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, std::int64_t shard);
+
+}  // namespace gradring::data

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/bench/kernel_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/lib/reference.h"
+#include "kernels/runtime/philox.h"
+
+namespace gradring::kernels::bench {
+namespace {
+
+constexpr auto kTimeout = std::chrono::minutes(1);
+
+}  // namespace
+
+BenchArray::BenchArray(Device& device, DType dtype, std::span<const double> start)
+    : dtype_(dtype),
+      elements_(start.size()),
+      start_(device.allocate(bytes(), MemoryKind::pinned)),
+      host_(device.allocate(bytes(), MemoryKind::pinned)),
+      device_(device.allocate(bytes())) {
+  lib::write_values(dtype, start_.data(), start);
+}
+
+void BenchArray::reset(Stream& stream) {
+  std::memcpy(host_.data(), start_.data(), bytes());
+  stream.enqueue_copy(device_.data(), start_.data(), bytes());
+  stream.synchronize(Deadline::after(kTimeout));
+}
+
+std::vector<double> BenchArray::values(Side side, Stream& stream) const {
+  if (side == Side::host) return lib::read_values(dtype_, host_.data(), elements_);
+  std::vector<std::byte> copy(bytes());
+  stream.enqueue_copy(copy.data(), device_.data(), bytes());
+  stream.synchronize(Deadline::after(kTimeout));
+  return lib::read_values(dtype_, copy.data(), elements_);
+}
+
+std::int64_t CaseMaker::extent(const std::string& name, std::int64_t by_default) {
+  names_.insert(name);
+  const auto given = world_.extents.find(name);
+  const std::int64_t value = given == world_.extents.end() ? by_default : given->second;
+  shape_ += (shape_.empty() ? "" : ",") + name + "=" + std::to_string(value);
+  return value;
+}
+
+KernelCase CaseMaker::make(const std::string& name) {
+  KernelCase made;
+  made.name = name;
+  made.shape = std::exchange(shape_, "");
+  made.dtype = world_.dtype;
+  return made;
+}
+
+BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high) {
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  const std::uint64_t seed = ++arrays_;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * uniform_from(philox(seed, i)[0]);
+  if (!lib::is_floating(dtype))
+    std::ranges::transform(values, values.begin(), [](double value) { return std::floor(value); });
+  return add(to, dtype, values);
+}
+
+BenchArray& CaseMaker::output(KernelCase& to, DType dtype, std::int64_t elements, Bound bound) {
+  const double nothing = lib::is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN() : 77;
+  BenchArray& array = add(to, dtype, std::vector<double>(static_cast<std::size_t>(elements), nothing));
+  also_output(to, array, std::move(bound));
+  to.unread_bytes += static_cast<double>(array.bytes());
+  return array;
+}
+
+BenchArray& CaseMaker::workspace(KernelCase& to, std::size_t bytes) {
+  return add(to, DType::u8, std::vector<double>(bytes, 77));
+}
+
+BenchArray& CaseMaker::bytes(KernelCase& to, std::span<const std::byte> start) {
+  std::vector<double> values;
+  for (const std::byte byte : start) values.push_back(std::to_integer<int>(byte));
+  return add(to, DType::u8, values);
+}
+
+BenchArray& CaseMaker::add(KernelCase& to, DType dtype, std::span<const double> start) {
+  to.arrays.push_back(std::make_unique<BenchArray>(world_.device, dtype, start));
+  return *to.arrays.back();
+}
+
+double rounding(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f32: return std::max(std::fabs(value) * 0x1p-24, 0x1p-150);
+    case DType::f16: return std::max(std::fabs(value) * 0x1p-11, 0x1p-25);
+    case DType::bf16: return std::max(std::fabs(value) * 0x1p-8, 0x1p-134);
+    default: return 0;
+  }
+}
+
+Bound exact() {
+  return [](double) { return 0.0; };
+}
+
+Bound roundings(DType dtype, double count, double absolute) {
+  return [=](double expected) { return absolute + count * rounding(dtype, std::fabs(expected) + absolute); };
+}
+
+Bound sum_of_products(DType dtype, std::int64_t terms) {
+  return roundings(dtype, 2, static_cast<double>((terms + 1) * (terms + 1)) * 0x1p-24);
+}
+
+std::span<const CaseFamily> case_families() {
+  static constexpr CaseFamily kFamilies[] = {{"fill", fill_cases},
+                                             {"scale", scale_cases},
+                                             {"accumulate", accumulate_cases},
+                                             {"cast", cast_cases},
+                                             {"relu", relu_cases},
+                                             {"bias", bias_cases},
+                                             {"max_pool2d", max_pool2d_cases},
+                                             {"softmax_cross_entropy", softmax_cross_entropy_cases},
+                                             {"gemm", gemm_cases},
+                                             {"conv2d", conv2d_cases},
+                                             {"conv_relu_pool", conv_relu_pool_cases},
+                                             {"linear_cross_entropy", linear_cross_entropy_cases},
+                                             {"sum_of_squares", sum_of_squares_cases},
+                                             {"step_state", step_state_cases},
+                                             {"adam", adam_cases},
+                                             {"sgd", sgd_cases},
+                                             {"ema", ema_cases},
+                                             {"gather_batch", gather_batch_cases},
+                                             {"peak", peak_cases}};
+  return kFamilies;
+}
+
+}  // namespace gradring::kernels::bench

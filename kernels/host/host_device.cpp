@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/host/host_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "kernels/runtime/cpu_level.h"
+#include "kernels/runtime/deadline.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/stream.h"
+#include "kernels/simt/executor.h"
+
+namespace gradring::kernels {
+
+/// Two counters: how often the event was recorded, and up to which record its stream has come. If the stream fails
+/// before it gets there, every query of the event throws the stream's error: otherwise it would wait for its
+/// deadline and never learn the cause.
+class HostEvent final : public Event {
+ public:
+  /// A thread that saw it reached may destroy it while the stream still wakes the waiters.
+  ~HostEvent() override { const std::lock_guard lock(mutex_); }
+
+  /// Errors    the error of the stream that recorded it, if that failed first.
+  bool reached() const override { return reached(last_record()); }
+
+  /// Notes one more record; returns its number, which the stream passes to mark_reached when it gets there.
+  std::uint64_t mark_recorded() { return recorded_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  void mark_reached(std::uint64_t record) {
+    std::lock_guard lock(mutex_);
+    reached_.store(record, std::memory_order_release);
+    changed_.notify_all();  // wakes streams in wait
+  }
+  void mark_failed(std::exception_ptr failure) {
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+
+  /// The newest record; a stream that waits for the event waits for this one, not for later ones.
+  std::uint64_t last_record() const { return recorded_.load(std::memory_order_acquire); }
+  bool reached(std::uint64_t record) const {
+    if (reached_.load(std::memory_order_acquire) >= record) return true;
+    if (failed_.load(std::memory_order_acquire)) rethrow();
+    return false;
+  }
+
+  /// Blocks until the record is reached: spins briefly, since most waits are short, then sleeps.
+  ///
+  /// Returns   false if the deadline passed first.
+  /// Errors    as reached.
+  bool wait(std::uint64_t record, Deadline deadline) const {
+    constexpr int kLooks = 200;
+    for (int look = 0; look < kLooks; ++look)
+      if (reached(record)) return true;
+    std::unique_lock lock(mutex_);
+    wait_until(changed_, lock, deadline, [&] {
+      return reached_.load(std::memory_order_acquire) >= record || failed_.load(std::memory_order_acquire);
+    });
+    lock.unlock();
+    return reached(record);
+  }
+
+ private:
+  [[noreturn]] void rethrow() const {
+    std::lock_guard lock(mutex_);
+    std::rethrow_exception(failure_);
+  }
+
+  std::atomic<std::uint64_t> recorded_{0};
+  std::atomic<std::uint64_t> reached_{0};
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::exception_ptr failure_;
+};
+
+/// What both CPU streams share: everything is host work, in order.
+class HostStream : public Stream, public simt::LaunchQueue {
+ public:
+  explicit HostStream(const simt::ExecutorOptions& execution) : executor_(execution) {}
+
+  void enqueue_copy(void* to, const void* from, std::size_t bytes) final;
+  void enqueue_zero(void* to, std::size_t bytes) final;
+  void enqueue_wait(const Event& event) final;
+  unsigned workers() const final { return executor_.workers(); }
+  void* native_handle() final { return static_cast<simt::LaunchQueue*>(this); }
+
+ protected:
+  simt::Executor executor_;
+};
+
+/// Runs work in the caller, before enqueue returns; so an error is thrown where it happens, and there is nothing to
+/// synchronize. enqueue_wait blocks the caller.
+class InPlaceStream final : public HostStream {
+ public:
+  using HostStream::HostStream;
+  void enqueue(std::function<void()> work) override { work(); }
+  void enqueue_launch(std::function<void(simt::Executor&)> launch) override { launch(executor_); }
+  void record(Event& event) override {
+    auto& mark = static_cast<HostEvent&>(event);
+    mark.mark_reached(mark.mark_recorded());
+  }
+  void synchronize(Deadline) override {}
+};
+
+/// Owns one worker thread that runs the queue. After an error the rest of the queue is dropped, the events in it carry
+/// the error to those who wait for them, and every later call throws it. The destructor finishes what is queued.
+class ThreadedStream final : public HostStream {
+ public:
+  explicit ThreadedStream(const simt::ExecutorOptions& execution);
+  ~ThreadedStream() override;
+  void enqueue(std::function<void()> work) override;
+  void enqueue_launch(std::function<void(simt::Executor&)> launch) override;
+  void record(Event& event) override;
+  void synchronize(Deadline deadline) override;
+
+ private:
+  /// Work, or the mark of an event.
+  struct Item {
+    std::function<void()> work;
+    HostEvent* event = nullptr;
+    std::uint64_t record = 0;
+  };
+  void push(Item item);
+  void serve();
+  static std::exception_ptr run(const Item& item);
+  void drop_queue(const std::exception_ptr& failure);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // the worker waits for work, synchronize for an empty queue
+  std::deque<Item> queue_;
+  bool busy_ = false;
+  bool stop_ = false;
+  std::exception_ptr failure_;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+namespace {
+
+/// A stream that waits longer than this for another stream's event waits for work that will never come.
+constexpr std::chrono::minutes kLongestEventWait(10);
+
+void wait_for_record(const HostEvent& event, std::uint64_t record) {
+  check<DeviceError>(event.wait(record, Deadline::after(kLongestEventWait)),
+                     "a stream waited 10 minutes for an event that was never reached");
+}
+
+}  // namespace
+
+void HostStream::enqueue_copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enqueue([to, from, bytes] { std::memcpy(to, from, bytes); });
+}
+
+void HostStream::enqueue_zero(void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  enqueue([to, bytes] { std::memset(to, 0, bytes); });
+}
+
+void HostStream::enqueue_wait(const Event& event) {
+  const auto& mark = static_cast<const HostEvent&>(event);
+  const std::uint64_t record = mark.last_record();
+  enqueue([&mark, record] { wait_for_record(mark, record); });
+}
+
+ThreadedStream::ThreadedStream(const simt::ExecutorOptions& execution)
+    : HostStream(execution), worker_([this] { serve(); }) {}
+
+ThreadedStream::~ThreadedStream() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+void ThreadedStream::enqueue(std::function<void()> work) { push({.work = std::move(work)}); }
+
+void ThreadedStream::enqueue_launch(std::function<void(simt::Executor&)> launch) {
+  push({.work = [this, launch = std::move(launch)] { launch(executor_); }});
+}
+
+void ThreadedStream::record(Event& event) { push({.work = {}, .event = static_cast<HostEvent*>(&event)}); }
+
+void ThreadedStream::push(Item item) {
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    if (item.event) item.record = item.event->mark_recorded();  // not before it is sure to be queued
+    queue_.push_back(std::move(item));
+  }
+  changed_.notify_all();
+}
+
+void ThreadedStream::synchronize(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const bool done = wait_until(changed_, lock, deadline, [this] { return queue_.empty() && !busy_; });
+  if (failure_) std::rethrow_exception(failure_);
+  if (!done) throw DeviceError("a CPU stream did not finish its work before the deadline");
+}
+
+void ThreadedStream::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Item item = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    const std::exception_ptr failure = run(item);
+    lock.lock();
+    busy_ = false;
+    if (failure) drop_queue(failure);
+    if (queue_.empty()) changed_.notify_all();
+  }
+}
+
+std::exception_ptr ThreadedStream::run(const Item& item) {
+  try {
+    if (item.event)
+      item.event->mark_reached(item.record);
+    else
+      item.work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void ThreadedStream::drop_queue(const std::exception_ptr& failure) {
+  failure_ = failure;
+  for (const Item& item : queue_)
+    if (item.event) item.event->mark_failed(failure);
+  queue_.clear();
+}
+
+namespace {
+
+/// A cache line, an AVX-512 register, and enough for every vector type of CUDA.
+constexpr std::align_val_t kAlignment{64};
+
+class HostMemory final : public Buffer::Resource {
+ public:
+  void release(void* data, std::size_t) noexcept override { ::operator delete(data, kAlignment); }
+};
+
+class CalledAgain final : public Recording {
+ public:
+  explicit CalledAgain(std::function<void()> enqueue_work) : enqueue_work_(std::move(enqueue_work)) {}
+  void enqueue(Stream&) override { enqueue_work_(); }
+
+ private:
+  std::function<void()> enqueue_work_;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+}  // namespace
+
+HostDevice::HostDevice(simt::ExecutorOptions execution)
+    : execution_(execution), memory_(std::make_unique<HostMemory>()) {}
+
+HostDevice::~HostDevice() = default;
+
+std::string HostDevice::description() const {
+  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads, " +
+         std::string(cpu_level_name(cpu_level())) + " code";
+}
+
+Buffer HostDevice::allocate(std::size_t bytes, MemoryKind) {
+  if (bytes == 0) return {};
+  void* data = ::operator new(bytes, kAlignment, std::nothrow);
+  if (!data)
+    throw DeviceError("no " + std::to_string(bytes) + " bytes of memory left on the CPU: lower the batch size");
+  return Buffer(data, bytes, *memory_);
+}
+
+std::unique_ptr<Stream> HostDevice::make_stream(StreamMode mode) {
+  if (mode == StreamMode::in_place) return std::make_unique<InPlaceStream>(execution_);
+  return std::make_unique<ThreadedStream>(execution_);
+}
+
+std::unique_ptr<Event> HostDevice::make_event() { return std::make_unique<HostEvent>(); }
+
+std::unique_ptr<Recording> HostDevice::record(Stream&, std::function<void()> enqueue_work) {
+  return std::make_unique<CalledAgain>(std::move(enqueue_work));
+}
+
+}  // namespace gradring::kernels

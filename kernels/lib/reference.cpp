@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lib/reference.h"
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::kernels::lib {
+namespace {
+
+[[noreturn]] void refuse(std::string_view op, const std::string& what) {
+  throw InvalidArgument(std::string(op) + ": " + what);
+}
+
+bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
+  const auto a = reinterpret_cast<std::uintptr_t>(x);
+  const auto b = reinterpret_cast<std::uintptr_t>(y);
+  return x && y && a < b + y_bytes && b < a + x_bytes;
+}
+
+}  // namespace
+
+void check_floating(std::string_view op, std::string_view argument, DType dtype) {
+  if (!is_floating(dtype))
+    refuse(op, std::string(argument) + " is of type " + std::string(name_of(dtype)) + ": it must be f32, f16 or bf16");
+}
+
+void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least) {
+  if (value < least)
+    refuse(op, std::string(argument) + " is " + std::to_string(value) + ": at least " + std::to_string(least) +
+                   " is needed");
+}
+
+void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most) {
+  if (value < 0 || value > most)
+    refuse(op, std::string(argument) + " is " + std::to_string(value) + ": this variant can do " +
+                   std::to_string(most) + " at most; pick another, or split the work");
+}
+
+void check_pointer(std::string_view op, std::string_view argument, const void* pointer) {
+  if (!pointer) refuse(op, std::string(argument) + " is a null pointer");
+}
+
+void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, const float* weights,
+                       std::size_t elements) {
+  if (!copy) return;
+  if (copy_dtype != DType::f16 && copy_dtype != DType::bf16)
+    refuse(op, "copy_dtype is " + std::string(name_of(copy_dtype)) +
+                   ": a copy of the weights is of type f16 or bf16; for f32, take the weights themselves");
+  check_apart(op, weights, elements * sizeof(float), copy, elements * size_of(copy_dtype));
+}
+
+void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
+  if (overlap(x, x_bytes, y, y_bytes)) refuse(op, "what it reads and what it writes overlap");
+}
+
+void check_same_or_apart(std::string_view op, const void* x, const void* y, std::size_t bytes) {
+  if (x != y && overlap(x, bytes, y, bytes)) refuse(op, "what it reads and what it writes overlap in part");
+}
+
+namespace {
+
+template <class T>
+double as_double(T value) {
+  return static_cast<double>(value);
+}
+double as_double(Half value) { return to_float(value); }
+double as_double(BFloat16 value) { return to_float(value); }
+
+template <class T>
+void assign(T& to, double value) {
+  to = static_cast<T>(value);
+}
+void assign(Half& to, double value) { to = to_half(static_cast<float>(value)); }
+void assign(BFloat16& to, double value) { to = to_bfloat16(static_cast<float>(value)); }
+
+template <class T>
+std::vector<double> read(const void* from, std::size_t elements) {
+  std::vector<double> values(elements);
+  for (std::size_t i = 0; i < elements; ++i) values[i] = as_double(static_cast<const T*>(from)[i]);
+  return values;
+}
+
+template <class T>
+void write(void* to, std::span<const double> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) assign(static_cast<T*>(to)[i], values[i]);
+}
+
+}  // namespace
+
+std::vector<double> read_values(DType dtype, const void* from, std::size_t elements) {
+  switch (dtype) {
+    case DType::f32: return read<float>(from, elements);
+    case DType::f16: return read<Half>(from, elements);
+    case DType::bf16: return read<BFloat16>(from, elements);
+    case DType::i32: return read<std::int32_t>(from, elements);
+    case DType::i64: return read<std::int64_t>(from, elements);
+    case DType::u8: return read<std::uint8_t>(from, elements);
+  }
+  return {};
+}
+
+void write_values(DType dtype, void* to, std::span<const double> values) {
+  switch (dtype) {
+    case DType::f32: return write<float>(to, values);
+    case DType::f16: return write<Half>(to, values);
+    case DType::bf16: return write<BFloat16>(to, values);
+    case DType::i32: return write<std::int32_t>(to, values);
+    case DType::i64: return write<std::int64_t>(to, values);
+    case DType::u8: return write<std::uint8_t>(to, values);
+  }
+}
+
+}  // namespace gradring::kernels::lib

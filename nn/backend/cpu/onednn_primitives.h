@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+
+#include "kernels/runtime/error.h"
+#include "nn/backend/backend.h"
+
+namespace gradring::nn::onednn {
+
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+
+inline dnnl::memory::desc f32(const Dims& dims, Tag tag) { return {dims, dnnl::memory::data_type::f32, tag}; }
+
+/// A primitive's descriptor. oneDNN 2 builds it in two steps (desc, then primitive_desc), oneDNN 3 in one, from the same
+/// arguments.
+template <class Primitive, class... Args>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Args&... args) {
+  if constexpr (requires { typename Primitive::desc; })
+    return typename Primitive::primitive_desc(typename Primitive::desc(args...), attributes, engine);
+  else
+    return typename Primitive::primitive_desc(engine, args..., attributes);
+}
+
+/// The same for a backward primitive, which takes the forward descriptor as a hint.
+template <class Primitive, class Hint, class... Args>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const Hint& hint,
+                                                     const Args&... args) {
+  if constexpr (requires { typename Primitive::desc; })
+    return typename Primitive::primitive_desc(typename Primitive::desc(args...), engine, hint);
+  else
+    return typename Primitive::primitive_desc(engine, args..., hint);
+}
+
+/// Appends a ReLU; oneDNN 2 takes a scale first, oneDNN 3 does not.
+template <class PostOps>
+PostOps relu_post_op(PostOps operations) {
+  if constexpr (requires { operations.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f); })
+    operations.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  else
+    operations.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+  return operations;
+}
+
+/// Attributes of a forward primitive, with a fused ReLU if one follows.
+inline dnnl::primitive_attr forward_attributes(bool relu) {
+  dnnl::primitive_attr attributes;
+  if (relu) attributes.set_post_ops(relu_post_op(dnnl::post_ops()));
+  return attributes;
+}
+
+/// The CPU engine. The first call limits oneDNN to the instruction-set level of our own code (kernels/runtime/cpu_level.h), so
+/// that a level gives the same bits on every processor; ONEDNN_MAX_CPU_ISA overrides it.
+dnnl::engine cpu_engine();
+
+/// Engine and stream of one plan.
+struct Context {
+  dnnl::engine engine = cpu_engine();
+  dnnl::stream stream{engine};
+
+  /// A view of memory that it does not own.
+  dnnl::memory view(const dnnl::memory::desc& desc, const void* data) const {
+    return {desc, engine, const_cast<void*>(data)};
+  }
+};
+
+/// A tensor in the layout that a primitive chooses: copied if the layouts differ.
+class Packed {
+ public:
+  Packed(const Context& context, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted)
+      : plain_(plain), same_(plain == wanted), copy_(same_ ? dnnl::memory() : dnnl::memory(wanted, context.engine)) {}
+
+  /// The tensor at `data` in the wanted layout, valid until the next call.
+  dnnl::memory load(Context& context, const void* data) {
+    dnnl::memory plain = context.view(plain_, data);
+    if (same_) return plain;
+    dnnl::reorder(plain, copy_).execute(context.stream, plain, copy_);
+    return copy_;
+  }
+
+  /// Where a primitive writes so that store() brings it to `data`.
+  dnnl::memory target(Context& context, void* data) { return same_ ? context.view(plain_, data) : copy_; }
+  void store(Context& context, void* data) {
+    if (same_) return;
+    dnnl::memory plain = context.view(plain_, data);
+    dnnl::reorder(copy_, plain).execute(context.stream, copy_, plain);
+  }
+
+ private:
+  dnnl::memory::desc plain_;
+  bool same_;
+  dnnl::memory copy_;
+};
+
+/// Whether ulimit -v leaves as much address space as oneDNN may request in one call. oneDNN does not check that it got memory
+/// for the code it generates.
+bool has_address_space();
+
+/// Runs `work` and converts oneDNN's exceptions to DeviceError.
+template <class F>
+auto guarded(const std::string& what, F&& work) {
+  if (!has_address_space())
+    throw DeviceError("oneDNN cannot run " + what +
+                      ": too little address space; raise ulimit -v, or lower --batch-size or --threads");
+  try {
+    return std::forward<F>(work)();
+  } catch (const dnnl::error& error) {
+    throw DeviceError("oneDNN cannot run " + what + ": " + error.what());
+  }
+}
+
+/// Tensors of a convolution: oneDNN's logical order NCHW and OIHW, memory in NHWC and OHWI.
+struct Conv2dTensors {
+  dnnl::memory::desc x, w, b, y;
+  dnnl::memory::desc any_w;  // layout chosen by the primitive
+  Dims strides, padding;
+
+  Conv2dTensors(const Conv2d& conv, const Shape& in, const Shape& out, std::int64_t batch)
+      : x(f32({batch, in[3], in[1], in[2]}, Tag::nhwc)),
+        w(f32({conv.out_channels, conv.in_channels, conv.kernel, conv.kernel}, Tag::ohwi)),
+        b(f32({conv.out_channels}, Tag::x)),
+        y(f32({batch, out[3], out[1], out[2]}, Tag::nhwc)),
+        any_w(f32({conv.out_channels, conv.in_channels, conv.kernel, conv.kernel}, Tag::any)),
+        strides{conv.stride, conv.stride},
+        padding{conv.padding, conv.padding} {}
+};
+
+/// The three passes of a convolution for one batch size; synchronous.
+struct Conv2dPrimitives {
+  static constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  Context context;
+  Conv2dTensors t;
+  Forward::primitive_desc forward_desc;
+  BackwardData::primitive_desc data_desc;
+  BackwardWeights::primitive_desc weights_desc;
+  Forward forward;
+  BackwardData data;
+  BackwardWeights weights;
+  Packed forward_w, data_w, dw;
+
+  Conv2dPrimitives(const NodeSpec& node, bool relu, std::int64_t batch)
+      : t(std::get<Conv2d>(node.layer), node.input, node.output, batch),
+        forward_desc(describe<Forward>(context.engine, forward_attributes(relu), dnnl::prop_kind::forward_training,
+                                       kAlgorithm, t.x, t.any_w, t.b, t.y, t.strides, t.padding, t.padding)),
+        data_desc(describe_backward<BackwardData>(context.engine, forward_desc, kAlgorithm, t.x, t.any_w, t.y,
+                                                  t.strides, t.padding, t.padding)),
+        weights_desc(describe_backward<BackwardWeights>(context.engine, forward_desc, kAlgorithm, t.x, t.any_w, t.b,
+                                                        t.y, t.strides, t.padding, t.padding)),
+        forward(forward_desc),
+        data(data_desc),
+        weights(weights_desc),
+        forward_w(context, t.w, forward_desc.weights_desc()),
+        data_w(context, t.w, data_desc.weights_desc()),
+        dw(context, t.w, weights_desc.diff_weights_desc()) {}
+
+  void run_forward(const void* x_data, const void* w, const void* b, void* y_data) {
+    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x_data)},
+                                     {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
+                                     {DNNL_ARG_BIAS, context.view(t.b, b)},
+                                     {DNNL_ARG_DST, context.view(t.y, y_data)}});
+    context.stream.wait();
+  }
+
+  void run_weights(const void* x, const void* dy, float* dw_data, float* db) {
+    weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x)},
+                                     {DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
+                                     {DNNL_ARG_DIFF_WEIGHTS, dw.target(context, dw_data)},
+                                     {DNNL_ARG_DIFF_BIAS, context.view(t.b, db)}});
+    dw.store(context, dw_data);
+    context.stream.wait();
+  }
+
+  void run_data(const void* dy, const void* w, void* dx) {
+    data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
+                                  {DNNL_ARG_WEIGHTS, data_w.load(context, w)},
+                                  {DNNL_ARG_DIFF_SRC, context.view(t.x, dx)}});
+    context.stream.wait();
+  }
+};
+
+}  // namespace gradring::nn::onednn

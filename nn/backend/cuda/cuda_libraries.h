@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/device.h"
+#include "kernels/variant.h"
+#include "nn/backend/backend.h"
+#include "nn/backend/cuda/cuda_backend_options.h"
+
+namespace gradring::nn {
+
+/// Makes `device` current for this thread's calls of NVIDIA's libraries. Does nothing for a CPU, which tests use.
+inline void make_current(const kernels::Device& device) {
+  if (device.id().kind == kernels::DeviceKind::cuda) kernels::make_current(device.id().index);
+}
+
+/// Our kernels for what a library does not fuse.
+struct HelperKernels {
+  kernels::bias::Variant bias;
+  kernels::relu::Variant relu;
+  kernels::cast::Variant cast;
+
+  static HelperKernels pick(const kernels::KernelSet& kernels, const kernels::Device& device, kernels::DType dtype) {
+    return {.bias = kernels::pick_variant(kernels.bias, device, dtype),
+            .relu = kernels::pick_variant(kernels.relu, device, dtype),
+            .cast = kernels::pick_variant(kernels.cast, device, dtype)};
+  }
+};
+
+/// cuDNN on one device (cudnn.h); null if this build has none (no_cudnn.cpp).
+class Cudnn;
+
+/// Opens cuDNN, to be shared by plans.
+///
+/// Errors    DeviceError if it is missing or does not start; says what to install.
+std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOptions& options);
+
+/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes. Our kernels
+/// add bias and ReLU if no engine fuses them, and convert dw to f32 if cuDNN gives it in 16 bits only.
+///
+/// Numerics  sums in f32; f32 factors are not rounded to TF32. As reproducible as the options require.
+std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
+                                        const HelperKernels& helpers);
+
+/// Enqueues one pass with fixed arguments.
+using EnqueuedPass = std::function<void(kernels::Stream&)>;
+
+/// Single passes of a convolution by cuDNN, with the contracts of kernels/conv2d, for benchmarks. Empty if cuDNN has no engine.
+/// `device` must outlive the pass.
+///
+/// Errors    CudnnError if it cannot be enqueued.
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
+                        const kernels::conv2d::ForwardArgs& args);
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args);
+/// Also empty if cuDNN gives dw in 16 bits only, which the contract's rounding excludes. Cannot accumulate.
+EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args);
+
+class CublasLt;
+
+/// A linear layer and a ReLU right after it by cuBLASLt; null if it has no algorithm for one of the products. Bias, ReLU and
+/// the bias's gradient are epilogues where cuBLASLt supports them, else our kernels compute them.
+///
+/// Numerics  sums in f32; f32 factors are not rounded to TF32; dw and db are f32. Every run uses the same algorithm.
+std::unique_ptr<Plan> plan_cublaslt_linear(std::span<const NodeSpec> nodes, std::shared_ptr<CublasLt> cublas,
+                                           const HelperKernels& helpers);
+
+}  // namespace gradring::nn

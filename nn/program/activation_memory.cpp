@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/program/activation_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kernels/runtime/error.h"
+
+namespace gradring::nn {
+namespace {
+
+std::size_t padded(std::size_t bytes) {
+  constexpr std::size_t kUnit = ActivationLayout::kAlignment;
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+/// Places a stage at `offset`; returns where the next may begin.
+std::size_t place(ActivationLayout& layout, std::span<const StageBytes> stages, std::size_t stage, std::size_t offset) {
+  layout.stages[stage] = {.output = offset, .saved = offset + padded(stages[stage].output)};
+  const std::size_t end = offset + stages[stage].padded();
+  layout.bytes = std::max(layout.bytes, end);
+  return end;
+}
+
+/// The first segments of a program.
+struct Beginning {
+  std::size_t kept_bytes = 0;  // of the ends so far and the program's last stage
+  Segmentation segments;
+};
+
+/// Whether `a` is no worse than `b`, whatever follows. Both end with the same stage.
+bool beats(const Beginning& a, const Beginning& b) {
+  return a.kept_bytes <= b.kept_bytes && a.segments.work <= b.segments.work &&
+         a.segments.ends.size() <= b.segments.ends.size();
+}
+
+void add(std::vector<Beginning>& beginnings, Beginning one) {
+  if (std::ranges::any_of(beginnings, [&](const Beginning& other) { return beats(other, one); })) return;
+  std::erase_if(beginnings, [&](const Beginning& other) { return beats(one, other); });
+  beginnings.push_back(std::move(one));
+}
+
+/// Adds the segment of stages [first, last]. The memory of the program's last stage is counted from the start.
+Beginning with_segment(Beginning beginning, std::span<const StageCost> stages, std::size_t first, std::size_t last) {
+  const bool is_last = last + 1 == stages.size();
+  StageCost inside;
+  for (std::size_t i = first; i < last; ++i) {
+    inside.bytes += stages[i].bytes;
+    inside.work += stages[i].work;
+  }
+  if (!is_last) {
+    beginning.kept_bytes += stages[last].bytes;
+    beginning.segments.work += inside.work;
+  }
+  beginning.segments.peak_bytes = std::max(beginning.segments.peak_bytes, beginning.kept_bytes + inside.bytes);
+  beginning.segments.ends.push_back(last);
+  return beginning;
+}
+
+struct Limits {
+  std::size_t segments = 0;
+  std::size_t bytes = 0;
+};
+
+/// The segmentation within `limits` with the least recomputation, if any.
+std::optional<Segmentation> least_work(std::span<const StageCost> stages, const Limits& limits) {
+  std::vector<std::vector<Beginning>> ending_before(stages.size() + 1);
+  ending_before[0].push_back({.kept_bytes = stages.back().bytes, .segments = {}});
+  for (std::size_t last = 0; last < stages.size(); ++last)
+    for (std::size_t first = 0; first <= last; ++first)
+      for (const Beginning& beginning : ending_before[first]) {
+        Beginning longer = with_segment(beginning, stages, first, last);
+        if (longer.segments.peak_bytes <= limits.bytes && longer.segments.ends.size() <= limits.segments)
+          add(ending_before[last + 1], std::move(longer));
+      }
+  const std::vector<Beginning>& all = ending_before.back();
+  const auto best = std::ranges::min_element(all, {}, [](const Beginning& b) { return b.segments.work; });
+  return best == all.end() ? std::nullopt : std::optional(best->segments);
+}
+
+/// The least memory for that many segments, by bisection; without work the search above is fast.
+std::size_t least_bytes(std::span<const StageCost> stages, std::size_t segments) {
+  std::vector<StageCost> no_work(stages.begin(), stages.end());
+  std::size_t enough = 0, too_few = 0;
+  for (StageCost& stage : no_work) {
+    stage.work = 0;
+    enough += stage.bytes;
+  }
+  while (too_few < enough) {
+    const std::size_t middle = too_few + (enough - too_few) / 2;
+    if (least_work(no_work, {.segments = segments, .bytes = middle}))
+      enough = middle;
+    else
+      too_few = middle + 1;
+  }
+  return enough;
+}
+
+std::string in_mebibytes(std::size_t bytes) {
+  const auto thousandths = static_cast<long>(std::ceil(static_cast<double>(bytes) / (1024 * 1024) * 1000));
+  std::string text = std::to_string(thousandths / 1000) + "." + std::to_string(1000 + thousandths % 1000).substr(1);
+  return text + " MiB";
+}
+
+}  // namespace
+
+std::size_t StageBytes::padded() const { return nn::padded(output) + nn::padded(saved); }
+
+ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends) {
+  check(!ends.empty() && ends.back() + 1 == stages.size(), "the last segment must end with the last stage");
+  ActivationLayout layout{.stages = std::vector<ActivationLayout::Place>(stages.size())};
+  std::size_t kept = place(layout, stages, ends.back(), 0);
+  std::size_t first = 0;
+  for (const std::size_t end : ends) {
+    if (end != ends.back()) kept = place(layout, stages, end, kept);
+    std::size_t inside = kept;
+    for (std::size_t i = first; i < end; ++i) inside = place(layout, stages, i, inside);
+    first = end + 1;
+  }
+  return layout;
+}
+
+ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages) {
+  const auto turns = sizes_in_turn(stages);
+  const std::array<std::size_t, 2> outputs = {0, padded(turns[0])};
+  const std::size_t saved = outputs[1] + padded(turns[1]);
+  ActivationLayout layout{.stages = {}, .bytes = saved};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    layout.stages.push_back({.output = outputs[(stages.size() - 1 - i) % 2], .saved = saved});
+    layout.bytes = std::max(layout.bytes, saved + padded(stages[i].saved));
+  }
+  return layout;
+}
+
+std::array<std::size_t, 2> sizes_in_turn(std::span<const StageBytes> stages) {
+  std::array<std::size_t, 2> sizes = {0, 0};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    std::size_t& size = sizes[(stages.size() - 1 - i) % 2];
+    size = std::max(size, stages[i].output);
+  }
+  return sizes;
+}
+
+Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing) {
+  using Kind = Checkpointing::Kind;
+  check(!stages.empty(), "a program has no stages, expected 1 or more");
+  check(checkpointing.kind != Kind::segments || checkpointing.segments > 0, "the number of segments is below 1");
+  std::size_t most_segments = stages.size();
+  if (checkpointing.kind == Kind::none) most_segments = 1;
+  if (checkpointing.kind == Kind::segments) most_segments = static_cast<std::size_t>(checkpointing.segments);
+
+  const std::size_t least = least_bytes(stages, most_segments);
+  const bool has_budget = checkpointing.kind == Kind::automatic && checkpointing.budget_bytes > 0;
+  if (has_budget && checkpointing.budget_bytes < least)
+    throw InvalidArgument("the activations do not fit the budget of " + in_mebibytes(checkpointing.budget_bytes) +
+                          ": they need at least " + in_mebibytes(least) +
+                          "; raise the budget, or lower the batch size");
+  const std::size_t bytes = has_budget ? checkpointing.budget_bytes : least;
+  return *least_work(stages, {.segments = most_segments, .bytes = bytes});
+}
+
+}  // namespace gradring::nn

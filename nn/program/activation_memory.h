@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gradring::nn {
+
+/// Activation checkpointing: a training program trades time for memory. Its stages are cut into segments. Forward keeps the
+/// output of each segment's last stage; backward recomputes the others before it reaches a segment.
+struct Checkpointing {
+  enum class Kind : std::uint8_t {
+    none,       ///< everything is kept
+    segments,   ///< `segments` segments, cut for the least memory
+    automatic,  ///< the least recomputation that fits the budget; without a budget, the least memory
+  };
+  Kind kind = Kind::none;
+  std::int64_t segments = 0;     ///< at most; fewer where more would not help
+  std::size_t budget_bytes = 0;  ///< for activations kept for backward; 0: no budget
+};
+
+/// Memory that a stage leaves for backward, and the cost of recomputing it.
+struct StageCost {
+  std::size_t bytes = 0;
+  double work = 0;
+};
+
+/// Segments, each named by its last stage, in order; the last one ends with the last stage.
+struct Segmentation {
+  std::vector<std::size_t> ends;
+  std::size_t peak_bytes = 0;
+  double work = 0;  ///< of all recomputation
+};
+
+/// The best segmentation of a program's stages. The last segment is never recomputed: its activations still exist when backward
+/// begins.
+///
+/// Cost      dynamic programming over the stages; keeps the beginnings that no other beats in memory, work and number.
+/// Errors    InvalidArgument if no segmentation fits the budget; states the minimum.
+Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing);
+
+/// What forward leaves for backward: a stage's output, and what its plan saves.
+struct StageBytes {
+  std::size_t output = 0;
+  std::size_t saved = 0;
+
+  /// Sum, each rounded up to a multiple of ActivationLayout::kAlignment.
+  std::size_t padded() const;
+};
+
+/// Positions of the stages' outputs in one block of memory. Computed once, from sizes only.
+struct ActivationLayout {
+  static constexpr std::size_t kAlignment = 256;  ///< as cudaMalloc, and more than any kernel needs
+
+  struct Place {
+    std::size_t output = 0;  ///< in bytes, from the start of the block
+    std::size_t saved = 0;
+  };
+  std::vector<Place> stages;
+  std::size_t bytes = 0;
+};
+
+/// The layout of a training program whose segments end with the stages `ends`:
+///
+///   | last stage | end of segment 0 | end of segment 1 | inside of segment 1 |
+///                                   | inside of segment 0 ... |
+///
+/// Ends stay until backward has passed them. The inside of a segment follows the ends up to its own and overwrites what later
+/// segments left: those are finished, forward and backward. The last stage's output, the logits, stays after the pass.
+ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends);
+
+/// The layout of an evaluation program: two outputs are alive at a time, and nothing that plans save is kept.
+ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages);
+
+/// Sizes of two buffers used alternately by a sequence of tensors: tensor i of n uses buffer (n - 1 - i) % 2.
+std::array<std::size_t, 2> sizes_in_turn(std::span<const StageBytes> stages);
+
+}  // namespace gradring::nn

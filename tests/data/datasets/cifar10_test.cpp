@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/cifar10.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "data/datasets/open_dataset.h"
+#include "data/error.h"
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/written_cifar10.h"
+#include "tests/support/temp_folder.h"
+
+namespace gradring::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::Bytes;
+
+class Cifar10File : public ::testing::Test {
+ protected:
+  std::string error(const Bytes& bytes) const {
+    const auto path = folder_.write("batch.bin", bytes);
+    return tests::message_of<DataError>([&] {
+      Cifar10Records records;
+      append_cifar10(path, records);
+    });
+  }
+
+  const tests::TempFolder folder_;
+};
+
+TEST_F(Cifar10File, TurnsPlanesIntoPixels) {
+  Cifar10Records records;
+  append_cifar10(folder_.write("batch.bin", tests::cifar10_record(7)), records);
+  EXPECT_THAT(records.labels, ElementsAre(7));
+  EXPECT_EQ(records.pixels, tests::cifar10_pixels(7));
+}
+
+TEST_F(Cifar10File, AppendsFileAfterFile) {
+  Cifar10Records records;
+  append_cifar10(folder_.write("first", tests::cifar10_bytes(2, 3)), records);
+  append_cifar10(folder_.write("second", tests::cifar10_bytes(1, 9)), records);
+  EXPECT_THAT(records.labels, ElementsAre(3, 4, 9));
+  const auto last = std::span(records.pixels).last(Cifar10Records::kPixels);
+  EXPECT_EQ(Bytes(last.begin(), last.end()), tests::cifar10_pixels(9));
+}
+
+TEST_F(Cifar10File, CountsByTheSizeAlone) {
+  EXPECT_EQ(count_cifar10(folder_.write("batch.bin", Bytes(3 * 3073, 0xff))), 3);
+}
+
+TEST_F(Cifar10File, RefusesOneThatIsCutShortAtAnyByte) {
+  const Bytes whole = tests::cifar10_bytes(1);
+  for (std::size_t size = 1; size < whole.size(); size += 97)
+    EXPECT_THAT(error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))),
+                AllOf(HasSubstr("batch.bin: has " + std::to_string(size) + " bytes"), HasSubstr("truncated"),
+                      HasSubstr("download it again")));
+}
+
+TEST_F(Cifar10File, RefusesOneByteTooMany) {
+  Bytes bytes = tests::cifar10_bytes(2);
+  bytes.push_back(0);
+  EXPECT_THAT(error(bytes), HasSubstr("has 6147 bytes, expected a multiple of 3073"));
+}
+
+TEST_F(Cifar10File, RefusesAnEmptyFile) { EXPECT_THAT(error({}), HasSubstr("is empty")); }
+
+TEST_F(Cifar10File, RefusesALabelOutOfRange) {
+  Bytes bytes = tests::cifar10_bytes(3);
+  bytes[2 * 3073] = 10;
+  EXPECT_THAT(error(bytes), AllOf(HasSubstr("record 2"), HasSubstr("label 10"), HasSubstr("0 to 9")));
+}
+
+TEST_F(Cifar10File, SaysThatItCannotBeOpened) {
+  EXPECT_THAT(tests::message_of<DataError>([&] { count_cifar10(folder_.path() / "absent.bin"); }),
+              HasSubstr("absent.bin: cannot be opened"));
+}
+
+TEST(Cifar10, JoinsTheFiveTrainingFilesInOrder) {
+  const tests::TempFolder folder;
+  tests::write_cifar10(folder, "", 3);
+  const auto train = open_dataset("cifar10", Split::train, folder.path());
+  EXPECT_EQ(train->name(), "cifar10");
+  EXPECT_EQ(train->size(), 15);
+  EXPECT_EQ(train->shape(), kernels::Shape({32, 32, 3}));
+  EXPECT_EQ(train->classes(), 10);
+  for (std::int64_t i = 0; i < train->size(); ++i) {
+    EXPECT_EQ(train->label(i), i % 10);
+    const auto pixels = train->pixels(i);
+    EXPECT_EQ(tests::Bytes(pixels.begin(), pixels.end()), tests::cifar10_pixels(static_cast<std::uint8_t>(i % 10)));
+  }
+}
+
+TEST(Cifar10, TestsOnTheSixth) {
+  const tests::TempFolder folder;
+  tests::write_cifar10(folder, "", 2);
+  const auto test = open_dataset("cifar10", Split::test, folder.path());
+  EXPECT_EQ(test->size(), 2);
+  EXPECT_EQ(test->label(1), 1);
+}
+
+TEST(Cifar10, IsFoundInTheUsualFolders) {
+  for (const char* below : {"", "cifar10", "cifar10/cifar-10-batches-bin", "cifar-10-batches-bin"}) {
+    const tests::TempFolder folder;
+    tests::write_cifar10(folder, below, 1);
+    EXPECT_EQ(open_dataset("cifar10", Split::train, folder.path())->size(), 5) << below;
+  }
+}
+
+TEST(Cifar10, MissesOneOfTheFiles) {
+  const tests::TempFolder folder;
+  tests::write_cifar10(folder, "", 1);
+  std::filesystem::remove(folder.path() / "data_batch_4.bin");
+  EXPECT_THAT(tests::message_of<DataError>(
+                  [&] { find_cifar10_files(Split::train, {folder.path()}, "gradring data fetch cifar10"); }),
+              AllOf(HasSubstr("found no data_batch_4.bin"), HasSubstr(folder.path().string()),
+                    HasSubstr("gradring data fetch cifar10")));
+}
+
+TEST(Cifar10, KnowsThePythonVersionWhenItSeesIt) {
+  const tests::TempFolder folder;
+  folder.write("cifar-10-batches-py/data_batch_1", tests::Bytes{0x80, 0x02});
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset("cifar10", Split::train, folder.path()); }),
+              AllOf(HasSubstr("cifar-10-batches-py: holds the Python version"), HasSubstr("binary version")));
+}
+
+TEST(Cifar10, RefusesAFileThatWasCutShortBetweenTwoRecords) {
+  const tests::TempFolder folder;
+  tests::write_cifar10(folder, "", 3);
+  folder.write("data_batch_2.bin", tests::cifar10_bytes(2));
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset("cifar10", Split::train, folder.path()); }),
+              AllOf(HasSubstr("data_batch_2.bin: holds 2 records, but data_batch_1.bin holds 3"),
+                    HasSubstr("download it again")));
+}
+
+/// The real set, where the machine has it in its binary form.
+class RealCifar10 : public ::testing::Test {
+ protected:
+  std::unique_ptr<Dataset> open(Split split) const {
+    return open_dataset("cifar10", split, std::getenv("GRADRING_DATA_DIR"));
+  }
+  void SetUp() override {
+    const char* folder = std::getenv("GRADRING_DATA_DIR");
+    if (!folder) GTEST_SKIP() << "GRADRING_DATA_DIR is not set";
+    if (!std::filesystem::exists(std::filesystem::path(folder) / "cifar10/test_batch.bin"))
+      GTEST_SKIP() << "GRADRING_DATA_DIR has no cifar10/test_batch.bin";
+  }
+};
+
+TEST_F(RealCifar10, HasItsClassesInEqualNumbers) {
+  for (const auto& [split, each] : {std::pair(Split::train, 5000), std::pair(Split::test, 1000)}) {
+    const auto dataset = open(split);
+    EXPECT_EQ(dataset->size(), 10 * each);
+    std::array<int, 10> counts{};
+    for (std::int64_t i = 0; i < dataset->size(); ++i) ++counts.at(static_cast<std::size_t>(dataset->label(i)));
+    EXPECT_THAT(counts, ::testing::Each(each));
+  }
+}
+
+TEST_F(RealCifar10, HasThePublishedMeanOfEachChannel) {
+  const auto train = open(Split::train);
+  std::array<std::uint64_t, 3> sums{};
+  for (std::int64_t i = 0; i < train->size(); ++i) {
+    const auto pixels = train->pixels(i);
+    for (std::size_t j = 0; j < pixels.size(); ++j) sums[j % 3] += pixels[j];
+  }
+  constexpr std::array<double, 3> kPublished = {0.4914, 0.4822, 0.4465};
+  for (std::size_t channel = 0; channel < 3; ++channel)
+    EXPECT_NEAR(static_cast<double>(sums[channel]) / (50'000.0 * 1024 * 255), kPublished[channel], 1e-4);
+}
+
+}  // namespace
+}  // namespace gradring::data

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/runtime/error.h"
+#include "nn/parameter/parameter.h"
+#include "tests/nn/support/program_rig.h"
+#include "tests/support/safetensors.h"
+
+namespace gradring::nn {
+namespace {
+
+TEST(Layer, ConvolutionsShrinkByTheirWindow) {
+  EXPECT_EQ(output_shape(Conv2d{.in_channels = 1, .out_channels = 32, .kernel = 3}, {8, 28, 28, 1}),
+            Shape({8, 26, 26, 32}));
+  EXPECT_EQ(
+      output_shape(Conv2d{.in_channels = 3, .out_channels = 4, .kernel = 3, .stride = 2, .padding = 1}, {2, 9, 8, 3}),
+      Shape({2, 5, 4, 4}));
+}
+
+TEST(Layer, PoolingDropsWhatFillsNoWindow) {
+  EXPECT_EQ(output_shape(MaxPool2d{}, {8, 11, 10, 64}), Shape({8, 5, 5, 64}));
+}
+
+TEST(Layer, FlattenKeepsTheBatch) {
+  EXPECT_EQ(output_shape(Flatten{}, {8, 5, 5, 64}), Shape({8, 1600}));
+  EXPECT_EQ(output_shape(Flatten{}, {0, 5, 5, 64}), Shape({0, 1600}));
+}
+
+TEST(Layer, RefusesInputsThatDoNotFit) {
+  EXPECT_THROW(output_shape(Conv2d{.in_channels = 3, .out_channels = 8, .kernel = 3}, {8, 28, 28, 1}), InvalidArgument);
+  EXPECT_THROW(output_shape(Conv2d{.in_channels = 1, .out_channels = 8, .kernel = 5}, {8, 4, 4, 1}), InvalidArgument);
+  EXPECT_THROW(output_shape(MaxPool2d{}, {8, 1, 4, 1}), InvalidArgument);
+  EXPECT_THROW(output_shape(Linear{.in_features = 7, .out_features = 2}, {8, 6}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::nn
+
+namespace gradring::tests {
+namespace {
+
+struct Case {
+  std::string golden;
+  nn::Model model;
+};
+
+std::vector<Case> cases() {
+  return {{"gray", nn::convnet_deep({28, 28, 1}, 10)}, {"rgb", nn::convnet_deep({32, 32, 3}, 7)}};
+}
+
+/// What the golden file keeps of a tensor: its norm, and about 256 of its elements.
+struct Digest {
+  std::vector<float> norm;
+  std::vector<float> some;
+};
+
+Digest digest(const std::vector<float>& values) {
+  constexpr std::size_t kKept = 256;
+  Digest result;
+  double squares = 0;
+  for (float value : values) squares += static_cast<double>(value) * value;
+  result.norm = {static_cast<float>(std::sqrt(squares))};
+  for (std::size_t i = 0; i < values.size(); i += values.size() / kKept | 1) result.some.push_back(values[i]);
+  return result;
+}
+
+TEST(ConvNetDeep, HasEightConvolutionsWithPyTorchsNames) {
+  const nn::Model model = nn::make_model("convnet-deep", {28, 28, 1}, 10);
+  EXPECT_EQ(model.name, "convnet-deep");
+  EXPECT_EQ(std::ranges::count_if(model.layers,
+                                  [](const auto& named) { return std::holds_alternative<nn::Conv2d>(named.layer); }),
+            8);
+  const auto parameters = nn::parameters_of(model);
+  std::int64_t elements = 0;
+  for (const nn::Parameter& parameter : parameters) elements += parameter.shape.elements();
+  EXPECT_EQ(elements, 1'098'074);
+  ASSERT_EQ(parameters.size(), 20u);
+  EXPECT_EQ(parameters[14].name, "conv_layers.17.weight");
+  EXPECT_EQ(parameters[16].name, "fc_layers.0.weight");
+}
+
+TEST(ConvNetDeep, RefusesImagesThatPoolingShrinksToNothing) {
+  EXPECT_NO_THROW(nn::convnet_deep({8, 8, 1}, 2));
+  EXPECT_THROW(nn::convnet_deep({8, 7, 1}, 2), InvalidArgument);
+  EXPECT_THROW(nn::convnet_deep({8, 8}, 2), InvalidArgument);
+}
+
+TEST(ConvNetDeep, StartsWithPyTorchsWeights) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.golden);
+    const auto golden = read_golden("convnet_deep_step_seed0_" + c.golden);
+    const auto parameters = nn::parameters_of(c.model);
+    const auto drawn = nn::draw_torch_uniform(parameters, 0);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_EQ(digest(drawn[i]).some, golden.at("weight." + parameters[i].name + ".some").as<float>())
+          << parameters[i].name;
+  }
+}
+
+class ConvNetDeepBy : public testing::TestWithParam<std::string> {};
+
+TEST_P(ConvNetDeepBy, LogitsLossAndEveryGradientMatchPyTorch) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.golden);
+    const auto golden = read_golden("convnet_deep_step_seed0_" + c.golden);
+    const auto pixels = golden.at("images_u8").as<std::uint8_t>();
+    const auto classes = golden.at("labels").as<std::int64_t>();
+    std::vector<float> images;
+    for (std::uint8_t pixel : pixels) images.push_back((static_cast<float>(pixel) / 255.0f - 0.5f) / 0.5f);
+
+    ProgramRig rig(c.model, static_cast<std::int64_t>(classes.size()), GetParam());
+    rig.draw_weights(0);
+    const auto result = rig.run(images, {classes.begin(), classes.end()});
+
+    EXPECT_LT(relative_error(result.logits, golden.at("logits").as<float>()), 1e-4);
+    EXPECT_NEAR(result.loss, golden.at("loss").as<float>()[0], 1e-4);
+    for (std::size_t i = 0; i < rig.parameters().size(); ++i) {
+      const std::string name = "grad." + rig.parameters()[i].name;
+      const Digest gradient = digest(rig.gradient(i));
+      EXPECT_LT(relative_error(gradient.some, golden.at(name + ".some").as<float>()), 1e-4) << name;
+      EXPECT_LT(relative_error(gradient.norm, golden.at(name + ".norm").as<float>()), 1e-4) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConvNetDeepBy, testing::Values("reference", "cpu", "kernels"),
+                         [](const auto& backend) { return backend.param; });
+
+}  // namespace
+}  // namespace gradring::tests

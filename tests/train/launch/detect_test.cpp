@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers of other launchers, in the environments that these document.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+
+#include "kernels/runtime/error.h"
+#include "train/launch/worker_environment.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+using Table = std::map<std::string, std::string>;
+
+WorkerEnvironment read(const Table& table) {
+  return WorkerEnvironment::from_environment([&](const std::string& name) {
+    const auto it = table.find(name);
+    return it == table.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+Table with(Table table, const Table& more) {
+  for (const auto& [name, value] : more) table[name] = value;
+  return table;
+}
+
+std::string fault_of(const Table& table) try {
+  read(table);
+  return "";
+} catch (const InvalidArgument& error) {
+  return error.what();
+}
+
+const Table kTorchrun = {{"RANK", "3"},
+                         {"WORLD_SIZE", "4"},
+                         {"LOCAL_RANK", "1"},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"TORCHELASTIC_RUN_ID", "t"},
+                         {"MASTER_ADDR", "a"}};
+const Table kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "2"},
+                        {"OMPI_COMM_WORLD_SIZE", "4"},
+                        {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                        {"OMPI_COMM_WORLD_NODE_RANK", "0"},
+                        {"OMPI_UNIVERSE_SIZE", "4"},
+                        {"PMIX_RANK", "2"},
+                        {"PMIX_NAMESPACE", "2087256065"}};
+const Table kHydra = {{"PMI_RANK", "1"},
+                      {"PMI_SIZE", "3"},
+                      {"PMI_PORT", "host:41234"},
+                      {"MPI_LOCALRANKID", "1"},
+                      {"MPI_LOCALNRANKS", "3"}};
+/// Task 4 of six on three nodes: 2, 2 and 2.
+const Table kSlurm = {{"SLURM_JOB_ID", "123456"},
+                      {"SLURM_STEP_ID", "0"},
+                      {"SLURM_PROCID", "4"},
+                      {"SLURM_NTASKS", "6"},
+                      {"SLURM_STEP_NUM_TASKS", "6"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_NODEID", "2"},
+                      {"SLURM_STEP_NUM_NODES", "3"},
+                      {"SLURM_NNODES", "3"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"},
+                      {"SLURM_STEP_NODELIST", "gpu[07-09]"},
+                      {"SLURM_JOB_NAME", "job"}};
+const Table kPod = {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"},
+                    {"RANK", "2"},
+                    {"WORLD_SIZE", "3"},
+                    {"MASTER_ADDR", "job-master-0"},
+                    {"MASTER_PORT", "23456"},
+                    {"PYTHONUNBUFFERED", "1"}};
+
+struct Case {
+  const char* name;
+  Table table;
+  WorkerEnvironment expected;
+};
+
+TEST(Detect, ReadsTheEnvironmentOfEveryLauncher) {
+  const std::vector<Case> cases = {
+      {"alone", {{"HOME", "/"}}, {}},
+      {"torchrun",
+       kTorchrun,
+       {.rank = 3,
+        .world_size = 4,
+        .local_rank = 1,
+        .local_world_size = 2,
+        .role_rank = 3,
+        .role_world_size = 4,
+        .master_addr = "a",
+        .run_id = "t",
+        .launcher = "torchrun"}},
+      {"by hand",
+       {{"RANK", "1"}, {"WORLD_SIZE", "2"}},
+       {.rank = 1,
+        .world_size = 2,
+        .local_rank = 1,
+        .local_world_size = 2,
+        .role_rank = 1,
+        .role_world_size = 2,
+        .launcher = "hand (RANK and WORLD_SIZE)"}},
+      {"Open MPI, two nodes",
+       kOpenMpi,
+       {.rank = 2,
+        .world_size = 4,
+        .local_rank = 0,
+        .local_world_size = 2,
+        .group_rank = 1,
+        .group_world_size = 2,
+        .role_rank = 2,
+        .role_world_size = 4,
+        .run_id = "2087256065",
+        .launcher = "mpirun"}},
+      {"Open MPI with an address",
+       with(kOpenMpi, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "7"}}),
+       {.rank = 2,
+        .world_size = 4,
+        .local_rank = 0,
+        .local_world_size = 2,
+        .group_rank = 1,
+        .group_world_size = 2,
+        .role_rank = 2,
+        .role_world_size = 4,
+        .master_addr = "m",
+        .master_port = 7,
+        .run_id = "2087256065",
+        .launcher = "mpirun"}},
+      {"MPICH",
+       kHydra,
+       {.rank = 1,
+        .world_size = 3,
+        .local_rank = 1,
+        .local_world_size = 3,
+        .role_rank = 1,
+        .role_world_size = 3,
+        .run_id = "host:41234",
+        .launcher = "mpirun"}},
+      {"Slurm",
+       kSlurm,
+       {.rank = 4,
+        .world_size = 6,
+        .local_rank = 0,
+        .local_world_size = 2,
+        .group_rank = 2,
+        .group_world_size = 3,
+        .role_rank = 4,
+        .role_world_size = 6,
+        .master_addr = "gpu07",
+        .master_port = 33456,
+        .run_id = "slurm-123456.0",
+        .launcher = "srun"}},
+      {"Slurm, uneven, requeued",
+       with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2),3"},
+                     {"SLURM_LOCALID", "2"},
+                     {"SLURM_RESTART_COUNT", "1"},
+                     {"SLURM_PROCID", "5"},
+                     {"SLURM_STEP_NODELIST", "a,b[1-2]"}}),
+       {.rank = 5,
+        .world_size = 6,
+        .local_rank = 2,
+        .local_world_size = 3,
+        .group_rank = 2,
+        .group_world_size = 3,
+        .role_rank = 5,
+        .role_world_size = 6,
+        .master_addr = "a",
+        .master_port = 33456,
+        .run_id = "slurm-123456.0",
+        .restart_count = 1,
+        .launcher = "srun"}},
+      {"PyTorchJob",
+       kPod,
+       {.rank = 2,
+        .world_size = 3,
+        .group_rank = 2,
+        .group_world_size = 3,
+        .role_rank = 2,
+        .role_world_size = 3,
+        .master_addr = "job-master-0",
+        .master_port = 23456,
+        .launcher = "PyTorchJob"}},
+  };
+  for (const Case& one : cases) {
+    const auto found = read(one.table);
+    EXPECT_EQ(found, one.expected) << one.name << ": rank " << found.rank << ", local " << found.local_rank << " of "
+                                   << found.local_world_size << ", node " << found.group_rank << ", "
+                                   << found.master_addr << ":" << found.master_port << ", by " << found.launcher;
+  }
+}
+
+TEST(Detect, PrefersLaunchersInOrder) {
+  EXPECT_EQ(read(with(with(kTorchrun, kOpenMpi), with(kSlurm, {{"KUBERNETES_SERVICE_HOST", "x"}}))).launcher,
+            "torchrun");
+  EXPECT_EQ(read(with(kOpenMpi, kSlurm)).launcher, "mpirun");
+  EXPECT_EQ(read(with(kOpenMpi, kPod)).launcher, "mpirun");
+  EXPECT_EQ(read(with(kSlurm, kPod)).launcher, "srun");
+}
+
+TEST(Detect, PrefersSlurmToItsPmi) {
+  EXPECT_EQ(read(with(kSlurm, {{"PMI_RANK", "4"}, {"PMI_SIZE", "6"}})).launcher, "srun");
+}
+
+TEST(Detect, IgnoresSlurmBatchScripts) {
+  Table script = kSlurm;
+  script.erase("SLURM_STEP_ID");
+  EXPECT_EQ(read(script), WorkerEnvironment{});
+  EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_ID", "4294967291"}})), WorkerEnvironment{});  // "batch"
+  EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "1"}})), WorkerEnvironment{});
+}
+
+TEST(Detect, ParsesTheFirstHostOfSlurmsList) {
+  const std::vector<std::pair<std::string, std::string>> cases = {{"one", "one"},    {"one,two", "one"},
+                                                                  {"n[1-3]", "n1"},  {"n[003,007-9]", "n003"},
+                                                                  {"n[5]", "n5"},    {"n[1-2].cluster,m", "n1.cluster"},
+                                                                  {"a,b[1-2]", "a"}, {"r1-n[08-09],r2-n1", "r1-n08"}};
+  for (const auto& [list, first] : cases)
+    EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NODELIST", list}})).master_addr, first) << list;
+}
+
+TEST(Detect, ErrorNamesTheInvalidVariable) {
+  EXPECT_THAT(fault_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "4"}})),
+              HasSubstr("OMPI_COMM_WORLD_RANK=4 is outside"));
+  EXPECT_THAT(fault_of(with(kHydra, {{"PMI_SIZE", "x"}})), HasSubstr("PMI_SIZE='x'"));
+  EXPECT_THAT(fault_of(with(kSlurm, {{"SLURM_PROCID", "6"}})), HasSubstr("SLURM_PROCID=6 is outside"));
+  EXPECT_THAT(fault_of(with(kSlurm, {{"SLURM_LOCALID", "2"}})), HasSubstr("SLURM_LOCALID=2 of node 2 is outside"));
+  EXPECT_THAT(fault_of(with(kPod, {{"RANK", "3"}})), HasSubstr("RANK=3 is outside WORLD_SIZE=3"));
+  for (const char* tasks : {"", "x", "2(x", "2(x3", "(x3)", ",", "2(x9999999999)"})
+    EXPECT_NO_THROW(fault_of(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", tasks}}))) << tasks;
+}
+
+}  // namespace
+}  // namespace gradring::train

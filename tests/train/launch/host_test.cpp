@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "kernels/runtime/error.h"
+#include "tests/train/launch/running_launcher.h"
+#include "train/launch/host.h"
+
+namespace gradring::train {
+namespace {
+
+TEST(VisibleGpus, CountsDeviceFilesListedAsVisible) {
+  const TestFolder dev;
+  const auto count = [&](std::optional<std::string> visible) {
+    return visible_gpus([&](const std::string&) { return visible; }, dev.path());
+  };
+  EXPECT_EQ(count({}), 0);
+  EXPECT_EQ(count("0,1"), 0);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "nvidia", "null"})
+    dev.touch(name);
+  EXPECT_EQ(count({}), 3);
+  EXPECT_EQ(count("1"), 1);
+  EXPECT_EQ(count("1,0"), 2);
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("-1"), 0);
+  EXPECT_EQ(count("0,-1,1"), 1);
+  EXPECT_EQ(count("0,1,2,3,4"), 3);
+}
+
+TEST(HostAddresses, RecognizesWildcardAddresses) {
+  for (const char* host : {"0.0.0.0", "::", "0:0:0:0:0:0:0:0", "0"}) EXPECT_TRUE(is_wildcard_address(host)) << host;
+  for (const char* host : {"127.0.0.1", "::1", "localhost", "no..host", ""})
+    EXPECT_FALSE(is_wildcard_address(host)) << host;
+}
+
+TEST(HostAddresses, DistinguishesThisHostFromOthers) {
+  for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0"}) EXPECT_TRUE(is_this_host(host)) << host;
+  for (const char* host : {"192.0.2.1", "198.51.100.7"})  // reserved for documentation (RFC 5737)
+    EXPECT_FALSE(is_this_host(host)) << host;
+  EXPECT_THROW(is_this_host("no..host"), DeviceError);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/data/support/message_of.h"
+#include "tests/support/json.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/support/file_size_limit.h"
+#include "tests/train/support/text_of.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::lines_of;
+using tests::message_of;
+
+const StepRecord kStep{.step = 3,
+                       .epoch = 1,
+                       .step_of_epoch = 0,
+                       .steps_in_epoch = 2,
+                       .loss = 2.25,
+                       .learning_rate = 1e-3,
+                       .samples = 64,
+                       .duration = std::chrono::milliseconds(500),
+                       .data_wait = std::chrono::milliseconds(250),
+                       .exposed_communication = std::chrono::milliseconds(125)};
+
+class JsonLines : public ::testing::Test {
+ protected:
+  tests::TempFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
+};
+
+TEST_F(JsonLines, WritesStepAsOneObject) {
+  JsonLinesSink(path_).step(kStep);
+  ASSERT_EQ(lines_of(path_).size(), 1u);
+  EXPECT_EQ(tests::parse_json(lines_of(path_)[0]),
+            tests::parse_json(R"({"event": "step", "step": 3, "epoch": 1, "loss": 2.25,
+      "lr": 0.001, "samples": 64, "samples_per_second": 128.0, "seconds": 0.5, "data_wait": 0.25,
+      "exposed_communication": 0.125, "loss_scale": 1.0, "skipped": false})"));
+}
+
+TEST_F(JsonLines, RecordsNonFiniteParameterAndUnderflow) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  record.underflow = 0.25;
+  sink.step(record);
+  record.underflow = std::nullopt;
+  record.skipped = true;
+  record.non_finite = "fc_layers.0.weight";
+  sink.step(record);
+  const json first = tests::parse_json(lines_of(path_).at(0)), second = tests::parse_json(lines_of(path_).at(1));
+  EXPECT_EQ(first.at("underflow"), 0.25);
+  EXPECT_FALSE(first.contains("non_finite"));
+  EXPECT_EQ(second.at("non_finite"), "fc_layers.0.weight");
+  EXPECT_FALSE(second.contains("underflow"));
+}
+
+TEST_F(JsonLines, RemovesRolledBackSteps) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  for (record.step = 1; record.step <= 5; ++record.step) sink.step(record);
+  sink.eval({.epoch = 1});
+  sink.rolled_back(3, 1);
+  record.step = 4;
+  record.loss = 7;
+  sink.step(record);
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(tests::parse_json(lines[i]).at("step"), i + 1);
+  EXPECT_EQ(tests::parse_json(lines[3]).at("loss"), 7);
+}
+
+TEST_F(JsonLines, WritesEvaluationAsOneObject) {
+  JsonLinesSink(path_).eval({.epoch = 1, .accuracy = 0.5, .loss = 0.75, .samples = 10000});
+  ASSERT_EQ(lines_of(path_).size(), 1u);
+  EXPECT_EQ(tests::parse_json(lines_of(path_)[0]),
+            tests::parse_json(R"({"event": "eval", "epoch": 1, "accuracy": 0.5, "loss": 0.75, "samples": 10000})"));
+}
+
+TEST_F(JsonLines, RecordsEvaluationOfAveragedWeights) {
+  JsonLinesSink(path_).eval({.accuracy = 0.5, .loss = 1, .samples = 9, .ema_accuracy = 0.75, .ema_loss = 0.25});
+  const json line = tests::parse_json(lines_of(path_).at(0));
+  EXPECT_EQ(line.at("ema_accuracy"), 0.75);
+  EXPECT_EQ(line.at("ema_loss"), 0.25);
+}
+
+TEST_F(JsonLines, WritesNanAsNull) {
+  StepRecord record = kStep;
+  record.loss = std::nan("");
+  record.duration = {};
+  JsonLinesSink(path_).step(record);
+  const json line = tests::parse_json(lines_of(path_).at(0));
+  EXPECT_TRUE(line.at("loss").is_null());
+  EXPECT_EQ(line.at("samples_per_second"), 0);
+}
+
+TEST_F(JsonLines, HoldsOnlyCompleteLinesOnFullDisk) {
+  JsonLinesSink sink(path_);
+  const tests::FileSizeLimit disk(1000);
+  for (int i = 0; i < 100; ++i) sink.step(kStep);
+  EXPECT_THROW(sink.finish(), EnvironmentError);
+  EXPECT_GT(lines_of(path_).size(), 1u);
+  for (const std::string& line : lines_of(path_)) EXPECT_TRUE(json::accept(line)) << line;
+}
+
+TEST_F(JsonLines, WritesLinesOnceTheDiskHasSpaceAgain) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  {
+    const tests::FileSizeLimit disk(1000);
+    for (record.step = 1; record.step <= 50; ++record.step) sink.step(record);
+    EXPECT_LT(lines_of(path_).size(), 50u);
+  }
+  sink.step(record);
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 51u);
+  for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(json::parse(lines[i]).at("step"), i + 1);
+  EXPECT_NO_THROW(sink.finish());
+}
+
+TEST_F(JsonLines, RemovesRolledBackStepsThatWaitForSpace) {
+  JsonLinesSink sink(path_);
+  StepRecord record = kStep;
+  {
+    const tests::FileSizeLimit disk(1000);
+    for (record.step = 1; record.step <= 20; ++record.step) sink.step(record);
+    sink.rolled_back(15, 1);
+  }
+  record.step = 16;
+  sink.step(record);
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 16u);
+  for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(json::parse(lines[i]).at("step"), i + 1);
+}
+
+TEST_F(JsonLines, ReportsLinesBeyondTheMemoryBound) {
+  JsonLinesSink sink(path_);
+  {
+    const tests::FileSizeLimit disk(1000);
+    for (int i = 0; i < 10'000; ++i) sink.step(kStep);
+  }
+  sink.step(kStep);
+  EXPECT_THAT(message_of<EnvironmentError>([&] { sink.finish(); }),
+              AllOf(HasSubstr("metrics.jsonl lacks "), HasSubstr("did not fit into memory")));
+  EXPECT_GT(std::filesystem::file_size(path_), std::uintmax_t{1} << 20);
+}
+
+class Metrics : public JsonLines {
+ protected:
+  void SetUp() override {
+    JsonLinesSink sink(path_);
+    for (StepRecord step = kStep; step.step <= 6; ++step.step) {
+      step.epoch = step.step > 5;
+      sink.step(step);
+      if (step.step == 5) sink.eval({.epoch = 0});
+    }
+    sink.eval({.epoch = 1});
+  }
+  std::vector<std::string> all() const { return lines_of(path_); }
+  std::vector<std::string> kept(std::int64_t steps, std::int64_t epoch) const {
+    truncate_metrics(path_, steps, epoch);
+    return all();
+  }
+};
+
+TEST_F(Metrics, TruncatesToCheckpoint) {
+  const auto whole = all();
+  ASSERT_EQ(whole.size(), 6u);
+  const auto first = [&whole](std::size_t lines) { return std::vector(whole.begin(), whole.begin() + lines); };
+  EXPECT_EQ(kept(6, 2), whole);
+  EXPECT_EQ(kept(6, 1), first(5)) << "removes the evaluation of an unfinished epoch";
+  EXPECT_EQ(kept(5, 1), first(4)) << "keeps the evaluation of a finished epoch";
+  EXPECT_EQ(kept(4, 0), first(2));
+  EXPECT_EQ(kept(0, 0), first(0));
+}
+
+TEST_F(Metrics, RemovesIncompleteLine) {
+  const auto whole = all();
+  std::ofstream(path_, std::ios::app) << R"({"event":"step","step":7,)";
+  EXPECT_EQ(kept(9, 9), whole);
+  std::ofstream(path_, std::ios::app) << R"({"event":"eval","epoch":1})";
+  EXPECT_EQ(kept(9, 9), whole) << "only the line break is missing";
+}
+
+TEST_F(Metrics, DoesNotTruncateUnreadableFile) {
+  const auto reading = [](const std::filesystem::path& path) {
+    return message_of<EnvironmentError>([&] { truncate_metrics(path, 3, 0); });
+  };
+  const auto fifo = folder_.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(reading(fifo), HasSubstr("it is not a regular file; nothing was removed from it"));
+  EXPECT_THAT(reading(folder_.path()), HasSubstr("it is not a regular file"));
+  if (!std::filesystem::exists("/proc/self/mem")) return;  // opens, and gives EIO
+  EXPECT_THAT(reading("/proc/self/mem"), HasSubstr("cannot read /proc/self/mem: a read failed"));
+}
+
+TEST_F(Metrics, IgnoresMissingFile) {
+  truncate_metrics(folder_.path() / "none.jsonl", 3, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.jsonl"));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/file.h"
+#include "kernels/runtime/nearest_name.h"
+#include "train/checkpoint/inspect.h"
+#include "train/cli/commands.h"
+#include "train/cli/standard_output.h"
+#include "train/options/usage_error.h"
+#include "train/setup/named_checkpoint.h"
+#include "train/trainer/training_state.h"
+
+namespace gradring::train {
+namespace {
+
+/// The compared contents differ. Exit code 1, as diff's.
+class DifferenceError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace
+
+namespace ckpt_diff {
+namespace {
+
+struct Options {
+  bool json = false, tensors_only = false;
+};
+
+CommandLine command_line(Options& options) {
+  return {
+      .command = "gradring ckpt diff",
+      .purpose = "tensors in which two checkpoints or files differ, and by how much",
+      .usage = {"gradring ckpt diff A B"},
+      .options = {switch_option("tensors-only", "no comparison of steps, counters and settings", options.tensors_only),
+                  json_switch(options.json)},
+      .takes_words = true,
+      .notes =
+          "A and B are checkpoints, run directories (their newest valid checkpoint) or files: .safetensors, .pt, .npy. "
+          "A file "
+          "is compared with the weights alone. Training times are ignored. Exit code 0: equal; 1: different."};
+}
+
+using Json = nlohmann::ordered_json;
+
+struct Differences {
+  std::vector<DifferentTensor> tensors;
+  std::vector<DifferentFact> facts;
+  std::size_t compared = 0;  ///< tensors of A
+
+  bool none() const { return tensors.empty() && facts.empty(); }
+};
+
+Differences compare(const NamedTensors& a, const NamedTensors& b, bool tensors_only) {
+  Differences found{.tensors = different_tensors(a.contents.model, b.contents.model),
+                    .facts = {},
+                    .compared = a.contents.model.size()};
+  if (a.is_file || b.is_file) return found;
+  auto state = different_tensors(a.contents.state, b.contents.state);
+  std::move(state.begin(), state.end(), std::back_inserter(found.tensors));
+  found.compared += a.contents.state.size();
+  if (!tensors_only) found.facts = different_facts(a.contents, b.contents);
+  return found;
+}
+
+std::string text_of(const TensorInfo& tensor) {
+  return fmt::format("{} {}", names_of(tensor.type).safetensors, shape_text(tensor.shape));
+}
+
+std::string text_of(const DifferentTensor& tensor) {
+  if (!tensor.b) return "only in A: " + text_of(*tensor.a);
+  if (!tensor.a) return "only in B: " + text_of(*tensor.b);
+  std::string text = text_of(*tensor.a);
+  if (*tensor.a != *tensor.b) text += ", in B " + text_of(*tensor.b);
+  if (const auto& distance = tensor.distance)
+    text += fmt::format(": {} elements differ, by {:.3g} at most, relatively {:.3g}; cosine {:.9f}",
+                        distance->different, distance->absolute, distance->relative, distance->cosine);
+  return text;
+}
+
+void print(const Differences& found, const NamedTensors& a, const NamedTensors& b) {
+  fmt::print("A  {}\nB  {}\n", a.from.string(), b.from.string());
+  for (const DifferentTensor& tensor : found.tensors) fmt::print("{}  {}\n", in_quotes(tensor.name), text_of(tensor));
+  for (const DifferentFact& fact : found.facts)
+    fmt::print("{}  {} in A, {} in B\n", fact.what, fact.a.empty() ? "nothing" : fact.a,
+               fact.b.empty() ? "nothing" : fact.b);
+  if (found.none()) fmt::print("equal: {} tensors\n", found.compared);
+}
+
+Json to_json(const std::optional<TensorInfo>& tensor) {
+  if (!tensor) return Json();
+  return {{"type", names_of(tensor->type).safetensors}, {"shape", tensor->shape}};
+}
+
+Json to_json(const Differences& found, const NamedTensors& a, const NamedTensors& b) {
+  Json json = {{"a", a.from.string()}, {"b", b.from.string()}, {"equal", found.none()}};
+  json["tensors"] = Json::array();
+  for (const DifferentTensor& tensor : found.tensors) {
+    Json entry = {{"name", tensor.name}, {"a", to_json(tensor.a)}, {"b", to_json(tensor.b)}};
+    if (tensor.distance) {
+      entry["different"] = tensor.distance->different;
+      entry["max_abs"] = tensor.distance->absolute;
+      entry["max_rel"] = tensor.distance->relative;
+      entry["cosine"] = tensor.distance->cosine;
+    }
+    json["tensors"].push_back(std::move(entry));
+  }
+  json["meta"] = Json::array();
+  for (const DifferentFact& fact : found.facts)
+    json["meta"].push_back({{"what", fact.what}, {"a", fact.a}, {"b", fact.b}});
+  return json;
+}
+
+NamedTensors read(FileSystem& files, const std::string& path) {
+  NamedTensors named = named_tensors(files, path, "its path");
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
+  return named;
+}
+
+int run(Arguments args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  const auto words = words_or_help(line, args);
+  if (!words) return kOk;
+  if ((*words).size() != 2) throw UsageError("expected two paths to compare: gradring ckpt diff A B");
+  PosixFileSystem files;
+  const NamedTensors a = read(files, (*words)[0]), b = read(files, (*words)[1]);
+  const Differences found = compare(a, b, options.tensors_only);
+  if (options.json)
+    print_json(to_json(found, a, b));
+  else
+    print(found, a, b);
+  if (!found.none())
+    throw DifferenceError(fmt::format("{} and {} differ in {} tensors and {} settings or counters", a.from.string(),
+                                      b.from.string(), found.tensors.size(), found.facts.size()));
+  return kOk;
+}
+
+}  // namespace
+}  // namespace ckpt_diff
+
+const Command kCkptDiff{.name = "diff",
+                        .help = "differences between two checkpoints or files",
+                        .run = ckpt_diff::run,
+                        .describe = describe<ckpt_diff::Options, ckpt_diff::command_line>};
+
+namespace ckpt_inspect {
+namespace {
+
+struct Options {
+  std::string tensor;
+  bool json = false;
+};
+
+CommandLine command_line(Options& options) {
+  return {
+      .command = "gradring ckpt inspect",
+      .purpose = "tensors of a checkpoint or file: shapes, types, statistics",
+      .usage = {"gradring ckpt inspect PATH"},
+      .options = {text_option("tensor", "NAME", "one tensor (default all)", options.tensor), json_switch(options.json)},
+      .takes_words = true,
+      .notes =
+          "PATH is a checkpoint, a run directory (its newest valid checkpoint) or a file: .safetensors, .pt, .npy."};
+}
+
+using Tensors = std::vector<const TensorRecord*>;
+
+Tensors chosen(const Checkpoint& checkpoint, const std::string& name) {
+  Tensors all;
+  std::vector<std::string_view> names;
+  for (const auto* list : {&checkpoint.model, &checkpoint.state})
+    for (const TensorRecord& tensor : *list) {
+      names.push_back(tensor.name);
+      if (name.empty() || tensor.name == name) all.push_back(&tensor);
+    }
+  if (all.empty() && !name.empty())
+    throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
+  return all;
+}
+
+/// Prints the kernels of the layers if the checkpoint names them.
+void print_plans(const nlohmann::ordered_json& plans) {
+  for (const auto& plan : plans) {
+    if (!plan.is_object() || !plan.contains("layers") || !plan.contains("by")) continue;
+    const auto& layers = plan["layers"];
+    fmt::print("{} by {}\n", layers.empty() ? "the loss" : layers.dump(), plan["by"].dump());
+  }
+}
+
+void print_about(const NamedTensors& named) {
+  fmt::print("{}\n", named.from.string());
+  if (named.is_file) return;
+  const Checkpoint& checkpoint = named.contents;
+  fmt::print("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
+             checkpoint.about.contains("made_by") ? ", by " + checkpoint.about["made_by"].dump() : "");
+  print_plans(checkpoint.about.value(kPlans, nlohmann::ordered_json::array()));
+}
+
+void print(const Tensors& tensors) {
+  std::size_t width = 4;
+  for (const TensorRecord* tensor : tensors) width = std::max(width, in_quotes(tensor->name).size() - 2);
+  fmt::print("\n{:<{}}  {:<18} {:<6} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "name", width, "shape", "type", "min",
+             "max", "mean", "deviation", "non-finite");
+  for (const TensorRecord* tensor : tensors) {
+    const std::string name = in_quotes(tensor->name);
+    fmt::print("{:<{}}  {:<18} {:<6}", std::string_view(name).substr(1, name.size() - 2), width,
+               shape_text(tensor->shape), names_of(tensor->type).safetensors);
+    if (const auto found = statistics_of(*tensor); found && found->elements > 0)
+      fmt::print(" {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g} {:>10}", found->least, found->most, found->mean,
+                 found->deviation, found->non_finite);
+    fmt::print("\n");
+  }
+}
+
+nlohmann::ordered_json to_json(const TensorRecord& tensor) {
+  nlohmann::ordered_json json = {{"name", tensor.name},
+                                 {"shape", tensor.shape},
+                                 {"type", names_of(tensor.type).safetensors},
+                                 {"bytes", tensor.bytes.size()}};
+  if (const auto found = statistics_of(tensor); found && found->elements > 0) {
+    json["min"] = found->least;
+    json["max"] = found->most;
+    json["mean"] = found->mean;
+    json["deviation"] = found->deviation;
+    json["non_finite"] = found->non_finite;
+  }
+  return json;
+}
+
+nlohmann::ordered_json to_json(const NamedTensors& named, const Tensors& tensors) {
+  nlohmann::ordered_json json = {{"path", named.from.string()}};
+  if (!named.is_file) {
+    json["step"] = named.contents.step;
+    json["score"] = named.contents.score ? nlohmann::ordered_json(*named.contents.score) : nlohmann::ordered_json();
+    json["about"] = named.contents.about;
+  }
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const TensorRecord* tensor : tensors) json["tensors"].push_back(to_json(*tensor));
+  return json;
+}
+
+int run(Arguments args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  const auto words = words_or_help(line, args);
+  if (!words) return kOk;
+  PosixFileSystem files;
+  const NamedTensors named = named_tensors(files, only_word(*words, line, "PATH"), "its path");
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
+  const Tensors tensors = chosen(named.contents, options.tensor);
+  if (options.json) {
+    print_json(to_json(named, tensors));
+    return kOk;
+  }
+  print_about(named);
+  print(tensors);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace ckpt_inspect
+
+const Command kCkptInspect{.name = "inspect",
+                           .help = "tensors of a checkpoint or file",
+                           .run = ckpt_inspect::run,
+                           .describe = describe<ckpt_inspect::Options, ckpt_inspect::command_line>};
+
+}  // namespace gradring::train

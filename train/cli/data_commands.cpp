@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+#include "data/datasets/open_dataset.h"
+#include "data/error.h"
+#include "data/fetch/catalogue.h"
+#include "data/fetch/download.h"
+#include "data/fetch/fetch.h"
+#include "kernels/runtime/file.h"
+#include "train/cli/commands.h"
+#include "train/launch/worker_environment.h"
+#include "train/options/usage_error.h"
+#include "train/report/console.h"
+
+namespace gradring::train {
+namespace {
+
+std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+
+/// --data-dir, the parent of the datasets' folders.
+Option data_dir_option(std::string& data_dir) {
+  data_dir = system_variable("GRADRING_DATA_DIR").value_or("datasets");
+  return text_option("data-dir", "DIR", "parent of the datasets' folders (default " + data_dir + ")", data_dir);
+}
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr const char* kClearLine = "\r\033[K";
+
+/// Progress of a fetch: a line for each file and each failed address; on a terminal also a line that is redrawn.
+class FetchProgress final : public data::FetchListener {
+ public:
+  explicit FetchProgress(Console& out) : out_(out), terminal_(::isatty(out.fd())) {}
+
+  void already_there(std::string_view file) override { say(fmt::format("{} already exists", file)); }
+
+  void asking(std::string_view file, std::string_view url, std::uint64_t begin) override {
+    file_ = file;
+    begin_ = begin;
+    asked_at_ = Clock::now();
+    say(fmt::format("{}{}", url, begin > 0 ? " from " + megabytes(begin) + " on" : ""));
+  }
+
+  void arrived(std::uint64_t bytes, std::uint64_t of_bytes) override {
+    const auto now = Clock::now();
+    if (!terminal_ || (now - drawn_at_ < kRedraw && bytes < of_bytes)) return;
+    drawn_at_ = now;
+    const double seconds = std::chrono::duration<double>(now - asked_at_).count();
+    const double rate = seconds > 0 && bytes > begin_ ? static_cast<double>(bytes - begin_) / seconds / 1e6 : 0;
+    out_.write(fmt::format("{}{} {:3.0f} % of {}, {:.1f} MB/s", kClearLine, file_,
+                           100.0 * static_cast<double>(bytes) / static_cast<double>(of_bytes), megabytes(of_bytes),
+                           rate));
+    line_open_ = true;
+  }
+
+  void failed(std::string_view, std::string_view why) override { say(fmt::format("  failed: {}", why)); }
+  void done(std::string_view file) override { say(fmt::format("{} is whole and right", file)); }
+
+ private:
+  void say(const std::string& text) {
+    out_.write(fmt::format("{}{}\n", line_open_ ? kClearLine : "", text));
+    line_open_ = false;
+  }
+
+  Console& out_;
+  const bool terminal_;
+  std::string file_;
+  std::uint64_t begin_ = 0;
+  Clock::time_point asked_at_;
+  Clock::time_point drawn_at_;
+  bool line_open_ = false;
+};
+
+}  // namespace
+
+namespace data_fetch {
+namespace {
+
+constexpr const char* kNotes =
+    "Files go to DIR/NAME. Valid files are kept, and an interrupted transfer is resumed (FILE.part). Size and SHA-256 "
+    "of "
+    "every file are checked before it gets its name, and a wrong file is removed: mirrors need not be trusted.\n\n"
+    "Exit codes: 0 success, 2 usage error, 3 network or disk, 4 wrong content.";
+
+struct Options {
+  std::string data_dir;
+  std::vector<std::string> mirrors;
+};
+
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring data fetch",
+                   .purpose = "download of a dataset: mnist, fashion-mnist or cifar10",
+                   .usage = {"gradring data fetch NAME [OPTIONS]"},
+                   .options = {data_dir_option(options.data_dir)},
+                   .takes_words = true,
+                   .notes = kNotes};
+  line.options.push_back({.name = "mirror",
+                          .value = "URL",
+                          .help = "address of a folder with the files, instead of the public mirrors; may be repeated",
+                          .read = [&options](std::string_view text) {
+                            if (!text.starts_with("https://") && !text.starts_with("http://"))
+                              throw UsageError(
+                                  fmt::format("--mirror is '{}': it must begin with https:// or http://", text));
+                            options.mirrors.emplace_back(text);
+                          }});
+  return line;
+}
+
+constexpr const char* kFoot =
+    "\nExit codes: 0 ok; 2 usage; 3 the network or the disk; 4 what came is not the data set.\n";
+
+int run(Arguments args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  const auto words = words_or_help(line, args);
+  if (!words) return kOk;
+  const data::CatalogueEntry& entry = data::find_entry(only_word(*words, line, "NAME"));
+  Console out;
+  out.on_failure([](const std::string& message) {
+    print_to_stderr(fmt::format("gradring data fetch: {}; the fetch goes on\n", message));
+  });
+  FetchProgress progress(out);
+  data::fetch(entry, {.data_dir = options.data_dir, .mirrors = options.mirrors}, progress);
+  out.write(
+      fmt::format("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
+  out.finish();
+  return kOk;
+}
+
+}  // namespace
+}  // namespace data_fetch
+
+const Command kDataFetch{.name = "fetch",
+                         .help = "download of a dataset, resumed and checked",
+                         .run = data_fetch::run,
+                         .describe = describe<data_fetch::Options, data_fetch::command_line>};
+
+namespace data_verify {
+namespace {
+
+struct Options {
+  std::string data_dir;
+};
+
+CommandLine command_line(Options& options) {
+  return {.command = "gradring data verify",
+          .purpose = "check of the files of a dataset against their SHA-256",
+          .usage = {"gradring data verify NAME [OPTIONS]"},
+          .options = {data_dir_option(options.data_dir)},
+          .takes_words = true};
+}
+
+int run(Arguments args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  const auto words = words_or_help(line, args);
+  if (!words) return kOk;
+  const data::CatalogueEntry& entry = data::find_entry(only_word(*words, line, "NAME"));
+  std::size_t faults = 0;
+  for (const data::VerifiedFile& file : data::verify(entry, options.data_dir)) {
+    const bool good = file.check.state == data::FileState::good;
+    fmt::print("{:<4} {}{}\n", good ? "ok" : "BAD", file.path.string(), good ? "" : ": " + file.check.found);
+    faults += !good;
+  }
+  if (faults > 0)
+    throw data::DataError(
+        options.data_dir,
+        fmt::format("{} of {} files of {} are missing or wrong", faults, entry.files.size(), entry.name),
+        fmt::format("get them: gradring data fetch {} --data-dir {}", entry.name, options.data_dir));
+  return kOk;
+}
+
+}  // namespace
+}  // namespace data_verify
+
+const Command kDataVerify{.name = "verify",
+                          .help = "check of the files of a dataset",
+                          .run = data_verify::run,
+                          .describe = describe<data_verify::Options, data_verify::command_line>};
+
+namespace data_info {
+namespace {
+
+struct Options {
+  std::string data_dir;
+};
+
+CommandLine command_line(Options& options) {
+  return {.command = "gradring data info",
+          .purpose = "datasets that can be fetched, or statistics of one",
+          .usage = {"gradring data info", "gradring data info NAME [OPTIONS]"},
+          .options = {data_dir_option(options.data_dir)},
+          .takes_words = true};
+}
+
+std::uint64_t bytes_to_fetch(const data::CatalogueEntry& entry) {
+  std::uint64_t bytes = entry.archive.bytes;
+  if (bytes == 0)
+    for (const data::CatalogueFile& file : entry.files) bytes += file.file.bytes;
+  return bytes;
+}
+
+void print_catalogue() {
+  for (const data::CatalogueEntry& entry : data::catalogue())
+    fmt::print("{}\n  {}\n  by {}\n  {} to fetch: gradring data fetch {}\n  from {}\n\n", entry.name, entry.title,
+               entry.authors, megabytes(bytes_to_fetch(entry)), entry.name, fmt::join(entry.mirrors, "\n       "));
+  fmt::print("digits\n  digits generated in memory: nothing to fetch\n");
+}
+
+void print_split(const data::Dataset& dataset, data::Split split) {
+  const data::DatasetStatistics found = data::statistics_of(dataset);
+  fmt::print("{:<6} {} samples of {}, {} classes of {} to {} samples each\n", name_of(split), dataset.size(),
+             dataset.shape().to_string(), dataset.classes(), std::ranges::min(found.samples_of_class),
+             std::ranges::max(found.samples_of_class));
+  fmt::print("       mean {:.4f}, standard deviation {:.4f} by channel, of pixels from 0 to 1\n",
+             fmt::join(found.mean, " "), fmt::join(found.std, " "));
+}
+
+int run(Arguments args) {
+  Options options;
+  const CommandLine line = command_line(options);
+  const auto words = words_or_help(line, args);
+  if (!words) return kOk;
+  if (words->empty()) {
+    print_catalogue();
+    return kOk;
+  }
+  const std::string& name = only_word(*words, line, "NAME");
+  for (const data::Split split : {data::Split::train, data::Split::test})
+    print_split(*data::open_dataset(name, split, options.data_dir), split);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace data_info
+
+const Command kDataInfo{.name = "info",
+                        .help = "available datasets, or statistics of one",
+                        .run = data_info::run,
+                        .describe = describe<data_info::Options, data_info::command_line>};
+
+}  // namespace gradring::train

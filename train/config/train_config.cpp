@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "data/datasets/open_dataset.h"
+#include "train/config/train_config.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+
+namespace {
+
+bool is_utf8(const std::string& text) try {
+  static_cast<void>(nlohmann::json(text).dump());
+  return true;
+} catch (const nlohmann::json::type_error&) {
+  return false;
+}
+
+}  // namespace
+
+void validate(const TrainConfig& config) {
+  const OptimizerSpec& optimizer = config.optimizer;
+  const auto require = [](bool condition, const std::string& message) {
+    if (!condition) throw UsageError(message);
+  };
+  require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
+  require(config.dataset == "digits" || !config.data_dir.empty(), data::needs_folder_message(config.dataset));
+  require(config.global_batch == 0 || config.accumulate == 1,
+          "--global-batch and --accumulate both set the samples per step: leave one out");
+  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  require(sharded || config.shard_size == 0,
+          "--shard-size has no effect without --sampler sharded: add it, or leave out --shard-size");
+  require(sharded || !config.reproducible,
+          "--sampler distributed depends on the number of ranks, which --reproducible forbids: leave it out");
+  require(!config.reproducible || config.gradient_mean == "samples",
+          "--gradient-mean ranks depends on the number of ranks, which --reproducible forbids: leave it out");
+  require(!config.reproducible || config.wire_dtype == "fp32",
+          "--reproducible sums gradients as integers: leave out --wire-dtype");
+  require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
+          "--allreduce direct requires shared memory: leave out --comm " + config.comm);
+  require(config.zero == 0 || config.allreduce == "auto" || config.allreduce == "ring",
+          "--zero uses the ring's reduce-scatter: leave out --allreduce " + config.allreduce);
+  require(config.zero >= 2 || !config.sync_every_pass,
+          "--sync-every-pass has no effect with --zero 0 or 1, which keep all gradients: leave it out, or use --zero 2 "
+          "or 3");
+  require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
+          "--momentum, --dampening and --nesterov require --optimizer sgd, found " + optimizer.name);
+  require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
+          "--nesterov needs a --momentum above 0 and no --dampening");
+  require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
+          "--no-bias-decay has no effect without --weight-decay: add it, or leave out --no-bias-decay");
+  require(optimizer.ema < 1, "--ema is a decay and must be below 1, such as 0.999");
+  require(!resumes_automatically(config) || !config.run_dir.empty(),
+          "--resume " + config.resume + " looks for checkpoints in --run-dir, which is missing: give it");
+  require(!config.resume.empty(),
+          "--resume is empty, but must be auto, auto-or-restart, none, or the path of a checkpoint");
+  // Checkpoints and config.resolved.toml hold these options, as JSON and as TOML.
+  require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or use a link to it");
+  require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
+  require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
+  require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
+          "--activation-budget-mb requires --checkpoint-activations auto");
+  const ScheduleSpec& schedule = config.schedule;
+  require((schedule.name == "step") == (schedule.step_size > 0),
+          "--schedule step and --schedule-step-size require each other: give both or neither");
+  require(schedule.name == "step" || schedule.gamma == ScheduleSpec().gamma,
+          "--schedule-gamma requires --schedule step");
+  require(config.clip_norm == 0 || config.clip_norm >= std::numeric_limits<float>::min(),
+          "--clip-norm is smaller than any fp32 norm: use 0 for no clipping");
+  require(schedule.name == "cosine" || schedule.least == 0, "--min-lr requires --schedule cosine");
+  require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
+  require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,
+          "--schedule one-cycle includes a warm-up: leave out --warmup-steps");
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
+
+namespace gradring::train {
+
+struct BucketLimits {
+  std::size_t first_bytes = 1024 * 1024;      ///< small, so that the first all-reduce starts early
+  std::size_t rest_bytes = 25 * 1024 * 1024;  ///< large, so that the others are efficient
+};
+
+/// Groups gradients, in the order in which backward finishes them, into buckets that are all-reduced as one: a bucket
+/// takes tensors until its bytes reach its limit.
+///
+/// Returns   indices into `parameters`, bucket by bucket, in the order of `ready_order`.
+/// Source    torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size.
+std::vector<std::vector<int>> make_buckets(std::span<const nn::Parameter> parameters, std::span<const int> ready_order,
+                                           const BucketLimits& limits);
+
+/// The largest number of neighbouring buckets that one plan's parameters span. `groups` lists the parameters of each
+/// plan.
+int buckets_at_once(const nn::ArenaLayout& layout, std::span<const std::vector<int>> groups);
+
+/// ZeRO's partition of an arena: each rank owns an equal shard of every bucket.
+///
+///   arena, 2 shards    | bucket 0: shard 0 | shard 1 | bucket 1: shard 0 | shard 1 |
+///   packed, of rank 1  | bucket 0's shard 1 | bucket 1's shard 1 |
+///
+/// Memory for own shards only (optimizer state, say) is packed. With one shard every rank owns everything, and packed
+/// memory is laid out as the arena.
+class Shards {
+ public:
+  using Slice = nn::ArenaLayout::Slice;
+
+  /// Divides each bucket into `count` shards; this rank owns shard `index`. The layout must outlive it.
+  ///
+  /// Errors    InvalidArgument if `index` is out of range, or a bucket is not padded to a multiple of `count`.
+  Shards(const nn::ArenaLayout& layout, int count, int index);
+
+  const nn::ArenaLayout& layout() const { return layout_; }
+  int count() const { return static_cast<int>(count_); }
+  /// Whether every rank owns everything.
+  bool whole() const { return count_ == 1; }
+
+  /// This rank's shard of a bucket: relative to the bucket, to the arena, and to packed memory.
+  Slice in_bucket(int bucket) const;
+  Slice in_arena(int bucket) const;
+  Slice packed(int bucket) const;
+  /// The part of a parameter, and of the padding after it, that is in this rank's shard of a bucket.
+  struct Part {
+    int parameter = 0;
+    Slice slice{};  ///< relative to the shard
+  };
+  /// The non-empty parts of a shard, in memory order and without gaps.
+  std::vector<Part> parts(int bucket) const;
+  /// Size of a rank's shards of all buckets.
+  std::size_t elements() const { return layout_.elements() / count_; }
+
+  /// The rank whose shard holds an element, given relative to the bucket.
+  int owner(int bucket, std::size_t element) const;
+
+ private:
+  const nn::ArenaLayout& layout_;
+  std::size_t count_;
+  std::size_t index_;
+};
+
+/// Where this rank's shard of each bucket begins.
+using ShardPointers = std::vector<float*>;
+
+/// In packed memory of shards.elements() floats at `data`.
+ShardPointers packed_shards(const Shards& shards, float* data);
+
+}  // namespace gradring::train

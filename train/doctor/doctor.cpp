@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include "data/fetch/http.h"
+#include "data/images/image.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/kernel_set.h"
+#include "kernels/runtime/cpu_level.h"
+#include "kernels/runtime/error.h"
+#include "kernels/variant.h"
+#include "nn/backend/cpu/onednn.h"
+#include "train/cuda_module/cuda_module.h"
+#include "train/doctor/machine.h"
+#include "train/setup/compute.h"
+#include "train/setup/processors.h"
+
+namespace gradring::train::doctor {
+namespace {
+
+Finding cpu_level() {
+  const auto running = kernels::cpu_level();
+  const auto supported = kernels::supported_cpu_level();
+  const std::string_view name = kernels::cpu_level_name(running);
+  if (kernels::cpu_levels().size() == 1) return {"CPU level", fmt::format("{}, no other level in this build", name)};
+  if (running == supported) return {"CPU level", std::string(name)};
+  return {"CPU level", fmt::format("{}, set by {}", name, kernels::kCpuLevelVariable),
+          fmt::format("this processor has {}: unset {} for more speed", kernels::cpu_level_name(supported),
+                      kernels::kCpuLevelVariable)};
+}
+
+Finding onednn() {
+  const std::string description = nn::describe_onednn();
+  if (description.starts_with("oneDNN")) return {"oneDNN", description.substr(sizeof "oneDNN")};
+  return {"oneDNN", "none",
+          "convolutions of other shapes than the seed model's are slow: install libdnnl-dev and build again"};
+}
+
+Finding libcurl() {
+  try {
+    data::require_http();
+    const std::string library = data::http_library();
+    return {"libcurl", library.substr(0, library.find(' '))};  // without its components
+  } catch (const data::FetchError& error) {
+    return {"libcurl", "none", fmt::format("gradring data fetch cannot work: {}", error.what())};
+  }
+}
+
+Finding libpng() {
+  const std::string version = data::png_library();
+  if (!version.empty()) return {"libpng", version};
+  return {"libpng", "none", "gradring predict cannot work: install libpng-dev and build again"};
+}
+
+Finding cuda_module() {
+  const auto file = cuda_module_file();
+  if (file.empty())
+    return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
+  try {
+    const CudaModule module(file);
+    return {"CUDA module", file.string()};
+  } catch (const DeviceError& error) {
+    return {"CUDA module", "does not open", error.what()};
+  }
+}
+
+/// "conv_relu_pool native, gemm strips, ...": the compute-bound kernels.
+std::string variants_of(const Compute& compute) {
+  const kernels::KernelSet& kernels = compute.kernels;
+  const auto name = [&compute](const auto& table) {
+    return kernels::pick_variant(table, *compute.device, kernels::DType::f32).name;
+  };
+  return fmt::format("conv_relu_pool {}, conv2d {}, gemm {}, max_pool2d {}", name(kernels.conv_relu_pool),
+                     name(kernels.conv2d), name(kernels.gemm), name(kernels.max_pool2d));
+}
+
+}  // namespace
+
+std::vector<Finding> built_in() {
+  return {{"commit", kernels::bench::provenance().commit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
+}
+
+std::vector<Finding> used_here(const VariableLookup& environment) {
+  const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, environment);
+  const Compute compute = make_compute({.threads = threads});
+  const kernels::Device& device = *compute.device;
+  const bool gpu = device.id().kind == kernels::DeviceKind::cuda;
+  return {{"device", device.id().to_string() + ": " + device.description(),
+           fmt::format("{}", fmt::join(compute.remarks, "; "))},
+          {"backend", fmt::format("{}: our kernels, and {}", compute.backend->name(),
+                                  gpu ? "NVIDIA's libraries where they were found" : nn::describe_onednn())},
+          {"our kernels", variants_of(compute)},
+          {"threads", fmt::format("{} for one rank; several share the cores out, or take --threads each", threads)}};
+}
+
+std::vector<Section> examine(const VariableLookup& environment) {
+  return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment)}};
+}
+
+}  // namespace gradring::train::doctor

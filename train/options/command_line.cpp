@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/options/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "kernels/runtime/nearest_name.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+std::string dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
+
+/// CLI11's declaration of all spellings: "--name,-l,--alias".
+std::string spellings(const Option& option) {
+  std::string names = "--" + option.name;
+  if (option.letter != 0) names += std::string(",-") + option.letter;
+  for (const std::string& alias : option.aliases) names += "," + dashed(alias);
+  return names;
+}
+
+void add(CLI::App& app, const Option& option) {
+  const auto read = [&option](const CLI::results_t& texts) {
+    option.read(texts.back());
+    return true;
+  };
+  CLI::Option* added = app.add_option(spellings(option), read);
+  if (option.is_flag()) added->expected(0);
+  added->trigger_on_parse();  // readers run in the order of the command line
+}
+
+[[noreturn]] void refuse_unknown(const CommandLine& line, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string_view> known = {"help"};
+  for (const Option& option : line.options) known.push_back(option.name);
+  const std::string_view nearest = name.starts_with("--") ? nearest_name(std::string_view(name).substr(2), known) : "";
+  throw UsageError(fmt::format("unknown option {}.{} See {} --help", name,
+                               nearest.empty() ? "" : fmt::format(" Did you mean '--{}'?", nearest), line.command));
+}
+
+[[noreturn]] void refuse_unexpected(const CommandLine& line, const std::string& word) {
+  throw UsageError(fmt::format("unexpected argument '{}': options begin with --; see {} --help", word, line.command));
+}
+
+/// Rewrites what CLI11 reads otherwise than this program: _ in names, an empty value behind =, a missing value,
+/// -l=VALUE. Stops before the first word where another program's arguments begin, and after --help there.
+class Normalizer {
+ public:
+  Normalizer(const CLI::App& app, const CommandLine& line, std::span<const std::string> args)
+      : app_(app), line_(line), args_(args) {}
+
+  std::vector<std::string> words() {
+    while (next_ < args_.size() && !ends_here(args_[next_])) take(args_[next_++]);
+    return std::move(words_);
+  }
+  std::size_t used() const { return next_; }
+
+ private:
+  bool ends_here(const std::string& word) const {
+    if (!line_.ends_at_word) return false;
+    const bool asked_for_help = !words_.empty() && (words_.back() == "--help" || words_.back() == "-h");
+    return asked_for_help || word.empty() || word[0] != '-' || word == "--";
+  }
+
+  void take(const std::string& word) {
+    if (word == "--") refuse_unexpected(line_, word);
+    const std::size_t sign = std::min(word.find('='), word.size());
+    std::string name = word.substr(0, sign);
+    if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+    const CLI::Option* option = app_.get_option_no_throw(name);
+    if (option == nullptr || option->get_items_expected_max() == 0) {
+      words_.push_back(name + word.substr(sign));
+      return;
+    }
+    words_.push_back(name);
+    if (sign < word.size())
+      words_.push_back(word.substr(sign + 1));
+    else if (next_ == args_.size() || args_[next_].starts_with("--"))
+      throw UsageError(fmt::format("{} needs a value; see {} --help", name, line_.command));
+    else
+      words_.push_back(args_[next_++]);
+  }
+
+  const CLI::App& app_;
+  const CommandLine& line_;
+  std::span<const std::string> args_;
+  std::size_t next_ = 0;
+  std::vector<std::string> words_;
+};
+
+}  // namespace
+
+CommandWords read_command_line(const CommandLine& line, std::span<const std::string> args) {
+  CommandWords result;
+  CLI::App app;
+  app.set_help_flag();  // CLI11's own prints
+  app.allow_extras();
+  const Option help = {.name = "help", .letter = 'h', .value = {}, .help = {}, .read = [&](std::string_view text) {
+                         if (text != "true") throw UsageError("--help takes no value; see " + line.command + " --help");
+                         result.help = true;
+                       }};
+  add(app, help);
+  for (const Option& option : line.options) add(app, option);
+
+  Normalizer normalizer(app, line, args);
+  std::vector<std::string> words = normalizer.words();
+  std::ranges::reverse(words);  // as CLI11 wants them
+  app.parse(std::move(words));
+  for (const std::string& word : app.remaining()) {
+    if (word.starts_with('-')) refuse_unknown(line, word);
+    if (!line.takes_words || word.empty()) refuse_unexpected(line, word);
+    result.words.push_back(word);
+  }
+  const auto rest = args.subspan(normalizer.used());
+  result.words.insert(result.words.end(), rest.begin(), rest.end());
+  return result;
+}
+
+Option switch_option(const std::string& name, const std::string& help, bool& on) {
+  return {.name = name, .letter = 0, .value = {}, .help = help, .read = [name, &on](std::string_view text) {
+            if (text != "true") throw UsageError("--" + name + " takes no value");
+            on = true;
+          }};
+}
+
+Option text_option(const std::string& name, const std::string& placeholder, const std::string& help,
+                   std::string& value) {
+  return {.name = name, .value = placeholder, .help = help, .read = [&value](std::string_view text) { value = text; }};
+}
+
+Option choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
+                     std::string& value) {
+  return {.name = name,
+          .value = fmt::format("{}", fmt::join(words, "|")),
+          .help = help,
+          .read = [name, words, &value](std::string_view text) { value = parse_word(name, text, words); }};
+}
+
+Option json_switch(bool& on) {
+  Option option = switch_option("json", "results on standard output as JSON", on);
+  option.aliases = {"J"};
+  return option;
+}
+
+}  // namespace gradring::train

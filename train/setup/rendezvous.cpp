@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/rendezvous.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "comm/error.h"
+#include "comm/rendezvous/file_store.h"
+#include "comm/rendezvous/memory_store.h"
+#include "comm/shared_memory_group.h"
+#include "comm/tcp_group.h"
+#include "comm/transport/shared_memory/shared_memory.h"
+#include "comm/transport/single_rank/single_rank.h"
+#include "train/launch/worker_files.h"
+#include "train/options/usage_error.h"
+#include "train/report/environment_error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPollInterval(5);
+
+bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
+
+bool spans_nodes(const WorkerEnvironment& place) { return place.world_size != place.local_world_size; }
+
+std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
+
+/// Gradients in the host's memory.
+std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
+                                              const GroupSpec& spec) {
+  if (spec.comm == "tcp" || spans_nodes(place)) {
+    comm::TcpGroupOptions options;
+    options.rank = place.rank;
+    options.world_size = place.world_size;
+    options.timeout = spec.timeout;
+    options.name = name_of(place);
+    if (!place.node_address.empty()) options.address = place.node_address;
+    if (!place.store_path.empty()) options.token = read_rank_token(place.store_path);
+    // Drawn by rank 0 instead, it would go through the store, which agents send each other in clear.
+    if (options.token.empty() && !place.node_address.empty() && spans_nodes(place))
+      throw EnvironmentError(
+          place.store_path +
+          " has no token for the ranks: the launcher writes one for each attempt; start the run again");
+    return comm::make_tcp_group(store, options);
+  }
+  return comm::make_shared_memory_group(
+      store, {.rank = place.rank, .world_size = place.world_size, .timeout = spec.timeout, .name = name_of(place)});
+}
+
+std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& place,
+                                                    const GroupSpec& spec, const Compute& compute) {
+  if (place.world_size == 1 && spec.comm == "auto") return comm::make_single_rank_transport(*compute.device);
+  comm::NcclOptions options{
+      .store = store, .device = *compute.device, .kernels = compute.kernels, .timeout = spec.timeout};
+  options.rank = place.rank;
+  options.world_size = place.world_size;
+  options.name = name_of(place);
+  options.allow_shared_gpu = spec.allow_shared_gpu;
+  return compute.module->make_nccl_transport(options);
+}
+
+/// Gradients in the GPUs' memory; what hosts tell each other goes through theirs.
+std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
+                                              const Compute& compute) {
+  auto data = make_gpu_transport(store, place, spec, compute);
+  auto control = comm::make_shared_memory_transport(
+      store, {.rank = place.rank, .world_size = place.world_size, .name = name_of(place) + "/control"},
+      Deadline::after(spec.timeout));
+  return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
+}
+
+void check_comm(const GroupSpec& spec, const Compute* compute) {
+  if (on_gpu(compute) && (spec.comm == "shm" || spec.comm == "tcp"))
+    throw UsageError(fmt::format("--comm {} carries the host's memory, but gradients lie on {}: leave it out",
+                                 spec.comm, compute->device->id().to_string()));
+  if (!on_gpu(compute) && spec.comm == "nccl")
+    throw UsageError(
+        "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
+}
+
+void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+  if (!spans_nodes(place)) return;
+  if (on_gpu(compute))
+    throw EnvironmentError(
+        fmt::format("{} ranks on several machines ({} here): on GPUs this version trains on one only", place.world_size,
+                    place.local_world_size));
+  if (spec.comm == "shm")
+    throw UsageError("--comm shm is for ranks of one machine: leave it out, and tcp joins those of several");
+  if (place.store_path.empty())
+    throw EnvironmentError(
+        fmt::format("{} ranks on several machines ({} here) find each other by `gradring launch --nnodes` "
+                    "alone: start one on each machine",
+                    place.world_size, place.local_world_size));
+}
+
+}  // namespace
+
+RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline, const PrivateFolder& links,
+                               const fs::path& parent) {
+  const RunName name{.kind = "meet", .run_id = place.run_id, .port = place.master_port, .attempt = place.restart_count};
+  if (place.rank == 0) {
+    folder_.emplace(parent);
+    link_.emplace(links, name, *folder_);
+    store_ = folder_->store();
+    return;
+  }
+  std::optional<fs::path> found;
+  while (!(found = RunLink::follow(links, name))) {
+    if (deadline.passed())
+      throw comm::Timeout(
+          {.rank = place.rank, .peer = 0, .operation = "join"},
+          fmt::format("rank {} of {} waited for rank 0, which did not connect: start it on this machine with the same "
+                      "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout",
+                      place.rank, place.world_size));
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  store_ = *found / "store";
+}
+
+Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+  check_comm(spec, compute);
+  check_nodes(place, spec, compute);
+  Ranks ranks;
+  if (place.world_size == 1) {
+    ranks.store = std::make_unique<comm::MemoryStore>();
+  } else if (!place.store_path.empty()) {
+    ranks.store = std::make_unique<comm::FileStore>(place.store_path);
+  } else {
+    ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
+    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store());
+  }
+  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
+  if (ranks.rendezvous) ranks.group->barrier_on_host();  // before rank 0 removes the rendezvous
+  if (!on_gpu(compute)) {
+    ranks.store.reset();  // not needed on CPUs, and a killed rank then leaves no files behind
+    ranks.rendezvous.reset();
+  }
+  return ranks;
+}
+
+}  // namespace gradring::train
