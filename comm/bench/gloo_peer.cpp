@@ -12,9 +12,9 @@
 namespace gradring::comm::bench {
 namespace {
 
-kernels::bench::ChildCommand command_of(const ProcessGroup& group, const GlooPeerSpec& spec) {
+ChildCommand command_of(const ProcessGroup& group, const GlooPeerSpec& spec) {
   const double seconds = std::chrono::duration<double>(spec.timeout).count();
-  kernels::bench::ChildCommand command;
+  ChildCommand command;
   command.words = {spec.python, "-c", kGlooScript};
   command.variables = {{"RANK", std::to_string(group.rank())},
                        {"WORLD_SIZE", std::to_string(group.world_size())},

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
-#include "kernels/bench/child_process.h"
+#include "kernels/runtime/child_process.h"
 
 namespace gradring::comm::bench {
 
@@ -32,7 +32,7 @@ class GlooPeer {
  private:
   ProcessGroup& group_;
   std::chrono::nanoseconds timeout_;
-  kernels::bench::ChildProcess python_;
+  ChildProcess python_;
   std::string name_;
 };
 

@@ -14,10 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/conv2d/conv2d.h"
-#include "kernels/conv_relu_pool/conv_relu_pool.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/kernel_set.h"
+#include "kernels/peers.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 
@@ -73,35 +71,11 @@ struct KernelCase {
   std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all arrays of the call
   std::vector<Output> outputs{};                      ///< those that it writes
 
-  struct Candidate {
-    std::string name;
-    std::function<void(Stream&)> run;
-  };
+  using Candidate = NamedCall;
   std::function<void()> reference{};   ///< on the host side
   std::vector<Candidate> variants{};   ///< on the device side: those of the table that can run here
   std::vector<Candidate> peers{};      ///< on the device side: libraries that do the same
   std::function<void()> plain_loop{};  ///< on the device side, CPU only: the obvious loop; or empty
-};
-
-/// Makes peers from a library that fulfils the same contracts: the same arguments, arrays and bounds. Kernels know no
-/// library; nn's backends implement this.
-///
-/// Each call is for one problem and its pointers, which stay valid as long as the peer; what they point at may change
-/// between runs. The maker outlives its peers. Returns nothing if the library has no such operation.
-///
-/// Errors    DeviceError if the library fails.
-class PeerMaker {
- public:
-  using Peer = std::optional<KernelCase::Candidate>;
-
-  virtual ~PeerMaker() = default;
-  virtual Peer peer(const conv2d::ForwardArgs& args) = 0;
-  virtual Peer peer(const conv2d::DgradArgs& args) = 0;
-  virtual Peer peer(const conv2d::WgradArgs& args) = 0;
-  virtual Peer peer(const gemm::Args& args) = 0;
-  /// A library's convolution, then pooling by itself.
-  virtual Peer peer(const conv_relu_pool::ForwardArgs& args) = 0;
-  virtual Peer peer(const conv_relu_pool::BackwardArgs& args) = 0;
 };
 
 /// Extents that the user gave instead of the defaults: "batch" -> 512.

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/host/host_device.h"
+#include "kernels/runtime/commit.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels::bench {

@@ -37,15 +37,12 @@ class Stopwatch {
 struct Provenance {
   std::string machine;  ///< "Intel(R) Xeon(R) Platinum 8481C, 2 cores, Linux 6.1.0"
   std::string date;     ///< "2026-11-20"
-  std::string commit;   ///< "8a87f55", with "-dirty" where the sources had changes; "unknown" outside of git
+  std::string commit;   ///< kCommit
 };
 
 Provenance provenance();
 
 /// The same in one line.
 std::string to_string(const Provenance& provenance);
-
-/// The commit that this was built from, as scripts/cmake/write_commit.cmake found it.
-extern const char* const kCommit;
 
 }  // namespace gradring::kernels::bench

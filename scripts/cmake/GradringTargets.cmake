@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The three kinds of things that the CMakeLists of the folders declare.
+# What the CMakeLists of the folders declare.
 
 # gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
 # LIGHT: it computes little, and is compiled with gradring_light, others with gradring_processor.
@@ -14,7 +14,7 @@ function(gradring_library name)
   endif()
 endfunction()
 
-# gradring_precompile(gradring_train <nlohmann/json.hpp>): the headers that many files of a target include, these and the
+# gradring_precompile(gradring_comm <fmt/format.h>): the headers that many files of a target include, these and the
 # standard library's, are read once and not by each. Every file includes what it needs all the same: lint.sh sees it without.
 function(gradring_precompile target)
   if(GRADRING_PRECOMPILE)
@@ -23,6 +23,47 @@ function(gradring_precompile target)
       target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
     endforeach()
   endif()
+endfunction()
+
+# gradring_headers(train_headers HEADERS <fmt/format.h> LIBRARIES fmt::fmt): headers that are precompiled once for several
+# light libraries, or with EXECUTABLE for several light programs: gradring_reuse_headers(target train_headers). Compilers
+# want the same definitions, so these targets link LIBRARIES, too, and the same -fPIC or -fPIE.
+function(gradring_headers name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EXECUTABLE" "" "HEADERS;LIBRARIES")
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  if(arg_EXECUTABLE)
+    add_executable(gradring_${name} ${source})
+  else()
+    add_library(gradring_${name} OBJECT ${source})
+  endif()
+  target_link_libraries(gradring_${name} PRIVATE gradring_light ${arg_LIBRARIES})
+  gradring_precompile(gradring_${name} ${arg_HEADERS})
+endfunction()
+
+function(gradring_reuse_headers target name)
+  if(GRADRING_PRECOMPILE)
+    target_link_libraries(${target} PRIVATE gradring_precompiled)
+    target_precompile_headers(${target} REUSE_FROM gradring_${name})
+  endif()
+endfunction()
+
+# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn SOURCES buckets.cpp ...): the library gradring_train_ddp of the folder
+# train/ddp. ROOMS are those that it includes, declared before it, so no two can include each other.
+function(gradring_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBRARIES;SOURCES")
+  gradring_library(train_${name} LIGHT)
+  foreach(room IN LISTS arg_ROOMS)
+    if(NOT TARGET gradring_train_${room})
+      message(FATAL_ERROR "room ${name} depends on ${room}, which is not declared before it")
+    endif()
+    list(APPEND arg_LIBRARIES gradring_train_${room})
+  endforeach()
+  list(TRANSFORM arg_SOURCES PREPEND ${name}/)
+  target_sources(gradring_train_${name} PRIVATE ${arg_SOURCES})
+  target_link_libraries(gradring_train_${name} PUBLIC ${arg_LIBRARIES} gradring_runtime fmt::fmt)
+  gradring_reuse_headers(gradring_train_${name} train_headers)
+  set_property(GLOBAL APPEND PROPERTY GRADRING_ROOMS gradring_train_${name})
 endfunction()
 
 # gradring_device_sources(adam/1_flat.cu kernel_set.cpp): the same text twice, into gradring_kernels by the host compiler and,
@@ -59,7 +100,7 @@ function(gradring_operation name)
   set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${cuda_sources})
 endfunction()
 
-# gradring_embed(gradring_train bench/pytorch_training.py train/bench/pytorch_peer.h gradring::train::bench::kPyTorchScript):
+# gradring_embed(gradring_train_bench bench/pytorch_training.py train/bench/pytorch_peer.h gradring::train::bench::kPyTorchScript):
 # the text of a file as a constant of the program; the header declares it.
 function(gradring_embed target file header constant)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -78,10 +119,7 @@ function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
-  if(GRADRING_PRECOMPILE)
-    target_link_libraries(test_${name} PRIVATE gradring_precompiled)
-    target_precompile_headers(test_${name} REUSE_FROM gradring_test_headers)
-  endif()
+  gradring_reuse_headers(test_${name} test_headers)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <string>
 
@@ -9,27 +8,6 @@
 
 namespace gradring::rules {
 namespace {
-
-struct Include {
-  std::string target;
-  bool quoted = false;
-  int line = 0;
-};
-
-std::vector<Include> includes_of(const SourceFile& file) {
-  static const Pattern pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
-  std::vector<Include> found;
-  for (std::size_t i = 0; i < file.code.size(); ++i)
-    for (const auto& match : pattern.all_in(file.code[i]))
-      found.push_back({.target = match[2], .quoted = match[1] == "\"", .line = static_cast<int>(i) + 1});
-  return found;
-}
-
-/// Calls `visit` for each include of each C++ file.
-void each_include(const SourceTree& tree, const std::function<void(const SourceFile&, const Include&)>& visit) {
-  for (const SourceFile& file : tree.files)
-    for (const Include& include : includes_of(file)) visit(file, include);
-}
 
 /// The packages, and those besides itself that each may include.
 const std::map<std::string, std::set<std::string>, std::less<>>& directions() {
@@ -101,13 +79,6 @@ Violations include_paths(const SourceTree& tree) {
 namespace {
 
 using Graph = std::map<std::string, std::set<std::string>, std::less<>>;
-
-/// "train/launch" of "train/launch/nodes/leader.h": folders below belong to that room. Empty for a file of the package
-/// itself, which the package's rooms share.
-std::string room_of(const std::string& path) {
-  const std::size_t end = path.find('/', path.find('/') + 1);
-  return end == std::string::npos ? "" : path.substr(0, end);
-}
 
 /// Which rooms of production code include headers of which others.
 Graph folder_graph(const SourceTree& tree) {

@@ -91,6 +91,43 @@ TEST_F(Planted, FolderCycle) {
   EXPECT_THAT(found[0].message, testing::HasSubstr("train/config, train/faults, train/memory"));
 }
 
+TEST_F(Planted, IncludeOfAnUnstatedRoom) {
+  plant_bare("train/CMakeLists.txt",
+             "gradring_room(optim\n  SOURCES a.cpp)\n\ngradring_room(ddp  # a comment, with ROOMS cli\n  ROOMS optim\n"
+             "  LIBRARIES gradring_nn gradring_comm ZLIB::ZLIB\n  SOURCES b.cpp c.cpp)");
+  plant("nn/a.h", "");
+  plant("data/a.h", "");
+  plant("train/optim/a.h", "#include \"nn/a.h\"");
+  plant("train/ddp/b.h", "#include \"train/optim/a.h\"");
+  plant("train/ddp/deep/c.h", "#include \"train/cli/d.h\"");
+  plant("train/ddp/e.h", "#include \"data/a.h\"\n#include \"train/ddp/b.h\"\n#include \"nn/a.h\"");
+  plant("train/cli/d.h", "#include \"nn/a.h\"");
+  EXPECT_THAT(stated_rooms(tree()),
+              testing::UnorderedElementsAre(
+                  at("train/optim/a.h", 2), at("train/ddp/deep/c.h", 2), at("train/ddp/e.h", 2), at("train/cli/d.h", 2),
+                  at("train/CMakeLists.txt", 6)));  // gradring_comm, of which nothing is included
+}
+
+TEST_F(Planted, BenchmarkInTraining) {
+  plant("kernels/bench/a.h", "");
+  plant("nn/backend/cpu/onednn_peers.h", "#include \"kernels/bench/a.h\"");
+  plant("train/bench/b.h", "#include \"kernels/bench/a.h\"");
+  plant("train/program/c.cpp", "#include \"train/bench/b.h\"");
+  plant("train/cli/d.cpp", "#include \"train/bench/b.h\"");
+  plant("train/setup/e.cpp", "#include \"nn/backend/cpu/onednn_peers.h\"");
+  EXPECT_THAT(bench_includes(tree()), ElementsAre(at("train/cli/d.cpp", 2), at("train/setup/e.cpp", 2)));
+}
+
+TEST_F(Planted, TypeDefinedTwice) {
+  plant("train/a/x.h", "namespace gradring::train {\nstruct Option;\nstruct Option { int a; };\n}");
+  plant("train/b/x.h", "namespace gradring {\nnamespace train {\nclass Option final : Base {\n};\n}\n}");
+  plant("train/b/y.cpp",
+        "namespace gradring::train {\nnamespace {\nstruct Option {};\n}\nvoid f() { struct Option {}; }\n}");
+  plant("train/b/z.h", "namespace gradring::train {\nstruct Table { struct Option {}; };\nenum class Kind { a };\n}");
+  plant("comm/z.h", "namespace gradring::comm {\nenum class Kind { a };\n}");
+  EXPECT_THAT(repeated_types(tree()), ElementsAre(at("train/b/x.h", 4)));
+}
+
 TEST_F(Planted, RetiredWord) {
   plant("comm/a.h", "class Doorway;  // a stranger knocks");
   plant("comm/roll_call.h", "// a call of the roll");

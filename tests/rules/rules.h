@@ -27,6 +27,8 @@ Violations include_directions(const SourceTree& tree);  ///< packages include do
 Violations include_paths(const SourceTree& tree);       ///< by full path from the root, of a file that is there
 Violations vendor_doors(const SourceTree& tree);        ///< each vendor's headers in one folder only
 Violations folder_cycles(const SourceTree& tree);       ///< folders of production code that include each other
+Violations stated_rooms(const SourceTree& tree);    ///< train/CMakeLists.txt states what each room includes, no more
+Violations bench_includes(const SourceTree& tree);  ///< only benchmarks include benchmarks
 
 // What may stand in a file.
 Violations conditional_compilation(const SourceTree& tree);  ///< only where two compilers read one text
@@ -38,6 +40,8 @@ Violations machine_paths(const SourceTree& tree);            ///< no path that h
 Violations retired_words(const SourceTree& tree);            ///< words of tests/rules/retired_words.h
 
 // How the tree is laid out.
+Violations repeated_types(
+    const SourceTree& tree);  ///< of two types with one name the linker keeps whose functions it likes
 Violations top_level_folders(const SourceTree& tree);
 Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is surely a second concept
 

@@ -26,6 +26,9 @@ TEST_F(Repository, IsRead) {
 
 TEST_F(Repository, IncludesDownwardsOnly) { EXPECT_THAT(include_directions(tree_), IsEmpty()); }
 TEST_F(Repository, HasNoCycleOfFolders) { EXPECT_THAT(folder_cycles(tree_), IsEmpty()); }
+TEST_F(Repository, StatesTheDependenciesOfRooms) { EXPECT_THAT(stated_rooms(tree_), IsEmpty()); }
+TEST_F(Repository, KeepsBenchmarksApart) { EXPECT_THAT(bench_includes(tree_), IsEmpty()); }
+TEST_F(Repository, DefinesEachTypeOnce) { EXPECT_THAT(repeated_types(tree_), IsEmpty()); }
 TEST_F(Repository, IncludesByFullPath) { EXPECT_THAT(include_paths(tree_), IsEmpty()); }
 TEST_F(Repository, KeepsVendorsBehindTheirDoors) { EXPECT_THAT(vendor_doors(tree_), IsEmpty()); }
 TEST_F(Repository, HasNoIfInLogic) { EXPECT_THAT(conditional_compilation(tree_), IsEmpty()); }

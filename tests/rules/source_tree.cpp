@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "tests/rules/pattern.h"
+
 namespace gradring::rules {
 namespace {
 
@@ -129,6 +131,29 @@ SourceTree read_tree(const fs::path& root) {
   std::ranges::sort(tree.files, {}, &SourceFile::path);
   for (const SourceFile& file : tree.files) tree.paths.insert(file.path);
   return tree;
+}
+
+namespace {
+
+std::vector<Include> includes_of(const SourceFile& file) {
+  static const Pattern pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  std::vector<Include> found;
+  for (std::size_t i = 0; i < file.code.size(); ++i)
+    for (const auto& match : pattern.all_in(file.code[i]))
+      found.push_back({.target = match[2], .quoted = match[1] == "\"", .line = static_cast<int>(i) + 1});
+  return found;
+}
+
+}  // namespace
+
+void each_include(const SourceTree& tree, const std::function<void(const SourceFile&, const Include&)>& visit) {
+  for (const SourceFile& file : tree.files)
+    for (const Include& include : includes_of(file)) visit(file, include);
+}
+
+std::string room_of(const std::string& path) {
+  const std::size_t end = path.find('/', path.find('/') + 1);
+  return end == std::string::npos ? "" : path.substr(0, end);
 }
 
 }  // namespace gradring::rules

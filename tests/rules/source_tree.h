@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +31,19 @@ struct SourceTree {
 };
 
 SourceTree read_tree(const std::filesystem::path& root);
+
+struct Include {
+  std::string target;
+  bool quoted = false;
+  int line = 0;  ///< from 1
+};
+
+/// Calls `visit` for each include of each C++ file.
+void each_include(const SourceTree& tree, const std::function<void(const SourceFile&, const Include&)>& visit);
+
+/// "train/launch" of "train/launch/nodes/leader.h": folders below belong to that room. Empty for a file of the package
+/// itself, which the package's rooms share.
+std::string room_of(const std::string& path);
 
 /// `lines` with comments and the contents of string and character literals replaced by spaces. The operand of #include
 /// stays.

@@ -36,8 +36,8 @@ nlohmann::json settings_of(const TimedTrainingSpec& spec, const RawDataset& data
           {"store", store}};
 }
 
-kernels::bench::ChildCommand rank_of(const std::string& python, int rank, int ranks) {
-  kernels::bench::ChildCommand command;
+ChildCommand rank_of(const std::string& python, int rank, int ranks) {
+  ChildCommand command;
   command.words = {python, "-c", kPyTorchScript};
   command.variables = {{"RANK", std::to_string(rank)},
                        {"WORLD_SIZE", std::to_string(ranks)},
@@ -71,7 +71,7 @@ PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spe
   fs::remove(store);  // left by an earlier peer
   const std::string settings = settings_of(spec, data, style, store).dump();
   for (int rank = 0; rank < spec.ranks; ++rank) {
-    ranks_.push_back(std::make_unique<kernels::bench::ChildProcess>(rank_of(python, rank, spec.ranks)));
+    ranks_.push_back(std::make_unique<ChildProcess>(rank_of(python, rank, spec.ranks)));
     ranks_.back()->write_line(settings);
   }
   for (auto& rank : ranks_)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "kernels/bench/child_process.h"
+#include "kernels/runtime/child_process.h"
 #include "train/bench/timed_training.h"
 
 namespace gradring::train::bench {
@@ -52,7 +52,7 @@ class PyTorchPeer {
 
  private:
   std::string blas_;
-  std::vector<std::unique_ptr<kernels::bench::ChildProcess>> ranks_;
+  std::vector<std::unique_ptr<ChildProcess>> ranks_;
 };
 
 /// The seconds of a short training in each memory format.

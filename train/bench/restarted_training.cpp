@@ -12,7 +12,7 @@
 #include "train/bench/timed_training.h"
 #include "train/launch/launcher.h"
 #include "train/report/environment_error.h"
-#include "train/report/run_directory.h"
+#include "train/setup/run_directory.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -19,8 +19,8 @@
 #include "train/cli/standard_output.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/report/run_lock.h"
 #include "train/setup/named_checkpoint.h"
+#include "train/setup/run_lock.h"
 
 namespace gradring::train {
 namespace {

@@ -26,15 +26,11 @@ struct Command {
   std::string_view kind = {};   ///< what its subcommands are: "action"
 };
 
-/// Runs `gradring ARGS`, or `gradring launch ARGS` if the program is called gradrun. An error is printed once on
-/// stderr, or left for the launcher to print.
+/// Runs `body`, while the caller's variables still exist. What it throws is printed once on stderr, behind `name`
+/// ("gradring eval"), or left for the launcher to print.
 ///
 /// Returns   the exit code.
 /// Errors    a failure to write standard output, for finish_standard_output.
-int run_program(Arguments args, std::string_view program);
-
-/// Runs `body`; reports what it throws as run_program does, behind `name` ("gradring eval"), while the caller's
-/// variables still exist.
 int run_command(std::string_view name, const std::function<int()>& body);
 
 /// Parses a command line. Returns the arguments that are not options, or nothing if help was asked for and printed.
@@ -46,6 +42,9 @@ std::optional<std::vector<std::string>> words_or_help(const CommandLine& line, A
 const std::string& only_word(const std::vector<std::string>& words, const CommandLine& line,
                              std::string_view placeholder);
 
+/// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
+Option json_file_option(std::string& file);
+
 /// Command::describe of a command whose options are read into an `Options`.
 template <class Options, CommandLine (*line)(Options&)>
 CommandLine describe() {
@@ -56,7 +55,5 @@ CommandLine describe() {
 extern const Command kTrainCommand, kPlanCommand, kEvalCommand, kPredictCommand, kExportCommand, kDoctorCommand;
 extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kDataFetch, kDataVerify, kDataInfo;
-extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchLayouts,
-    kBenchRestart, kBenchLoader;
 
 }  // namespace gradring::train

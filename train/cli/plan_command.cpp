@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
-#include "train/cli/bench_options.h"
 #include "train/cli/commands.h"
 #include "train/cli/train_command.h"
 #include "train/config/option_sources.h"

@@ -13,7 +13,7 @@
 #include "train/config/resolve.h"
 #include "train/report/line_file.h"
 #include "train/report/progress.h"
-#include "train/report/run_directory.h"
+#include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/trainer/nan_policy.h"
 #include "train/trainer/run_requests.h"

@@ -12,9 +12,9 @@
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
 #include "train/report/console.h"
-#include "train/report/run_lock.h"
 #include "train/report/summary.h"
 #include "train/setup/compute.h"
+#include "train/setup/run_lock.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_progress.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "train/config/options.h"
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train {
 

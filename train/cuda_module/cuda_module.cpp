@@ -44,8 +44,8 @@ std::unique_ptr<nn::Backend> CudaModule::make_backend(kernels::Device& device,
   return door_->make_backend(device, options);
 }
 
-std::unique_ptr<kernels::bench::PeerMaker> CudaModule::make_peers(kernels::Device& device,
-                                                                  const nn::CudaBackendOptions& options) const {
+std::unique_ptr<kernels::PeerMaker> CudaModule::make_peers(kernels::Device& device,
+                                                           const nn::CudaBackendOptions& options) const {
   return door_->make_peers(device, options);
 }
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "comm/transport/nccl/nccl.h"
-#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
+#include "kernels/peers.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
@@ -36,8 +36,7 @@ class CudaModule {
   /// Errors    as nn::CudaBackend.
   std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::CudaBackendOptions& options) const;
   /// NVIDIA's libraries, to be measured beside our kernels. For a device of this module, which must outlive it.
-  std::unique_ptr<kernels::bench::PeerMaker> make_peers(kernels::Device& device,
-                                                        const nn::CudaBackendOptions& options) const;
+  std::unique_ptr<kernels::PeerMaker> make_peers(kernels::Device& device, const nn::CudaBackendOptions& options) const;
   /// For a device of this module. Which GPU that is, and what CUDA must be told about it, the module knows: `gpu`,
   /// `make_current` and `is_captured` of the options may be left out.
   ///

@@ -21,7 +21,7 @@ std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::Cud
   return std::make_unique<nn::CudaBackend>(all_kernels(), device, options);
 }
 
-std::unique_ptr<kernels::bench::PeerMaker> make_peers(kernels::Device& device, const nn::CudaBackendOptions& options) {
+std::unique_ptr<kernels::PeerMaker> make_peers(kernels::Device& device, const nn::CudaBackendOptions& options) {
   return nn::CudaPeers::open(all_kernels(), device, options);
 }
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "comm/transport/nccl/nccl.h"
-#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
+#include "kernels/peers.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/running_clock.h"
 #include "nn/backend/backend.h"
@@ -34,8 +34,8 @@ struct CudaModuleDoor {
   std::unique_ptr<nn::Backend> (*make_backend)(kernels::Device& device,
                                                const nn::CudaBackendOptions& options) = nullptr;
   /// Likewise; see cuda_module.h.
-  std::unique_ptr<kernels::bench::PeerMaker> (*make_peers)(kernels::Device& device,
-                                                           const nn::CudaBackendOptions& options) = nullptr;
+  std::unique_ptr<kernels::PeerMaker> (*make_peers)(kernels::Device& device,
+                                                    const nn::CudaBackendOptions& options) = nullptr;
   /// Joins devices of make_device; see cuda_module.h.
   std::unique_ptr<comm::Transport> (*make_nccl_transport)(const comm::NcclOptions& options) = nullptr;
 };

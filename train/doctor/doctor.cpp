@@ -5,8 +5,8 @@
 
 #include "data/fetch/http.h"
 #include "data/images/image.h"
-#include "kernels/bench/statistics.h"
 #include "kernels/kernel_set.h"
+#include "kernels/runtime/commit.h"
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
@@ -78,7 +78,7 @@ std::string variants_of(const Compute& compute) {
 }  // namespace
 
 std::vector<Finding> built_in() {
-  return {{"commit", kernels::bench::provenance().commit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
+  return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
 }
 
 std::vector<Finding> used_here(const VariableLookup& environment) {

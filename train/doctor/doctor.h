@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train::doctor {
 

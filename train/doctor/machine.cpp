@@ -13,8 +13,9 @@
 
 #include "comm/transport/shared_memory/memfd.h"
 #include "kernels/runtime/error.h"
-#include "train/bench/find_python.h"
+#include "train/doctor/find_python.h"
 #include "train/doctor/nvidia.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "train/doctor/doctor.h"
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train::doctor {
 

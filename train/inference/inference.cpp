@@ -7,7 +7,7 @@
 
 #include "kernels/lib/reference.h"
 #include "kernels/variant.h"
-#include "train/checkpoint/parameter_tensors.h"
+#include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {

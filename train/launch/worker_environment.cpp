@@ -4,17 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
 #include "train/launch/detect.h"
 
 namespace gradring::train {
-
-std::optional<std::string> system_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 Variables WorkerEnvironment::to_variables() const {
   Variables variables = {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "train/options/environment_variable.h"
 
 namespace gradring::train {
 
@@ -14,16 +12,6 @@ constexpr int kMostNodes = 65536;
 constexpr int kMostWorkersPerNode = 4096;
 constexpr int kLargestWorld = 1 << 20;
 constexpr int kHighestPort = 65535;
-
-/// The value of an environment variable, or nothing if it is unset. Programs pass system_variable, tests a table.
-using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
-/// The token of the agents, or a file that holds it. Never passed on to workers.
-inline constexpr const char *kTokenVariable = "GRADRING_TOKEN", *kTokenFileVariable = "GRADRING_TOKEN_FILE";
-
-/// Looks up this process's own environment.
-std::optional<std::string> system_variable(const std::string& name);
 
 /// The ranks of the workers of one node in one attempt.
 struct NodeAssignment {

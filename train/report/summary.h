@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "data/files/sha256.h"
-#include "train/memory/memory_ledger.h"
+#include "train/report/memory_ledger.h"
 
 namespace gradring::train {
 

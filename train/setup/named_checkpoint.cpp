@@ -6,7 +6,7 @@
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_file.h"
-#include "train/report/run_directory.h"
+#include "train/setup/run_directory.h"
 
 namespace gradring::train {
 

@@ -11,8 +11,8 @@
 #include "train/config/options.h"
 #include "train/config/toml_text.h"
 #include "train/report/environment_error.h"
-#include "train/report/run_directory.h"
 #include "train/setup/named_checkpoint.h"
+#include "train/setup/run_directory.h"
 
 namespace gradring::train {
 namespace {

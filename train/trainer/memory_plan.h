@@ -5,7 +5,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
-#include "train/memory/memory_ledger.h"
+#include "train/report/memory_ledger.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::train {

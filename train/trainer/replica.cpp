@@ -8,8 +8,8 @@
 #include "kernels/variant.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/parameter_tensors.h"
 #include "train/checkpoint/tensor_record.h"
+#include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {

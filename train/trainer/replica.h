@@ -16,8 +16,8 @@
 #include "train/ddp/compute_weights.h"
 #include "train/ddp/gradient_reducer.h"
 #include "train/ddp/non_finite_check.h"
-#include "train/memory/memory_ledger.h"
 #include "train/optim/optimizer.h"
+#include "train/report/memory_ledger.h"
 #include "train/trainer/train_step.h"
 #include "train/trainer/training_state.h"
 

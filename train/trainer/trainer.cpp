@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/checkpoint/parameter_tensors.h"
 #include "train/config/resolve.h"
 #include "train/optim/schedule.h"
 #include "train/trainer/check_replicas.h"
 #include "train/trainer/checkpoint_checks.h"
 #include "train/trainer/memory_plan.h"
+#include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {

@@ -17,7 +17,7 @@
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/config/train_config.h"
 #include "train/input_pipeline/batch_loader.h"
-#include "train/memory/memory_ledger.h"
+#include "train/report/memory_ledger.h"
 #include "train/report/metrics.h"
 #include "train/report/summary.h"
 #include "train/trainer/evaluate.h"

@@ -7,8 +7,6 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels:
 
 void set_onednn_threads(unsigned) {}
 
-std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device&) { return nullptr; }
-
 bool has_onednn() { return false; }
 
 std::string describe_onednn() {

@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 
-#include "kernels/bench/kernel_case.h"
 #include "kernels/elementwise/elementwise.h"
 #include "nn/backend/backend.h"
 
@@ -28,8 +27,5 @@ bool has_onednn();
 
 /// "oneDNN 2.6.3", or what to install.
 std::string describe_onednn();
-
-/// oneDNN in f32 as a peer of our variants in benchmarks; null if not built in. `device` is the CPU and must outlive it.
-std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device& device);
 
 }  // namespace gradring::nn

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/cpu/onednn_peers.h"
+
 #include <functional>
 #include <utility>
 #include <vector>
@@ -27,7 +29,7 @@ struct Convolution {
         bias(static_cast<std::size_t>(g.out_channels)) {}
 };
 
-class OnednnPeers final : public kernels::bench::PeerMaker {
+class OnednnPeers final : public kernels::PeerMaker {
  public:
   explicit OnednnPeers(kernels::Device& device)
       : device_(device), relu_(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)) {
@@ -103,7 +105,7 @@ class OnednnPeers final : public kernels::bench::PeerMaker {
 
 }  // namespace
 
-std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device& device) {
+std::unique_ptr<kernels::PeerMaker> make_onednn_peers(kernels::Device& device) {
   return std::make_unique<OnednnPeers>(device);
 }
 

@@ -12,7 +12,7 @@ namespace gradring::nn {
 namespace {
 
 using kernels::Stream;
-using Peer = kernels::bench::PeerMaker::Peer;
+using Peer = kernels::PeerMaker::Peer;
 namespace crp = kernels::conv_relu_pool;
 
 constexpr const char* kConvolution = "cudnn";

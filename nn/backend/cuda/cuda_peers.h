@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
+#include "kernels/peers.h"
 #include "nn/backend/cuda/cublaslt.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 #include "nn/backend/cuda/cuda_libraries.h"
@@ -17,7 +17,7 @@ namespace gradring::nn {
 /// calls them; for conv_relu_pool cuDNN with bias and ReLU, then our pooling. A missing library has no peers.
 ///
 /// Example   tests/nn/backend/cuda/cuda_peers_test.cpp
-class CudaPeers final : public kernels::bench::PeerMaker {
+class CudaPeers final : public kernels::PeerMaker {
  public:
   /// `kernels` are those of `device`, which must outlive the peers. Either library may be missing.
   CudaPeers(const kernels::KernelSet& kernels, kernels::Device& device, std::shared_ptr<Cudnn> cudnn,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries beside our kernels: that they compute the same is what makes them a yardstick.
+#include "nn/backend/cpu/onednn_peers.h"
 #include "nn/backend/cpu/onednn.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ class OnednnPeers : public testing::Test {
   }
 
   kernels::HostDevice device_;
-  std::unique_ptr<kernels::bench::PeerMaker> peers_;
+  std::unique_ptr<kernels::PeerMaker> peers_;
 };
 
 TEST_F(OnednnPeers, FulfilTheContractsOfOurKernels) {

@@ -51,7 +51,7 @@ void expect_peer(const kb::KernelCase& c, const std::string& name, kernels::Stre
 
 }  // namespace
 
-void expect_peers(kb::PeerMaker& peers, kernels::Device& device, kernels::DType dtype, const PeerNames& names) {
+void expect_peers(kernels::PeerMaker& peers, kernels::Device& device, kernels::DType dtype, const PeerNames& names) {
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   const kernels::KernelSet kernels = kernels::kernel_set();
   const auto machine = kb::make_cpu_machine();

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/bench/kernel_case.h"
+#include "kernels/peers.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::tests {
@@ -15,7 +15,6 @@ struct PeerNames {
 
 /// Runs the cases of conv2d, gemm and conv_relu_pool on awkward shapes with the peers of `device`, a CPU, as the benchmark
 /// does: fails unless each has a peer of that name whose results are within the contract's bounds.
-void expect_peers(kernels::bench::PeerMaker& peers, kernels::Device& device, kernels::DType dtype,
-                  const PeerNames& names);
+void expect_peers(kernels::PeerMaker& peers, kernels::Device& device, kernels::DType dtype, const PeerNames& names);
 
 }  // namespace gradring::tests

@@ -14,12 +14,12 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/host_arena.h"
-#include "train/bench/find_python.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/parameter_tensors.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
+#include "train/doctor/find_python.h"
 #include "train/trainer/check_replicas.h"
+#include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {

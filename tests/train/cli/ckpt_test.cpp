@@ -11,7 +11,7 @@
 #include "tests/support/json.h"
 #include "tests/train/cli/support/trained.h"
 #include "tests/train/support/text_of.h"
-#include "train/report/run_lock.h"
+#include "train/setup/run_lock.h"
 
 namespace gradring {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/data/support/written_idx.h"
 #include "tests/support/json.h"
 #include "tests/train/cli/support/trained.h"
-#include "train/bench/find_python.h"
+#include "train/doctor/find_python.h"
 
 namespace gradring {
 namespace {

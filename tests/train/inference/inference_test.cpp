@@ -10,7 +10,7 @@
 #include "tests/support/safetensors.h"
 #include "tests/train/support/host_arena.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/parameter_tensors.h"
+#include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {

@@ -18,7 +18,7 @@
 #include "train/config/resolve.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/report/run_directory.h"
+#include "train/setup/run_directory.h"
 
 namespace gradring::train {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "kernels/step_state/step_state.h"
 #include "tests/support/run_program.h"
-#include "train/bench/find_python.h"
+#include "train/doctor/find_python.h"
 
 namespace gradring::tests {
 namespace {

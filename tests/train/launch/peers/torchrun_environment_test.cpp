@@ -14,7 +14,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
-#include "train/bench/find_python.h"
+#include "train/doctor/find_python.h"
 #include "train/launch/host.h"
 
 namespace gradring {

@@ -10,7 +10,7 @@
 #include "tests/support/json.h"
 #include "tests/train/cli/support/run_directories.h"
 #include "tests/train/support/text_of.h"
-#include "train/bench/find_python.h"
+#include "train/doctor/find_python.h"
 #include "train/launch/host.h"
 
 namespace gradring {

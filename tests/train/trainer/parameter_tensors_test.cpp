@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/parameter_tensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/runtime/dtype.h"
+#include "nn/models/model.h"
+#include "nn/parameter/parameter.h"
+#include "tests/support/safetensors.h"
+#include "tests/train/checkpoint/tensors.h"
+#include "tests/train/support/host_arena.h"
+#include "train/trainer/check_replicas.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::HasSubstr;
+using tests::HostArena;
+
+const nn::Model& model() {
+  static const nn::Model convnet = nn::make_model("convnet", {28, 28, 1}, 10);
+  return convnet;
+}
+
+TEST(ParameterTensors, HavePyTorchsNamesShapesAndOrder) {
+  HostArena arena(model());
+  arena.draw(0);
+  const auto golden = tests::read_golden("convnet_init_seed0");
+  const auto records = save_parameters(arena.parameters(), arena.arena());
+  ASSERT_EQ(records.size(), golden.size());
+  for (const TensorRecord& record : records) {
+    EXPECT_EQ(record.shape, golden.at(record.name).shape) << record.name;
+    EXPECT_EQ(record.bytes, golden.at(record.name).bytes) << record.name;
+  }
+  EXPECT_EQ(records.front().name, "conv_layers.0.weight");
+}
+
+TEST(ParameterTensors, RoundTrip) {
+  HostArena drawn(model()), loaded(model());
+  drawn.draw(3);
+  load_parameters(save_parameters(drawn.parameters(), drawn.arena(), "ema."), "a", loaded.parameters(), loaded.arena(),
+                  "ema.");
+  EXPECT_EQ(hash_weights(loaded.parameters(), loaded.arena()), hash_weights(drawn.parameters(), drawn.arena()));
+}
+
+TEST(ParameterTensors, SelectsByPrefix) {
+  HostArena arena(model());
+  arena.draw(3);
+  auto records = save_parameters(arena.parameters(), arena.arena(), "m.");
+  const auto second = save_parameters(arena.parameters(), arena.arena(), "v.");
+  records.insert(records.end(), second.begin(), second.end());
+  load_parameters(records, "a", arena.parameters(), arena.arena(), "v.");
+  EXPECT_THAT(refusal([&] { load_parameters(records, "a", arena.parameters(), arena.arena(), "x."); }),
+              HasSubstr("lacks 'x.conv_layers.0.weight'"));
+}
+
+TEST(ParameterTensors, ConvertsFloatingPointTypes) {
+  HostArena arena(model());
+  auto records = save_parameters(arena.parameters(), arena.arena());
+  TensorRecord& bias = records.back();  // fc_layers.2.bias
+  const auto first_after = [&](TensorType type, auto value) {
+    bias.type = type;
+    bias.bytes = bytes_in(std::vector<decltype(value)>(10, value));
+    load_parameters(records, "a", arena.parameters(), arena.arena());
+    return arena.arena().parameter(static_cast<int>(records.size()) - 1)[9];
+  };
+  EXPECT_EQ(first_after(TensorType::f16, kernels::to_half(0.1f)), kernels::to_float(kernels::to_half(0.1f)));
+  EXPECT_EQ(first_after(TensorType::bf16, kernels::to_bfloat16(0.1f)), kernels::to_float(kernels::to_bfloat16(0.1f)));
+  EXPECT_EQ(first_after(TensorType::f64, 0.1), 0.1f);
+  EXPECT_THAT(refusal([&] { first_after(TensorType::i32, 1); }), HasSubstr("'fc_layers.2.bias' of type I32"));
+}
+
+TEST(ParameterTensors, RejectsAnotherModelWithoutWriting) {
+  HostArena small(nn::make_model("convnet", {20, 20, 1}, 7)), arena(model());
+  arena.draw(0);
+  const auto before = hash_weights(arena.parameters(), arena.arena());
+  auto records = save_parameters(small.parameters(), small.arena());
+  records[0].name = "extra";
+  const std::string why = refusal([&] { load_parameters(records, "a.pt", arena.parameters(), arena.arena()); });
+  EXPECT_THAT(why, HasSubstr("a.pt lacks 'conv_layers.0.weight'"));
+  EXPECT_THAT(why, HasSubstr("has 'extra', which the model lacks"));
+  EXPECT_THAT(why, HasSubstr("'fc_layers.2.bias' of shape [7], expected [10]"));
+  EXPECT_EQ(hash_weights(arena.parameters(), arena.arena()), before);
+}
+
+TEST(ParameterNames, MapsEverySpelling) {
+  const ParameterNames names(model());
+  const std::pair<const char*, const char*> cases[] = {
+      {"conv_layers.0.weight", "conv_layers.0.weight"},
+      {"conv1.weight", "conv_layers.0.weight"},
+      {"conv2.bias", "conv_layers.3.bias"},
+      {"fc1.weight", "fc_layers.0.weight"},
+      {"fc2.bias", "fc_layers.2.bias"},
+      {"0.weight", "conv_layers.0.weight"},
+      {"3.bias", "conv_layers.3.bias"},
+      {"7.weight", "fc_layers.0.weight"},
+      {"9.bias", "fc_layers.2.bias"},
+      {"module.conv1.weight", "conv_layers.0.weight"},
+      {"module.9.bias", "fc_layers.2.bias"},
+      {"_orig_mod.module.fc1.bias", "fc_layers.0.bias"},
+      {"module._orig_mod.conv_layers.3.weight", "conv_layers.3.weight"},
+  };
+  for (const auto& [spelling, own] : cases) EXPECT_EQ(names.own(spelling), own) << spelling;
+  for (const char* other : {"", "conv0.weight", "conv3.weight", "1.weight", "conv1", "conv1.weight ", "xconv1.weight",
+                            "conv1.running_mean", "modulo.conv1.weight"})
+    EXPECT_EQ(names.own(other), std::nullopt) << other;
+}
+
+TEST(ParameterNames, RejectsOneParameterUnderTwoNames) {
+  std::vector<TensorRecord> tensors = {counting("conv1.bias", TensorType::f32, {32}),
+                                       counting("optimizer.step", TensorType::i64, {}),
+                                       counting("module.0.bias", TensorType::f32, {32})};
+  EXPECT_THAT(refusal([&] { ParameterNames(model()).rename(tensors, "a.pt"); }),
+              HasSubstr("'conv_layers.0.bias' twice, as 'conv1.bias' and as 'module.0.bias'"));
+  tensors.pop_back();
+  ParameterNames(model()).rename(tensors, "a.pt");
+  EXPECT_EQ(tensors[0].name, "conv_layers.0.bias");
+  EXPECT_EQ(tensors[1].name, "optimizer.step");
+}
+
+}  // namespace
+}  // namespace gradring::train

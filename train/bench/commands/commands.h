@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "train/cli/commands.h"
+
+namespace gradring::train {
+
+/// The subcommands of `gradring bench`.
+extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchLayouts,
+    kBenchRestart, kBenchLoader;
+
+}  // namespace gradring::train

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/datasets/open_dataset.h"
+#include "train/bench/commands/options.h"
+#include "train/bench/pytorch_peer.h"
+#include "train/bench/timed_training.h"
+#include "train/cli/commands.h"
+#include "train/cli/standard_output.h"
+#include "train/doctor/find_python.h"
+#include "train/launch/run_folder.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::string_view kFormats[] = {"auto", "contiguous", "channels_last"};
+
+struct CompareBenchOptions {
+  std::vector<bench::TimedTrainingSpec> cases;
+  std::int64_t rounds = 3;
+  bool dataloader = false;
+  std::string format = "auto";  ///< of PyTorch's tensors: auto, contiguous, channels_last
+  std::string json_file;        ///< empty: none
+};
+
+/// Options, and those that the cases are derived from.
+struct Given {
+  CompareBenchOptions options;
+  bench::TimedTrainingSpec training;
+  std::int64_t ranks = 0;  ///< 0: not given
+  std::int64_t batch_size = 0;
+};
+
+/// The cases of docs/results: data-parallel over all cores of a small machine, and one core.
+std::vector<bench::TimedTrainingSpec> cases_of(const Given& given) {
+  std::vector<bench::TimedTrainingSpec> cases(2, given.training);
+  cases[0].ranks = 2;
+  cases[0].batch_size = 256;
+  cases[1].ranks = 1;
+  cases[1].batch_size = 512;
+  if (given.ranks == 0 && given.batch_size == 0) return cases;
+  cases.resize(1);
+  if (given.ranks > 0) cases[0].ranks = static_cast<int>(given.ranks);
+  if (given.batch_size > 0) cases[0].batch_size = given.batch_size;
+  return cases;
+}
+
+CommandLine command_line(Given& given) {
+  CommandLine line{.command = "gradring bench compare",
+                   .purpose = "duration of the same training by gradring and by PyTorch",
+                   .options = dataset_options(given.training.dataset, given.training.data_dir)};
+  const Option own[] = {
+      nprocs_option("ranks; PyTorch's use DDP over gloo (default 2, then 1)", "ranks", given.ranks),
+      count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, given.batch_size),
+      count_option("epochs", "epochs of each training (default 1)", 1, given.training.epochs),
+      count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
+                   given.training.steps),
+      count_option("rounds", "trainings of each side, alternating (default 3)", 1, given.options.rounds),
+      switch_option("dataloader", "PyTorch also with batches from a torch.utils.data.DataLoader",
+                    given.options.dataloader),
+      {.name = "memory-format",
+       .value = "auto|contiguous|channels_last",
+       .help = "format of PyTorch's tensors; auto: the faster of both (default auto)",
+       .read = [&given](std::string_view word) { given.options.format = parse_word("memory-format", word, kFormats); }},
+      json_file_option(given.options.json_file)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a Python that "
+      "imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in training alone; they "
+      "vary less than wall time on a busy machine. All-reduce compared with gloo: gradring bench allreduce --compare "
+      "gloo";
+  return line;
+}
+
+/// PyTorch's variants, each started and warm; none without a Python.
+class Peers {
+ public:
+  Peers(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
+        const CompareBenchOptions& options) {
+    if (!search.python) return;
+    bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
+    if (options.format == "auto") {
+      const bench::FormatTrial trial = bench::try_memory_formats(*search.python, spec, data);
+      fmt::print("  a few steps of PyTorch: contiguous {:.2f} s, channels_last {:.2f} s\n", trial.contiguous,
+                 trial.channels_last);
+      style.channels_last = trial.channels_last_wins();
+    }
+    format_ = style.channels_last ? "channels_last" : "contiguous";
+    add("PyTorch", *search.python, spec, data, style);
+    style.dataloader = true;
+    if (options.dataloader) add("PyTorch, DataLoader", *search.python, spec, data, style);
+    say_blas();
+  }
+
+  std::vector<bench::Contender> contenders() const {
+    std::vector<bench::Contender> all;
+    for (const auto& [name, peer] : peers_) all.push_back({name, [it = peer.get()] { return it->train(); }});
+    return all;
+  }
+  /// Memory format of their tensors; empty if there are none.
+  const std::string& format() const { return format_; }
+  /// As PyTorchPeer's.
+  std::string blas() const { return peers_.empty() ? "" : peers_.front().second->blas(); }
+
+ private:
+  /// The reference BLAS in Fortran takes half of PyTorch's time; readers of a ratio must know.
+  void say_blas() const {
+    if (blas().empty()) return;
+    fmt::print(
+        "  PyTorch multiplies matrices by {}{}\n", blas(),
+        blas().find("/blas/libblas") == std::string::npos
+            ? ""
+            : ":\n  the reference BLAS, which is slow. To see PyTorch at its best, install libopenblas0-pthread, or "
+              "unpack it\n  and let LD_LIBRARY_PATH point to its libblas.so.3");
+  }
+
+  void add(const std::string& name, const std::string& python, const bench::TimedTrainingSpec& spec,
+           const bench::RawDataset& data, bench::PyTorchStyle style) {
+    peers_.emplace_back(name, std::make_unique<bench::PyTorchPeer>(python, spec, data, style));
+  }
+
+  std::string format_;
+  std::vector<std::pair<std::string, std::unique_ptr<bench::PyTorchPeer>>> peers_;
+};
+
+std::string title(const bench::TimedTrainingSpec& spec) {
+  return fmt::format("{} rank{} x batch {}", spec.ranks, spec.ranks == 1 ? "" : "s", spec.batch_size);
+}
+
+/// One number of the contender's column.
+std::vector<double> column(const std::vector<std::vector<bench::TrainingTime>>& times, std::size_t contender,
+                           double bench::TrainingTime::*number) {
+  std::vector<double> values;
+  for (const auto& round : times) values.push_back(round[contender].*number);
+  return values;
+}
+
+/// Prints medians and ratios, and returns them.
+nlohmann::json conclude(const std::vector<bench::Contender>& contenders,
+                        const std::vector<std::vector<bench::TrainingTime>>& times) {
+  nlohmann::json results = nlohmann::json::array();
+  const auto median = [&times](std::size_t contender, double bench::TrainingTime::*number) {
+    return kernels::bench::statistics_of(column(times, contender, number)).median;
+  };
+  const auto wall = &bench::TrainingTime::seconds;
+  const auto processors = &bench::TrainingTime::processor_seconds;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const double ratio = median(i, wall) / median(0, wall);
+    const double processor_ratio = median(i, processors) / median(0, processors);
+    fmt::print(
+        "  median   {:<20} {:8.2f} s, {:5.2f} times ours; processors {:8.2f} s, {:5.2f} times ours; mean loss {:.4f}\n",
+        contenders[i].name, median(i, wall), ratio, median(i, processors), processor_ratio, times.back()[i].loss);
+    results.push_back({{"name", contenders[i].name},
+                       {"seconds", column(times, i, wall)},
+                       {"processor_seconds", column(times, i, processors)},
+                       {"median_seconds", median(i, wall)},
+                       {"times_ours", ratio},
+                       {"processors_times_ours", std::isfinite(processor_ratio) ? processor_ratio : 0},
+                       {"loss", times.back()[i].loss}});
+  }
+  return results;
+}
+
+/// Our training. Its CPU seconds exclude those of a training that ends after the first step (start-up and evaluation),
+/// as PyTorch's do.
+std::function<bench::TrainingTime()> our_training(const bench::TimedTrainingSpec& spec,
+                                                  const std::filesystem::path& folder) {
+  bench::TimedTrainingSpec shortest = spec;
+  shortest.steps = 1;
+  const double overhead = bench::train_ourselves(shortest, folder).processor_seconds;
+  return [&spec, folder, overhead] {
+    bench::TrainingTime time = bench::train_ourselves(spec, folder);
+    time.processor_seconds = std::max(time.processor_seconds - overhead, 0.0);
+    return time;
+  };
+}
+
+nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
+                        const CompareBenchOptions& options) {
+  fmt::print("\n{}\n", title(spec));
+  const Peers peers(search, spec, data, options);
+  const auto folder = data.images.parent_path();
+  std::vector<bench::Contender> contenders = {{"gradring", our_training(spec, folder)}};
+  std::ranges::move(peers.contenders(), std::back_inserter(contenders));
+  const auto say = [&](int round, std::size_t contender, bench::TrainingTime time) {
+    fmt::print("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contenders[contender].name,
+               time.seconds, time.processor_seconds);
+    flush_standard_output();
+  };
+  const auto times = bench::train_in_turns(contenders, static_cast<int>(options.rounds), say);
+  return {{"ranks", spec.ranks},
+          {"batch_size", spec.batch_size},
+          {"memory_format", peers.format()},
+          {"blas", peers.blas()},
+          {"contenders", conclude(contenders, times)}};
+}
+
+/// PyTorch would silently train on fewer samples.
+void check_batches(const CompareBenchOptions& options, const data::Dataset& dataset) {
+  for (const auto& spec : options.cases)
+    if (spec.batch_size > dataset.size())
+      throw UsageError(fmt::format("--batch-size is {}, but {} has {} training samples: lower it", spec.batch_size,
+                                   spec.dataset, dataset.size()));
+}
+
+int run(Arguments args) {
+  Given given;
+  if (!words_or_help(command_line(given), args)) return kOk;
+  CompareBenchOptions& options = given.options;
+  options.cases = cases_of(given);
+  const bench::TimedTrainingSpec& training = options.cases.front();  // the others differ in ranks and batch
+  const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
+  check_batches(options, *dataset);
+  const auto provenance = kernels::bench::provenance();
+  const PythonSearch search = search_python_with_torch();
+  fmt::print("{}\n{}\n", to_string(provenance), search.to_string());
+  fmt::print("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", training.epochs,
+             dataset->size(), training.dataset,
+             training.steps > 0 ? fmt::format(", {} steps at most", training.steps) : "");
+  const RunFolder folder;
+  const auto data = bench::RawDataset::write(*dataset, folder.path());
+  nlohmann::json cases = nlohmann::json::array();
+  for (const auto& spec : options.cases) cases.push_back(run_case(spec, data, search, options));
+  write_bench_file(options.json_file, "compare", provenance,
+                   {{"dataset", training.dataset},
+                    {"epochs", training.epochs},
+                    {"steps", training.steps},
+                    {"torch", search.torch_version},
+                    {"cases", cases}});
+  return kOk;
+}
+
+}  // namespace
+
+const Command kBenchCompare{.name = "compare",
+                            .help = "training time compared with PyTorch",
+                            .run = run,
+                            .describe = describe<Given, command_line>};
+
+}  // namespace gradring::train

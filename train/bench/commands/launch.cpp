@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "kernels/bench/statistics.h"
+#include "train/bench/commands/options.h"
+#include "train/bench/timed_training.h"
+#include "train/cli/commands.h"
+#include "train/doctor/find_python.h"
+#include "train/launch/launcher.h"
+#include "train/launch/run_folder.h"
+
+namespace gradring::train {
+namespace {
+
+using kernels::bench::Statistics;
+
+constexpr const char* kWorker = "/bin/true";
+
+struct Options {
+  int workers = 8;
+  int rounds = 11;
+  std::string json;
+};
+
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring bench launch",
+                   .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
+                   .options = {}};
+  const Option own[] = {nprocs_option("worker processes (default 8)", "workers", options.workers),
+                        count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds),
+                        json_file_option(options.json)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "The workers are trivial (/bin/true). torchrun runs with --monitor_interval 0.05, in the Python that "
+      "GRADRING_PYTHON names, or else the first python3 on PATH that imports torch.";
+  return line;
+}
+
+struct Contender {
+  const char* name;
+  std::vector<std::string> command;
+  std::vector<double> seconds{};
+
+  Statistics statistics() const { return kernels::bench::statistics_of(seconds); }
+};
+
+std::vector<Contender> contenders_of(const Options& options, const PythonSearch& search) {
+  const std::string workers = std::to_string(options.workers);
+  std::vector<Contender> all = {
+      {"gradring launch", {own_program(), "launch", "--nproc-per-node", workers, "--", kWorker}}};
+  if (search.python)
+    all.push_back({"torchrun",
+                   {*search.python, "-m", "torch.distributed.run", "--standalone", "--no_python", "--nproc_per_node",
+                    workers, "--monitor_interval", "0.05", "-r", "1", "-t", "1", kWorker}});
+  return all;
+}
+
+void measure(std::vector<Contender>& contenders, int rounds) {
+  // torchrun leaves log folders behind; they are removed with this one.
+  const RunFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  for (Contender& one : contenders) bench::time_command(one.command);  // warm up
+  for (int round = 0; round < rounds; ++round)
+    for (Contender& one : contenders) one.seconds.push_back(bench::time_command(one.command).count());
+}
+
+nlohmann::json print(const std::vector<Contender>& contenders) {
+  nlohmann::json rows = nlohmann::json::array();
+  fmt::print("{:<16} {:>12} {:>12} {:>12}\n", "", "median ms", "p95 ms", "times ours");
+  for (const Contender& one : contenders) {
+    const double ratio = one.statistics().median / contenders.front().statistics().median;
+    fmt::print("{:<16} {:>12.1f} {:>12.1f} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
+               one.statistics().p95 * 1e3, ratio);
+    rows.push_back({{"name", one.name}, {"seconds", to_json(one.statistics())}, {"times_ours", ratio}});
+  }
+  return rows;
+}
+
+int run(Arguments args) {
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  const auto provenance = kernels::bench::provenance();
+  const PythonSearch search = search_python_with_torch();
+  fmt::print("{}\n{} workers, {} rounds; {}\n\n", kernels::bench::to_string(provenance), options.workers,
+             options.rounds, search.to_string());
+  std::vector<Contender> contenders = contenders_of(options, search);
+  measure(contenders, options.rounds);
+  write_bench_file(options.json, "launch", provenance, {{"workers", options.workers}, {"rows", print(contenders)}});
+  return kOk;
+}
+
+}  // namespace
+
+const Command kBenchLaunch{.name = "launch",
+                           .help = "duration of a launch, compared with torchrun",
+                           .run = run,
+                           .describe = describe<Options, command_line>};
+
+}  // namespace gradring::train

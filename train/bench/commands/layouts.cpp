@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "data/datasets/open_dataset.h"
+#include "kernels/bench/statistics.h"
+#include "train/bench/commands/options.h"
+#include "train/bench/layouts.h"
+#include "train/cli/commands.h"
+#include "train/options/usage_error.h"
+#include "train/trainer/check_replicas.h"
+
+namespace gradring::train {
+namespace {
+
+using bench::Layout;
+using bench::LayoutRow;
+
+/// Samples per step over all ranks: divisible among up to four ranks in whole shards.
+constexpr std::int64_t kGlobalBatch = 24;
+constexpr std::int64_t kShard = 3;
+constexpr int kMostRanks = 4;
+
+struct Options {
+  std::int64_t steps = 20;
+  int ranks = 4;
+  std::string json;
+};
+
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring bench layouts",
+                   .purpose =
+                       "the same training in every layout of ranks, micro-batches, ZeRO stages and activation "
+                       "checkpointing, compared",
+                   .options = {}};
+  const Option own[] = {
+      count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8, options.steps),
+      nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks),
+      json_file_option(options.json)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  line.notes =
+      "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to 1e-4, and "
+      "all "
+      "ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another layout's checkpoint.";
+  return line;
+}
+
+/// One table: trainings whose results must agree.
+struct Series {
+  const char* title;
+  TrainConfig config;
+  std::vector<std::int64_t> passes;
+};
+
+TrainConfig config_of(const Options& options, const char* precision, bool reproducible) {
+  TrainConfig config;
+  config.epochs = 1;
+  config.steps = options.steps;
+  config.global_batch = kGlobalBatch;
+  config.precision = precision;
+  config.loss_scale = 0x1p29;  // in fp16 the first steps overflow in every layout
+  config.reproducible = reproducible;
+  if (reproducible) config.shard_size = kShard;
+  return config;
+}
+
+std::vector<Series> series_of(const Options& options) {
+  return {{"sums in floats, FP32", config_of(options, "fp32", false), {1, 2, 3}},
+          {"--reproducible, FP32", config_of(options, "fp32", true), {0}},
+          {"--reproducible, FP16", config_of(options, "fp16", true), {0}}};
+}
+
+std::string passes_text(const Layout& layout) {
+  const std::int64_t shards = kGlobalBatch / kShard;
+  return fmt::format("{}", layout.passes > 0 ? layout.passes : (shards + layout.ranks - 1) / layout.ranks);
+}
+
+void print(const LayoutRow& row) {
+  fmt::print("{:>5} {:>6} {:>4} {:>9} {:>14.1e} {:>12.1e}  {:<12}  {:<7} {}\n", row.layout.ranks,
+             passes_text(row.layout), row.layout.zero, row.layout.recomputes ? "yes" : "no", row.gradient_error,
+             row.loss_error, row.parameters_sha256.substr(0, 12),
+             row.resumed_equal ? (*row.resumed_equal ? "equal" : "DIFFERS") : "", row.agrees ? "ok" : "DIFFERS");
+}
+
+nlohmann::json to_json(const LayoutRow& row) {
+  nlohmann::json json{{"ranks", row.layout.ranks},
+                      {"passes", row.layout.passes},
+                      {"zero", row.layout.zero},
+                      {"recomputes", row.layout.recomputes},
+                      {"gradient_error", row.gradient_error},
+                      {"loss_error", row.loss_error},
+                      {"parameters_sha256", row.parameters_sha256},
+                      {"agrees", row.agrees}};
+  if (row.resumed_equal) json["resumed_equal"] = *row.resumed_equal;
+  return json;
+}
+
+std::vector<LayoutRow> run(const Series& series, const Options& options) {
+  const auto train_set = data::open_dataset("digits", data::Split::train, "");
+  const auto test_set = data::open_dataset("digits", data::Split::test, "");
+  const bool exact = series.config.reproducible;
+  fmt::print("\n{}\n{:>5} {:>6} {:>4} {:>9} {:>14} {:>12}  {:<12}  {:<7}\n", series.title, "ranks", "passes", "ZeRO",
+             "recompute", "gradient error", "loss error", "weights", "resumed");
+  const bench::LayoutTrainingSpec spec{.config = series.config,
+                                       .train_set = *train_set,
+                                       .test_set = *test_set,
+                                       .save_at = exact ? options.steps / 2 : 0};
+  return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print);
+}
+
+int run(Arguments args) {
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  if (options.ranks > kMostRanks)
+    throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
+  const auto provenance = kernels::bench::provenance();
+  fmt::print("{}\n{} steps of {} samples\n", kernels::bench::to_string(provenance), options.steps, kGlobalBatch);
+  nlohmann::json tables = nlohmann::json::object();
+  std::size_t layouts = 0, different = 0;
+  for (const Series& series : series_of(options)) {
+    for (const LayoutRow& row : run(series, options)) {
+      tables[series.title].push_back(to_json(row));
+      ++layouts;
+      if (!row.agrees) ++different;
+    }
+  }
+  write_bench_file(options.json, "layouts", provenance, {{"steps", options.steps}, {"tables", tables}});
+  fmt::print("\n{} layouts, {} differ\n", layouts, different);
+  if (different > 0)
+    throw ReplicaError(fmt::format("{} of {} layouts do not train as they must: see the table", different, layouts));
+  return kOk;
+}
+
+}  // namespace
+
+const Command kBenchLayouts{.name = "layouts",
+                            .help = "agreement of all layouts of ranks and ZeRO",
+                            .run = run,
+                            .describe = describe<Options, command_line>};
+
+}  // namespace gradring::train

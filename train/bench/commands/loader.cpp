@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "data/bench/loader_bench.h"
+#include "data/datasets/open_dataset.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/host/host_device.h"
+#include "train/bench/commands/options.h"
+#include "train/cli/commands.h"
+
+namespace gradring::train {
+namespace {
+
+using data::bench::EpochTime;
+using kernels::bench::Statistics;
+
+struct Options {
+  std::string dataset = "digits";
+  std::string data_dir;
+  std::string json;
+  data::bench::LoaderBenchSpec bench;
+};
+
+CommandLine command_line(Options& options) {
+  CommandLine line{.command = "gradring bench loader",
+                   .purpose = "samples per second that are gathered, normalized and batched",
+                   .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
+                   .options = dataset_options(options.dataset, options.data_dir)};
+  const Option own[] = {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
+                        count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
+                        count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs),
+                        json_file_option(options.json)};
+  line.options.insert(line.options.end(), std::begin(own), std::end(own));
+  return line;
+}
+
+/// Result for one way to make batches.
+struct Row {
+  const char* name;
+  Statistics wall;  ///< seconds per epoch
+  Statistics cpu;   ///< CPU seconds per epoch, of all threads
+};
+
+Row row_of(const char* name, const std::vector<EpochTime>& times) {
+  std::vector<double> wall, cpu;
+  for (const EpochTime& time : times) {
+    wall.push_back(time.wall.count());
+    cpu.push_back(time.cpu.count());
+  }
+  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
+}
+
+struct Report {
+  kernels::bench::Provenance provenance;
+  std::int64_t samples = 0;
+  kernels::Shape shape;
+  std::vector<Row> rows;
+
+  double a_second(const Statistics& seconds) const { return static_cast<double>(samples) / seconds.median; }
+  double written_gigabytes(const Row& row) const {
+    return a_second(row.cpu) * static_cast<double>(shape.elements()) * sizeof(float) / 1e9;
+  }
+};
+
+Report measure(const Options& options) {
+  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  kernels::HostDevice device;
+  Report report{.provenance = kernels::bench::provenance(), .samples = dataset->size(), .shape = dataset->shape()};
+  report.rows.push_back(row_of("fill", data::bench::time_filling(*dataset, device, options.bench)));
+  report.rows.push_back(row_of("loader", data::bench::time_loader(*dataset, device, options.bench)));
+  return report;
+}
+
+void print(const Report& report, const Options& options) {
+  fmt::print("{}\n{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
+             kernels::bench::to_string(report.provenance), options.dataset, report.samples, report.shape.to_string(),
+             options.bench.batch_size, options.bench.epochs);
+  fmt::print("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12}\n", "", "per core", "on the clock", "GB/s written", "epoch ms",
+             "p95 ms");
+  for (const Row& row : report.rows)
+    fmt::print("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f}\n", row.name, report.a_second(row.cpu),
+               report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3);
+  fmt::print(
+      "\nfill     gather and normalise, on one thread\n"
+      "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
+      "them\n"
+      "per core: samples over the time of all processors together\n");
+}
+
+nlohmann::json results_of(const Report& report, const Options& options) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Row& row : report.rows)
+    rows.push_back({{"name", row.name},
+                    {"samples_per_second_per_core", report.a_second(row.cpu)},
+                    {"samples_per_second", report.a_second(row.wall)},
+                    {"written_gb_per_second", report.written_gigabytes(row)},
+                    {"epoch_seconds", to_json(row.wall)},
+                    {"epoch_cpu_seconds", to_json(row.cpu)}});
+  return {{"dataset", options.dataset},
+          {"samples", report.samples},
+          {"batch_size", options.bench.batch_size},
+          {"depth", options.bench.depth},
+          {"rows", rows}};
+}
+
+int run(Arguments args) {
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  const Report report = measure(options);
+  print(report, options);
+  write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
+  return kOk;
+}
+
+}  // namespace
+
+const Command kBenchLoader{.name = "loader",
+                           .help = "samples per second that become normalized batches",
+                           .run = run,
+                           .describe = describe<Options, command_line>};
+
+}  // namespace gradring::train

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <execinfo.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/runtime/cpu_level.h"
+#include "kernels/runtime/file.h"
+#include "train/cli/exit_code.h"
+#include "train/cli/standard_output.h"
+#include "train/launch/signals.h"
+#include "train/program/program.h"
+
+namespace {
+
+/// Lets writes beyond the file size limit (ulimit -f) fail with EFBIG instead of ending the process. A handler,
+/// because exec resets it: programs that the launcher starts would inherit SIG_IGN.
+void survive_file_size_limit() {
+  if (!gradring::train::is_ignored(SIGXFSZ)) ::signal(SIGXFSZ, [](int) {});
+}
+
+/// Lets glibc load its unwinder while there is memory. It aborts if it cannot do so when a thread of OpenMP exits.
+void load_unwinder() {
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gradring::train::reserve_standard_streams();
+  survive_file_size_limit();
+  load_unwinder();
+  try {
+    gradring::kernels::cpu_level();  // fails before any code of a level runs
+    const std::vector<std::string> args(argv + 1, argv + argc);
+    const std::string program = std::filesystem::path(argv[0]).filename().string();
+    return gradring::train::finish_standard_output(gradring::train::run_program(args, program));
+  } catch (const std::exception& error) {
+    if (gradring::train::is_output_failure(error))
+      return gradring::train::finish_standard_output(gradring::kOk, &error);
+    gradring::print_to_stderr(fmt::format("gradring: {}\n", gradring::train::message_of(error)));
+    return gradring::train::exit_code_of(error);
+  }
+}

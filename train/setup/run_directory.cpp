@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/run_directory.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/error.h"
+#include "train/checkpoint/step_folder.h"
+#include "train/options/usage_error.h"
+#include "train/report/environment_error.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStem = "config.resolved";
+constexpr std::string_view kEnding = ".toml";
+
+fs::path numbered(const fs::path& run_dir, int number) {
+  return run_dir / (number == 1 ? fmt::format("{}{}", kStem, kEnding) : fmt::format("{}-{}{}", kStem, number, kEnding));
+}
+
+/// 3 for config.resolved-3.toml; 0 for any other name.
+int number_of(const std::string& name) {
+  const std::string head = fmt::format("{}-", kStem);
+  if (!name.starts_with(head) || !name.ends_with(kEnding)) return 0;
+  int number = 0;
+  const char* const end = name.data() + name.size() - kEnding.size();
+  const auto [stop, error] = std::from_chars(name.data() + head.size(), end, number);
+  return error == std::errc() && stop == end && number > 1 ? number : 0;
+}
+
+/// 0 if there is no file.
+int newest_number(const fs::path& run_dir) {
+  std::error_code ignored;
+  int newest = fs::exists(first_config(run_dir), ignored) ? 1 : 0;
+  for (const auto& entry : fs::directory_iterator(run_dir, ignored))
+    newest = std::max(newest, number_of(entry.path().filename()));
+  return newest;
+}
+
+constexpr const char* kLogs = "logs";
+
+void check_created(const fs::path& path, const std::error_code& error) {
+  if (error)
+    throw EnvironmentError("cannot create the run directory " + path.string() + ": " + error.message() +
+                           "; choose another --run-dir");
+}
+
+/// Whether a killed make_run_dir may leave this entry.
+bool is_leftover(const fs::path& entry, const fs::path& run_dir) {
+  if (entry.filename() == kLogs) return fs::is_empty(entry);
+  if (entry.filename() == kRunLockFile) return is_run_lock(entry);
+  return entry == temporary_of(first_config(run_dir));
+}
+
+bool holds_checkpoint(const fs::path& run_dir) {
+  const fs::path checkpoints = checkpoints_of(run_dir);
+  if (!fs::is_directory(checkpoints)) return false;
+  PosixFileSystem files;
+  return std::ranges::any_of(list_step_folders(files, checkpoints), [&files](const StepFolder& folder) {
+    return folder.state == FolderState::in_place && files.exists(folder.path / kMetaFile);
+  });
+}
+
+void remove_leftovers(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path / kLogs, ignored);
+  fs::remove(temporary_of(first_config(path)), ignored);
+}
+
+/// The nearest existing directory above `path`; empty for the working directory.
+fs::path existing_parent(const fs::path& path) {
+  fs::path parent = path.parent_path();
+  std::error_code ignored;
+  while (!parent.empty() && !fs::exists(parent, ignored)) parent = parent.parent_path();
+  return parent;
+}
+
+/// Syncs the entries of `path` and of the directories between it and `top`.
+void sync_names(fs::path path, const fs::path& top) try {
+  PosixFileSystem files;
+  for (; path != top; path = path.parent_path()) files.sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+} catch (const FileError& error) {
+  if (error.code() == EACCES) return;  // a directory with write but no read permission cannot be opened for fsync
+  check_created(path, std::error_code(error.code(), std::generic_category()));
+}
+
+/// Returns whether it created the directory.
+bool created(const fs::path& path) {
+  std::error_code error;
+  const bool was_made = fs::create_directory(path, error);
+  if (error != std::errc::file_exists) check_created(path, error);
+  return was_made;
+}
+
+void fill(const fs::path& path, const std::string& config) try {
+  std::error_code error;
+  fs::create_directory(path / kLogs, error);
+  check_created(path, error);
+  write_file_whole(first_config(path), config);
+} catch (...) {
+  remove_leftovers(path);
+  throw;
+}
+
+}  // namespace
+
+std::optional<fs::path> named_run_dir(const std::string& option) {
+  if (option.empty()) return std::nullopt;
+  const fs::path given = option;
+  return given.has_filename() ? given : given.parent_path();  // without a trailing slash
+}
+
+fs::path generated_run_dir(std::string_view dataset, std::string_view model, std::time_t now) {
+  return fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, model, fmt::localtime(now));
+}
+
+RunDirState state_of(const fs::path& path) try {
+  if (fs::symlink_status(path).type() == fs::file_type::not_found) return RunDirState::absent;
+  if (fs::exists(first_config(path)) || holds_checkpoint(path)) return RunDirState::run;
+  if (!fs::is_directory(path)) return RunDirState::other;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (!is_leftover(entry.path(), path)) return RunDirState::other;
+  return RunDirState::vacant;
+} catch (const fs::filesystem_error& error) {
+  throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; choose another --run-dir");
+}
+
+void check_new_run_dir(const fs::path& path) {
+  switch (state_of(path)) {
+    case RunDirState::absent:
+    case RunDirState::vacant: return;
+    case RunDirState::run:
+      throw UsageError("--run-dir " + path.string() +
+                       " holds a run: resume it with --resume auto, or choose another directory");
+    case RunDirState::other: break;
+  }
+  throw UsageError("--run-dir " + path.string() + " exists and is not an empty directory: choose another");
+}
+
+void check_is_run_dir(const fs::path& path) {
+  if (state_of(path) != RunDirState::run)
+    throw UsageError("--run-dir " + path.string() + " is not a run directory: it holds neither " +
+                     first_config(path).filename().string() + " nor a checkpoint; choose another");
+}
+
+LockedRunDir make_run_dir(const NewRunDir& spec) {
+  std::error_code error;
+  if (!spec.generated) {
+    // Another run may have created it since: the lock's error names that run.
+    if (state_of(spec.path) == RunDirState::run) RunLock(spec.path, spec.launch_folder).release();
+    check_new_run_dir(spec.path);
+  }
+  const fs::path top = existing_parent(spec.path);
+  if (spec.path.has_parent_path()) fs::create_directories(spec.path.parent_path(), error);
+  check_created(spec.path, error);
+  LockedRunDir run{.path = spec.path, .lock = {}};
+  bool made = created(run.path);
+  for (int number = 2; !made && spec.generated; ++number) {
+    run.path = fmt::format("{}-{}", spec.path.string(), number);
+    made = created(run.path);
+  }
+  try {
+    run.lock = RunLock(run.path, spec.launch_folder);
+    check_new_run_dir(run.path);  // another run may have started and ended since
+    sync_names(run.path, top);
+    fill(run.path, spec.config);
+  } catch (...) {
+    run.lock.release();
+    if (made) fs::remove(run.path, error);  // fails if another run has written there
+    throw;
+  }
+  return run;
+}
+
+fs::path checkpoints_of(const fs::path& run_dir) { return run_dir / "checkpoints"; }
+fs::path metrics_of(const fs::path& run_dir) { return run_dir / "metrics.jsonl"; }
+fs::path summary_of(const fs::path& run_dir) { return run_dir / "summary.json"; }
+fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
+
+fs::path first_config(const fs::path& run_dir) { return numbered(run_dir, 1); }
+fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, std::max(1, newest_number(run_dir))); }
+
+fs::path write_next_config(const fs::path& run_dir, std::string_view text) {
+  const fs::path path = numbered(run_dir, newest_number(run_dir) + 1);
+  write_file_whole(path, text);
+  return path;
+}
+
+}  // namespace gradring::train

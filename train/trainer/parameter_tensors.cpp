@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/parameter_tensors.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "train/checkpoint/error.h"
+
+namespace gradring::train {
+namespace {
+
+std::span<float> slice(const nn::Arena& arena, std::size_t index) {
+  const int i = static_cast<int>(index);
+  return {arena.parameter(i), arena.layout.parameter(i).elements};
+}
+
+std::vector<float> floats_of(const TensorRecord& tensor, const std::filesystem::path& path) {
+  using enum TensorType;
+  if (tensor.type != f32 && tensor.type != f16 && tensor.type != bf16 && tensor.type != f64)
+    throw CheckpointError(
+        path, "has " + in_quotes(tensor.name) + " of type " + std::string(names_of(tensor.type).safetensors),
+        "convert it to F32, F16, BF16 or F64");
+  const auto values = values_of(tensor).value();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> parameters, std::string_view prefix) {
+  std::vector<TensorInfo> tensors;
+  for (const nn::Parameter& parameter : parameters) {
+    const auto extents = parameter.torch_shape.extents();
+    tensors.push_back({std::string(prefix) + parameter.name, TensorType::f32, {extents.begin(), extents.end()}});
+  }
+  return tensors;
+}
+
+std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
+                                          std::string_view prefix) {
+  std::vector<TensorRecord> records;
+  std::vector<float> torch;
+  for (TensorInfo& info : parameter_tensors(parameters, prefix)) {
+    const std::span<const float> ours = slice(arena, records.size());
+    torch.resize(ours.size());
+    nn::to_torch_order(parameters[records.size()], ours, torch);
+    const auto bytes = std::as_bytes(std::span(torch));
+    records.push_back({std::move(info), {bytes.begin(), bytes.end()}});
+  }
+  return records;
+}
+
+void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
+                     std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix) {
+  std::vector<TensorInfo> candidates = infos_of(tensors);
+  std::erase_if(candidates, [&](const TensorInfo& tensor) { return !tensor.name.starts_with(prefix); });
+  const std::vector<TensorInfo> expected = parameter_tensors(parameters, prefix);
+  if (const auto differences = compare_tensors(expected, candidates); !differences.empty())
+    throw CheckpointError(path, differences.to_string(), "it belongs to another model: select that model with --model");
+  std::vector<std::vector<float>> values;  // all converted before one is written
+  for (const TensorInfo& tensor : expected)
+    values.push_back(floats_of(*std::ranges::find(tensors, tensor.name, &TensorRecord::name), path));
+  for (std::size_t i = 0; i < values.size(); ++i) nn::from_torch_order(parameters[i], values[i], slice(arena, i));
+}
+
+ParameterNames::ParameterNames(const nn::Model& model) {
+  int convolutions = 0, linears = 0;
+  for (std::size_t place = 0; place < model.layers.size(); ++place) {
+    const auto& [name, layer] = model.layers[place];
+    std::string attribute;
+    if (std::holds_alternative<nn::Conv2d>(layer)) attribute = "conv" + std::to_string(++convolutions);
+    if (std::holds_alternative<nn::Linear>(layer)) attribute = "fc" + std::to_string(++linears);
+    if (attribute.empty()) continue;
+    for (const char* parameter : {".weight", ".bias"})
+      for (const std::string& spelling : {name, attribute, std::to_string(place)})
+        own_.emplace(spelling + parameter, name + parameter);
+  }
+}
+
+std::optional<std::string> ParameterNames::own(std::string_view name) const {
+  for (bool stripped = true; stripped;) {
+    stripped = false;
+    for (std::string_view wrapper : {"module.", "_orig_mod."})
+      if (name.starts_with(wrapper)) {
+        name.remove_prefix(wrapper.size());
+        stripped = true;
+      }
+  }
+  const auto found = own_.find(name);
+  if (found == own_.end()) return std::nullopt;
+  return found->second;
+}
+
+void ParameterNames::rename(std::vector<TensorRecord>& tensors, const std::filesystem::path& path) const {
+  std::map<std::string, std::string> taken;  // the model's name -> the name in the file
+  for (TensorRecord& tensor : tensors) {
+    const auto name = own(tensor.name);
+    if (!name) continue;
+    const auto [earlier, is_new] = taken.emplace(*name, tensor.name);
+    if (!is_new)
+      throw CheckpointError(
+          path,
+          "has " + in_quotes(*name) + " twice, as " + in_quotes(earlier->second) + " and as " + in_quotes(tensor.name),
+          "remove one of them");
+    tensor.name = *name;
+  }
+}
+
+}  // namespace gradring::train
