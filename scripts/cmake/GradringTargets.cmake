@@ -48,8 +48,8 @@ function(gradring_reuse_headers target name)
   endif()
 endfunction()
 
-# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn SOURCES buckets.cpp ...): the library gradring_train_ddp of the folder
-# train/ddp. ROOMS are those that it includes, declared before it, so no two can include each other.
+# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn): the library gradring_train_ddp of the sources below train/ddp, or of
+# SOURCES alone. ROOMS are those that it includes, declared before it, so no two can include each other.
 function(gradring_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBRARIES;SOURCES")
   gradring_library(train_${name} LIGHT)
@@ -59,7 +59,11 @@ function(gradring_room name)
     endif()
     list(APPEND arg_LIBRARIES gradring_train_${room})
   endforeach()
-  list(TRANSFORM arg_SOURCES PREPEND ${name}/)
+  if(arg_SOURCES)
+    list(TRANSFORM arg_SOURCES PREPEND ${name}/)
+  else()
+    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS ${name}/*.cpp)
+  endif()
   target_sources(gradring_train_${name} PRIVATE ${arg_SOURCES})
   target_link_libraries(gradring_train_${name} PUBLIC ${arg_LIBRARIES} gradring_runtime fmt::fmt)
   gradring_reuse_headers(gradring_train_${name} train_headers)

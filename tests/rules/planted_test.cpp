@@ -94,7 +94,7 @@ TEST_F(Planted, FolderCycle) {
 TEST_F(Planted, IncludeOfAnUnstatedRoom) {
   plant_bare("train/CMakeLists.txt",
              "gradring_room(optim\n  SOURCES a.cpp)\n\ngradring_room(ddp  # a comment, with ROOMS cli\n  ROOMS optim\n"
-             "  LIBRARIES gradring_nn gradring_comm ZLIB::ZLIB\n  SOURCES b.cpp c.cpp)");
+             "  LIBRARIES gradring_nn gradring_comm ZLIB::ZLIB)\nset(DATA gradring_data)");
   plant("nn/a.h", "");
   plant("data/a.h", "");
   plant("train/optim/a.h", "#include \"nn/a.h\"");

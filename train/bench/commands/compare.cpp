@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/timed_training.h"
-#include "train/cli/commands.h"
 #include "train/cli/standard_output.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/run_folder.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/bench/statistics.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/timed_training.h"
-#include "train/cli/commands.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"

@@ -6,9 +6,9 @@
 
 #include "data/datasets/open_dataset.h"
 #include "kernels/bench/statistics.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/layouts.h"
-#include "train/cli/commands.h"
 #include "train/options/usage_error.h"
 #include "train/trainer/check_replicas.h"
 

@@ -9,8 +9,8 @@
 #include "data/datasets/open_dataset.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/cli/commands.h"
 
 namespace gradring::train {
 namespace {

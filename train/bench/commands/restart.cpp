@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/bench/statistics.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/restarted_training.h"
-#include "train/cli/commands.h"
 #include "train/launch/run_folder.h"
 
 namespace gradring::train {

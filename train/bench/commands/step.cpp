@@ -6,9 +6,9 @@
 
 #include "data/datasets/open_dataset.h"
 #include "nn/models/model.h"
+#include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/step_bench.h"
-#include "train/cli/commands.h"
 #include "train/config/options.h"
 #include "train/setup/compute.h"
 #include "train/setup/processors.h"
