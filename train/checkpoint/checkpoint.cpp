@@ -53,7 +53,7 @@ FileHashes hashes_in(const Json& json, const fs::path& path) {
 std::string meta_text(const CheckpointMeta& meta) {
   Json json = {{"format", kFormat}, {"step", meta.step}};
   json["score"] = meta.score && std::isfinite(*meta.score) ? Json(*meta.score) : Json();
-  json["about"] = meta.about;
+  json["about"] = *meta.about;
   json[kModelFile] = json_of(meta.model);
   json[kStateFile] = json_of(meta.state);
   std::string text;

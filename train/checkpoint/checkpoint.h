@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
+#include "train/checkpoint/json_value.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -18,10 +18,10 @@ namespace gradring::train {
 /// number of ranks.
 struct Checkpoint {
   std::int64_t step = 0;
-  std::vector<TensorRecord> model;                                  ///< the weights
-  std::vector<TensorRecord> state;                                  ///< all other tensors: moments, averages, ...
-  nlohmann::ordered_json about = nlohmann::ordered_json::object();  ///< counters, versions, hashes
-  std::optional<double> score;                                      ///< higher is better; selects the best checkpoint
+  std::vector<TensorRecord> model;  ///< the weights
+  std::vector<TensorRecord> state;  ///< all other tensors: moments, averages, ...
+  JsonValue about;                  ///< an object: counters, versions, hashes
+  std::optional<double> score;      ///< higher is better; selects the best checkpoint
 };
 
 /// The files in the folder of a checkpoint.
@@ -60,7 +60,7 @@ struct FileHashes {
 struct CheckpointMeta {
   std::int64_t step = 0;
   std::optional<double> score;
-  nlohmann::ordered_json about;
+  JsonValue about;
   FileHashes model;
   FileHashes state;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
@@ -52,7 +53,7 @@ void add_settings(const std::string& text, Facts& facts) {
 Facts facts_of(const Checkpoint& checkpoint) {
   Facts facts = {{"step", std::to_string(checkpoint.step)}};
   if (checkpoint.score) facts["score"] = nlohmann::ordered_json(*checkpoint.score).dump();
-  const nlohmann::ordered_json about = checkpoint.about.flatten();
+  const nlohmann::ordered_json about = checkpoint.about->flatten();
   for (const auto& [name, value] : about.items()) {
     if (name == "/progress/seconds" || name == "/settings_sha256") continue;
     if (name == "/settings" && value.is_string())

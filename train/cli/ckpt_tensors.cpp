@@ -203,8 +203,8 @@ void print_about(const NamedTensors& named) {
   if (named.is_file) return;
   const Checkpoint& checkpoint = named.contents;
   fmt::print("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
-             checkpoint.about.contains("made_by") ? ", by " + checkpoint.about["made_by"].dump() : "");
-  print_plans(checkpoint.about.value(kPlans, nlohmann::ordered_json::array()));
+             checkpoint.about->contains("made_by") ? ", by " + (*checkpoint.about)["made_by"].dump() : "");
+  print_plans(checkpoint.about->value(kPlans, nlohmann::ordered_json::array()));
 }
 
 void print(const Tensors& tensors) {
@@ -243,7 +243,7 @@ nlohmann::ordered_json to_json(const NamedTensors& named, const Tensors& tensors
   if (!named.is_file) {
     json["step"] = named.contents.step;
     json["score"] = named.contents.score ? nlohmann::ordered_json(*named.contents.score) : nlohmann::ordered_json();
-    json["about"] = named.contents.about;
+    json["about"] = *named.contents.about;
   }
   json["tensors"] = nlohmann::ordered_json::array();
   for (const TensorRecord* tensor : tensors) json["tensors"].push_back(to_json(*tensor));

@@ -167,7 +167,7 @@ int run(Arguments args) {
   if (!words_or_help(command_line(options), args)) return kOk;
   InferenceSetting setting = prepare_inference(options);
   const auto dataset = data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
-  check_sample_shape(setting.tensors.contents.about, dataset->shape(), setting.tensors.from);
+  check_sample_shape(*setting.tensors.contents.about, dataset->shape(), setting.tensors.from);
   const auto precision = precision_named(setting.config.precision, setting.compute.device->id());
   Inference inference({.model = setting.config.model,
                        .sample = dataset->shape(),
@@ -277,7 +277,7 @@ int run(Arguments args) {
   data::require_png();
   InferenceSetting setting = prepare_inference(options.inference);
   const data::KnownSet& set = data::known_set(setting.config.dataset);
-  check_sample_shape(setting.tensors.contents.about, set.sample, setting.tensors.from);
+  check_sample_shape(*setting.tensors.contents.about, set.sample, setting.tensors.from);
   const data::InMemoryDataset images = read_images(*words, set, options.invert);
   Inference inference({.model = setting.config.model,
                        .sample = set.sample,

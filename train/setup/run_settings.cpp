@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
@@ -127,8 +128,8 @@ void check_same_cpu_level(comm::ProcessGroup& group, const std::string& level) {
 }
 
 std::optional<std::string> saved_settings(const Checkpoint& checkpoint) {
-  const auto settings = checkpoint.about.find("settings");
-  if (settings == checkpoint.about.end() || !settings->is_string()) return std::nullopt;
+  const auto settings = checkpoint.about->find("settings");
+  if (settings == checkpoint.about->end() || !settings->is_string()) return std::nullopt;
   return settings->get<std::string>();
 }
 
@@ -143,8 +144,8 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
 }
 
 std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks) {
-  const auto found = checkpoint.about.find(kSamplesOfStep);
-  if (found == checkpoint.about.end() || !found->is_number_integer()) return {};
+  const auto found = checkpoint.about->find(kSamplesOfStep);
+  if (found == checkpoint.about->end() || !found->is_number_integer()) return {};
   const auto before = found->get<std::int64_t>();
   const std::int64_t now = step_sizes(config, ranks).global;
   if (before == now) return {};

@@ -31,8 +31,8 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
                         "use the data set that it was trained on, or another checkpoint");
 }
 
-nlohmann::ordered_json order_of_samples(const data::Dataset& train_set, std::uint64_t seed) {
-  return {{"dataset", train_set.name()}, {"samples", train_set.size()}, {"seed", seed}};
+JsonValue order_of_samples(const data::Dataset& train_set, std::uint64_t seed) {
+  return nlohmann::ordered_json{{"dataset", train_set.name()}, {"samples", train_set.size()}, {"seed", seed}};
 }
 
 void check_order(const OrderCheck& check) {
@@ -40,11 +40,11 @@ void check_order(const OrderCheck& check) {
   if (progress.position == 0) return;
   const std::string where = fmt::format("{} was made within epoch {}, behind sample {}", check.from.string(),
                                         progress.epoch, progress.position);
-  if (check.saved != check.here)
+  if (!(check.saved == check.here))
     throw UsageError(
         fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
                     "checkpoint at an epoch's end",
-                    where, check.saved.dump(), check.here.dump()));
+                    where, check.saved.text(), check.here.text()));
   if (!check.sampler.step_at(progress.position))
     throw UsageError(
         fmt::format("{}, which is no multiple of the {} samples of a step here: choose --global-batch, or "

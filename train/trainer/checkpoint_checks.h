@@ -11,6 +11,7 @@
 #include "data/loader/sampler.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/shape.h"
+#include "train/checkpoint/json_value.h"
 #include "train/trainer/training_progress.h"
 
 namespace gradring::train {
@@ -29,13 +30,13 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
                         const std::filesystem::path& from);
 
 /// What determines the order of samples, as a checkpoint holds it.
-nlohmann::ordered_json order_of_samples(const data::Dataset& train_set, std::uint64_t seed);
+JsonValue order_of_samples(const data::Dataset& train_set, std::uint64_t seed);
 
 /// The position of a checkpoint, and the order of samples in this run.
 struct OrderCheck {
   const TrainingProgress& progress;
-  const nlohmann::ordered_json& saved;
-  const nlohmann::ordered_json& here;
+  const JsonValue& saved;
+  const JsonValue& here;
   const data::StepSampler& sampler;
   std::int64_t samples_of_step = 0;
   const std::filesystem::path& from;

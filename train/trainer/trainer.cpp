@@ -66,11 +66,10 @@ MemoryTable Trainer::planned_memory() const {
 
 void Trainer::resume(ResumePoint point) {
   const Deadline deadline = Deadline::after(config_.timeout);
-  point.checkpoint.about =
-      nlohmann::ordered_json::parse(world_.group.broadcast_on_host(point.checkpoint.about.dump(), 0));
+  point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
-  check_sample_shape(point.checkpoint.about, world_.train_set.shape(), point.from);
-  if (config_.reproducible) check_cpu_level(point.checkpoint.about, world_.device, point.from);
+  check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
+  if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
   check_order({.progress = progress_,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/training_state.h"
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
@@ -16,7 +17,7 @@ constexpr const char* kOrder = "order";
 
 }  // namespace
 
-nlohmann::ordered_json plans_of(const nn::Program& program) {
+JsonValue plans_of(const nn::Program& program) {
   auto plans = nlohmann::ordered_json::array();
   for (const nn::PlanDescription& plan : program.description())
     plans.push_back({{"layers", plan.layers}, {"by", plan.by}});
@@ -27,21 +28,21 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
   return {.step = state.progress.steps,
           .model = std::move(state.replica.model),
           .state = std::move(state.replica.state),
-          .about = {{"made_by", "gradring " GRADRING_VERSION},
-                    {kProgress, to_json(state.progress)},
-                    {kStepState, to_json(state.replica.step)},
-                    {kSamplesOfStep, state.samples_of_step},
-                    {kSampleShape, to_json(state.sample)},
-                    {kOrder, std::move(state.order)},
-                    {kCpuLevel, std::move(state.cpu_level)},
-                    {kPlans, std::move(state.plans)},
-                    {"settings", settings},
-                    {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
+          .about = nlohmann::ordered_json{{"made_by", "gradring " GRADRING_VERSION},
+                                          {kProgress, to_json(state.progress)},
+                                          {kStepState, to_json(state.replica.step)},
+                                          {kSamplesOfStep, state.samples_of_step},
+                                          {kSampleShape, to_json(state.sample)},
+                                          {kOrder, std::move(*state.order)},
+                                          {kCpuLevel, std::move(state.cpu_level)},
+                                          {kPlans, std::move(*state.plans)},
+                                          {"settings", settings},
+                                          {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
           .score = score};
 }
 
 TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
-  const auto& about = checkpoint.about;
+  const nlohmann::ordered_json& about = *checkpoint.about;
   const auto part = [&about](const char* name) {
     return about.contains(name) ? about[name] : nlohmann::ordered_json();
   };

@@ -27,11 +27,11 @@ struct ReplicaState {
 struct TrainingState {
   TrainingProgress progress;
   ReplicaState replica;
-  std::int64_t samples_of_step = 0;   ///< over all ranks
-  kernels::Shape sample = {};         ///< of one sample
-  nlohmann::ordered_json order;       ///< order_of_samples(): an epoch can continue only in the same order
-  std::string cpu_level = {};         ///< recorded_cpu_level() of the device
-  nlohmann::ordered_json plans = {};  ///< plans_of(): informative only
+  std::int64_t samples_of_step = 0;  ///< over all ranks
+  kernels::Shape sample = {};        ///< of one sample
+  JsonValue order;                   ///< order_of_samples(): an epoch can continue only in the same order
+  std::string cpu_level = {};        ///< recorded_cpu_level() of the device
+  JsonValue plans = {};              ///< plans_of(): informative only
 };
 
 /// Keys of Checkpoint::about.
@@ -40,7 +40,7 @@ inline constexpr const char* kPlans = "plans";
 
 /// The implementation of each layer of a program: [{"layers": ["fc_layers.0"], "by": "gemm/direct"}, ...], the loss
 /// last.
-nlohmann::ordered_json plans_of(const nn::Program& program);
+JsonValue plans_of(const nn::Program& program);
 
 /// `settings` are the run's options as TOML, informative only; `score` ranks checkpoints.
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score);

@@ -75,8 +75,8 @@ TEST(Checkpoint, RoundTrips) {
   disk.make_folder("/a");
   Checkpoint checkpoint = small_checkpoint(7, 0.75);
   checkpoint.state = awkward_tensors();
-  checkpoint.about["lr"] = 0.1;
-  checkpoint.about["tiny"] = 5e-324;
+  (*checkpoint.about)["lr"] = 0.1;
+  (*checkpoint.about)["tiny"] = 5e-324;
   write_checkpoint(disk, "/a", checkpoint);
   expect_equal(read_checkpoint(disk, "/a"), checkpoint);
   EXPECT_THAT(verify_checkpoint(disk, "/a"), IsEmpty());
@@ -122,7 +122,7 @@ TEST(Checkpoint, RejectsInvalidUtf8BeforeWriting) {
   MemoryDisk disk;
   disk.make_folder("/a");
   Checkpoint checkpoint = small_checkpoint(1);
-  checkpoint.about["name"] = "\xff";
+  (*checkpoint.about)["name"] = "\xff";
   EXPECT_THROW(write_checkpoint(disk, "/a", checkpoint), InvalidArgument);
   EXPECT_THAT(disk.list("/a"), IsEmpty());
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"
@@ -128,11 +129,11 @@ TEST(CheckpointDiff, FindsEveryKindOfDifference) {
 TEST(CheckpointDiff, ComparesFactsByName) {
   Checkpoint a = small_checkpoint(3, 0.5);
   Checkpoint b = small_checkpoint(4);
-  a.about["progress"]["seconds"] = 1.5;
-  b.about["progress"]["seconds"] = 2.5;
-  a.about["settings"] = "lr = 0.1\nseed = 1\n";
-  b.about["settings"] = "lr = 0.2\nseed = 1\n";
-  b.about["sampler"]["position"] = 321;
+  (*a.about)["progress"]["seconds"] = 1.5;
+  (*b.about)["progress"]["seconds"] = 2.5;
+  (*a.about)["settings"] = "lr = 0.1\nseed = 1\n";
+  (*b.about)["settings"] = "lr = 0.2\nseed = 1\n";
+  (*b.about)["sampler"]["position"] = 321;
   std::vector<std::string> texts;
   for (const DifferentFact& fact : different_facts(a, b)) texts.push_back(fact.what + " " + fact.a + "|" + fact.b);
   EXPECT_THAT(texts, ElementsAre("/sampler/position 320|321", "score 0.5|", "settings: lr 0.1|0.2", "step 3|4"));

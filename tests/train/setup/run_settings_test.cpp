@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/temp_folder.h"
 #include "train/config/resolve.h"
 #include "train/trainer/from_config.h"
@@ -129,7 +131,7 @@ TEST(SameSettings, ReadsWhatToTomlWrites) {
 
 Checkpoint with_settings(const nlohmann::ordered_json& settings) {
   Checkpoint checkpoint;
-  checkpoint.about["settings"] = settings;
+  (*checkpoint.about)["settings"] = settings;
   return checkpoint;
 }
 
@@ -167,7 +169,7 @@ using ::testing::IsEmpty;
 
 TEST(StepChange, IsToldWhereTheStepsOfARunGetAnotherSize) {
   Checkpoint checkpoint{.step = 3};
-  checkpoint.about = {{"samples_of_step", 32}};
+  checkpoint.about = JsonValue::parse(R"({"samples_of_step": 32})");
   TrainConfig config{.batch_size = 16};
   EXPECT_THAT(step_change(checkpoint, config, 2), IsEmpty());
   EXPECT_EQ(step_change(checkpoint, config, 1),
@@ -181,7 +183,7 @@ TEST(StepChange, IsToldWhereTheStepsOfARunGetAnotherSize) {
 TEST(StepChange, IsNotGuessed) {
   EXPECT_THAT(step_change({.step = 3}, {}, 1), IsEmpty());
   Checkpoint odd{.step = 3};
-  odd.about = {{"samples_of_step", "many"}};
+  odd.about = JsonValue::parse(R"({"samples_of_step": "many"})");
   EXPECT_THAT(step_change(odd, {}, 1), IsEmpty());
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "data/datasets/open_dataset.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/sanitizer.h"
@@ -24,10 +26,10 @@ void expect_same(const Checkpoint& actual, const Checkpoint& expected) {
   EXPECT_TRUE(actual.state == expected.state) << "the optimizer's state differs after step " << expected.step;
   auto mine = actual.about, theirs = expected.about;
   for (auto* about : {&mine, &theirs}) {
-    (*about)["progress"].erase("seconds");
-    for (const char* settings : {"settings", "settings_sha256"}) about->erase(settings);  // --steps differs
+    (**about)["progress"].erase("seconds");
+    for (const char* settings : {"settings", "settings_sha256"}) (*about)->erase(settings);  // --steps differs
   }
-  EXPECT_EQ(mine, theirs) << "after step " << expected.step;
+  EXPECT_TRUE(mine == theirs) << mine.text() << " is not " << theirs.text() << "after step " << expected.step;
 }
 
 void expect_same(const train::StepRecord& actual, const train::StepRecord& expected) {
