@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/runtime/file.h"
 

@@ -47,10 +47,10 @@ class Plan {
  public:
   virtual ~Plan() = default;
   /// Number of consecutive nodes that this plan computes.
-  virtual std::size_t nodes() const = 0;
+  virtual std::size_t nodes() const { return 1; }
   /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes).
-  virtual std::size_t saved_bytes() const = 0;
-  virtual std::size_t workspace_bytes() const = 0;
+  virtual std::size_t saved_bytes() const { return 0; }
+  virtual std::size_t workspace_bytes() const { return 0; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
   virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;

@@ -4,18 +4,93 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
 #include "nn/program/activation_memory.h"
-#include "nn/program/model_plans.h"
-#include "nn/program/step_observer.h"
 
 namespace gradring::nn {
+
+/// Callbacks of a program while it enqueues one step, for gradient reduction, weight gathering, memory accounting and traces.
+/// Calls come on the host in the order of the work on the stream, which may not have run yet. Parameters are indices in
+/// state_dict order. All hooks default to nothing.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void before_forward() {}
+  virtual void before_backward() {}
+  /// The work enqueued next reads the weights of `parameters`: forward, recomputation or backward. Work enqueued before has read
+  /// them once it has run.
+  virtual void weights_needed(std::span<const int> /*parameters*/) {}
+  /// The work enqueued next writes the gradients of `parameters`.
+  virtual void gradients_begin(std::span<const int> /*parameters*/) {}
+  /// All work that writes the gradient of `parameter` is enqueued.
+  virtual void gradient_ready(int /*parameter*/) {}
+};
+
+/// Ignores all calls.
+class NoObserver final : public StepObserver {};
+
+/// Forwards each call to `first`, then to `second`. Both must outlive it.
+class ObserverPair final : public StepObserver {
+ public:
+  ObserverPair(StepObserver& first, StepObserver& second) : first_(first), second_(second) {}
+
+  void before_forward() override {
+    first_.before_forward();
+    second_.before_forward();
+  }
+  void before_backward() override {
+    first_.before_backward();
+    second_.before_backward();
+  }
+  void weights_needed(std::span<const int> parameters) override {
+    first_.weights_needed(parameters);
+    second_.weights_needed(parameters);
+  }
+  void gradients_begin(std::span<const int> parameters) override {
+    first_.gradients_begin(parameters);
+    second_.gradients_begin(parameters);
+  }
+  void gradient_ready(int parameter) override {
+    first_.gradient_ready(parameter);
+    second_.gradient_ready(parameter);
+  }
+
+ private:
+  StepObserver& first_;
+  StepObserver& second_;
+};
+
+/// One plan of a model, and the memory that it needs from the program.
+struct PlannedStage {
+  std::unique_ptr<Plan> plan;
+  std::vector<int> parameters;      ///< their indices in state_dict order
+  std::vector<std::string> layers;  ///< their names
+  std::size_t output_bytes = 0;
+  double forward_work = 0;  ///< approximate multiplications: the cost of recomputing it
+};
+
+/// The loss, and the layers fused with it.
+struct PlannedHead {
+  std::unique_ptr<LossPlan> plan;
+  std::vector<int> parameters;
+  std::vector<std::string> layers;
+  std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
+};
+
+/// A model as the plans of a backend, first layer first.
+struct ModelPlans {
+  std::vector<PlannedStage> stages;
+  PlannedHead head;
+  std::size_t workspace_bytes = 0;  ///< maximum over the plans
+};
 
 enum class ProgramMode : std::uint8_t {
   training,    ///< keeps activations for backward

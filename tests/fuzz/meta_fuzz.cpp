@@ -9,8 +9,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/inspect.h"
-#include "train/checkpoint/json_members.h"
-#include "train/trainer/training_progress.h"
+#include "train/trainer/training_state.h"
 
 using namespace gradring::train;
 

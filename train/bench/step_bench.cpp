@@ -12,7 +12,7 @@
 #include "data/loader/normalize.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "train/input_pipeline/host_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/replica.h"
 

@@ -9,9 +9,9 @@
 
 #include "data/files/sha256.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/json_members.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/step_folder.h"
+#include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 namespace {
@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr int kMostLevels = 64;
+constexpr std::size_t kMostMembers = 1u << 15;
 constexpr int kFormat = 1;
 constexpr std::size_t kLargestMeta = 2u << 20;
 constexpr std::size_t kHashDigits = 64;
@@ -139,6 +141,53 @@ void read_verified(FileSystem& files, const fs::path& path, const FileHashes& ha
 }
 
 }  // namespace
+
+Json parse_checkpoint_json(std::string_view text, const std::filesystem::path& path) {
+  std::size_t members = 0;
+  const auto within_limits = [&](int depth, Json::parse_event_t event, const Json&) {
+    if (event == Json::parse_event_t::key) ++members;
+    if (depth > kMostLevels || members > kMostMembers)
+      throw CheckpointError(path, "has JSON of more than 64 levels or 32,768 members", kAdvice);
+    return true;
+  };
+  try {
+    return Json::parse(text, within_limits);
+  } catch (const Json::exception&) {
+    throw CheckpointError(path, "is not valid JSON", kAdvice);
+  }
+}
+
+const Json& JsonMembers::object(const char* name) const {
+  const Json& value = at(name);
+  if (!value.is_object()) refuse(name, "an object");
+  return value;
+}
+
+std::string JsonMembers::text(const char* name) const {
+  const Json& value = at(name);
+  if (!value.is_string()) refuse(name, "text");
+  return value.get<std::string>();
+}
+
+std::map<std::string, std::string> JsonMembers::texts(const char* name) const {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : object(name).items()) {
+    if (!value.is_string()) refuse(name, "an object of texts");
+    texts[key] = value.get<std::string>();
+  }
+  return texts;
+}
+
+const Json& JsonMembers::at(const char* name) const {
+  const auto found = json_.is_object() ? json_.find(name) : json_.end();
+  if (found == json_.end()) throw CheckpointError(path_, "has no member " + in_quotes(name), kAdvice);
+  return *found;
+}
+
+void JsonMembers::refuse(const char* name, const std::string& expected) const {
+  throw CheckpointError(path_, "has " + in_quotes(name) + " = " + in_quotes(at(name).dump()) + ", expected " + expected,
+                        kAdvice);
+}
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
   data::Sha256Sum sum;

@@ -10,7 +10,7 @@
 #include "train/cli/bench_options.h"
 #include "train/cli/commands.h"
 #include "train/options/usage_error.h"
-#include "train/trainer/check_replicas.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

@@ -13,7 +13,6 @@
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
 #include "train/options/usage_error.h"
-#include "train/setup/averaged_tensors.h"
 #include "train/setup/named_checkpoint.h"
 #include "train/setup/run_settings.h"
 

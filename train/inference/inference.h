@@ -11,7 +11,7 @@
 #include "data/datasets/dataset.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/tensor_record.h"
 #include "train/ddp/compute_weights.h"

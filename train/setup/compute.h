@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,8 +13,21 @@
 #include "nn/backend/backend.h"
 #include "train/config/train_config.h"
 #include "train/cuda_module/cuda_module.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train {
+
+/// How many threads a rank computes with: as many as `asked` for; else OMP_NUM_THREADS; else its share of the cores, at
+/// least one.
+///
+/// Errors    UsageError if either is more than kMostThreads.
+unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment);
+
+/// Binds this process, and the threads that it will start, to `threads` cores that no other rank of this machine takes:
+/// those that it may run on now, dealt out in the order of the ranks.
+///
+/// Errors    UsageError if there are not so many.
+void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place);
 
 /// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../GRADRING_MODULE_DIR, as where it is
 /// installed. Empty if it is in neither.
@@ -39,7 +53,7 @@ ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_
 /// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
 /// the module's code.
 struct Compute {
-  std::unique_ptr<CudaModule> module;  ///< null on a CPU
+  const CudaModule* module = nullptr;  ///< null on a CPU
   kernels::KernelSet kernels;          ///< the copies that run on `device`
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;

@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_file.h"
+#include "train/optim/optimizer.h"
 #include "train/report/run_directory.h"
 
 namespace gradring::train {
-
-namespace fs = std::filesystem;
-
 namespace {
 
 /// How often a checkpoint may be removed while it is read, before another is looked for.
@@ -32,6 +32,8 @@ std::optional<ResumePoint> read_if_there(FileSystem& files, const fs::path& fold
 }
 
 }  // namespace
+
+namespace fs = std::filesystem;
 
 bool is_checkpoint(FileSystem& files, const fs::path& folder) { return files.exists(folder / kMetaFile); }
 
@@ -85,6 +87,20 @@ NamedTensors named_tensors(FileSystem& files, const fs::path& path, std::string_
   named.contents = std::move(found.checkpoint);
   named.from = std::move(found.from);
   return named;
+}
+
+void take_averaged(NamedTensors& named) {
+  const std::string prefix = std::string(kEmaState) + ".";
+  std::vector<TensorRecord> averaged;
+  for (TensorRecord& tensor : named.contents.state) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    averaged.push_back(tensor);
+    averaged.back().name.erase(0, prefix.size());
+  }
+  if (averaged.empty())
+    throw CheckpointError(named.from, "has no averaged weights",
+                          "leave out --ema, or name a checkpoint of a training with --ema");
+  named.contents.model = std::move(averaged);
 }
 
 }  // namespace gradring::train

@@ -46,4 +46,9 @@ struct NamedTensors {
 /// The same, or a file of tensors in any format that read_tensor_file knows.
 NamedTensors named_tensors(FileSystem& files, const std::filesystem::path& path, std::string_view option);
 
+/// Puts the averaged weights (--ema) in the place of the weights, under their names.
+///
+/// Errors    CheckpointError if there are none.
+void take_averaged(NamedTensors& named);
+
 }  // namespace gradring::train

@@ -10,10 +10,8 @@
 
 #include "train/config/resolve.h"
 #include "train/config/toml_text.h"
-#include "train/trainer/check_replicas.h"
-#include "train/trainer/checkpoint_checks.h"
 #include "train/trainer/from_config.h"
-#include "train/trainer/precision.h"
+#include "train/trainer/replica.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {

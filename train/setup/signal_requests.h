@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "train/trainer/run_requests.h"
+#include "train/trainer/trainer_world.h"
 
 namespace gradring::train {
 

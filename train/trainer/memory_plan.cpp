@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "kernels/runtime/dry_run_device.h"
-#include "train/input_pipeline/host_batch_loader.h"
-#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 
 namespace gradring::train {
 namespace {

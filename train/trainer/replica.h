@@ -5,11 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/process_group.h"
 #include "kernels/kernel_set.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
@@ -18,6 +21,7 @@
 #include "train/ddp/non_finite_check.h"
 #include "train/memory/memory_ledger.h"
 #include "train/optim/optimizer.h"
+#include "train/report/summary.h"
 #include "train/trainer/train_step.h"
 #include "train/trainer/training_state.h"
 
@@ -187,5 +191,20 @@ class Replica {
   ShardTransfer transfer_;
   TrainStep step_;
 };
+
+/// Replicas differ. Exit code 163.
+class ReplicaError : public Error, public ExitsWith<kReplicasDiffer> {
+ public:
+  using Error::Error;
+};
+
+/// SHA-256 of all weights: f32 little-endian, in state_dict order and PyTorch's layout. The weights must be in host
+/// memory.
+Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights);
+
+/// Checks that a hash is equal on all ranks. `what` names the content for the message.
+///
+/// Errors    ReplicaError with the ranks that differ from the majority; comm::CommError.
+void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what);
 
 }  // namespace gradring::train

@@ -6,7 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
-#include "nn/program/step_observer.h"
+#include "nn/program/program.h"
 
 namespace gradring::train {
 namespace {

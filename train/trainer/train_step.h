@@ -12,15 +12,31 @@
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/step_state/step_state.h"
 #include "nn/program/program.h"
 #include "train/ddp/compute_weights.h"
 #include "train/ddp/gradient_reducer.h"
 #include "train/ddp/non_finite_check.h"
 #include "train/input_pipeline/batch_loader.h"
 #include "train/optim/optimizer.h"
-#include "train/trainer/precision.h"
 
 namespace gradring::train {
+
+/// How the loss is multiplied before the backward pass, so that small gradients do not vanish in f16; the optimizer
+/// divides by the same factor. bf16 has f32's range and needs none.
+///
+/// Source    Micikevicius and others, "Mixed precision training", 2018; the rule is that of PyTorch's GradScaler.
+struct LossScaling {
+  bool dynamic = false;  ///< halve on overflow, double after a while without; else the scale is 1
+  float initial = 65536;
+  kernels::step_state::LossScalePolicy policy;
+
+  /// The scale of the first step.
+  float first() const { return dynamic ? initial : 1.0f; }
+};
+
+/// If gradients overflow even at this scale, a smaller one does not help.
+inline constexpr float kLeastLossScale = 1.0f / 65536;
 
 /// What a step works with. All of it must outlive the step.
 struct StepParts {

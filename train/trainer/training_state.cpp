@@ -1,20 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer/training_state.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "kernels/runtime/cpu_level.h"
+#include "nn/backend/cpu/onednn.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/trainer/checkpoint_checks.h"
+#include "train/checkpoint/error.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
+
+using Json = nlohmann::ordered_json;
+using kernels::step_state::StepState;
+
+/// A run ends long before: its steps are counted in 32 bits on the device.
+constexpr std::int32_t kMostSteps = 2'000'000'000;
+/// What a double holds exactly, and sums of such counts do not overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 53;
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+template <class Number>
+struct Range {
+  Number least, most;
+};
+
+struct Reader {
+  JsonMembers members;
+
+  template <class Number>
+  void operator()(const char* name, Number& number, Range<Number> range) const {
+    number = members.number(name, range.least, range.most);
+  }
+};
+
+struct Writer {
+  Json& json;
+
+  template <class Number>
+  void operator()(const char* name, const Number& number, Range<Number>) const {
+    json[name] = number;
+  }
+};
+
+/// Every field with its name and its range, for both directions.
+template <class Progress, class Visit>
+void visit_progress(Progress& progress, const Visit& visit) {
+  constexpr Range<std::int64_t> kCount{0, kMostCounted};
+  visit("steps", progress.steps, {0, kMostSteps});
+  visit("epoch", progress.epoch, {0, kMostSteps});
+  visit("position", progress.position, kCount);
+  visit("samples", progress.samples, kCount);
+  visit("epoch_loss_sum", progress.epoch_loss_sum, {-kLargest, kLargest});
+  visit("epoch_samples", progress.epoch_samples, kCount);
+  visit("seconds", progress.seconds, {0, kLargest});
+}
+
+/// What the next step reads; the rest belongs to the step before.
+template <class State, class Visit>
+void visit_state(State& state, const Visit& visit) {
+  visit("applied_steps", state.applied_steps, {0, kMostSteps});
+  visit("skipped_steps", state.skipped_steps, {0, kMostSteps});
+  visit("loss_scale", state.loss_scale, {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()});
+  visit("growth_tracker", state.growth_tracker, {0, kMostSteps});
+}
 
 constexpr const char* kProgress = "progress";
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
 
 }  // namespace
+
+Json to_json(const TrainingProgress& progress) {
+  Json json;
+  visit_progress(progress, Writer{json});
+  return json;
+}
+
+Json to_json(const StepState& state) {
+  Json json;
+  visit_state(state, Writer{json});
+  return json;
+}
+
+TrainingProgress progress_in(const Json& json, const std::filesystem::path& path) {
+  TrainingProgress progress;
+  visit_progress(progress, Reader{JsonMembers(json, path)});
+  return progress;
+}
+
+StepState step_state_in(const Json& json, const std::filesystem::path& path) {
+  StepState state;
+  visit_state(state, Reader{JsonMembers(json, path)});
+  return state;
+}
+
+nlohmann::ordered_json to_json(const kernels::Shape& shape) {
+  const auto extents = shape.extents();
+  return std::vector<std::int64_t>(extents.begin(), extents.end());
+}
+
+void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shape& here,
+                        const std::filesystem::path& from) {
+  const auto saved = about.find(kSampleShape);
+  const nlohmann::ordered_json shape = to_json(here);
+  if (saved == about.end() || *saved == shape) return;
+  const std::string there = saved->dump().substr(0, 40);
+  throw CheckpointError(from, "was trained on samples of " + there + ", but the samples here are of " + shape.dump(),
+                        "use the data set that it was trained on, or another checkpoint");
+}
+
+nlohmann::ordered_json order_of_samples(const data::Dataset& train_set, std::uint64_t seed) {
+  return {{"dataset", train_set.name()}, {"samples", train_set.size()}, {"seed", seed}};
+}
+
+void check_order(const OrderCheck& check) {
+  const TrainingProgress& progress = check.progress;
+  if (progress.position == 0) return;
+  const std::string where = fmt::format("{} was made within epoch {}, behind sample {}", check.from.string(),
+                                        progress.epoch, progress.position);
+  if (check.saved != check.here)
+    throw UsageError(
+        fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
+                    "checkpoint at an epoch's end",
+                    where, check.saved.dump(), check.here.dump()));
+  if (!check.sampler.step_at(progress.position))
+    throw UsageError(
+        fmt::format("{}, which is no multiple of the {} samples of a step here: choose --global-batch, or "
+                    "--batch-size and the number of ranks, so that it is one",
+                    where, check.samples_of_step));
+}
+
+std::string recorded_cpu_level(const kernels::Device& device) {
+  if (device.id().kind != kernels::DeviceKind::cpu) return {};
+  std::string level(kernels::cpu_level_name(kernels::cpu_level()));
+  for (const char* variable : nn::kOneDnnLimits)
+    if (const char* limit = std::getenv(variable); limit && *limit) level += fmt::format(", {}={}", variable, limit);
+  return level;
+}
+
+std::string advice_for_cpu_level(const std::string& wanted, const std::string& here) {
+  if (here.starts_with(wanted + ", ")) return fmt::format("unset {}", fmt::join(nn::kOneDnnLimits, " and "));
+  const auto levels = kernels::cpu_levels();
+  const bool is_here =
+      std::ranges::any_of(levels, [&](kernels::CpuLevel level) { return kernels::cpu_level_name(level) == wanted; });
+  if (is_here) return fmt::format("set {}={}", kernels::kCpuLevelVariable, wanted);
+  return fmt::format("use the build and the environment that ran {}", wanted);
+}
+
+void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
+                     const std::filesystem::path& from) {
+  const auto saved = about.find(kCpuLevel);
+  const std::string here = recorded_cpu_level(device);
+  if (saved == about.end() || !saved->is_string() || here.empty()) return;
+  const auto there = saved->get<std::string>();
+  if (there.empty() || there == here) return;
+  throw UsageError(
+      fmt::format("checkpoint {} was saved with {} code; this run uses {}, which rounds differently; {}, or resume "
+                  "without --reproducible",
+                  from.string(), there, here, advice_for_cpu_level(there, here)));
+}
 
 nlohmann::ordered_json plans_of(const nn::Program& program) {
   auto plans = nlohmann::ordered_json::array();

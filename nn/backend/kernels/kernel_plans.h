@@ -38,6 +38,9 @@ struct ConvChoice {
 void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels, std::string_view conv_library,
                   std::string_view gemm_library);
 
+/// Geometry of a convolution node.
+kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node);
+
 /// Plans made of entries of the kernel tables, one node each or a few that a kernel fuses. Every backend is built from
 /// them: `reference` from plain loops, `cpu` and `cuda` from the kernels, with a library's plans where those are better.
 ///

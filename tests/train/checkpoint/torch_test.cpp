@@ -19,7 +19,7 @@
 #include "train/checkpoint/parameter_tensors.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
-#include "train/trainer/check_replicas.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

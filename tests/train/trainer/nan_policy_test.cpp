@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tests/data/support/message_of.h"
+#include "train/trainer/train_step.h"
 #include "train/trainer/nan_policy.h"
-#include "train/trainer/precision.h"
 
 namespace gradring::tests {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::tests {
