@@ -65,12 +65,12 @@ struct DownloadSpec {
 
 /// Downloads a file from the first mirror that has it.
 ///
-/// Data goes to <name>.part, which stays when a transfer breaks off: the next mirror, or the next call, resumes it. A complete
-/// part is renamed to its target only if size and SHA-256 match, else removed. A resumed part that does not match is downloaded
-/// once more from the start before its mirror is given up.
+/// Data goes to <name>.part, which stays when a transfer breaks off: the next mirror, or the next call, resumes it. A
+/// complete part is renamed to its target only if size and SHA-256 match, else removed. A resumed part that does not
+/// match is downloaded once more from the start before its mirror is given up.
 ///
-/// Errors    DataError if a mirror sent another file and none sent the right one; FetchError if no mirror could be reached or
-///           completed the transfer. Both list each URL and its failure. DiskError at once.
+/// Errors    DataError if a mirror sent another file and none sent the right one; FetchError if no mirror could be
+///           reached or completed the transfer. Both list each URL and its failure. DiskError at once.
 void download(const DownloadSpec& spec, FetchListener& listener);
 
 struct FetchSpec {
@@ -79,10 +79,11 @@ struct FetchSpec {
   HttpTimeouts timeouts = {};
 };
 
-/// Downloads the files of a dataset that are missing or invalid. An archive is unpacked, then removed unless it existed before.
-/// Only known names are unpacked, from any folder of the archive; each file is hashed before it gets its name.
+/// Downloads the files of a dataset that are missing or invalid. An archive is unpacked, then removed unless it existed
+/// before. Only known names are unpacked, from any folder of the archive; each file is hashed before it gets its name.
 ///
-/// Errors    as require_http and download; DataError if the archive is corrupt, lacks a file or has another version of it.
+/// Errors    as require_http and download; DataError if the archive is corrupt, lacks a file or has another version of
+///           it.
 /// Cost      hashes the files that exist already.
 void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& listener);
 

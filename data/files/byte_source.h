@@ -56,7 +56,8 @@ std::unique_ptr<ByteSource> open_plain_or_gzip(const std::filesystem::path& path
 
 /// Whether `path` is a regular file.
 ///
-/// Errors    std::system_error if it cannot be accessed for a reason of the system's (I/O error, too many open files, ...).
+/// Errors    std::system_error if it cannot be accessed for a reason of the system's (I/O error, too many open files,
+///           ...).
 bool is_file(const std::filesystem::path& path);
 
 /// Throws if one of the folders exists but may not be read: then files in it are not missing. Begins with the last one.

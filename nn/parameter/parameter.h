@@ -13,8 +13,8 @@
 
 namespace gradring::nn {
 
-/// One trained tensor. In memory it has the layout `shape` (OHWI for convolutions; [out, in] for linear layers, whose inputs
-/// after a Flatten are in HWC order). Checkpoints, hashes and initial values use PyTorch's order.
+/// One trained tensor. In memory it has the layout `shape` (OHWI for convolutions; [out, in] for linear layers, whose
+/// inputs after a Flatten are in HWC order). Checkpoints, hashes and initial values use PyTorch's order.
 struct Parameter {
   std::string name;         ///< "conv_layers.0.weight"
   Shape shape;              ///< in memory
@@ -50,8 +50,8 @@ std::vector<std::vector<float>> draw_torch_uniform(std::span<const Parameter> pa
 ///   | bucket 0: fc2.b fc2.w fc1.b fc1.w  pad | bucket 1: conv2.b conv2.w conv1.b conv1.w  scalars pad |
 ///
 /// Every tensor starts at a multiple of kAlignment elements. Buckets are padded with zeros to a multiple of `padding`
-/// elements, so that they shard over any number of ranks. A few piggybacked scalars (the step's loss, for example) follow the
-/// last bucket's parameters and are reduced with it.
+/// elements, so that they shard over any number of ranks. A few piggybacked scalars (the step's loss, for example)
+/// follow the last bucket's parameters and are reduced with it.
 class ArenaLayout {
  public:
   static constexpr std::size_t kAlignment = 32;  ///< 128 bytes, for the widest loads of CPU and GPU
@@ -86,8 +86,8 @@ class ArenaLayout {
   std::size_t elements_ = 0;
 };
 
-/// A layout and layout.elements() floats on the device. Owns neither: whoever allocated the memory (a device, or a transport,
-/// so that peers reach gradients in place) keeps it alive.
+/// A layout and layout.elements() floats on the device. Owns neither: whoever allocated the memory (a device, or a
+/// transport, so that peers reach gradients in place) keeps it alive.
 struct Arena {
   const ArenaLayout& layout;
   float* data = nullptr;
@@ -99,8 +99,8 @@ struct Arena {
   std::span<float> piggyback() const { return {data + layout.piggyback().offset, layout.piggyback().elements}; }
 };
 
-/// Where a backward pass writes gradients: every bucket of the layout, and the piggybacked scalars, may be anywhere. Owns
-/// nothing.
+/// Where a backward pass writes gradients: every bucket of the layout, and the piggybacked scalars, may be anywhere.
+/// Owns nothing.
 struct Gradients {
   const ArenaLayout& layout;
   std::vector<float*> buckets;  ///< start of each
@@ -114,8 +114,8 @@ struct Gradients {
 /// The gradients of an arena.
 Gradients gradients_in(const Arena& arena);
 
-/// All weights as plans read them, in the program's type: an f32 arena itself, a rounded copy, or separate buckets. Owns
-/// nothing.
+/// All weights as plans read them, in the program's type: an f32 arena itself, a rounded copy, or separate buckets.
+/// Owns nothing.
 struct Weights {
   const ArenaLayout& layout;
   kernels::DType dtype = kernels::DType::f32;

@@ -68,8 +68,8 @@ class CheckpointDirectory {
 
   /// The checkpoint of the highest step that verify_checkpoint finds valid, and the problems of those above it.
   ///
-  /// Errors    as entries; FileError if one could not be read, NewerFormatError if a newer version of gradring wrote one:
-  ///           it may be valid.
+  /// Errors    as entries; FileError if one could not be read, NewerFormatError if a newer version of gradring wrote
+  ///           one: it may be valid.
   NewestValid newest_valid() const;
 
   /// The checkpoints that `retention` does not keep; never the targets of `latest` and `best`, nor unreadable ones.
@@ -78,7 +78,8 @@ class CheckpointDirectory {
   std::vector<CheckpointEntry> unwanted() const;
 
   /// Prepares a resume in place after `step`: renames checkpoints of later steps to abandoned-step-<N> (or
-  /// abandoned-step-<N>-2, ... if the name is taken), which no search for checkpoints considers, and sets `latest` and `best`, which a killed save may not have set.
+  /// abandoned-step-<N>-2, ... if the name is taken), which no search for checkpoints considers, and sets `latest` and
+  /// `best`, which a killed save may not have set.
   ///
   /// Returns   the errors of the links, one line each.
   /// Errors    FileError; some of the checkpoints may have been renamed.

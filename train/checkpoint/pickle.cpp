@@ -34,8 +34,7 @@ bool is_known(std::string_view module, std::string_view name) {
 
 /// "INST (0x69)"
 std::string opcode_name(std::uint8_t opcode) {
-  // Opcodes that pickles of other objects may contain.
-  // clang-format off
+  // Opcodes that pickles of other objects may contain. clang-format off
   constexpr std::pair<std::uint8_t, std::string_view> kOthers[] = {
       {'0', "POP"}, {'1', "POP_MARK"}, {'2', "DUP"}, {'F', "FLOAT"}, {'I', "INT"}, {'L', "LONG"}, {'P', "PERSID"},
       {'S', "STRING"}, {'T', "BINSTRING"}, {'U', "SHORT_BINSTRING"}, {'V', "UNICODE"}, {'B', "BINBYTES"},

@@ -29,8 +29,8 @@ unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, con
 /// Errors    UsageError if there are not so many.
 void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place);
 
-/// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../GRADRING_MODULE_DIR, as where it is
-/// installed. Empty if it is in neither.
+/// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../GRADRING_MODULE_DIR, as where it
+/// is installed. Empty if it is in neither.
 std::filesystem::path cuda_module_file();
 
 /// What a user asked to compute with, in the words of the options of the same names.
@@ -50,8 +50,8 @@ struct ComputeSpec {
 /// What the options ask for.
 ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank);
 
-/// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
-/// the module's code.
+/// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are
+/// made of the module's code.
 struct Compute {
   const CudaModule* module = nullptr;  ///< null on a CPU
   kernels::KernelSet kernels;          ///< the copies that run on `device`
@@ -61,14 +61,14 @@ struct Compute {
   std::vector<std::string> remarks;  ///< for the log: why there is no GPU, what a backend lacks
 };
 
-/// Where a GPU's backend keeps what it measured: gradring/plans.json in XDG_CACHE_HOME, or in ~/.cache. Empty where there is
-/// neither.
+/// Where a GPU's backend keeps what it measured: gradring/plans.json in XDG_CACHE_HOME, or in ~/.cache. Empty where
+/// there is neither.
 std::filesystem::path plan_cache_file();
 
 /// auto takes a GPU where this build has the CUDA module and the machine has one, else the CPU, and remarks on it.
 ///
-/// Errors    UsageError if backend and device contradict each other, or nothing has a chosen name; EnvironmentError if the
-///           device is not there: says what is missing, or how many there are.
+/// Errors    UsageError if backend and device contradict each other, or nothing has a chosen name; EnvironmentError if
+///           the device is not there: says what is missing, or how many there are.
 Compute make_compute(const ComputeSpec& spec);
 
 }  // namespace gradring::train

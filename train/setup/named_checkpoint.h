@@ -12,8 +12,8 @@
 
 namespace gradring::train {
 
-/// The newest valid checkpoint in a folder of checkpoints, if there is one; what was passed over, and why, becomes remarks. A
-/// run may save and remove checkpoints at the same time.
+/// The newest valid checkpoint in a folder of checkpoints, if there is one; what was passed over, and why, becomes
+/// remarks. A run may save and remove checkpoints at the same time.
 ///
 /// Errors    FileError if one could not be read: whether it is valid is not known.
 std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const std::filesystem::path& checkpoints,
@@ -24,12 +24,12 @@ std::filesystem::path checkpoints_in(FileSystem& files, const std::filesystem::p
 
 bool is_checkpoint(FileSystem& files, const std::filesystem::path& folder);
 
-/// What a link such as `latest` names now: a run may change the link while the files behind it are read. Another path is
-/// returned as it is.
+/// What a link such as `latest` names now: a run may change the link while the files behind it are read. Another path
+/// is returned as it is.
 std::filesystem::path followed(FileSystem& files, const std::filesystem::path& path);
 
-/// What a person names by `option`: a checkpoint, or a run directory or folder of checkpoints, whose newest valid one is
-/// meant.
+/// What a person names by `option`: a checkpoint, or a run directory or folder of checkpoints, whose newest valid one
+/// is meant.
 ///
 /// Errors    CheckpointError if it is not there, holds none, or is damaged; FileError if it could not be read.
 ResumePoint named_checkpoint(FileSystem& files, const std::filesystem::path& path, std::string_view option,

@@ -53,16 +53,15 @@ struct Ranks {
 };
 
 /// The ranks of this run. They find each other in the folder that their launcher lends (GRADRING_STORE), or else in a
-/// RankRendezvous; a world of one finds itself. Blocks until all have come. `compute` is what this rank computes with, and
-/// must outlive the group; null stands for a CPU.
+/// RankRendezvous; a world of one finds itself. Blocks until all have come. `compute` is what this rank computes with,
+/// and must outlive the group; null stands for a CPU.
 ///
-/// Only tcp opens ports, on 127.0.0.1 or, where the ranks are on several nodes, on this one's address, and closes them when all
-/// have come. On GPUs, NCCL carries the gradients; a lone rank
-/// does without, unless it is told to take it.
+/// Only tcp opens ports, on 127.0.0.1 or, where the ranks are on several nodes, on this one's address, and closes them
+/// when all have come. On GPUs, NCCL carries the gradients; a lone rank does without, unless it is told to take it.
 ///
-/// Errors    UsageError if `comm` moves another kind of memory than `compute` has; EnvironmentError for ranks on several
-///           machines that have GPUs, or no launcher over all of them; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the missing
-///           ranks; comm::PeerLost.
+/// Errors    UsageError if `comm` moves another kind of memory than `compute` has; EnvironmentError for ranks on
+///           several machines that have GPUs, or no launcher over all of them; DeviceError without NCCL, or if ranks
+///           share a GPU and must not; comm::Timeout that names the missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
 
 }  // namespace gradring::train

@@ -23,7 +23,8 @@ sigset_t signals_to_take() {
   return set;
 }
 
-/// Dies of the signal by its default action. Process 1 of a PID namespace (a container's) does not die of its own signals: it exits.
+/// Dies of the signal by its default action. Process 1 of a PID namespace (a container's) does not die of its own
+/// signals: it exits.
 [[noreturn]] void die_of(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;
@@ -46,7 +47,8 @@ SignalRequests::~SignalRequests() {
   ended_ = true;
   ::pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
   thread_.join();
-  // The training has ended: there is nothing to save, and a request that comes late must not kill a rank that has done its work.
+  // The training has ended: there is nothing to save, and a request that comes late must not kill a rank that has done
+  // its work.
   for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&before_, signal);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }

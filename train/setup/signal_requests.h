@@ -18,10 +18,11 @@ namespace gradring::train {
 ///   SIGUSR2                     save a checkpoint and go on
 ///   SIGQUIT                     say on stderr where this rank is
 ///
-/// Until the training has begun there is nothing to save: those of the first two lines end the process at once, as does a
-/// second SIGINT. Once it has ended, SIGUSR1 and SIGUSR2 do nothing.
+/// Until the training has begun there is nothing to save: those of the first two lines end the process at once, as does
+/// a second SIGINT. Once it has ended, SIGUSR1 and SIGUSR2 do nothing.
 ///
-/// Threads   make it before the process has other threads: they inherit that these signals are not theirs. One at a time.
+/// Threads   make it before the process has other threads: they inherit that these signals are not theirs. One at a
+///           time.
 class SignalRequests final : public RunRequests {
  public:
   /// `name` begins the lines on stderr: "rank 1 of 2".

@@ -31,16 +31,16 @@ std::string source_line(const std::filesystem::path& checkpoint);
 /// Errors    FileError if config.resolved.toml could not be read.
 std::optional<std::filesystem::path> recorded_source(FileSystem& files, const std::filesystem::path& run_dir);
 
-/// What --resume and --weights mean for a run in `run_dir` (nothing where its name is generated, so that it is new); reads
-/// what they name, and changes nothing.
+/// What --resume and --weights mean for a run in `run_dir` (nothing where its name is generated, so that it is new);
+/// reads what they name, and changes nothing.
 ///
-/// A run that started from another run's checkpoint and has saved none of its own resumes from that source: with auto, and
-/// if --resume names the source again. `restarted` tells that a launcher starts the same command again; then --resume of the
-/// source resumes the run from its own newest checkpoint, if it has one.
+/// A run that started from another run's checkpoint and has saved none of its own resumes from that source: with auto,
+/// and if --resume names the source again. `restarted` tells that a launcher starts the same command again; then
+/// --resume of the source resumes the run from its own newest checkpoint, if it has one.
 ///
-/// Errors    UsageError if the run directory exists and must not, or is not a run directory; CheckpointError if the named or
-///           recorded checkpoint is missing or damaged, or, with auto, every checkpoint is; EnvironmentError if something
-///           could not be read.
+/// Errors    UsageError if the run directory exists and must not, or is not a run directory; CheckpointError if the
+///           named or recorded checkpoint is missing or damaged, or, with auto, every checkpoint is; EnvironmentError
+///           if something could not be read.
 Start find_start(const TrainConfig& config, const std::optional<std::filesystem::path>& run_dir, FileSystem& files,
                  bool restarted = false);
 

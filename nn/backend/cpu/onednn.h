@@ -11,9 +11,9 @@
 
 namespace gradring::nn {
 
-/// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a convolution nor
-/// a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward pass and must outlive the
-/// plan.
+/// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a
+/// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward
+/// pass and must outlive the plan.
 ///
 /// Errors    DeviceError if oneDNN rejects the shapes.
 std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
@@ -29,7 +29,8 @@ bool has_onednn();
 /// "oneDNN 2.6.3", or what to install.
 std::string describe_onednn();
 
-/// oneDNN in f32 as a peer of our variants in benchmarks; null if not built in. `device` is the CPU and must outlive it.
+/// oneDNN in f32 as a peer of our variants in benchmarks; null if not built in. `device` is the CPU and must outlive
+/// it.
 std::unique_ptr<kernels::bench::PeerMaker> make_onednn_peers(kernels::Device& device);
 
 }  // namespace gradring::nn

@@ -130,7 +130,8 @@ class MaxPool2dPlan final : public Plan {
   kernels::max_pool2d::Variant pool_;
 };
 
-/// Convolution, bias, ReLU and max pooling by one kernel each way. Saves one code per window, not the convolution's output.
+/// Convolution, bias, ReLU and max pooling by one kernel each way. Saves one code per window, not the convolution's
+/// output.
 class ConvReluPoolPlan final : public Plan {
  public:
   static constexpr std::size_t kNodes = 3;
