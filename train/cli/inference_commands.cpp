@@ -20,8 +20,8 @@
 #include "train/inference/inference.h"
 #include "train/options/usage_error.h"
 #include "train/setup/compute.h"
-#include "train/setup/named_checkpoint.h"
 #include "train/setup/run_settings.h"
+#include "train/setup/start.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/training_state.h"
 

@@ -24,7 +24,6 @@
 #include "train/report/progress.h"
 #include "train/report/run_directory.h"
 #include "train/setup/compute.h"
-#include "train/setup/named_checkpoint.h"
 #include "train/setup/rendezvous.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"

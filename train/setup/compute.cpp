@@ -52,7 +52,7 @@ Compute on_host(const ComputeSpec& spec) {
   return compute;
 }
 
-/// Errors    DeviceError if the module or the device is not there.
+/// Errors    DeviceError if the module or the device is missing.
 Compute on_cuda(const ComputeSpec& spec, int index) {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
@@ -73,7 +73,7 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
   return compute;
 }
 
-/// The GPU that was asked for, without a way out.
+/// A GPU, without falling back to the CPU.
 Compute on_named_gpu(const ComputeSpec& spec, int index) {
   if (spec.backend != kAuto && spec.backend != "cuda")
     throw UsageError("--backend " + spec.backend + " computes on the CPU, not on --device " + spec.device +
@@ -86,7 +86,7 @@ Compute on_named_gpu(const ComputeSpec& spec, int index) {
   }
 }
 
-/// Whether a GPU is there to be taken; `why_not` says what is missing.
+/// Whether a GPU is usable; otherwise `why_not` says what is missing.
 bool gpu_is_there(std::string& why_not) {
   const std::filesystem::path file = cuda_module_file();
   try {
@@ -189,7 +189,7 @@ Compute make_compute(const ComputeSpec& spec) {
     return compute;
   } catch (const UsageError&) {
     throw;
-  } catch (const InvalidArgument& error) {  // what a backend says of a name
+  } catch (const InvalidArgument& error) {  // an unknown name, from a backend
     throw UsageError(error.what());
   }
 }

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "train/input_pipeline/batch_loader.h"
-#include "train/optim/schedule.h"
+#include "train/optim/optimizer.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {

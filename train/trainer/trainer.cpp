@@ -8,7 +8,7 @@
 
 #include "train/checkpoint/parameter_tensors.h"
 #include "train/config/resolve.h"
-#include "train/optim/schedule.h"
+#include "train/optim/optimizer.h"
 #include "train/trainer/memory_plan.h"
 #include "train/trainer/replica.h"
 #include "train/trainer/training_state.h"
