@@ -9,7 +9,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/inspect.h"
-#include "train/trainer/training_state.h"
+#include "train/trainer/training_progress.h"
 
 using namespace gradring::train;
 

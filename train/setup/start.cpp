@@ -56,8 +56,8 @@ bool has_finished_checkpoint(FileSystem& files, const fs::path& run_dir) {
   return std::ranges::any_of(list_step_folders(files, checkpoints_of(run_dir)), was_finished);
 }
 
-/// Whether --resume `named` could have selected `source`: it is that checkpoint, a link in the same folder, the folder, or
-/// the run directory.
+/// Whether --resume `named` could have selected `source`: it is that checkpoint, a link in its folder,
+/// that folder, or the run directory.
 bool names(FileSystem& files, const fs::path& named, const fs::path& source) {
   const fs::path wanted = fs::weakly_canonical(source), given = fs::weakly_canonical(named);
   if (given == wanted || given == wanted.parent_path() || checkpoints_of(given) == wanted.parent_path()) return true;
