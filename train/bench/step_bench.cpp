@@ -58,7 +58,7 @@ class TimedRank {
              .batch_size = spec.batch_size,
              .precision = spec.precision,
              .checkpointing = spec.checkpointing,
-             .loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}},
+             .step = {.loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}}},
              .optimizer = spec.optimizer,
              .buckets = {},
              .seed = kSeed},

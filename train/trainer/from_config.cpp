@@ -122,11 +122,12 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,
-          .loss_scaling = loss_scaling_for(config, precision),
+          .step = {.loss_scaling = loss_scaling_for(config, precision),
+                   .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
+                   .clip_norm = config.clip_norm,
+                   .checks_gradients = config.on_nan != "auto",
+                   .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda},
           .optimizer = config.optimizer,
-          .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
-          .clip_norm = config.clip_norm,
-          .checks_gradients = config.on_nan != "auto",
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
@@ -135,7 +136,6 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
           .overlap = config.overlap,
-          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};
 }
 

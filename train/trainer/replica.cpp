@@ -132,21 +132,16 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
-      step_({.device = memory_.on(MemoryClass::step),
-             .stream = *stream_,
-             .kernels = place.kernels,
-             .program = program_,
-             .weights = *buffers_.weights,
-             .ddp = buffers_.ddp,
-             .reducer = *buffers_.reducer,
-             .check = buffers_.check,
-             .optimizer = *optimizer_,
-             .slices = slices_,
-             .loss_scaling = spec.loss_scaling,
-             .learning_rates = spec.learning_rates,
-             .clip_norm = spec.clip_norm,
-             .checks_gradients = spec.checks_gradients,
-             .recorded = spec.recorded}) {
+      step_(spec.step, {.device = memory_.on(MemoryClass::step),
+                        .stream = *stream_,
+                        .kernels = place.kernels,
+                        .program = program_,
+                        .weights = *buffers_.weights,
+                        .ddp = buffers_.ddp,
+                        .reducer = *buffers_.reducer,
+                        .check = buffers_.check,
+                        .optimizer = *optimizer_,
+                        .slices = slices_}) {
   initialize_weights(spec.seed, Deadline::after(place.group.timeout()));
 }
 

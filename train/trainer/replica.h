@@ -33,11 +33,8 @@ struct ReplicaSpec {
   std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
   kernels::DType precision = kernels::DType::f32;
   nn::Checkpointing checkpointing;
-  LossScaling loss_scaling;
+  StepSpec step;
   OptimizerSpec optimizer;
-  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
-  double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
-  bool checks_gradients = false;                ///< for non-finite values, even without loss scaling and clipping
   BucketLimits buckets;
   WireSpec wire;
   int zero = 0;                  ///< what is sharded (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
@@ -46,7 +43,6 @@ struct ReplicaSpec {
   std::int64_t exact_terms =
       0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool overlap = true;     ///< gradients are summed while backward continues
-  bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
   std::uint64_t seed = 0;  ///< of the initial weights
 };
 

@@ -43,7 +43,7 @@ Outcome train(comm::ProcessGroup& group, Way way) {
   const kernels::KernelSet kernels = kernels::kernel_set();
   train::ReplicaSpec spec;
   spec.batch_size = kBatch;
-  spec.recorded = way.recorded;
+  spec.step.recorded = way.recorded;
   train::Replica replica(spec, {.device = device,
                                 .kernels = kernels,
                                 .backend = *backend,
