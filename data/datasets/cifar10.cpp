@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "data/error.h"
 #include "data/files/byte_source.h"
 
 namespace gradring::data {

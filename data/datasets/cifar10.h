@@ -31,15 +31,16 @@ std::size_t count_cifar10(const std::filesystem::path& path);
 /// Appends the records of one file. A record is a label and three planes: red, green, blue.
 ///
 /// Errors    DataError as count_cifar10, or if a label is not below 10.
-/// Source    Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; the dataset's page, "Binary version".
+/// Source    Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; the dataset's page, "Binary
+///           version".
 /// Example   tests/data/datasets/cifar10_test.cpp
 void append_cifar10(const std::filesystem::path& path, Cifar10Records& records);
 
-/// The files of a split in order, data_batch_1.bin to data_batch_5.bin or test_batch.bin, from the first of `folders` that
-/// holds the first of them.
+/// The files of a split in order, data_batch_1.bin to data_batch_5.bin or test_batch.bin, from the first of `folders`
+/// that holds the first of them.
 ///
-/// Errors    DataError if a file is missing: names the file and the folders searched, advises the command `fetch`. Says so if
-///           only the Python version is found.
+/// Errors    DataError if a file is missing: names the file and the folders searched, advises the command `fetch`. Says
+///           so if only the Python version is found.
 std::vector<std::filesystem::path> find_cifar10_files(Split split, const std::vector<std::filesystem::path>& folders,
                                                       const std::string& fetch);
 

@@ -5,12 +5,36 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/datasets/glyphs.h"
 
 namespace gradring::data {
+
+/// A pen position on a glyph's grid: 100 wide, 100 high, y downwards.
+struct GlyphPoint {
+  int x = 0, y = 0;
+  bool operator==(const GlyphPoint&) const = default;
+};
+
+/// Points that a smooth curve passes through, in order.
+using GlyphStroke = std::vector<GlyphPoint>;
+
+/// One way to write one digit.
+struct Glyph {
+  int digit = 0;
+  std::vector<GlyphStroke> strokes;
+};
+
+/// Parses "x,y x,y ...". A '/' after a point makes it a corner: one stroke ends and the next begins there. A '|' lifts
+/// the pen.
+///
+/// Errors    InvalidArgument if the text has another form.
+std::vector<GlyphStroke> parse_strokes(std::string_view text);
+
+/// Every style of every digit, ordered by digit.
+std::vector<Glyph> all_glyphs();
 
 /// Canvas lengths are integers in 1/256 pixel, so that every machine draws the same image.
 inline constexpr int kPixel = 256;
@@ -26,8 +50,8 @@ struct Pen {
   int ink = 255;        ///< brightness at full ink
 };
 
-/// A square grey image to draw lines on. A pixel's value depends on its distance from the nearest line, so strokes that cross
-/// or touch do not get brighter there.
+/// A square grey image to draw lines on. A pixel's value depends on its distance from the nearest line, so strokes that
+/// cross or touch do not get brighter there.
 ///
 /// Numerics  integers only, and a square root that IEEE 754 rounds exactly.
 class Canvas {
@@ -50,8 +74,8 @@ class Canvas {
   std::array<std::int64_t, kPixels> squared_distances_;
 };
 
-/// Generates handwritten-looking digits: picks a digit and a style, bends, slants, rotates, scales and shifts it, draws it
-/// with a pen of random width, and adds noise.
+/// Generates handwritten-looking digits: picks a digit and a style, bends, slants, rotates, scales and shifts it, draws
+/// it with a pen of random width, and adds noise.
 ///
 /// Numerics  sample i is a pure function of (seed, i): the same bytes on every machine.
 /// Threads   draw may be called from any thread.
@@ -70,8 +94,8 @@ class DigitGenerator {
 inline constexpr std::int64_t kDigitsTrainSamples = 10'000;
 inline constexpr std::int64_t kDigitsTestSamples = 2'000;
 
-/// The dataset `digits`: 28 x 28 grey images, generated, without files or licence. Easy for a ConvNet, too hard for a linear
-/// model.
+/// The dataset `digits`: 28 x 28 grey images, generated, without files or licence. Easy for a ConvNet, too hard for a
+/// linear model.
 ///
 /// Cost      draws the whole split.
 /// Example   tests/data/datasets/digits_test.cpp

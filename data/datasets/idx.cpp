@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 
 namespace gradring::data {
 namespace {

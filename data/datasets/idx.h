@@ -13,10 +13,11 @@
 
 namespace gradring::data {
 
-/// An IDX file of unsigned bytes, plain or .gz: two zero bytes, 0x08 for unsigned bytes, the number of extents, each extent as
-/// 32 bits big-endian, the values in row-major order.
+/// An IDX file of unsigned bytes, plain or .gz: two zero bytes, 0x08 for unsigned bytes, the number of extents, each
+/// extent as 32 bits big-endian, the values in row-major order.
 ///
-/// Errors    DataError if it cannot be opened, is not such a file, is shorter or longer than its header says, or is a corrupt .gz.
+/// Errors    DataError if it cannot be opened, is not such a file, is shorter or longer than its header says, or is a
+///           corrupt .gz.
 /// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
 class IdxFile {
  public:
@@ -61,11 +62,11 @@ struct IdxFiles {
 /// Errors    DataError as IdxFile, or if the counts differ, a label is not below `classes`, or there are no images.
 std::unique_ptr<Dataset> open_idx(const IdxFiles& files);
 
-/// Finds the two files of a split by MNIST's names (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, ...), plain or .gz, also
-/// with '.' before "idx" as some mirrors have it, in the first of `folders` that has the images.
+/// Finds the two files of a split by MNIST's names (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, ...), plain or
+/// .gz, also with '.' before "idx" as some mirrors have it, in the first of `folders` that has the images.
 ///
-/// Errors    DataError if a file is missing: lists the names and folders searched, advises the command `fetch`. Its path is
-///           the first folder that exists, else the last of `folders`.
+/// Errors    DataError if a file is missing: lists the names and folders searched, advises the command `fetch`. Its
+///           path is the first folder that exists, else the last of `folders`.
 IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch);
 
 }  // namespace gradring::data

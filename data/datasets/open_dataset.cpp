@@ -8,7 +8,7 @@
 #include "data/datasets/cifar10.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/idx.h"
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
 

@@ -26,14 +26,14 @@ struct KnownSet {
 /// Errors    InvalidArgument for a name that is not in dataset_names(); suggests the nearest.
 const KnownSet& known_set(std::string_view name);
 
-/// The folders that are searched for the files of a dataset, in order: `data_dir`/<name>, the subfolders that torchvision or
-/// the archive create, `data_dir` itself.
+/// The folders that are searched for the files of a dataset, in order: `data_dir`/<name>, the subfolders that
+/// torchvision or the archive create, `data_dir` itself.
 std::vector<std::filesystem::path> dataset_folders(std::string_view name, const std::filesystem::path& data_dir);
 
 /// Opens a dataset by name: from files in dataset_folders(), or generated (`digits`, which ignores `data_dir`).
 ///
-/// mnist and fashion-mnist have files of the same names. Files in a folder named after the other one are rejected; in a folder
-/// of any other name they are accepted as the requested dataset.
+/// mnist and fashion-mnist have files of the same names. Files in a folder named after the other one are rejected; in a
+/// folder of any other name they are accepted as the requested dataset.
 ///
 /// Errors    InvalidArgument for an unknown name (suggests the nearest) or an empty `data_dir` where files are needed;
 ///           DataError if the files are missing, corrupt, or in the other dataset's folder.

@@ -1,18 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/fetch/fetch.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "data/datasets/open_dataset.h"
-#include "data/error.h"
+#include "data/fetch/http.h"
 #include "data/fetch/tar_reader.h"
+#include "data/files/byte_source.h"
+#include "kernels/runtime/error.h"
 
 namespace gradring::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const char* what) {
+  throw DiskError(path, std::string("cannot be ") + what + " (" + std::generic_category().message(errno) + ")");
+}
+
+/// Whether `path` still names the opened file: the previous holder of its lock may have published or removed it.
+bool still_names(const fs::path& path, const struct stat& opened) {
+  struct stat now {};
+  return ::stat(path.c_str(), &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw DiskError(folder, "cannot be created (" + error.message() + ")");
+}
+
+/// Makes a rename durable; where the file system cannot, at worst the name is lost.
+void sync_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());
+}
+
+constexpr long kRangeNotSatisfiable = 416;
+/// Limit of resumptions per URL, each after a transfer that made progress.
+constexpr int kMaxResumptions = 4;
+
+/// The received data is not the file.
+class WrongContent final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Writes the answer's body to the part.
+class PartWriter final : public HttpBody {
+ public:
+  PartWriter(PartFile& part, const KnownFile& file, FetchListener& listener)
+      : part_(part), file_(file), listener_(listener) {}
+
+  void begin(std::uint64_t offset) override {
+    if (offset == part_.size()) return;
+    check<FetchError>(offset == 0, "the server sent another range than requested");
+    part_.clear();  // the server does not support ranges
+  }
+
+  void write(std::span<const std::byte> bytes) override {
+    if (part_.size() + bytes.size() > file_.bytes)
+      throw WrongContent("the file is longer than " + std::to_string(file_.bytes) + " bytes");
+    part_.append(bytes);
+    listener_.arrived(part_.size(), file_.bytes);
+  }
+
+ private:
+  PartFile& part_;
+  const KnownFile& file_;
+  FetchListener& listener_;
+};
+
+class Download {
+ public:
+  Download(const DownloadSpec& spec, FetchListener& listener)
+      : spec_(spec), listener_(listener), part_(spec.folder / spec.file.name) {}
+
+  void run() {
+    for (const std::string& mirror : spec_.mirrors) {
+      const std::string url = mirror + (mirror.ends_with('/') ? "" : "/") + std::string(spec_.file.name);
+      if (try_url(url)) return part_.publish();
+    }
+    give_up();
+  }
+
+ private:
+  /// Returns whether the part is now complete.
+  bool try_url(const std::string& url) {
+    try {
+      const bool resumed = part_.size() > 0;
+      try {
+        get_and_check(url);
+      } catch (const WrongContent&) {
+        if (!resumed) throw;
+        part_.clear();
+        get_and_check(url);
+      }
+      return true;
+    } catch (const DiskError&) {
+      throw;
+    } catch (const WrongContent& error) {
+      part_.clear();
+      wrong_content_ = true;
+      note(url, error.what());
+    } catch (const FetchError& error) {
+      note(url, error.what());
+    }
+    return false;
+  }
+
+  void get_and_check(const std::string& url) {
+    if (part_.size() > spec_.file.bytes) part_.clear();
+    if (part_.size() < spec_.file.bytes) get(url);
+    const FileCheck found = part_.check(spec_.file);
+    if (found.state != FileState::good) throw WrongContent("the file " + found.found);
+  }
+
+  void get(const std::string& url) {
+    for (int resumptions = 0;; ++resumptions) {
+      const std::uint64_t begin = part_.size();
+      listener_.asking(spec_.file.name, url, begin);
+      try {
+        PartWriter body(part_, spec_.file, listener_);
+        return http_get({.url = url, .begin = begin, .timeouts = spec_.timeouts}, body);
+      } catch (const DiskError&) {
+        throw;
+      } catch (const HttpStatusError& error) {
+        if (error.status() != kRangeNotSatisfiable || begin == 0 || resumptions == kMaxResumptions) throw;
+        part_.clear();  // the server's file is shorter than the part
+      } catch (const FetchError&) {
+        if (part_.size() <= begin || resumptions == kMaxResumptions) throw;
+      }
+    }
+  }
+
+  void note(const std::string& url, const std::string& why) {
+    listener_.failed(url, why);
+    failures_ += "\n  " + url + ": " + why;
+  }
+
+  [[noreturn]] void give_up() {
+    const bool keeps_part = part_.size() > 0;
+    if (!keeps_part) part_.remove();
+    const std::filesystem::path target = spec_.folder / spec_.file.name;
+    const std::string tried = "download failed:" + failures_;
+    if (wrong_content_)
+      throw DataError(target, tried + "\nno mirror sent the right file",
+                      "name another mirror with --mirror, or put the file there yourself");
+    throw FetchError(target.string() + ": " + tried +
+                     "\ncheck the network and https_proxy, or name another mirror with --mirror" +
+                     (keeps_part ? "; the next attempt resumes the part that arrived" : ""));
+  }
+
+  const DownloadSpec& spec_;
+  FetchListener& listener_;
+  PartFile part_;
+  std::string failures_;
+  bool wrong_content_ = false;
+};
 
 bool is_good(const fs::path& folder, const KnownFile& file) {
   return check_file(folder / file.name, file).state == FileState::good;
@@ -80,6 +235,50 @@ VerifiedFile verify_one(const CatalogueFile& file, const std::vector<fs::path>& 
 }
 
 }  // namespace
+
+PartFile::PartFile(fs::path target) : target_(std::move(target)), path_(fs::path(target_) += ".part") {
+  make_folder(fs::absolute(target_).parent_path());
+  fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd_) fail(path_, "written");
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw FetchError(path_.string() + " is being downloaded by another process: wait until it ends");
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail(path_, "read");
+  if (!still_names(path_, status))
+    throw FetchError(path_.string() + " was just downloaded by another process: try again");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void PartFile::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "written");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    size_ += static_cast<std::uint64_t>(written);
+  }
+}
+
+void PartFile::clear() {
+  if (::ftruncate(fd_.get(), 0) != 0) fail(path_, "emptied");
+  size_ = 0;
+}
+
+void PartFile::publish() {
+  if (::fsync(fd_.get()) != 0) fail(path_, "written");
+  if (::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
+  sync_folder(fs::absolute(target_).parent_path());
+}
+
+void PartFile::remove() {
+  if (::unlink(path_.c_str()) != 0) fail(path_, "removed");
+}
+
+void download(const DownloadSpec& spec, FetchListener& listener) {
+  check(!spec.mirrors.empty(), "no mirror is given for " + std::string(spec.file.name));
+  Download(spec, listener).run();
+  listener.done(spec.file.name);
+}
 
 void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& listener) {
   const fs::path folder = spec.data_dir / entry.name;

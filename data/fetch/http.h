@@ -53,16 +53,17 @@ struct HttpRequest {
 class HttpBody {
  public:
   virtual ~HttpBody() = default;
-  /// Called once, before the first byte, with that byte's position in the file: 0 if the server does not support ranges.
+  /// Called once, before the first byte, with that byte's position in the file: 0 if the server does not support
+  /// ranges.
   virtual void begin(std::uint64_t offset) = 0;
   virtual void write(std::span<const std::byte> bytes) = 0;
 };
 
 /// HTTP GET. Follows redirects (from https to https only).
 ///
-/// Errors    InvalidArgument for a scheme other than http and https. FetchError if the server is not found, does not answer,
-///           stalls or disconnects, and as require_http; HttpStatusError for any status but 200 and 206. `body` has received
-///           what arrived before.
+/// Errors    InvalidArgument for a scheme other than http and https. FetchError if the server is not found, does not
+///           answer, stalls or disconnects, and as require_http; HttpStatusError for any status but 200 and 206. `body`
+///           has received what arrived before.
 /// Threads   safe from any thread.
 /// Source    RFC 9110 (HTTP, ranges), by libcurl.
 void http_get(const HttpRequest& request, HttpBody& body);

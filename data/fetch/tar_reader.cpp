@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 
 namespace gradring::data {
 namespace {

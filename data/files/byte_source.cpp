@@ -13,8 +13,6 @@
 #include <string>
 #include <system_error>
 
-#include "data/error.h"
-
 namespace gradring::data {
 namespace {
 

@@ -6,8 +6,28 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 
 namespace gradring::data {
+
+/// Advice for a corrupt download.
+inline constexpr const char* kDownloadAgain = "delete the file and download it again";
+
+/// A dataset file is missing, corrupt or not of the expected format. The message is "path: what was found; what to do".
+class DataError : public Error, public ExitsWith<kBadData> {
+ public:
+  DataError(std::filesystem::path path, std::string_view found, std::string_view advice)
+      : Error(path.string() + ": " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// Sequential reader of a file, decompressed if the file is compressed.
 class ByteSource {
@@ -36,7 +56,8 @@ std::unique_ptr<ByteSource> open_plain_or_gzip(const std::filesystem::path& path
 
 /// Whether `path` is a regular file.
 ///
-/// Errors    std::system_error if it cannot be accessed for a reason of the system's (I/O error, too many open files, ...).
+/// Errors    std::system_error if it cannot be accessed for a reason of the system's (I/O error, too many open files,
+///           ...).
 bool is_file(const std::filesystem::path& path);
 
 /// Throws if one of the folders exists but may not be read: then files in it are not missing. Begins with the last one.

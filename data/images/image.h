@@ -49,14 +49,15 @@ void require_png();
 /// "1.6.39"; empty if this build has no libpng.
 std::string png_library();
 
-/// Resizes each axis by itself: shrinking averages the covered area, growing interpolates linearly between pixel centres.
+/// Resizes each axis by itself: shrinking averages the covered area, growing interpolates linearly between pixel
+/// centres.
 ///
 /// Errors    InvalidArgument if either size is empty.
 /// Numerics  weights and sums in double, rounded once to nearest; an axis of unchanged size is copied.
 Image resized(const Image& image, std::int64_t height, std::int64_t width);
 
-/// The pixels of an image in a dataset's sample size and channels, 255 - x if `invert`. Colours become grey as in PIL and
-/// torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.
+/// The pixels of an image in a dataset's sample size and channels, 255 - x if `invert`. Colours become grey as in PIL
+/// and torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.
 ///
 /// Shapes    image: one channel or three; sample: [height, width, 1 or 3].
 /// Errors    InvalidArgument for other channels.

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/runtime/file.h"
 
@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kLargestPng = 256u << 20;
 constexpr const char* kAdvice = "open it in an image program and save it as a PNG again";
 
-/// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the chunk.
+/// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the
+/// chunk.
 bool promises_more_than_it_has(std::string_view file) {
   if (!file.starts_with("\x89PNG")) return false;
   const auto byte = [file](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(file[at])}; };

@@ -44,8 +44,8 @@ bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<co
   return true;
 }
 
-/// The thread and what it shares with the caller. A slot is free, being filled by the thread, ready (in order), or lent to the
-/// caller.
+/// The thread and what it shares with the caller. A slot is free, being filled by the thread, ready (in order), or lent
+/// to the caller.
 class Loader::Worker final : public BatchOwner {
  public:
   Worker(const Dataset& dataset, kernels::Device& device, LoaderSpec spec)

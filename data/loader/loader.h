@@ -67,8 +67,8 @@ class Batch {
 ///
 /// Returns   false if it was stopped before the end.
 /// Errors    InvalidArgument for an index outside the dataset; what the dataset throws.
-/// Cost      per sample, reads its bytes and writes four times as many; prefetches the next samples, since shuffled rows of a
-///           dataset larger than the caches are cache misses.
+/// Cost      per sample, reads its bytes and writes four times as many; prefetches the next samples, since shuffled
+///           rows of a dataset larger than the caches are cache misses.
 bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
                 BatchSlot& slot, const std::stop_token& stop);
 
@@ -84,8 +84,8 @@ struct LoaderSpec {
 ///
 /// Order     batches come in the order of `indices`; the last one may be short.
 /// Threads   one caller; the loader's thread uses `dataset` and `device`, too, so they must outlive it.
-/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels. next()
-///           throws errors of the loader's thread in place of the batch that failed, and again after.
+/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels.
+///           next() throws errors of the loader's thread in place of the batch that failed, and again after.
 /// Cost      memory: depth x batch_size samples as f32. Destruction waits for at most one sample.
 /// Example   tests/data/loader/loader_test.cpp
 class Loader {

@@ -34,8 +34,8 @@ struct NormalizeSpec {
 /// Shapes    any number of pixels, channels innermost.
 /// Threads   safe from any thread.
 /// Errors    InvalidArgument if mean or std has neither one entry nor `channels`, or a std is not positive.
-/// Numerics  bit-identical to torchvision's ToTensor and Normalize: each of the three operations rounds to f32. The fast loop
-///           is used only if it matches the table of all 256 values, which the constructor checks.
+/// Numerics  bit-identical to torchvision's ToTensor and Normalize: each of the three operations rounds to f32. The
+///           fast loop is used only if it matches the table of all 256 values, which the constructor checks.
 /// Cost      at most about a cycle per pixel; reads 1 byte and writes 4.
 class Normalize {
  public:

@@ -11,7 +11,8 @@ namespace gradring::data {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// a / b, where inverse is 1 / b: a product and one correction step. For all but a few b it rounds as a division, and faster.
+/// a / b, where inverse is 1 / b: a product and one correction step. For all but a few b it rounds as a division, and
+/// faster.
 /// Source    Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990.
 float divided(float a, float b, float inverse) {
   const float quotient = a * inverse;

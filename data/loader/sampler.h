@@ -10,8 +10,8 @@
 
 namespace gradring::data {
 
-/// How one rank's positions of an epoch are cut into batches; the last one may be short. With windows, no batch crosses from
-/// one window into the next: the last batch of each window may be short, too.
+/// How one rank's positions of an epoch are cut into batches; the last one may be short. With windows, no batch crosses
+/// from one window into the next: the last batch of each window may be short, too.
 struct BatchGeometry {
   std::int64_t samples = 0;
   std::int64_t batch_size = 1;
@@ -49,8 +49,8 @@ struct DistributedSamplerSpec {
 };
 
 /// PyTorch's DistributedSampler, index by index: one permutation for all ranks, seeded with seed + epoch, padded (or
-/// cut) to a multiple of world_size, of which rank r takes r, r + world_size, ... A pure function of (seed, epoch, rank), so
-/// that a run resumes at any position without stored state.
+/// cut) to a multiple of world_size, of which rank r takes r, r + world_size, ... A pure function of (seed, epoch,
+/// rank), so that a run resumes at any position without stored state.
 ///
 /// Threads   every member function may be called from any thread.
 /// Errors    InvalidArgument if rank is outside the world (PyTorch's message), or as torch_permutation.
@@ -79,8 +79,8 @@ struct SequentialShardSpec {
   int world_size = 1;
 };
 
-/// Consecutive samples for each rank, in the dataset's order, each sample on exactly one rank: exact evaluation needs this.
-/// Shards differ by at most one sample; a rank may have none.
+/// Consecutive samples for each rank, in the dataset's order, each sample on exactly one rank: exact evaluation needs
+/// this. Shards differ by at most one sample; a rank may have none.
 ///
 /// Errors    InvalidArgument if rank is outside the world.
 class SequentialShard {
@@ -109,8 +109,8 @@ struct StepShare {
   std::int64_t position = 0;  ///< of the first one, in the global order of the epoch
 };
 
-/// Assigns an epoch's samples to steps and ranks. A pure function of (seed, epoch, rank): a run resumes at any step, and
-/// through the same steps on any number of ranks, with the position as its only state.
+/// Assigns an epoch's samples to steps and ranks. A pure function of (seed, epoch, rank): a run resumes at any step,
+/// and through the same steps on any number of ranks, with the position as its only state.
 ///
 /// Threads   every member function may be called from any thread.
 class StepSampler {
@@ -141,15 +141,15 @@ struct StepSamplerSpec {
   std::int64_t samples_of_step = 1;  ///< of all ranks
 };
 
-/// As PyTorch's DistributedSampler without drop_last: every rank has equally many samples; if the dataset does not divide,
-/// some samples come twice.
+/// As PyTorch's DistributedSampler without drop_last: every rank has equally many samples; if the dataset does not
+/// divide, some samples come twice.
 ///
 /// Errors    InvalidArgument as DistributedSampler, or if the ranks do not divide the samples of a step.
 std::unique_ptr<StepSampler> make_distributed_steps(const StepSamplerSpec& spec);
 
-/// Every sample exactly once per epoch. A step takes the next samples of one torch.randperm permutation for all ranks, cut
-/// into shards of `shard` consecutive ones; each rank has consecutive whole shards. Ranks may differ by a shard; a rank may
-/// have none. The shards of a step do not depend on the number of ranks.
+/// Every sample exactly once per epoch. A step takes the next samples of one torch.randperm permutation for all ranks,
+/// cut into shards of `shard` consecutive ones; each rank has consecutive whole shards. Ranks may differ by a shard; a
+/// rank may have none. The shards of a step do not depend on the number of ranks.
 ///
 /// Errors    InvalidArgument if the rank is outside the world, or `shard` does not divide the samples of a step.
 std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, std::int64_t shard);

@@ -14,8 +14,8 @@
 
 namespace gradring::nn {
 
-/// Pointers of one forward pass. Activations and parameters have the type of the nodes (NodeSpec::dtype); activations are
-/// NHWC or [n, features].
+/// Pointers of one forward pass. Activations and parameters have the type of the nodes (NodeSpec::dtype); activations
+/// are NHWC or [n, features].
 struct ForwardPass {
   std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
   const void* x = nullptr;
@@ -38,8 +38,8 @@ struct BackwardPass {
   std::byte* workspace = nullptr;
 };
 
-/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations: the
-/// program provides the memory whose sizes the plan states.
+/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations:
+/// the program provides the memory whose sizes the plan states.
 ///
 /// Order     forward and backward enqueue on the stream and return.
 /// Threads   one thread at a time.
@@ -47,10 +47,10 @@ class Plan {
  public:
   virtual ~Plan() = default;
   /// Number of consecutive nodes that this plan computes.
-  virtual std::size_t nodes() const = 0;
+  virtual std::size_t nodes() const { return 1; }
   /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes).
-  virtual std::size_t saved_bytes() const = 0;
-  virtual std::size_t workspace_bytes() const = 0;
+  virtual std::size_t saved_bytes() const { return 0; }
+  virtual std::size_t workspace_bytes() const { return 0; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
   virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;
@@ -74,7 +74,8 @@ struct LossPass {
   std::byte* workspace = nullptr;
 };
 
-/// A loss over a batch, forward and backward at once; where a kernel fuses them, with the linear layer that gives the logits.
+/// A loss over a batch, forward and backward at once; where a kernel fuses them, with the linear layer that gives the
+/// logits.
 class LossPlan {
  public:
   virtual ~LossPlan() = default;
@@ -102,22 +103,22 @@ struct CrossEntropySpec {
   kernels::DType dtype = kernels::DType::f32;  ///< of the logits and their gradient
 };
 
-/// Turns layers into plans for a device. `reference` is complete and slow, the ground truth of tests; `cpu` is oneDNN and our
-/// kernels; `cuda` is cuDNN, cuBLASLt and our kernels.
+/// Turns layers into plans for a device. `reference` is complete and slow, the ground truth of tests; `cpu` is oneDNN
+/// and our kernels; `cuda` is cuDNN, cuBLASLt and our kernels.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
 
-  /// Plans the first of `nodes`, or as many consecutive ones as this backend computes at once (convolution and ReLU, for
-  /// example); Plan::nodes says how many. `nodes` has no Flatten.
+  /// Plans the first of `nodes`, or as many consecutive ones as this backend computes at once (convolution and ReLU,
+  /// for example); Plan::nodes says how many. `nodes` has no Flatten.
   ///
   /// Errors    InvalidArgument if this backend cannot compute the first node's kind, type or size;
   ///           DeviceError if its library fails.
   virtual std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) = 0;
 
-  /// Plans softmax and cross-entropy, together with the node `last` that gives the logits if this backend fuses the two.
-  /// `last` is null if that node must be planned by itself.
+  /// Plans softmax and cross-entropy, together with the node `last` that gives the logits if this backend fuses the
+  /// two. `last` is null if that node must be planned by itself.
   virtual std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) = 0;
 };
 

@@ -15,8 +15,8 @@ namespace gradring::nn::bench {
 /// The convolution and ReLU of a conv_relu_pool, for a library to plan.
 std::vector<NodeSpec> conv_relu_nodes(const kernels::conv_relu_pool::Geometry& geometry, kernels::DType dtype);
 
-/// conv_relu_pool in two steps, for benchmarks: convolution and ReLU by a library's plan, pooling by our kernel. Fulfils the
-/// contract of kernels/conv_relu_pool and owns the memory between the steps.
+/// conv_relu_pool in two steps, for benchmarks: convolution and ReLU by a library's plan, pooling by our kernel.
+/// Fulfils the contract of kernels/conv_relu_pool and owns the memory between the steps.
 ///
 /// Order     enqueues; the first backward pass waits once, to build what a forward pass would have left.
 /// Threads   one.

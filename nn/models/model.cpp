@@ -50,8 +50,8 @@ struct ImageClassifierSpec {
   std::vector<Layer> conv_layers;
 };
 
-/// conv_layers.0, conv_layers.1, ..., flatten, fc_layers.0 (linear, 256), fc_layers.1 (ReLU), fc_layers.2 (linear, classes):
-/// the names that PyTorch gives to the nn.Sequentials conv_layers and fc_layers.
+/// conv_layers.0, conv_layers.1, ..., flatten, fc_layers.0 (linear, 256), fc_layers.1 (ReLU), fc_layers.2 (linear,
+/// classes): the names that PyTorch gives to the nn.Sequentials conv_layers and fc_layers.
 Model image_classifier(const ImageClassifierSpec& spec) {
   constexpr std::int64_t kHidden = 256;
   const Shape& sample = spec.sample;

@@ -73,14 +73,15 @@ struct Model {
   std::vector<NamedLayer> layers;
 };
 
-/// conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes), without padding; 431,242
-/// parameters for 28x28x1 and ten classes.
+/// conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes), without padding;
+/// 431,242 parameters for 28x28x1 and ten classes.
 ///
 /// Errors    InvalidArgument if `sample` is not [height, width, channels] or too small.
 Model convnet(const Shape& sample, std::int64_t classes);
 
-/// Eight 3x3 convolutions, padded by 1, each with a ReLU, in pairs with max pooling between: 16, 16, pool, 48, 48, pool, 96,
-/// 96, pool, 192, 192, flatten, linear(256), ReLU, linear(classes); 1,098,074 parameters for 28x28x1 and ten classes.
+/// Eight 3x3 convolutions, padded by 1, each with a ReLU, in pairs with max pooling between: 16, 16, pool, 48, 48,
+/// pool, 96, 96, pool, 192, 192, flatten, linear(256), ReLU, linear(classes); 1,098,074 parameters for 28x28x1 and ten
+/// classes.
 ///
 /// Errors    InvalidArgument if `sample` is not [height, width, channels], or smaller than 8 pixels either way.
 Model convnet_deep(const Shape& sample, std::int64_t classes);

@@ -2,6 +2,7 @@
 #include "nn/parameter/parameter.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "kernels/runtime/error.h"
 
@@ -64,6 +65,10 @@ double bound_of(const Parameter& parameter) {
   return std::sqrt(3.0) * (gain / root);
 }
 
+constexpr int kUnplaced = -1;
+
+std::size_t rounded_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
 }  // namespace
 
 std::vector<Parameter> parameters_of(const Model& model) {
@@ -75,9 +80,9 @@ std::vector<Parameter> parameters_of(const Model& model) {
                           [&](const Linear& linear) { add_linear(named.name, linear, image, parameters); },
                           [](const auto&) {}},
                named.layer);
-    if (std::holds_alternative<Flatten>(named.layer)) image = shape;
-    shape = output_shape(named.layer, shape);
-    if (!std::holds_alternative<Flatten>(named.layer)) image = shape;
+    const Shape output = output_shape(named.layer, shape);
+    image = std::holds_alternative<Flatten>(named.layer) ? shape : output;
+    shape = output;
   }
   return parameters;
 }
@@ -106,6 +111,48 @@ std::vector<std::vector<float>> draw_torch_uniform(std::span<const Parameter> pa
     drawn.push_back(std::move(values));
   }
   return drawn;
+}
+
+ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const std::vector<int>> buckets,
+                         std::size_t padding, std::size_t piggyback)
+    : parameters_(parameters.size()), bucket_of_(parameters.size(), kUnplaced) {
+  check(padding > 0, "the padding of an arena is 0 elements, expected 1 or more");
+  check(!buckets.empty(), "an arena has no buckets, expected 1 or more");
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const std::size_t begin = elements_;
+    for (int index : buckets[b]) {
+      const auto i = static_cast<std::size_t>(index);
+      check(i < parameters.size() && bucket_of_[i] == kUnplaced,
+            "bucket " + std::to_string(b) + " lists parameter " + std::to_string(index) +
+                ", which does not exist or is in a bucket already");
+      parameters_[i] = {elements_, static_cast<std::size_t>(parameters[i].shape.elements())};
+      bucket_of_[i] = static_cast<int>(b);
+      elements_ = rounded_up(elements_ + parameters_[i].elements, kAlignment);
+    }
+    if (b + 1 == buckets.size()) {
+      piggyback_ = {elements_, piggyback};
+      elements_ += piggyback;
+    }
+    elements_ = rounded_up(elements_, std::lcm(padding, kAlignment));
+    buckets_.push_back({begin, elements_ - begin});
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    check(bucket_of_[i] != kUnplaced, parameters[i].name + " is in no bucket");
+}
+
+Gradients gradients_in(const Arena& arena) {
+  Gradients gradients{.layout = arena.layout, .buckets = {}, .piggyback = arena.piggyback().data()};
+  for (int bucket = 0; bucket < arena.layout.buckets(); ++bucket)
+    gradients.buckets.push_back(arena.bucket(bucket).data());
+  return gradients;
+}
+
+Weights weights_at(const ArenaLayout& layout, kernels::DType dtype, const void* data) {
+  Weights weights{.layout = layout, .dtype = dtype, .buckets = {}};
+  for (int bucket = 0; bucket < layout.buckets(); ++bucket)
+    weights.buckets.push_back(static_cast<const std::byte*>(data) +
+                              layout.bucket(bucket).offset * kernels::size_of(dtype));
+  return weights;
 }
 
 }  // namespace gradring::nn

@@ -9,8 +9,8 @@
 
 namespace gradring::nn {
 
-/// Activation checkpointing: a training program trades time for memory. Its stages are cut into segments. Forward keeps the
-/// output of each segment's last stage; backward recomputes the others before it reaches a segment.
+/// Activation checkpointing: a training program trades time for memory. Its stages are cut into segments. Forward keeps
+/// the output of each segment's last stage; backward recomputes the others before it reaches a segment.
 struct Checkpointing {
   enum class Kind : std::uint8_t {
     none,       ///< everything is kept
@@ -35,8 +35,8 @@ struct Segmentation {
   double work = 0;  ///< of all recomputation
 };
 
-/// The best segmentation of a program's stages. The last segment is never recomputed: its activations still exist when backward
-/// begins.
+/// The best segmentation of a program's stages. The last segment is never recomputed: its activations still exist when
+/// backward begins.
 ///
 /// Cost      dynamic programming over the stages; keeps the beginnings that no other beats in memory, work and number.
 /// Errors    InvalidArgument if no segmentation fits the budget; states the minimum.
@@ -68,8 +68,9 @@ struct ActivationLayout {
 ///   | last stage | end of segment 0 | end of segment 1 | inside of segment 1 |
 ///                                   | inside of segment 0 ... |
 ///
-/// Ends stay until backward has passed them. The inside of a segment follows the ends up to its own and overwrites what later
-/// segments left: those are finished, forward and backward. The last stage's output, the logits, stays after the pass.
+/// Ends stay until backward has passed them. The inside of a segment follows the ends up to its own and overwrites what
+/// later segments left: those are finished, forward and backward. The last stage's output, the logits, stays after the
+/// pass.
 ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends);
 
 /// The layout of an evaluation program: two outputs are alive at a time, and nothing that plans save is kept.

@@ -4,18 +4,93 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
 #include "nn/program/activation_memory.h"
-#include "nn/program/model_plans.h"
-#include "nn/program/step_observer.h"
 
 namespace gradring::nn {
+
+/// Callbacks of a program while it enqueues one step, for gradient reduction, weight gathering, memory accounting and
+/// traces. Calls come on the host in the order of the work on the stream, which may not have run yet. Parameters are
+/// indices in state_dict order. All hooks default to nothing.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void before_forward() {}
+  virtual void before_backward() {}
+  /// The work enqueued next reads the weights of `parameters`: forward, recomputation or backward. Work enqueued before
+  /// has read them once it has run.
+  virtual void weights_needed(std::span<const int> /*parameters*/) {}
+  /// The work enqueued next writes the gradients of `parameters`.
+  virtual void gradients_begin(std::span<const int> /*parameters*/) {}
+  /// All work that writes the gradient of `parameter` is enqueued.
+  virtual void gradient_ready(int /*parameter*/) {}
+};
+
+/// Ignores all calls.
+class NoObserver final : public StepObserver {};
+
+/// Forwards each call to `first`, then to `second`. Both must outlive it.
+class ObserverPair final : public StepObserver {
+ public:
+  ObserverPair(StepObserver& first, StepObserver& second) : first_(first), second_(second) {}
+
+  void before_forward() override {
+    first_.before_forward();
+    second_.before_forward();
+  }
+  void before_backward() override {
+    first_.before_backward();
+    second_.before_backward();
+  }
+  void weights_needed(std::span<const int> parameters) override {
+    first_.weights_needed(parameters);
+    second_.weights_needed(parameters);
+  }
+  void gradients_begin(std::span<const int> parameters) override {
+    first_.gradients_begin(parameters);
+    second_.gradients_begin(parameters);
+  }
+  void gradient_ready(int parameter) override {
+    first_.gradient_ready(parameter);
+    second_.gradient_ready(parameter);
+  }
+
+ private:
+  StepObserver& first_;
+  StepObserver& second_;
+};
+
+/// One plan of a model, and the memory that it needs from the program.
+struct PlannedStage {
+  std::unique_ptr<Plan> plan;
+  std::vector<int> parameters;      ///< their indices in state_dict order
+  std::vector<std::string> layers;  ///< their names
+  std::size_t output_bytes = 0;
+  double forward_work = 0;  ///< approximate multiplications: the cost of recomputing it
+};
+
+/// The loss, and the layers fused with it.
+struct PlannedHead {
+  std::unique_ptr<LossPlan> plan;
+  std::vector<int> parameters;
+  std::vector<std::string> layers;
+  std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
+};
+
+/// A model as the plans of a backend, first layer first.
+struct ModelPlans {
+  std::vector<PlannedStage> stages;
+  PlannedHead head;
+  std::size_t workspace_bytes = 0;  ///< maximum over the plans
+};
 
 enum class ProgramMode : std::uint8_t {
   training,    ///< keeps activations for backward
@@ -49,14 +124,15 @@ struct ProgramDevices {
       : activations(for_activations), workspace(for_workspace) {}
 };
 
-/// A model planned by one backend for one device and batches of up to `max_batch` samples: the list of plans, and the memory
-/// of all activations, allocated once.
+/// A model planned by one backend for one device and batches of up to `max_batch` samples: the list of plans, and the
+/// memory of all activations, allocated once.
 ///
 ///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
 ///          p0,p1            -                              dlogits
 ///
-/// In training mode a backend may fuse the last layer with the loss; forward then ends before it. With checkpointing, backward
-/// recomputes activations that forward did not keep: the same work on the same values, so the results are bit-identical.
+/// In training mode a backend may fuse the last layer with the loss; forward then ends before it. With checkpointing,
+/// backward recomputes activations that forward did not keep: the same work on the same values, so the results are
+/// bit-identical.
 ///
 /// Order     every member enqueues on `stream` and returns.
 /// Threads   one thread at a time; all calls of one step on one stream.
@@ -64,8 +140,8 @@ class Program {
  public:
   /// `dtype`: of activations and weights; f32, f16 or bf16.
   ///
-  /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations exceed the budget of
-  ///           `checkpointing` (training only); DeviceError if memory is exhausted.
+  /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations exceed the budget
+  ///           of `checkpointing` (training only); DeviceError if memory is exhausted.
   Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, const ProgramDevices& devices,
           kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {});
 
@@ -83,17 +159,17 @@ class Program {
   /// The cross-entropy of the last forward, in evaluation mode.
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
 
-  /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32 and
-  /// overwritten. Tells `observer` of each gradient when its last work is enqueued, in ready_order.
+  /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32
+  /// and overwritten. Tells `observer` of each gradient when its last work is enqueued, in ready_order.
   void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                         const LossTarget& target, StepObserver& observer);
 
-  /// A forward and backward pass over an empty batch: sets gradients and piggybacked scalars to 0, with the observer's usual
-  /// calls.
+  /// A forward and backward pass over an empty batch: sets gradients and piggybacked scalars to 0, with the observer's
+  /// usual calls.
   void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer);
 
-  /// Logits [batch, classes] on the device, in the program's type; valid after forward in evaluation mode, after forward and
-  /// backward in training mode.
+  /// Logits [batch, classes] on the device, in the program's type; valid after forward in evaluation mode, after
+  /// forward and backward in training mode.
   const void* logits() const;
   kernels::DType dtype() const { return dtype_; }
   std::int64_t max_batch() const { return max_batch_; }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "data/datasets/cifar10.h"
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"
 

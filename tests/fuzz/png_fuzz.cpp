@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"

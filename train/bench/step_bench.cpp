@@ -12,7 +12,7 @@
 #include "data/loader/normalize.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "train/input_pipeline/host_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 #include "train/report/environment_error.h"
 #include "train/trainer/replica.h"
 
@@ -58,7 +58,7 @@ class TimedRank {
              .batch_size = spec.batch_size,
              .precision = spec.precision,
              .checkpointing = spec.checkpointing,
-             .loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}},
+             .step = {.loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}}},
              .optimizer = spec.optimizer,
              .buckets = {},
              .seed = kSeed},

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
@@ -37,8 +39,8 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& folder, co
 
 /// Reads a folder and verifies every byte.
 ///
-/// Errors    CheckpointError with the file, and the tensor, that is corrupt or missing; NewerFormatError; FileError if a
-///           file could not be read: it may be valid.
+/// Errors    CheckpointError with the file, and the tensor, that is corrupt or missing; NewerFormatError; FileError if
+///           a file could not be read: it may be valid.
 Checkpoint read_checkpoint(FileSystem& files, const std::filesystem::path& folder);
 
 /// What is wrong with a folder, one line each; empty if it is valid. Detects any flipped bit.

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <functional>
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
 
 namespace gradring::train {
@@ -16,12 +20,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs `act`, whose failure does not affect the saved checkpoint; appends its error to `problems`.
+struct Spelling {
+  FolderState state;
+  std::string_view prefix, suffix;
+};
+
+constexpr Spelling kSpellings[] = {{FolderState::in_place, "step-", ""},
+                                   {FolderState::partial, "step-", ".partial"},
+                                   {FolderState::removing, "step-", ".removing"},
+                                   {FolderState::replaced, "step-", ".replaced"},
+                                   {FolderState::abandoned, "abandoned-step-", ""}};
+
+/// Runs `act`, whose failure does not matter to the caller; appends its error to `problems`.
 void try_to(std::vector<std::string>& problems, const std::function<void()>& act) {
   try {
     act();
   } catch (const FileError& error) {
     problems.emplace_back(error.what());
+  }
+}
+
+/// The size of the files in a folder; those that cannot be opened count 0.
+std::uint64_t bytes_in(FileSystem& files, const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::vector<std::string> ignored;
+  try_to(ignored, [&] {
+    for (const std::string& name : files.list(folder))
+      try_to(ignored, [&] { bytes += files.open(folder / name)->size(); });
+  });
+  return bytes;
+}
+
+/// Reads the score of a checkpoint. verify_checkpoint tells why a meta.json is damaged.
+MetaState read_score(FileSystem& files, const fs::path& folder, std::optional<double>& score) {
+  try {
+    score = read_meta(files, folder).score;
+    return MetaState::valid;
+  } catch (const NewerFormatError&) {
+    return MetaState::newer_format;
+  } catch (const CheckpointError&) {
+    return MetaState::damaged;
+  } catch (const FileError&) {
+    return MetaState::unreadable;
   }
 }
 
@@ -45,6 +85,59 @@ bool is_link(FileSystem& files, const fs::path& path) {
 }
 
 }  // namespace
+
+std::string step_folder_name(std::int64_t step, FolderState state, int number) {
+  const auto spelling = std::ranges::find(kSpellings, state, &Spelling::state);
+  const std::string name = std::string(spelling->prefix) + std::to_string(step) + std::string(spelling->suffix);
+  return number == 1 ? name : name + "-" + std::to_string(number);
+}
+
+std::optional<StepFolder> step_folder_at(const fs::path& path) {
+  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  for (const Spelling& spelling : kSpellings) {
+    if (!name.starts_with(spelling.prefix)) continue;
+    StepFolder folder{.step = -1, .state = spelling.state, .path = path};
+    const char* const end = name.data() + name.size();
+    const char* const rest = std::from_chars(name.data() + spelling.prefix.size(), end, folder.step).ptr;
+    if (folder.state == FolderState::abandoned && rest != end) std::from_chars(rest + 1, end, folder.number);
+    if (folder.step >= 0 && folder.number >= 1 && step_folder_name(folder.step, folder.state, folder.number) == name)
+      return folder;
+  }
+  return std::nullopt;
+}
+
+std::vector<StepFolder> list_step_folders(FileSystem& files, const fs::path& root) {
+  std::vector<StepFolder> found;
+  if (!files.exists(root)) return found;
+  for (const std::string& name : files.list(root))
+    if (auto folder = step_folder_at(root / name)) found.push_back(std::move(*folder));
+  std::ranges::sort(found, [](const StepFolder& a, const StepFolder& b) {
+    return std::tie(b.step, a.state, a.number) < std::tie(a.step, b.state, b.number);
+  });
+  return found;
+}
+
+std::optional<fs::path> target_of(FileSystem& files, const fs::path& link) {
+  try {
+    return files.read_link(link);
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const fs::path& root) {
+  std::vector<ListedCheckpoint> all;
+  for (StepFolder& folder : list_step_folders(files, root)) {
+    ListedCheckpoint listed{.folder = std::move(folder), .score = std::nullopt};
+    const fs::path& path = listed.folder.path;
+    listed.bytes = bytes_in(files, path);
+    listed.meta = read_score(files, path, listed.score);
+    listed.is_latest = target_of(files, root / kLatestLink) == path.filename();
+    listed.is_best = target_of(files, root / kBestLink) == path.filename();
+    if (listed.meta == MetaState::valid || files.exists(path)) all.push_back(std::move(listed));
+  }
+  return all;
+}
 
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
     : files_(files), root_(std::move(root)), retention_(retention) {}
@@ -175,7 +268,7 @@ std::vector<CheckpointEntry> CheckpointDirectory::unwanted() const {
       if (count-- > 0) kept.insert(entry.folder);
   };
   std::vector<CheckpointEntry> all = entries();
-  std::erase_if(all, [](const CheckpointEntry& entry) { return !entry.readable; });
+  std::erase_if(all, [](const CheckpointEntry& entry) { return entry.meta != MetaState::valid; });
   keep(all, retention_.keep_last);
   keep(best_first(), retention_.keep_best);
   for (const char* link : {kLatestLink, kBestLink})
@@ -267,13 +360,8 @@ void CheckpointDirectory::throw_if_newer_format(const fs::path& folder) const {
 }
 
 CheckpointEntry CheckpointDirectory::entry_of(const StepFolder& folder) const {
-  CheckpointEntry entry{.folder = folder.path, .step = folder.step, .score = std::nullopt, .readable = false};
-  try {
-    entry.score = read_meta(files_, entry.folder).score;
-    entry.readable = true;
-  } catch (const CheckpointError&) {  // verify_checkpoint tells the reason
-  } catch (const FileError&) {
-  }
+  CheckpointEntry entry{.folder = folder.path, .step = folder.step, .score = std::nullopt};
+  entry.meta = read_score(files_, folder.path, entry.score);
   return entry;
 }
 

@@ -9,9 +9,63 @@
 #include <vector>
 
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/step_folder.h"
+#include "train/checkpoint/file_system.h"
 
 namespace gradring::train {
+
+/// The state of a checkpoint, which the name of its folder tells.
+enum class FolderState {
+  in_place,   ///< step-<N>
+  partial,    ///< step-<N>.partial: being written, or interrupted
+  removing,   ///< step-<N>.removing
+  replaced,   ///< step-<N>.replaced: the old one, while a new step-<N> takes its place
+  abandoned,  ///< abandoned-step-<N>, abandoned-step-<N>-2, ...: left behind by resumes from an earlier step
+};
+
+struct StepFolder {
+  std::int64_t step = 0;
+  FolderState state = FolderState::in_place;
+  int number = 1;  ///< 2 for abandoned-step-<N>-2; otherwise 1
+  std::filesystem::path path;
+};
+
+/// "step-120", "step-120.partial", ...; "abandoned-step-120-2" for the second abandoned checkpoint of a step.
+std::string step_folder_name(std::int64_t step, FolderState state = FolderState::in_place, int number = 1);
+
+/// Parses the last name of a path. Empty if it is not a name of step_folder_name: also for step-007.
+std::optional<StepFolder> step_folder_at(const std::filesystem::path& path);
+
+/// The folders of checkpoints in `root`: the highest step first, those of one step in the order of FolderState
+/// and number.
+///
+/// Errors    FileError if `root` cannot be listed; a missing `root` has none.
+std::vector<StepFolder> list_step_folders(FileSystem& files, const std::filesystem::path& root);
+
+/// The links beside the checkpoints, to the newest and to that of the highest score.
+constexpr const char* kLatestLink = "latest";
+constexpr const char* kBestLink = "best";
+
+/// The target of a link; empty if `link` cannot be read as one.
+std::optional<std::filesystem::path> target_of(FileSystem& files, const std::filesystem::path& link);
+
+enum class MetaState {
+  valid,
+  damaged,
+  newer_format,  ///< a newer version of gradring wrote it
+  unreadable,    ///< a system error: it may be valid
+};
+
+/// What `gradring ckpt ls` shows of a checkpoint: the folder and its meta.json, which alone is verified.
+struct ListedCheckpoint {
+  StepFolder folder;
+  std::optional<double> score;
+  std::uint64_t bytes = 0;  ///< of the files that can be opened
+  MetaState meta = MetaState::damaged;
+  bool is_latest = false, is_best = false;
+};
+
+/// As list_step_folders. A run may save and remove checkpoints at the same time.
+std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const std::filesystem::path& root);
 
 /// Which checkpoints stay when another is saved.
 struct Retention {
@@ -23,7 +77,7 @@ struct CheckpointEntry {
   std::filesystem::path folder;
   std::int64_t step = 0;
   std::optional<double> score;
-  bool readable = true;  ///< whether its meta.json is valid and could be read
+  MetaState meta = MetaState::damaged;
 };
 
 struct PassedOver {
@@ -68,8 +122,8 @@ class CheckpointDirectory {
 
   /// The checkpoint of the highest step that verify_checkpoint finds valid, and the problems of those above it.
   ///
-  /// Errors    as entries; FileError if one could not be read, NewerFormatError if a newer version of gradring wrote one:
-  ///           it may be valid.
+  /// Errors    as entries; FileError if one could not be read, NewerFormatError if a newer version of gradring wrote
+  ///           one: it may be valid.
   NewestValid newest_valid() const;
 
   /// The checkpoints that `retention` does not keep; never the targets of `latest` and `best`, nor unreadable ones.
@@ -78,7 +132,8 @@ class CheckpointDirectory {
   std::vector<CheckpointEntry> unwanted() const;
 
   /// Prepares a resume in place after `step`: renames checkpoints of later steps to abandoned-step-<N> (or
-  /// abandoned-step-<N>-2, ... if the name is taken), which no search for checkpoints considers, and sets `latest` and `best`, which a killed save may not have set.
+  /// abandoned-step-<N>-2, ... if the name is taken), which no search for checkpoints considers, and sets `latest` and
+  /// `best`, which a killed save may not have set.
   ///
   /// Returns   the errors of the links, one line each.
   /// Errors    FileError; some of the checkpoints may have been renamed.

@@ -13,14 +13,13 @@
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/file_system.h"
-#include "train/checkpoint/step_folder.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
 #include "train/cli/standard_output.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/setup/named_checkpoint.h"
 #include "train/setup/run_lock.h"
+#include "train/setup/start.h"
 
 namespace gradring::train {
 namespace {

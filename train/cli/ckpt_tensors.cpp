@@ -17,7 +17,7 @@
 #include "train/cli/commands.h"
 #include "train/cli/standard_output.h"
 #include "train/options/usage_error.h"
-#include "train/setup/named_checkpoint.h"
+#include "train/setup/start.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {

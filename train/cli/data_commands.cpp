@@ -11,10 +11,9 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/open_dataset.h"
-#include "data/error.h"
 #include "data/fetch/catalogue.h"
-#include "data/fetch/download.h"
 #include "data/fetch/fetch.h"
+#include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
 #include "train/launch/worker_environment.h"

@@ -13,9 +13,8 @@
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
 #include "train/options/usage_error.h"
-#include "train/setup/averaged_tensors.h"
-#include "train/setup/named_checkpoint.h"
 #include "train/setup/run_settings.h"
+#include "train/setup/start.h"
 
 namespace gradring::train {
 namespace {

@@ -19,13 +19,11 @@
 #include "train/config/resolve.h"
 #include "train/inference/inference.h"
 #include "train/options/usage_error.h"
-#include "train/setup/averaged_tensors.h"
 #include "train/setup/compute.h"
-#include "train/setup/named_checkpoint.h"
-#include "train/setup/processors.h"
 #include "train/setup/run_settings.h"
-#include "train/trainer/checkpoint_checks.h"
-#include "train/trainer/precision.h"
+#include "train/setup/start.h"
+#include "train/trainer/from_config.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {

@@ -9,10 +9,8 @@
 #include "train/config/option_sources.h"
 #include "train/report/line_file.h"
 #include "train/setup/compute.h"
-#include "train/setup/processors.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/memory_plan.h"
-#include "train/trainer/precision.h"
 
 namespace gradring::train {
 namespace {

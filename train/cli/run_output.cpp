@@ -16,7 +16,7 @@
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/trainer/nan_policy.h"
-#include "train/trainer/run_requests.h"
+#include "train/trainer/trainer_world.h"
 
 namespace gradring::train {
 namespace {

@@ -16,7 +16,7 @@
 #include "train/setup/compute.h"
 #include "train/setup/run_lock.h"
 #include "train/setup/start.h"
-#include "train/trainer/training_progress.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 

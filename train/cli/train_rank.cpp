@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "data/datasets/open_dataset.h"
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/cli/run_output.h"
@@ -23,15 +23,13 @@
 #include "train/report/metrics.h"
 #include "train/report/progress.h"
 #include "train/setup/compute.h"
-#include "train/setup/named_checkpoint.h"
-#include "train/setup/processors.h"
 #include "train/setup/rendezvous.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
-#include "train/trainer/checkpoint_checks.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/trainer.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {

@@ -7,7 +7,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/setup/compute.h"
 #include "train/setup/rendezvous.h"
-#include "train/trainer/run_requests.h"
+#include "train/trainer/trainer_world.h"
 
 namespace gradring::train {
 

@@ -11,7 +11,6 @@
 #include "train/ddp/buckets.h"
 #include "train/faults/fault.h"
 #include "train/optim/optimizer.h"
-#include "train/optim/schedule.h"
 
 namespace gradring::train {
 

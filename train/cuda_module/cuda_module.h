@@ -8,43 +8,50 @@
 #include "kernels/kernel_set.h"
 #include "kernels/peers.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/running_clock.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
 namespace gradring::train {
 
-struct CudaModuleDoor;
+/// Raise it with every change of CudaModule or of the types in it: KernelSet and its tables, Device, Stream, Event,
+/// Buffer, Backend and its plans, Transport, PeerMaker. Program and module each have their own copy of these headers.
+inline constexpr int kCudaModuleVersion = 6;
 
-/// libgradring_cuda.so, opened: nvcc's copy of every kernel, the devices that run it, the backend on top of
-/// them, and the transport between them.
-/// Opening it needs neither a GPU nor its driver; making a device does. The file stays loaded until the process ends, so
-/// tables, devices, backends and errors from it may outlive this object.
+/// libgradring_cuda.so as the program sees it: nvcc's copy of every kernel, the devices that run it, the backend on top
+/// of them, and the transport between them. Opening it needs neither a GPU nor its driver; making a device does.
 ///
-/// Errors    DeviceError if the file is not there, or is no module of this version: says what to do.
 /// Example   tests/train/cuda_module/cuda_module_test.cpp
-class CudaModule {
- public:
-  explicit CudaModule(const std::filesystem::path& file);
-
-  const kernels::KernelSet& kernels() const;
-  /// How many GPUs this process sees; 0 also where there is no driver: make_device(0) then says what is missing.
-  int device_count() const;
-  /// Errors    DeviceError if there is no such device, or no driver, or too old a one: says what to do.
-  std::unique_ptr<kernels::Device> make_device(int index) const;
-  /// For a device of this module, which must outlive it.
+struct CudaModule {
+  int version = kCudaModuleVersion;  ///< always the first member, so that any program can read it in any module
+  /// Makes the module count the time of deadlines with the program's clock; called by open_cuda_module.
+  void (*use_clock)(RunningTime& time) = nullptr;
+  const kernels::KernelSet& (*kernels)() = nullptr;
+  /// GPUs that this process sees; 0 also without a driver: make_device(0) then says what is missing.
+  int (*device_count)() = nullptr;
+  /// Errors    DeviceError if there is no such device, no driver, or a driver that is too old; says what to do.
+  std::unique_ptr<kernels::Device> (*make_device)(int index) = nullptr;
+  /// For a device of this module, which must outlive the backend.
   ///
   /// Errors    as nn::CudaBackend.
-  std::unique_ptr<nn::Backend> make_backend(kernels::Device& device, const nn::CudaBackendOptions& options) const;
-  /// NVIDIA's libraries, to be measured beside our kernels. For a device of this module, which must outlive it.
-  std::unique_ptr<kernels::PeerMaker> make_peers(kernels::Device& device, const nn::CudaBackendOptions& options) const;
-  /// For a device of this module. Which GPU that is, and what CUDA must be told about it, the module knows: `gpu`,
-  /// `make_current` and `is_captured` of the options may be left out.
+  std::unique_ptr<nn::Backend> (*make_backend)(kernels::Device& device,
+                                               const nn::CudaBackendOptions& options) = nullptr;
+  /// NVIDIA's libraries as peers of our kernels in benchmarks. For a device of this module, which must outlive them.
+  std::unique_ptr<kernels::PeerMaker> (*make_peers)(kernels::Device& device,
+                                                    const nn::CudaBackendOptions& options) = nullptr;
+  /// For a device of this module, which sets the options `gpu`, `make_current` and `is_captured` itself.
   ///
   /// Errors    as comm::make_nccl_transport; DeviceError if the module was built without NCCL.
-  std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions& options) const;
-
- private:
-  const CudaModuleDoor* door_;
+  std::unique_ptr<comm::Transport> (*make_nccl_transport)(const comm::NcclOptions& options) = nullptr;
 };
+
+/// The one function that the module exports, and its name.
+using CudaModuleEntry = const CudaModule* (*)();
+inline constexpr const char* kCudaModuleEntry = "gradring_cuda_module";
+
+/// Loads the module. It stays loaded until the process ends, so whatever came from it stays valid.
+///
+/// Errors    DeviceError if the file is missing, or is not a module of this version; says what to do.
+const CudaModule& open_cuda_module(const std::filesystem::path& file);
 
 }  // namespace gradring::train

@@ -7,10 +7,10 @@
 
 namespace gradring::train {
 
-/// comm::make_nccl_transport for a device of this module: says itself which GPU that is, makes it current, and knows captured
-/// streams; `options` need not.
+/// comm::make_nccl_transport for a device of this module, which sets the options `gpu`, `make_current` and
+/// `is_captured`.
 ///
-/// Errors    as there; DeviceError where the module was built without NCCL (no_nccl.cpp).
+/// Errors    as there; DeviceError if the module was built without NCCL (no_nccl.cpp).
 std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions& options);
 
 }  // namespace gradring::train

@@ -6,7 +6,7 @@ namespace gradring::train {
 
 std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions&) {
   throw DeviceError(
-      "this build has no NCCL, which joins several GPUs: install NCCL 2 with its headers, and build again");
+      "this build has no NCCL, which several GPUs need: install NCCL 2 with its headers, and build again");
 }
 
 }  // namespace gradring::train

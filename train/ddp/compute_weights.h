@@ -8,10 +8,9 @@
 #include "comm/process_group.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/runtime/device.h"
-#include "nn/parameter/arena.h"
 #include "nn/parameter/parameter.h"
-#include "nn/program/step_observer.h"
-#include "train/ddp/bucket_memory.h"
+#include "nn/program/program.h"
+#include "train/ddp/buckets.h"
 #include "train/ddp/distributed_data_parallel.h"
 #include "train/optim/optimizer.h"
 
@@ -122,10 +121,7 @@ class PrefetchedWeights final : public ComputeWeights, private nn::StepObserver 
   };
 
   void before_forward() override;
-  void before_backward() override {}
   void weights_needed(std::span<const int> parameters) override;
-  void gradients_begin(std::span<const int>) override {}
-  void gradient_ready(int) override {}
 
   Slot& slot_of(int bucket) { return slots_[static_cast<std::size_t>(memory_.slot_of(bucket))]; }
   void fetch(int bucket);

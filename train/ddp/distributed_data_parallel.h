@@ -10,7 +10,7 @@
 
 #include "comm/process_group.h"
 #include "kernels/runtime/device.h"
-#include "train/ddp/bucket_memory.h"
+#include "train/ddp/buckets.h"
 
 namespace gradring::train {
 

@@ -14,7 +14,6 @@
 #include "train/cuda_module/cuda_module.h"
 #include "train/doctor/machine.h"
 #include "train/setup/compute.h"
-#include "train/setup/processors.h"
 
 namespace gradring::train::doctor {
 namespace {
@@ -58,7 +57,7 @@ Finding cuda_module() {
   if (file.empty())
     return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
   try {
-    const CudaModule module(file);
+    open_cuda_module(file);
     return {"CUDA module", file.string()};
   } catch (const DeviceError& error) {
     return {"CUDA module", "does not open", error.what()};

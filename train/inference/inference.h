@@ -11,7 +11,7 @@
 #include "data/datasets/dataset.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/tensor_record.h"
 #include "train/ddp/compute_weights.h"
@@ -40,8 +40,8 @@ class Inference {
     std::vector<float> logits;  ///< [samples, classes], in the data set's order
   };
 
-  /// `weights` may have any spelling of their names (ParameterNames); `from` is where they were read, for messages. `compute`
-  /// must outlive it.
+  /// `weights` may have any spelling of their names (ParameterNames); `from` is where they were read, for messages.
+  /// `compute` must outlive it.
   ///
   /// Errors    CheckpointError if they are those of another model; InvalidArgument, DeviceError.
   Inference(const InferenceSpec& spec, std::vector<TensorRecord> weights, const std::filesystem::path& from,

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/compute.h"
 
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <system_error>
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/kernels/kernel_plans.h"
+#include "train/config/train_config.h"
 #include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
@@ -19,6 +26,10 @@ using kernels::DeviceId;
 using kernels::DeviceKind;
 
 constexpr std::string_view kAuto = "auto";
+
+[[noreturn]] void throw_too_many_threads(const char* name, const std::string& value) {
+  throw UsageError(fmt::format("{} is {}, expected at most {} threads: lower it", name, value, kMostThreads));
+}
 
 std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
   const bool named = spec.conv != kAuto || spec.gemm != kAuto;
@@ -41,14 +52,14 @@ Compute on_host(const ComputeSpec& spec) {
   return compute;
 }
 
-/// Errors    DeviceError if the module or the device is not there.
+/// Errors    DeviceError if the module or the device is missing.
 Compute on_cuda(const ComputeSpec& spec, int index) {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
     throw DeviceError("there is no CUDA module (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
                       "): install the package gradring-cuda, or build with the preset cuda");
   Compute compute;
-  compute.module = std::make_unique<CudaModule>(file);
+  compute.module = &open_cuda_module(file);
   compute.kernels = compute.module->kernels();
   compute.device = compute.module->make_device(index);
   const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
@@ -62,7 +73,7 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
   return compute;
 }
 
-/// The GPU that was asked for, without a way out.
+/// A GPU, without falling back to the CPU.
 Compute on_named_gpu(const ComputeSpec& spec, int index) {
   if (spec.backend != kAuto && spec.backend != "cuda")
     throw UsageError("--backend " + spec.backend + " computes on the CPU, not on --device " + spec.device +
@@ -75,12 +86,12 @@ Compute on_named_gpu(const ComputeSpec& spec, int index) {
   }
 }
 
-/// Whether a GPU is there to be taken; `why_not` says what is missing.
+/// Whether a GPU is usable; otherwise `why_not` says what is missing.
 bool gpu_is_there(std::string& why_not) {
   const std::filesystem::path file = cuda_module_file();
   try {
     if (file.empty()) throw DeviceError("this build has no CUDA module");
-    const CudaModule module(file);
+    const CudaModule& module = open_cuda_module(file);
     if (module.device_count() == 0) module.make_device(0);  // says what is missing
     return true;
   } catch (const DeviceError& error) {
@@ -106,6 +117,42 @@ Compute make(const ComputeSpec& spec) {
 }
 
 }  // namespace
+
+unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment) {
+  if (asked > kMostThreads) throw_too_many_threads("--threads", std::to_string(asked));
+  if (asked > 0) return static_cast<unsigned>(asked);
+  const std::string given = environment("OMP_NUM_THREADS").value_or("");
+  unsigned threads = 0;
+  const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), threads);
+  const bool is_number = end == given.data() + given.size();
+  if (is_number && (failed == std::errc::result_out_of_range || threads > kMostThreads))
+    throw_too_many_threads("OMP_NUM_THREADS", given);
+  if (is_number && failed == std::errc() && threads > 0) return threads;
+  return static_cast<unsigned>(std::max(1, usable_cores() / place.local_world_size));
+}
+
+void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
+  cpu_set_t usable, own;
+  CPU_ZERO(&usable);
+  CPU_ZERO(&own);
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot ask for the cores that this process may use");
+  const unsigned first = static_cast<unsigned>(place.local_rank) * threads;
+  unsigned seen = 0;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &usable)) continue;
+    if (seen >= first && seen < first + threads) CPU_SET(core, &own);
+    ++seen;
+  }
+  const unsigned needed = static_cast<unsigned>(place.local_world_size) * threads;
+  if (needed > seen)
+    throw UsageError(
+        fmt::format("--pin needs {} cores ({} a rank), but there are {}: lower --threads, start fewer ranks, or leave "
+                    "--pin out",
+                    needed, threads, seen));
+  if (::sched_setaffinity(0, sizeof own, &own) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot bind this process to cores of its own");
+}
 
 std::filesystem::path cuda_module_file() {
   const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
@@ -142,7 +189,7 @@ Compute make_compute(const ComputeSpec& spec) {
     return compute;
   } catch (const UsageError&) {
     throw;
-  } catch (const InvalidArgument& error) {  // what a backend says of a name
+  } catch (const InvalidArgument& error) {  // an unknown name, from a backend
     throw UsageError(error.what());
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,49 +13,58 @@
 #include "nn/backend/backend.h"
 #include "train/config/train_config.h"
 #include "train/cuda_module/cuda_module.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train {
 
-/// Where libgradring_cuda.so lies: beside the program, as in a build folder, or in ../GRADRING_MODULE_DIR, as where it is
-/// installed. Empty if it is in neither.
+/// The number of a rank's compute threads: `asked` if above 0, else OMP_NUM_THREADS, else its share of the cores, at
+/// least one.
+///
+/// Errors    UsageError if either is more than kMostThreads.
+unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment);
+
+/// Binds this process and its future threads to `threads` cores of its own: the usable cores are divided in the order
+/// of local ranks.
+///
+/// Errors    UsageError if there are too few.
+void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place);
+
+/// The path of libgradring_cuda.so: in the program's folder (a build folder), or in ../GRADRING_MODULE_DIR (installed).
+/// Empty if it is in neither.
 std::filesystem::path cuda_module_file();
 
-/// What a user asked to compute with, in the words of the options of the same names.
+/// The options that select device, backend and kernels.
 struct ComputeSpec {
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
   std::string conv = "auto";
   std::string gemm = "auto";
-  bool autotune = false;      ///< of a GPU's backend; what it finds is kept in plan_cache_file()
-  bool reproducible = false;  ///< a CPU always is
-  unsigned threads = 1;       ///< that a CPU computes with, called by this one
-  /// See nn::CudaBackendOptions; called while plans are made, not before.
+  bool autotune = false;      ///< for a GPU; results are kept in plan_cache_file()
+  bool reproducible = false;  ///< deterministic algorithms only; a CPU always uses such
+  unsigned threads = 1;       ///< of a CPU backend, for work of the calling thread
+  /// See nn::CudaBackendOptions; called while plans are made.
   std::function<std::string(const nn::Chooser&)> share_choice = [](const nn::Chooser& choose) { return choose(); };
-  int local_rank = 0;  ///< the GPU that a rank takes where no index is named
+  int local_rank = 0;  ///< the GPU if no index is named
 };
-
-/// What the options ask for.
 ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank);
 
-/// What a rank computes with, in the order in which it must be destroyed backwards: device and backend of a GPU are made of
-/// the module's code.
+/// What a rank computes with.
 struct Compute {
-  std::unique_ptr<CudaModule> module;  ///< null on a CPU
-  kernels::KernelSet kernels;          ///< the copies that run on `device`
+  const CudaModule* module = nullptr;  ///< null on a CPU
+  kernels::KernelSet kernels;          ///< compiled for `device`
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
-  unsigned threads = 1;              ///< that a CPU computes with
-  std::vector<std::string> remarks;  ///< for the log: why there is no GPU, what a backend lacks
+  unsigned threads = 1;              ///< of a CPU backend
+  std::vector<std::string> remarks;  ///< for the log: why no GPU is used, missing libraries
 };
 
-/// Where a GPU's backend keeps what it measured: gradring/plans.json in XDG_CACHE_HOME, or in ~/.cache. Empty where there is
-/// neither.
+/// The file of --autotune's results: gradring/plans.json in XDG_CACHE_HOME or ~/.cache; empty if both are unknown.
 std::filesystem::path plan_cache_file();
 
-/// auto takes a GPU where this build has the CUDA module and the machine has one, else the CPU, and remarks on it.
+/// auto selects a GPU if this build has the CUDA module and the machine a GPU, else the CPU, with a remark.
 ///
-/// Errors    UsageError if backend and device contradict each other, or nothing has a chosen name; EnvironmentError if the
-///           device is not there: says what is missing, or how many there are.
+/// Errors    UsageError if backend and device contradict each other, or a name is unknown; EnvironmentError if the
+///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
 
 }  // namespace gradring::train

@@ -29,7 +29,7 @@ bool spans_nodes(const WorkerEnvironment& place) { return place.world_size != pl
 
 std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
 
-/// Gradients in the host's memory.
+/// Gradients are in host memory.
 std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
                                               const GroupSpec& spec) {
   if (spec.comm == "tcp" || spans_nodes(place)) {
@@ -40,7 +40,7 @@ std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEn
     options.name = name_of(place);
     if (!place.node_address.empty()) options.address = place.node_address;
     if (!place.store_path.empty()) options.token = read_rank_token(place.store_path);
-    // Drawn by rank 0 instead, it would go through the store, which agents send each other in clear.
+    // Rank 0 must not draw one: it would go through the store, which agents send each other unencrypted.
     if (options.token.empty() && !place.node_address.empty() && spans_nodes(place))
       throw EnvironmentError(
           place.store_path +
@@ -63,7 +63,7 @@ std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const Wo
   return compute.module->make_nccl_transport(options);
 }
 
-/// Gradients in the GPUs' memory; what hosts tell each other goes through theirs.
+/// Gradients are in GPU memory; host values go through shared memory.
 std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
                                               const Compute& compute) {
   auto data = make_gpu_transport(store, place, spec, compute);
@@ -136,7 +136,7 @@ Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Co
   ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
   if (ranks.rendezvous) ranks.group->barrier_on_host();  // before rank 0 removes the rendezvous
   if (!on_gpu(compute)) {
-    ranks.store.reset();  // not needed on CPUs, and a killed rank then leaves no files behind
+    ranks.store.reset();  // not needed on CPUs; a killed rank then leaves no files
     ranks.rendezvous.reset();
   }
   return ranks;

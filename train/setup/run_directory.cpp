@@ -9,8 +9,8 @@
 #include <charconv>
 
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/step_folder.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/line_file.h"

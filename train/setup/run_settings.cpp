@@ -11,10 +11,8 @@
 
 #include "train/config/resolve.h"
 #include "train/config/toml_text.h"
-#include "train/trainer/check_replicas.h"
-#include "train/trainer/checkpoint_checks.h"
 #include "train/trainer/from_config.h"
-#include "train/trainer/precision.h"
+#include "train/trainer/replica.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
@@ -31,13 +29,13 @@ void resolve_sizes(TrainConfig& config, int world_size) {
   config.sampler = sizes.sharded ? "sharded" : "distributed";
   if (sizes.sharded) config.shard_size = sizes.pass;
   config.global_batch = sizes.global;
-  config.accumulate = 1;  // a rank's share of the global batch is dealt in passes of the batch size anyway
+  config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
 }
 
 void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& place) {
   const bool spans_nodes = place.world_size != place.local_world_size;
   if (config.allreduce == "nccl") config.comm = "nccl";
-  if (gpu && place.world_size == 1 && config.comm == kAuto) return;  // nothing joins a lone GPU
+  if (gpu && place.world_size == 1 && config.comm == kAuto) return;  // a single GPU needs no transport
   replace_auto(config.comm, gpu ? "nccl" : spans_nodes ? "tcp" : "shm");
   replace_auto(config.allreduce, config.comm == "shm" && config.zero == 0 ? "direct" : "ring");
 }
@@ -57,7 +55,7 @@ std::string describe(const std::string& line, std::size_t rank, const std::strin
                      other.substr(std::min(other.size(), other.find(kIs) + kIs.size())), rank);
 }
 
-/// Every rank's text, which may have any length: all give as many bytes as the longest.
+/// The texts of all ranks, of any length: padded to the longest for the all-gather.
 std::vector<std::string> gather_texts(comm::ProcessGroup& group, const std::string& mine) {
   const auto ranks = static_cast<std::size_t>(group.world_size());
   std::vector<std::int64_t> sizes(ranks, 0);
@@ -138,7 +136,7 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
   if (!settings) return {};
   try {
     return parse_toml(*settings)[option].value_or(std::string());
-  } catch (const TomlError&) {  // another program's
+  } catch (const TomlError&) {  // not written by gradring
     return {};
   }
 }

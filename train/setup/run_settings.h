@@ -14,40 +14,38 @@
 
 namespace gradring::train {
 
-/// The config with the values that `auto` and 0 stand for in this run, for config.resolved.toml: sampler, shard-size,
-/// global-batch (and with it accumulate, which is 1 then), precision, device, backend, resident, threads, comm, allreduce,
-/// on-nan. A run with these options and as many ranks on such a machine computes the same.
+/// The config with `auto` and 0 resolved for this run, for config.resolved.toml: sampler, shard-size, global-batch (and
+/// accumulate, then 1), precision, device, backend, resident, threads, comm, allreduce, on-nan. A run with these
+/// options and as many ranks on the same kind of machine computes the same.
 ///
-/// `auto` remains where it is a rule of its own and no other value says the same: conv and gemm (chosen for each layer; a
-/// checkpoint's meta.json lists them), checkpoint-activations (planned by its budget), on-nan in fp32 and bf16 without
-/// --clip-norm, progress, and what joins the ranks where a GPU has none to join. 0 remains where it means "off".
+/// `auto` remains where no single value says the same: conv and gemm (chosen per layer; meta.json lists them),
+/// checkpoint-activations, on-nan in fp32 and bf16 without --clip-norm, progress, and comm of a single GPU. 0 remains
+/// where it means "off".
 ///
 /// Errors    as step_sizes.
 TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place);
 
-/// Compares what the ranks were asked to do, before any of them sets something up. Blocks until all have come.
+/// Checks that all ranks have the same options. Collective.
 ///
-/// Errors    ReplicaError that names each option that differs and its values; comm::CommError.
+/// Errors    ReplicaError with each option that differs and its values; comm::CommError.
 void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config);
 
-/// Compares recorded_cpu_level() of the ranks' devices: replicas that round differently would not stay equal. Blocks until all
-/// have come.
+/// Checks that recorded_cpu_level() is equal on all ranks: replicas that round differently would diverge. Collective.
 ///
-/// Errors    ReplicaError that names two levels and their ranks; comm::CommError.
+/// Errors    ReplicaError with two levels and their ranks; comm::CommError.
 void check_same_cpu_level(comm::ProcessGroup& group, const std::string& level);
 
-/// What differs between the settings of the ranks (to_toml's texts, by rank): "batch-size is 8 on rank 0 but 16 on rank 1".
-/// Empty if nothing does.
+/// The differences between the settings of the ranks (to_toml): "batch-size is 8 on rank 0 but 16 on rank 1".
 std::string describe_differences(std::span<const std::string> settings);
 
-/// The settings of the run that saved a checkpoint, as TOML; nothing if it does not say.
+/// The settings of the run that saved a checkpoint, as TOML; nullopt if unknown.
 std::optional<std::string> saved_settings(const Checkpoint& checkpoint);
 
-/// What an option of words ("dataset", "model") was in the run that saved a checkpoint; empty if it does not say.
+/// One of these settings with a text value ("dataset", "model"); empty if unknown.
 std::string saved_setting(const Checkpoint& checkpoint, std::string_view option);
 
-/// What to tell a person whose steps have another number of samples than those of the run that saved the checkpoint: often
-/// the number of ranks has changed. Empty if they have as many, or it does not say.
+/// A remark if a step has another number of samples than in the run that saved the checkpoint, often because the number
+/// of ranks has changed. Empty if the numbers are equal or unknown.
 ///
 /// Errors    as step_sizes.
 std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks);

@@ -14,7 +14,7 @@
 namespace gradring::train {
 namespace {
 
-/// A blocked signal waits for sigwaitinfo even where it is ignored: an ignored SIGHUP must not be blocked.
+/// sigwaitinfo returns blocked signals even if they are ignored, so an ignored SIGHUP must not be blocked.
 sigset_t signals_to_take() {
   sigset_t set;
   sigemptyset(&set);
@@ -23,7 +23,7 @@ sigset_t signals_to_take() {
   return set;
 }
 
-/// Dies of the signal by its default action. Process 1 of a PID namespace (a container's) does not die of its own signals: it exits.
+/// Terminates the process by the signal's default action; process 1 of a container, which ignores it, exits.
 [[noreturn]] void die_of(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;
@@ -46,7 +46,7 @@ SignalRequests::~SignalRequests() {
   ended_ = true;
   ::pthread_kill(thread_.native_handle(), SIGUSR2);  // wakes it
   thread_.join();
-  // The training has ended: there is nothing to save, and a request that comes late must not kill a rank that has done its work.
+  // A request that arrives after the training must not kill the process.
   for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&before_, signal);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -69,7 +69,7 @@ void SignalRequests::handle(int signal) {
   ask(RunRequest::stop);
 }
 
-/// A stop is not taken back by a save.
+/// A save does not replace a pending stop.
 void SignalRequests::ask(RunRequest request) {
   RunRequest before = request_.load();
   while (before < request && !request_.compare_exchange_weak(before, request)) {

@@ -7,24 +7,24 @@
 #include <string>
 #include <thread>
 
-#include "train/trainer/run_requests.h"
+#include "train/trainer/trainer_world.h"
 
 namespace gradring::train {
 
 /// Requests by signals, as launchers, Slurm and Kubernetes send them:
 ///
-///   SIGTERM, SIGUSR1, SIGINT    save a checkpoint and leave
-///   SIGHUP                      the same as SIGTERM, unless it is ignored when this is made (nohup): then it stays ignored
-///   SIGUSR2                     save a checkpoint and go on
-///   SIGQUIT                     say on stderr where this rank is
+///   SIGTERM, SIGUSR1, SIGINT    save a checkpoint and exit
+///   SIGHUP                      as SIGTERM; stays ignored if it was ignored before (nohup)
+///   SIGUSR2                     save a checkpoint and continue
+///   SIGQUIT                     print this rank's position to stderr
 ///
-/// Until the training has begun there is nothing to save: those of the first two lines end the process at once, as does a
-/// second SIGINT. Once it has ended, SIGUSR1 and SIGUSR2 do nothing.
+/// Before the training has begun there is nothing to save: SIGTERM, SIGUSR1, SIGINT and SIGHUP end the process at once,
+/// as does a second SIGINT. After it has ended, SIGUSR1 and SIGUSR2 do nothing.
 ///
-/// Threads   make it before the process has other threads: they inherit that these signals are not theirs. One at a time.
+/// Threads   construct it before the process has other threads: they inherit its signal mask. One object at a time.
 class SignalRequests final : public RunRequests {
  public:
-  /// `name` begins the lines on stderr: "rank 1 of 2".
+  /// `name`: prefix of the lines on stderr, "rank 1 of 2".
   explicit SignalRequests(std::string name);
   ~SignalRequests() override;
   SignalRequests(const SignalRequests&) = delete;
@@ -32,7 +32,7 @@ class SignalRequests final : public RunRequests {
 
   RunRequest take() override { return request_.exchange(RunRequest::none); }
   void at(const RunPlace& place) override;
-  /// 128 + the signal by which the training was asked to leave; 128 + SIGTERM if this rank was asked by others.
+  /// 128 + the signal that requested the stop; 128 + SIGTERM if another rank received it.
   int exit_code() const { return 128 + stopped_by_.load(); }
 
  private:
@@ -46,7 +46,7 @@ class SignalRequests final : public RunRequests {
   std::atomic<int> stopped_by_{SIGTERM};
   std::atomic<bool> begun_{false};
   std::atomic<bool> ended_{false};
-  bool interrupted_ = false;  // the waiting thread's alone
+  bool interrupted_ = false;  // used by the waiting thread only
   std::mutex mutex_;          // guards the next one
   RunPlace place_;
   sigset_t taken_{}, before_{};

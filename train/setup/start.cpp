@@ -5,13 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 
+#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/step_folder.h"
+#include "train/checkpoint/tensor_file.h"
 #include "train/config/options.h"
 #include "train/config/toml_text.h"
+#include "train/optim/optimizer.h"
 #include "train/report/environment_error.h"
-#include "train/setup/named_checkpoint.h"
 #include "train/setup/run_directory.h"
 
 namespace gradring::train {
@@ -19,13 +21,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// How often a search starts again because a checkpoint was removed while it was read.
+constexpr int kAttempts = 10;
+
+/// nullopt if another process has removed it.
+std::optional<ResumePoint> read_if_there(FileSystem& files, const fs::path& folder) {
+  try {
+    return ResumePoint{.checkpoint = read_checkpoint(files, folder), .from = folder};
+  } catch (const Error&) {
+    if (files.exists(folder)) throw;
+    return std::nullopt;
+  }
+}
+
+[[noreturn]] void throw_removed(const fs::path& path) {
+  throw CheckpointError(path, "was removed while it was read", "a run prunes its checkpoints: name another one");
+}
+
 constexpr std::string_view kSourceLine = "# Resumed from ";
 
 bool was_finished(const StepFolder& folder) {
   return folder.state == FolderState::in_place || folder.state == FolderState::replaced;
 }
 
-/// Begins a run at step 0 only where it has saved nothing: a training that is lost is the user's to give up.
+/// A run may begin at step 0 only if it has saved nothing: only the user may give up a training.
 void check_nothing_is_lost(const Start& start, const fs::path& checkpoints, FileSystem& files) {
   if (std::ranges::none_of(list_step_folders(files, checkpoints), was_finished)) return;
   throw CheckpointError(checkpoints, fmt::format("holds no valid checkpoint ({})", fmt::join(start.remarks, "; ")),
@@ -37,7 +56,8 @@ bool has_finished_checkpoint(FileSystem& files, const fs::path& run_dir) {
   return std::ranges::any_of(list_step_folders(files, checkpoints_of(run_dir)), was_finished);
 }
 
-/// Whether --resume `named` can have led to `source`: names the checkpoint, a link to one beside it, or their folder or run.
+/// Whether --resume `named` could have selected `source`: it is that checkpoint, a link in its folder,
+/// that folder, or the run directory.
 bool names(FileSystem& files, const fs::path& named, const fs::path& source) {
   const fs::path wanted = fs::weakly_canonical(source), given = fs::weakly_canonical(named);
   if (given == wanted || given == wanted.parent_path() || checkpoints_of(given) == wanted.parent_path()) return true;
@@ -45,7 +65,7 @@ bool names(FileSystem& files, const fs::path& named, const fs::path& source) {
   return target_of(files, link) && fs::weakly_canonical(link.parent_path()) == wanted.parent_path();
 }
 
-/// Whether --resume PATH repeats the start of the run in `run_dir`, which then resumes.
+/// Whether --resume PATH repeats the command that started the run in `run_dir`, which then resumes.
 bool repeats_start(FileSystem& files, const fs::path& named, const fs::path& run_dir, bool restarted) {
   if (state_of(run_dir) != RunDirState::run) return false;
   const auto source = recorded_source(files, run_dir);
@@ -100,6 +120,74 @@ Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, Fi
 }
 
 }  // namespace
+
+bool is_checkpoint(FileSystem& files, const fs::path& folder) { return files.exists(folder / kMetaFile); }
+
+fs::path followed(FileSystem& files, const fs::path& path) {
+  const fs::path link = path.has_filename() ? path : path.parent_path();
+  const auto target = target_of(files, link);
+  return target ? link.parent_path() / *target : path;
+}
+
+std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const fs::path& checkpoints,
+                                             std::vector<std::string>& remarks) {
+  const CheckpointDirectory directory(files, checkpoints);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const NewestValid newest = directory.newest_valid();
+    std::optional<ResumePoint> point;
+    if (newest.found) point = read_if_there(files, newest.found->folder);
+    if (!point && (newest.found || newest.removed_meanwhile)) continue;  // the run has saved a newer one
+    for (const PassedOver& passed : newest.passed_over)
+      remarks.push_back(fmt::format("passed over {}: {}", passed.folder.string(), passed.why));
+    return point;
+  }
+  throw_removed(checkpoints);
+}
+
+fs::path checkpoints_in(FileSystem& files, const fs::path& path) {
+  const fs::path of_run = checkpoints_of(path);
+  return files.exists(of_run) ? of_run : path;
+}
+
+ResumePoint named_checkpoint(FileSystem& files, const fs::path& path, std::string_view option,
+                             std::vector<std::string>& remarks) {
+  if (!files.exists(path))
+    throw CheckpointError(path, "is not there", fmt::format("name a checkpoint or a run directory by {}", option));
+  if (is_checkpoint(files, path)) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt)
+      if (auto point = read_if_there(files, followed(files, path))) return std::move(*point);
+    throw_removed(path);
+  }
+  std::optional<ResumePoint> newest = newest_checkpoint(files, checkpoints_in(files, path), remarks);
+  if (newest) return std::move(*newest);
+  throw CheckpointError(path, "holds no valid checkpoint" + (remarks.empty() ? "" : " (" + remarks.front() + ")"),
+                        fmt::format("name another by {}", option));
+}
+
+NamedTensors named_tensors(FileSystem& files, const fs::path& path, std::string_view option) {
+  std::error_code ignored;
+  if (files.exists(path) && !fs::is_directory(path, ignored))
+    return {.contents = {.model = read_tensor_file(files, path)}, .from = path, .is_file = true, .remarks = {}};
+  NamedTensors named;
+  ResumePoint found = named_checkpoint(files, path, option, named.remarks);
+  named.contents = std::move(found.checkpoint);
+  named.from = std::move(found.from);
+  return named;
+}
+
+void take_averaged(NamedTensors& named) {
+  const std::string prefix = std::string(kEmaState) + ".";
+  std::vector<TensorRecord> averaged;
+  for (TensorRecord& tensor : named.contents.state) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    averaged.push_back(tensor);
+    averaged.back().name.erase(0, prefix.size());
+  }
+  if (averaged.empty())
+    throw CheckpointError(named.from, "has no averaged weights",
+                          "leave out --ema, or name a checkpoint of a training with --ema");
+  named.contents.model = std::move(averaged);
+}
 
 bool is_own_checkpoint(const fs::path& run_dir, const fs::path& checkpoint) {
   return fs::weakly_canonical(checkpoint).parent_path() == fs::weakly_canonical(checkpoints_of(run_dir));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
@@ -12,18 +13,57 @@
 
 namespace gradring::train {
 
-/// Where a run begins. With neither, weights are drawn.
+/// The newest valid checkpoint in a folder of checkpoints, if any. Each newer, invalid one becomes a remark. A run may
+/// save and remove checkpoints at the same time.
+///
+/// Errors    FileError if one could not be read, so that its validity is unknown.
+std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const std::filesystem::path& checkpoints,
+                                             std::vector<std::string>& remarks);
+
+/// The folder of checkpoints of a run directory; any other path is returned as it is.
+std::filesystem::path checkpoints_in(FileSystem& files, const std::filesystem::path& path);
+
+bool is_checkpoint(FileSystem& files, const std::filesystem::path& folder);
+
+/// The current target of a link such as `latest`, which a run may change while its files are read; any other path is
+/// returned as it is.
+std::filesystem::path followed(FileSystem& files, const std::filesystem::path& path);
+
+/// Reads the checkpoint at `path`, or the newest valid one of a run directory or folder of checkpoints. `option` names
+/// the path in messages.
+///
+/// Errors    CheckpointError if it is missing, empty or damaged; FileError if it could not be read.
+ResumePoint named_checkpoint(FileSystem& files, const std::filesystem::path& path, std::string_view option,
+                             std::vector<std::string>& remarks);
+
+/// Tensors that an option names, and where they come from.
+struct NamedTensors {
+  Checkpoint contents;         ///< of a file: its tensors, as the model
+  std::filesystem::path from;  ///< the checkpoint or the file
+  bool is_file = false;
+  std::vector<std::string> remarks;  ///< checkpoints that were skipped, and why
+};
+
+/// As named_checkpoint; also reads a file of tensors (read_tensor_file).
+NamedTensors named_tensors(FileSystem& files, const std::filesystem::path& path, std::string_view option);
+
+/// Replaces the weights by the averaged weights (--ema), under the same names.
+///
+/// Errors    CheckpointError if there are none.
+void take_averaged(NamedTensors& named);
+
+/// Where a run begins. With neither checkpoint nor weights, weights are initialized at random.
 struct Start {
   std::optional<ResumePoint> resume;
   std::optional<FirstWeights> weights;
-  bool in_place = false;             ///< the run goes on in a run directory that exists
-  std::vector<std::string> remarks;  ///< what was passed over, and why
+  bool in_place = false;             ///< the run continues in an existing run directory
+  std::vector<std::string> remarks;  ///< checkpoints that were skipped, and why
 };
 
-/// Whether `checkpoint` is one that the run in `run_dir` saved.
+/// Whether the run in `run_dir` saved `checkpoint`.
 bool is_own_checkpoint(const std::filesystem::path& run_dir, const std::filesystem::path& checkpoint);
 
-/// The head of config.resolved.toml of a run that starts from `checkpoint`, which another run saved.
+/// The first line of config.resolved.toml in a run that starts from another run's checkpoint.
 std::string source_line(const std::filesystem::path& checkpoint);
 
 /// The checkpoint that source_line recorded in `run_dir`; empty if the run did not start from one.
@@ -31,16 +71,16 @@ std::string source_line(const std::filesystem::path& checkpoint);
 /// Errors    FileError if config.resolved.toml could not be read.
 std::optional<std::filesystem::path> recorded_source(FileSystem& files, const std::filesystem::path& run_dir);
 
-/// What --resume and --weights mean for a run in `run_dir` (nothing where its name is generated, so that it is new); reads
-/// what they name, and changes nothing.
+/// Resolves --resume and --weights for a run in `run_dir` (empty: its name is generated, so it is new). Reads what they
+/// name, and changes nothing.
 ///
-/// A run that started from another run's checkpoint and has saved none of its own resumes from that source: with auto, and
-/// if --resume names the source again. `restarted` tells that a launcher starts the same command again; then --resume of the
-/// source resumes the run from its own newest checkpoint, if it has one.
+/// A run that started from another run's checkpoint and has saved none itself resumes from that source: with auto, and
+/// if --resume names the source again. `restarted`: a launcher repeats the same command; then --resume of the source
+/// resumes from the run's own newest checkpoint, if it has one.
 ///
-/// Errors    UsageError if the run directory exists and must not, or is not a run directory; CheckpointError if the named or
-///           recorded checkpoint is missing or damaged, or, with auto, every checkpoint is; EnvironmentError if something
-///           could not be read.
+/// Errors    UsageError if the run directory must not exist, or is not one; CheckpointError if the named or recorded
+///           checkpoint is missing or damaged, or, with auto, every checkpoint is; EnvironmentError if something could
+///           not be read.
 Start find_start(const TrainConfig& config, const std::optional<std::filesystem::path>& run_dir, FileSystem& files,
                  bool restarted = false);
 

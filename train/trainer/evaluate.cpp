@@ -4,7 +4,7 @@
 #include <array>
 
 #include "data/loader/sampler.h"
-#include "train/input_pipeline/host_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 
 namespace gradring::train {
 

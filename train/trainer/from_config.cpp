@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "train/input_pipeline/host_batch_loader.h"
-#include "train/input_pipeline/resident_batch_loader.h"
-#include "train/optim/schedule.h"
+#include "train/input_pipeline/batch_loader.h"
+#include "train/optim/optimizer.h"
 #include "train/options/usage_error.h"
-#include "train/trainer/precision.h"
 
 namespace gradring::train {
 namespace {
+
+using kernels::DType;
 
 comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
   if (name == "ring") return comm::AllReduceAlgorithm::ring;
@@ -63,6 +63,23 @@ bool communicates_in_every_pass(const TrainConfig& config) {
   return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
 }
 
+kernels::DType precision_named(std::string_view name, const kernels::DeviceId& device) {
+  if (name == "auto") return device.kind == kernels::DeviceKind::cuda ? DType::f16 : DType::f32;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    if (precision_name(dtype) == name) return dtype;
+  throw InvalidArgument("precision '" + std::string(name) + "' is unknown: expected fp32, fp16 or bf16");
+}
+
+std::string precision_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "fp32";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    default:
+      throw InvalidArgument("type " + std::string(name_of(dtype)) + " is no precision: expected f32, f16 or bf16");
+  }
+}
+
 LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision) {
   LossScaling scaling{.dynamic = precision == kernels::DType::f16, .initial = static_cast<float>(config.loss_scale)};
   scaling.policy.growth_interval = static_cast<std::int32_t>(config.loss_scale_interval);
@@ -105,11 +122,12 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,
-          .loss_scaling = loss_scaling_for(config, precision),
+          .step = {.loss_scaling = loss_scaling_for(config, precision),
+                   .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
+                   .clip_norm = config.clip_norm,
+                   .checks_gradients = config.on_nan != "auto",
+                   .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda},
           .optimizer = config.optimizer,
-          .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
-          .clip_norm = config.clip_norm,
-          .checks_gradients = config.on_nan != "auto",
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
                    .algorithm = algorithm_named(config.allreduce)},
@@ -118,7 +136,6 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
           .overlap = config.overlap,
-          .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda,
           .seed = config.seed};
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "data/loader/sampler.h"
 #include "train/config/train_config.h"
@@ -38,6 +40,14 @@ bool is_resident(const TrainConfig& config, const kernels::Device& device);
 
 /// The steps of a whole run, unless it ends early.
 std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler);
+
+/// The compute type that --precision names: fp32, fp16, bf16, or auto, which is fp16 on a GPU and fp32 on a CPU.
+///
+/// Errors    InvalidArgument for another name.
+kernels::DType precision_named(std::string_view name, const kernels::DeviceId& device);
+
+/// The inverse: "fp32", "fp16", "bf16".
+std::string precision_name(kernels::DType dtype);
 
 /// The loss scaling of a run in `precision`: dynamic in f16, none in f32 and bf16.
 LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision);

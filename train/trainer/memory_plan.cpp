@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "kernels/runtime/dry_run_device.h"
-#include "train/input_pipeline/host_batch_loader.h"
-#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 
 namespace gradring::train {
 namespace {
@@ -102,7 +101,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place
                                          .shards = shards,
                                          .slots = programs.slots});
   plan_batches(spec, place, ledger.on(MemoryClass::batches));
-  const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.learning_rates.size()));
+  const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
   const auto averages = ledger.hold(MemoryClass::parameters, averaged_weight_bytes(replica, shards));
   MemoryTable table = ledger.peaks();
   for (const nn::ProgramMemory& program : {programs.training, programs.evaluation}) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/trainer/precision.h"
+#include "train/trainer/from_config.h"
 
 namespace gradring::train {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/tensor_record.h"
 

@@ -2,8 +2,10 @@
 #include "train/trainer/replica.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "kernels/variant.h"
 #include "nn/parameter/parameter.h"
@@ -130,21 +132,16 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
-      step_({.device = memory_.on(MemoryClass::step),
-             .stream = *stream_,
-             .kernels = place.kernels,
-             .program = program_,
-             .weights = *buffers_.weights,
-             .ddp = buffers_.ddp,
-             .reducer = *buffers_.reducer,
-             .check = buffers_.check,
-             .optimizer = *optimizer_,
-             .slices = slices_,
-             .loss_scaling = spec.loss_scaling,
-             .learning_rates = spec.learning_rates,
-             .clip_norm = spec.clip_norm,
-             .checks_gradients = spec.checks_gradients,
-             .recorded = spec.recorded}) {
+      step_(spec.step, {.device = memory_.on(MemoryClass::step),
+                        .stream = *stream_,
+                        .kernels = place.kernels,
+                        .program = program_,
+                        .weights = *buffers_.weights,
+                        .ddp = buffers_.ddp,
+                        .reducer = *buffers_.reducer,
+                        .check = buffers_.check,
+                        .optimizer = *optimizer_,
+                        .slices = slices_}) {
   initialize_weights(spec.seed, Deadline::after(place.group.timeout()));
 }
 
@@ -246,6 +243,33 @@ void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord>
   const kernels::Buffer host = host_arena();
   if (group_.rank() == 0) load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
   transfer_.scatter(host.as<float>(), to, deadline);
+}
+
+Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights) {
+  Sha256Sum sum;
+  std::vector<float> torch;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto elements = static_cast<std::size_t>(parameters[i].shape.elements());
+    torch.resize(elements);
+    nn::to_torch_order(parameters[i], {weights.parameter(static_cast<int>(i)), elements}, torch);
+    sum.add(std::as_bytes(std::span(torch)));
+  }
+  return sum.finish();
+}
+
+void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what) {
+  const std::vector<std::byte> bytes = group.all_gather_on_host(mine);
+  std::vector<Sha256> all(static_cast<std::size_t>(group.world_size()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+
+  const auto votes = [&all](const Sha256& sum) { return std::count(all.begin(), all.end(), sum); };
+  const Sha256 majority =
+      *std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return votes(a) < votes(b); });
+  std::string different;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank] != majority) different += (different.empty() ? "" : ", ") + std::to_string(rank);
+  if (!different.empty())
+    throw ReplicaError("the ranks do not have the same " + what + ": rank " + different + " differs from the others");
 }
 
 }  // namespace gradring::train

@@ -5,11 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/process_group.h"
 #include "kernels/kernel_set.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/exit_code.h"
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
@@ -18,6 +21,7 @@
 #include "train/ddp/non_finite_check.h"
 #include "train/optim/optimizer.h"
 #include "train/report/memory_ledger.h"
+#include "train/report/summary.h"
 #include "train/trainer/train_step.h"
 #include "train/trainer/training_state.h"
 
@@ -29,11 +33,8 @@ struct ReplicaSpec {
   std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
   kernels::DType precision = kernels::DType::f32;
   nn::Checkpointing checkpointing;
-  LossScaling loss_scaling;
+  StepSpec step;
   OptimizerSpec optimizer;
-  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
-  double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
-  bool checks_gradients = false;                ///< for non-finite values, even without loss scaling and clipping
   BucketLimits buckets;
   WireSpec wire;
   int zero = 0;                  ///< what is sharded (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
@@ -42,7 +43,6 @@ struct ReplicaSpec {
   std::int64_t exact_terms =
       0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool overlap = true;     ///< gradients are summed while backward continues
-  bool recorded = false;   ///< steps are recorded and launched as one (TrainStep)
   std::uint64_t seed = 0;  ///< of the initial weights
 };
 
@@ -187,5 +187,20 @@ class Replica {
   ShardTransfer transfer_;
   TrainStep step_;
 };
+
+/// Replicas differ. Exit code 163.
+class ReplicaError : public Error, public ExitsWith<kReplicasDiffer> {
+ public:
+  using Error::Error;
+};
+
+/// SHA-256 of all weights: f32 little-endian, in state_dict order and PyTorch's layout. The weights must be in host
+/// memory.
+Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights);
+
+/// Checks that a hash is equal on all ranks. `what` names the content for the message.
+///
+/// Errors    ReplicaError with the ranks that differ from the majority; comm::CommError.
+void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what);
 
 }  // namespace gradring::train

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
-#include "nn/program/step_observer.h"
+#include "nn/program/program.h"
 
 namespace gradring::train {
 namespace {
@@ -24,21 +25,22 @@ std::size_t bytes_of(const std::vector<float>& values) {
 
 }  // namespace
 
-TrainStep::TrainStep(const StepParts& parts)
-    : parts_(parts),
+TrainStep::TrainStep(StepSpec spec, const StepParts& parts)
+    : spec_(std::move(spec)),
+      parts_(parts),
       counter_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
       correct_(parts.device.allocate(sizeof(std::int32_t))),
       state_(parts.device.allocate(sizeof(StepState))),
       report_(parts.device.allocate(sizeof(Report))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
-      host_rates_(parts.device.allocate(bytes_of(parts.learning_rates), MemoryKind::pinned)),
-      rates_(parts.device.allocate(bytes_of(parts.learning_rates))),
+      host_rates_(parts.device.allocate(bytes_of(spec_.learning_rates), MemoryKind::pinned)),
+      rates_(parts.device.allocate(bytes_of(spec_.learning_rates))),
       host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)) {
   for (std::size_t i = 0; i < kSlots; ++i)
     slots_.push_back({.report = host_reports_.as<Report>() + i, .done = parts.device.make_event()});
-  *host_state_.as<StepState>() = {.loss_scale = parts.loss_scaling.first()};
+  *host_state_.as<StepState>() = {.loss_scale = spec_.loss_scaling.first()};
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
-  std::ranges::copy(parts.learning_rates, host_rates_.as<float>());
+  std::ranges::copy(spec_.learning_rates, host_rates_.as<float>());
   parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
   parts_.reducer.set_loss_scale(&device_state()->loss_scale);
 }
@@ -80,9 +82,9 @@ void TrainStep::enqueue_update() {
   if (checks()) parts_.check.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
-                            .count = static_cast<std::int32_t>(parts_.learning_rates.size()),
+                            .count = static_cast<std::int32_t>(spec_.learning_rates.size()),
                             .sum_of_squares = clips() ? parts_.check.sum_of_squares() : nullptr,
-                            .most_norm = static_cast<float>(parts_.clip_norm)});
+                            .most_norm = static_cast<float>(spec_.clip_norm)});
   parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
   parts_.ddp.enqueue_end_of_step();
@@ -90,7 +92,7 @@ void TrainStep::enqueue_update() {
   stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before `advance` changes it
   stream.enqueue_copy(&report->loss_sum, parts_.reducer.loss_sum(), sizeof(float));
   counter_.advance(
-      stream, {.state = device_state(), .policy = parts_.loss_scaling.policy, .dynamic = parts_.loss_scaling.dynamic});
+      stream, {.state = device_state(), .policy = spec_.loss_scaling.policy, .dynamic = spec_.loss_scaling.dynamic});
 }
 
 void TrainStep::enqueue_recorded(DeviceBatch& batch, const Shape& shape) {
@@ -113,7 +115,7 @@ void TrainStep::enqueue(const Input& input) {
   check(!full(), "too many steps are enqueued: take results of earlier steps first");
   if (input.count > 0) input.batch.enqueue_copies(parts_.stream);
   const Shape shape{input.count, input.divisor > 0 ? input.divisor : input.global_samples, input.pass};
-  parts_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
+  spec_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
   if (input.pass.last) enqueue_report(input.global_samples);
 }
 

@@ -12,15 +12,40 @@
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/step_state/step_state.h"
 #include "nn/program/program.h"
 #include "train/ddp/compute_weights.h"
 #include "train/ddp/gradient_reducer.h"
 #include "train/ddp/non_finite_check.h"
 #include "train/input_pipeline/batch_loader.h"
 #include "train/optim/optimizer.h"
-#include "train/trainer/precision.h"
 
 namespace gradring::train {
+
+/// How the loss is multiplied before the backward pass, so that small gradients do not vanish in f16; the optimizer
+/// divides by the same factor. bf16 has f32's range and needs none.
+///
+/// Source    Micikevicius and others, "Mixed precision training", 2018; the rule is that of PyTorch's GradScaler.
+struct LossScaling {
+  bool dynamic = false;  ///< halve on overflow, double after a while without; else the scale is 1
+  float initial = 65536;
+  kernels::step_state::LossScalePolicy policy;
+
+  /// The scale of the first step.
+  float first() const { return dynamic ? initial : 1.0f; }
+};
+
+/// If gradients overflow even at this scale, a smaller one does not help.
+inline constexpr float kLeastLossScale = 1.0f / 65536;
+
+/// How a step updates the weights.
+struct StepSpec {
+  LossScaling loss_scaling;
+  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
+  double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
+  bool checks_gradients = false;                ///< for non-finite values, even without loss scaling and clipping
+  bool recorded = false;  ///< passes of one shape are recorded once and launched as one (a CUDA graph)
+};
 
 /// What a step works with. All of it must outlive the step.
 struct StepParts {
@@ -34,11 +59,6 @@ struct StepParts {
   NonFiniteCheck& check;
   Optimizer& optimizer;
   std::vector<UpdateSlice> slices;  ///< that the optimizer updates
-  LossScaling loss_scaling;
-  std::vector<float> learning_rates;  ///< of applied steps; the last one holds on
-  double clip_norm = 0;               ///< global norm of the gradients; 0: no clipping
-  bool checks_gradients = false;      ///< for non-finite values, even without loss scaling and clipping
-  bool recorded = false;              ///< passes of one shape are recorded once and launched as one (a CUDA graph)
 };
 
 /// The result of a step.
@@ -61,7 +81,7 @@ struct StepResult {
 /// decides whether to skip the update, and every rank decides alike, since the sums have the same bits everywhere.
 class TrainStep {
  public:
-  explicit TrainStep(const StepParts& parts);
+  TrainStep(StepSpec spec, const StepParts& parts);
 
   struct Input {
     DeviceBatch& batch;               ///< the same object for all steps
@@ -81,7 +101,7 @@ class TrainStep {
   /// The same; blocks until it is ready. A step must be enqueued.
   StepResult wait(Deadline deadline);
   /// Whether the step after a skipped one has a smaller loss scale.
-  bool scales_loss() const { return parts_.loss_scaling.dynamic; }
+  bool scales_loss() const { return spec_.loss_scaling.dynamic; }
   /// Whether all results were taken.
   bool idle() const { return in_flight_.empty(); }
 
@@ -124,8 +144,8 @@ class TrainStep {
     auto operator<=>(const Shape&) const = default;
   };
 
-  bool checks() const { return parts_.checks_gradients || parts_.loss_scaling.dynamic || clips(); }
-  bool clips() const { return parts_.clip_norm > 0; }
+  bool checks() const { return spec_.checks_gradients || spec_.loss_scaling.dynamic || clips(); }
+  bool clips() const { return spec_.clip_norm > 0; }
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(DeviceBatch& batch, const Shape& shape);
   void enqueue_pass(DeviceBatch& batch, const Shape& shape);
@@ -135,6 +155,7 @@ class TrainStep {
   void enqueue_report(std::int64_t global_samples);
   StepResult take_oldest();
 
+  StepSpec spec_;
   StepParts parts_;
   kernels::step_state::Variant counter_;
   kernels::Buffer correct_;

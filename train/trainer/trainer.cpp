@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "train/config/resolve.h"
-#include "train/optim/schedule.h"
-#include "train/trainer/check_replicas.h"
-#include "train/trainer/checkpoint_checks.h"
+#include "train/optim/optimizer.h"
 #include "train/trainer/memory_plan.h"
 #include "train/trainer/parameter_tensors.h"
+#include "train/trainer/replica.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {

@@ -25,7 +25,6 @@
 #include "train/trainer/nan_policy.h"
 #include "train/trainer/replica.h"
 #include "train/trainer/trainer_world.h"
-#include "train/trainer/training_progress.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {

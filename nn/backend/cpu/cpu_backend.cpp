@@ -47,9 +47,9 @@ std::vector<std::size_t> parameter_elements(const Layer& layer) {
 
 std::size_t elements_of_sample(const Shape& shape) { return static_cast<std::size_t>(shape.elements() / shape[0]); }
 
-/// A plan for f16 or bf16 nodes on a CPU that computes in f32: widens the inputs, runs an f32 plan, rounds the outputs. Values
-/// are rounded exactly where a GPU stores them, once per plan and tensor; products, sums and tensors inside a fused plan
-/// are f32. The f32 copies are in the workspace.
+/// A plan for f16 or bf16 nodes on a CPU that computes in f32: widens the inputs, runs an f32 plan, rounds the outputs.
+/// Values are rounded exactly where a GPU stores them, once per plan and tensor; products, sums and tensors inside a
+/// fused plan are f32. The f32 copies are in the workspace.
 class WidenedPlan final : public Plan {
  public:
   /// `inner` plans the first inner->nodes() of `nodes` in f32; `cast` must outlive the plan.
@@ -167,7 +167,8 @@ std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   return std::make_unique<WidenedPlan>(plan_in_dtype(wide, choice), nodes, cast_);
 }
 
-// In f32, oneDNN's product and a separate loss are faster. In 16 bits the two are fused as on a GPU, with its roundings.
+// In f32, oneDNN's product and a separate loss are faster. In 16 bits the two are fused as on a GPU, with its
+// roundings.
 std::unique_ptr<LossPlan> CpuBackend::plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) {
   if (spec.dtype != kernels::DType::f32 && choice_.gemm == kAuto)
     if (auto plan = plans_.plan_fused_loss(spec, last)) return plan;

@@ -6,8 +6,8 @@
 namespace gradring::nn {
 
 /// The CPU: our kernels for convolutions that are pooled, oneDNN (if built in) for products and other convolutions, our
-/// kernels for the rest. f16 and bf16 are computed in f32 and rounded where a GPU rounds them. A choice other than auto forces
-/// one of our kernels, or oneDNN, by its name.
+/// kernels for the rest. f16 and bf16 are computed in f32 and rounded where a GPU rounds them. A choice other than auto
+/// forces one of our kernels, or oneDNN, by its name.
 class CpuBackend final : public Backend {
  public:
   static constexpr std::string_view kLibrary = "onednn";

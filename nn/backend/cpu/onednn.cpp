@@ -85,8 +85,8 @@ struct LinearPrimitives {
 
 /// A layer with weight and bias, fused with a following ReLU; backward masks dy by y > 0 in place.
 ///
-/// `Primitives` are oneDNN's for one batch size, constructed from (node, relu follows, batch), with run_forward, run_weights
-/// and run_data. An epoch has two batch sizes: the full one and the short last one.
+/// `Primitives` are oneDNN's for one batch size, constructed from (node, relu follows, batch), with run_forward,
+/// run_weights and run_data. An epoch has two batch sizes: the full one and the short last one.
 template <class Primitives>
 class WeightedPlan final : public Plan {
  public:

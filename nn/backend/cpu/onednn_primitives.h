@@ -15,8 +15,8 @@ using Tag = dnnl::memory::format_tag;
 
 inline dnnl::memory::desc f32(const Dims& dims, Tag tag) { return {dims, dnnl::memory::data_type::f32, tag}; }
 
-/// A primitive's descriptor. oneDNN 2 builds it in two steps (desc, then primitive_desc), oneDNN 3 in one, from the same
-/// arguments.
+/// A primitive's descriptor. oneDNN 2 builds it in two steps (desc, then primitive_desc), oneDNN 3 in one, from the
+/// same arguments.
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                             const Args&... args) {
@@ -53,8 +53,9 @@ inline dnnl::primitive_attr forward_attributes(bool relu) {
   return attributes;
 }
 
-/// The CPU engine. The first call limits oneDNN to the instruction-set level of our own code (kernels/runtime/cpu_level.h), so
-/// that a level gives the same bits on every processor; ONEDNN_MAX_CPU_ISA overrides it.
+/// The CPU engine. The first call limits oneDNN to the instruction-set level of our own code
+/// (kernels/runtime/cpu_level.h), so that a level gives the same bits on every processor; ONEDNN_MAX_CPU_ISA overrides
+/// it.
 dnnl::engine cpu_engine();
 
 /// Engine and stream of one plan.
@@ -96,8 +97,8 @@ class Packed {
   dnnl::memory copy_;
 };
 
-/// Whether ulimit -v leaves as much address space as oneDNN may request in one call. oneDNN does not check that it got memory
-/// for the code it generates.
+/// Whether ulimit -v leaves as much address space as oneDNN may request in one call. oneDNN does not check that it got
+/// memory for the code it generates.
 bool has_address_space();
 
 /// Runs `work` and converts oneDNN's exceptions to DeviceError.

@@ -74,7 +74,8 @@ enum class Epilogue : std::uint8_t {
   sum_b,      ///< also writes sum_k op(B)[k,j] to bias[j]: the gradient of a bias
 };
 
-/// D = op(A) op(B) in cuBLAS's column-major terms: op(A) is [m, k], op(B) is [k, n], D is [m, n], each column contiguous.
+/// D = op(A) op(B) in cuBLAS's column-major terms: op(A) is [m, k], op(B) is [k, n], D is [m, n], each column
+/// contiguous.
 struct MatmulSpec {
   std::int64_t m = 0;
   std::int64_t n = 0;

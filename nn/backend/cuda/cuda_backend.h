@@ -10,8 +10,9 @@
 
 namespace gradring::nn {
 
-/// NVIDIA GPUs: our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for products, our kernels for the
-/// rest and in place of a missing library. A choice other than auto forces one of our kernels, or a library, by its name.
+/// NVIDIA GPUs: our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for products, our kernels
+/// for the rest and in place of a missing library. A choice other than auto forces one of our kernels, or a library, by
+/// its name.
 class CudaBackend final : public Backend {
  public:
   static constexpr std::string_view kConvLibrary = "cudnn";
@@ -19,7 +20,8 @@ class CudaBackend final : public Backend {
 
   /// `kernels` are those compiled by nvcc; `device` must outlive the backend and its plans.
   ///
-  /// Errors    InvalidArgument if a chosen name is unknown; DeviceError if a chosen library is missing or does not start.
+  /// Errors    InvalidArgument if a chosen name is unknown; DeviceError if a chosen library is missing or does not
+  ///           start.
   CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options);
 
   std::string_view name() const override { return "cuda"; }

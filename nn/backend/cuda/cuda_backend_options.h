@@ -17,8 +17,8 @@ struct CudaBackendOptions {
   bool reproducible = false;  ///< only deterministic algorithms
   bool autotune = false;      ///< measure some of cuDNN's engines and use the fastest, instead of its first choice
   std::filesystem::path plan_cache;  ///< file of measured results; empty: none
-  /// Runs the chooser on one rank and returns its result on all, so that ranks do not measure at the same time and all use the
-  /// same engines. Every rank calls it once per plan that has choices.
+  /// Runs the chooser on one rank and returns its result on all, so that ranks do not measure at the same time and all
+  /// use the same engines. Every rank calls it once per plan that has choices.
   std::function<std::string(const Chooser&)> share_choice = [](const Chooser& choose) { return choose(); };
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< receives one line per missing library
 };

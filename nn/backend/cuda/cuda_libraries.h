@@ -41,8 +41,8 @@ class Cudnn;
 /// Errors    DeviceError if it is missing or does not start; says what to install.
 std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOptions& options);
 
-/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes. Our kernels
-/// add bias and ReLU if no engine fuses them, and convert dw to f32 if cuDNN gives it in 16 bits only.
+/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes. Our
+/// kernels add bias and ReLU if no engine fuses them, and convert dw to f32 if cuDNN gives it in 16 bits only.
 ///
 /// Numerics  sums in f32; f32 factors are not rounded to TF32. As reproducible as the options require.
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
@@ -51,8 +51,8 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::sh
 /// Enqueues one pass with fixed arguments.
 using EnqueuedPass = std::function<void(kernels::Stream&)>;
 
-/// Single passes of a convolution by cuDNN, with the contracts of kernels/conv2d, for benchmarks. Empty if cuDNN has no engine.
-/// `device` must outlive the pass.
+/// Single passes of a convolution by cuDNN, with the contracts of kernels/conv2d, for benchmarks. Empty if cuDNN has no
+/// engine. `device` must outlive the pass.
 ///
 /// Errors    CudnnError if it cannot be enqueued.
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
@@ -63,8 +63,8 @@ EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, c
 
 class CublasLt;
 
-/// A linear layer and a ReLU right after it by cuBLASLt; null if it has no algorithm for one of the products. Bias, ReLU and
-/// the bias's gradient are epilogues where cuBLASLt supports them, else our kernels compute them.
+/// A linear layer and a ReLU right after it by cuBLASLt; null if it has no algorithm for one of the products. Bias,
+/// ReLU and the bias's gradient are epilogues where cuBLASLt supports them, else our kernels compute them.
 ///
 /// Numerics  sums in f32; f32 factors are not rounded to TF32; dw and db are f32. Every run uses the same algorithm.
 std::unique_ptr<Plan> plan_cublaslt_linear(std::span<const NodeSpec> nodes, std::shared_ptr<CublasLt> cublas,

@@ -13,8 +13,9 @@
 
 namespace gradring::nn {
 
-/// NVIDIA's libraries as peers of our variants in benchmarks: cuDNN for convolutions, cuBLASLt for products, as CudaBackend
-/// calls them; for conv_relu_pool cuDNN with bias and ReLU, then our pooling. A missing library has no peers.
+/// NVIDIA's libraries as peers of our variants in benchmarks: cuDNN for convolutions, cuBLASLt for products, as
+/// CudaBackend calls them; for conv_relu_pool cuDNN with bias and ReLU, then our pooling. A missing library has no
+/// peers.
 ///
 /// Example   tests/nn/backend/cuda/cuda_peers_test.cpp
 class CudaPeers final : public kernels::PeerMaker {

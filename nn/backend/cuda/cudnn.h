@@ -61,8 +61,8 @@ class Cudnn {
   /// Errors    CudnnError if cuDNN does not start on this device.
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
-  /// The engine for a problem: the one named `preferred` if it compiles, else the first in cuDNN's order that does; nullopt if
-  /// none does.
+  /// The engine for a problem: the one named `preferred` if it compiles, else the first in cuDNN's order that does;
+  /// nullopt if none does.
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
                                     const std::string& preferred);
 

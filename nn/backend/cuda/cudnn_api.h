@@ -14,8 +14,8 @@
 
 namespace gradring::nn {
 
-/// The functions of cuDNN that we call, looked up when a backend is made, so that a machine without cuDNN can use the rest.
-/// Tests replace them.
+/// The functions of cuDNN that we call, looked up when a backend is made, so that a machine without cuDNN can use the
+/// rest. Tests replace them.
 struct CudnnApi {
   decltype(&::cudnnGetVersion) get_version = nullptr;
   decltype(&::cudnnGetErrorString) get_error_string = nullptr;
@@ -47,9 +47,9 @@ class CudnnError : public DeviceError {
 void cudnn_check(const CudnnApi& api, cudnnStatus_t status, std::string_view call,
                  std::source_location where = std::source_location::current());
 
-/// A descriptor of cuDNN's backend API: attributes that are finalized once, then read-only. Move-only. cuDNN copies what it
-/// needs of a descriptor, so they may be destroyed in any order; the API table and the memory behind pointers must outlive
-/// them.
+/// A descriptor of cuDNN's backend API: attributes that are finalized once, then read-only. Move-only. cuDNN copies
+/// what it needs of a descriptor, so they may be destroyed in any order; the API table and the memory behind pointers
+/// must outlive them.
 class CudnnDescriptor {
  public:
   CudnnDescriptor(const CudnnApi& api, cudnnBackendDescriptorType_t type);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "nn/backend/cuda/cudnn.h"
-#include "nn/backend/kernels/layer_plans.h"
+#include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::nn {
 namespace {

@@ -35,8 +35,8 @@ enum ConvTensor : std::int64_t { kTensorX = 1, kTensorW, kTensorY, kTensorB };
 /// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
 inline constexpr std::int64_t kCudnnAlignment = 16;
 
-/// A finalized graph of a problem: memory in NHWC and OHWI, extents in cuDNN's order NCHW and OIHW. Without a handle cuDNN
-/// checks the graph, but engines cannot be chosen for it.
+/// A finalized graph of a problem: memory in NHWC and OHWI, extents in cuDNN's order NCHW and OIHW. Without a handle
+/// cuDNN checks the graph, but engines cannot be chosen for it.
 ///
 /// Errors    CudnnError if cuDNN does not support the convolution.
 CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem);

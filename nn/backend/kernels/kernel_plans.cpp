@@ -1,52 +1,329 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/kernels/kernel_plans.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
-#include "nn/backend/kernels/layer_plans.h"
 
 namespace gradring::nn {
-
-using kernels::find_variant;
-using kernels::pick_variant;
-
 namespace {
 
-constexpr std::string_view kPlainPrefix = "conv2d/";
-constexpr std::string_view kFusedPrefix = "conv_relu_pool/";
+using kernels::DType;
+using kernels::pick_variant;
+using kernels::Stream;
 
-template <class Variant>
-bool has(std::span<const Variant> table, std::string_view name) {
-  return std::ranges::any_of(table, [&](const Variant& variant) { return variant.name == name; });
+template <class Geometry>
+Geometry with_batch(Geometry geometry, std::int64_t batch) {
+  geometry.batch = batch;
+  return geometry;
 }
 
-bool names_conv(const std::string& conv, const kernels::KernelSet& kernels) {
-  const std::string_view name = conv;
-  if (name.starts_with(kPlainPrefix)) return has(kernels.conv2d, name.substr(kPlainPrefix.size()));
-  if (name.starts_with(kFusedPrefix)) return has(kernels.conv_relu_pool, name.substr(kFusedPrefix.size()));
-  return has(kernels.conv2d, name) || has(kernels.conv_relu_pool, name);
+/// Convolution, then bias, by two kernels each way.
+class Conv2dPlan final : public Plan {
+ public:
+  Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias)
+      : dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
+
+  std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
+  std::string description() const override { return "conv2d/" + std::string(conv_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    const auto geometry = with_batch(geometry_, pass.batch);
+    conv_.forward(stream, {.geometry = geometry, .dtype = dtype_, .x = pass.x, .w = pass.parameters[0], .y = pass.y});
+    bias_.add(stream, {.dtype = dtype_,
+                       .rows = rows(geometry),
+                       .channels = geometry.out_channels,
+                       .x = pass.y,
+                       .bias = pass.parameters[1],
+                       .y = pass.y});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    const auto geometry = with_batch(geometry_, pass.batch);
+    bias_.grad(stream, {.dtype = dtype_,
+                        .rows = rows(geometry),
+                        .channels = geometry.out_channels,
+                        .dy = pass.dy,
+                        .db = pass.gradients[1]});
+    conv_.wgrad(stream, {.geometry = geometry,
+                         .dtype = dtype_,
+                         .x = pass.x,
+                         .dy = pass.dy,
+                         .dw = pass.gradients[0],
+                         .workspace = pass.workspace});
+    if (pass.dx)
+      conv_.dgrad(stream,
+                  {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
+  }
+
+ private:
+  static std::int64_t rows(const kernels::conv2d::Geometry& geometry) {
+    return geometry.batch * geometry.out_height() * geometry.out_width();
+  }
+
+  DType dtype_;
+  kernels::conv2d::Geometry geometry_;
+  kernels::conv2d::Variant conv_;
+  kernels::bias::Variant bias_;
+};
+
+class ReluPlan final : public Plan {
+ public:
+  ReluPlan(const NodeSpec& node, const kernels::relu::Variant& relu)
+      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
+
+  std::string description() const override { return "relu/" + std::string(relu_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    relu_.forward(stream, {.dtype = dtype_, .x = pass.x, .y = pass.y, .elements = elements(pass.batch)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (!pass.dx) return;
+    relu_.backward(stream,
+                   {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dx, .elements = elements(pass.batch)});
+  }
+
+ private:
+  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  kernels::relu::Variant relu_;
+};
+
+/// Saves one code per window: the index of its maximum.
+class MaxPool2dPlan final : public Plan {
+ public:
+  MaxPool2dPlan(const NodeSpec& node, const kernels::max_pool2d::Variant& pool) : dtype_(node.dtype), pool_(pool) {
+    const auto& layer = std::get<MaxPool2d>(node.layer);
+    geometry_ = {.batch = node.input[0],
+                 .height = node.input[1],
+                 .width = node.input[2],
+                 .channels = node.input[3],
+                 .window = layer.window,
+                 .stride = layer.stride};
+  }
+
+  std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.out_elements()); }
+  std::string description() const override { return "max_pool2d/" + std::string(pool_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    pool_.forward(stream, {.geometry = with_batch(geometry_, pass.batch),
+                           .dtype = dtype_,
+                           .x = pass.x,
+                           .y = pass.y,
+                           .codes = reinterpret_cast<std::uint8_t*>(pass.saved)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (!pass.dx) return;
+    pool_.backward(stream, {.geometry = with_batch(geometry_, pass.batch),
+                            .dtype = dtype_,
+                            .dy = pass.dy,
+                            .codes = reinterpret_cast<const std::uint8_t*>(pass.saved),
+                            .dx = pass.dx});
+  }
+
+ private:
+  DType dtype_;
+  kernels::max_pool2d::Geometry geometry_;
+  kernels::max_pool2d::Variant pool_;
+};
+
+/// Convolution, bias, ReLU and max pooling by one kernel each way. Saves one code per window, not the convolution's
+/// output.
+class ConvReluPoolPlan final : public Plan {
+ public:
+  static constexpr std::size_t kNodes = 3;
+
+  ConvReluPoolPlan(std::span<const NodeSpec> nodes, const kernels::conv_relu_pool::Variant& variant)
+      : dtype_(nodes[0].dtype),
+        geometry_{.conv = conv2d_geometry(nodes[0]), .window = std::get<MaxPool2d>(nodes[2].layer).window},
+        variant_(variant) {}
+
+  std::size_t nodes() const override { return kNodes; }
+  std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.code_bytes()); }
+  std::size_t workspace_bytes() const override { return variant_.workspace_bytes(geometry_); }
+  std::string description() const override { return "conv_relu_pool/" + std::string(variant_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    variant_.forward(stream, {.geometry = geometry_for(pass.batch),
+                              .dtype = dtype_,
+                              .x = pass.x,
+                              .w = pass.parameters[0],
+                              .b = pass.parameters[1],
+                              .y = pass.y,
+                              .codes = reinterpret_cast<std::uint8_t*>(pass.saved),
+                              .workspace = pass.workspace});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    variant_.backward(stream, {.geometry = geometry_for(pass.batch),
+                               .dtype = dtype_,
+                               .x = pass.x,
+                               .w = pass.parameters[0],
+                               .dy = pass.dy,
+                               .codes = reinterpret_cast<const std::uint8_t*>(pass.saved),
+                               .dx = pass.dx,
+                               .dw = pass.gradients[0],
+                               .db = pass.gradients[1],
+                               .workspace = pass.workspace});
+  }
+
+ private:
+  kernels::conv_relu_pool::Geometry geometry_for(std::int64_t batch) const {
+    auto geometry = geometry_;
+    geometry.conv.batch = batch;
+    return geometry;
+  }
+
+  DType dtype_;
+  kernels::conv_relu_pool::Geometry geometry_;
+  kernels::conv_relu_pool::Variant variant_;
+};
+
+/// y = x w^T + b by one matrix product and one bias kernel; backward is two products.
+class LinearPlan final : public Plan {
+ public:
+  LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias)
+      : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
+
+  std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
+  std::string description() const override { return "gemm/" + std::string(gemm_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    gemm_.run(stream, {.dtype = dtype_,  // y [n, out] = x [n, in] * w^T, w [out, in]
+                       .c_dtype = dtype_,
+                       .m = pass.batch,
+                       .n = layer_.out_features,
+                       .k = layer_.in_features,
+                       .transpose_b = true,
+                       .a = pass.x,
+                       .b = pass.parameters[0],
+                       .c = pass.y,
+                       .workspace = pass.workspace});
+    bias_.add(stream, {.dtype = dtype_,
+                       .rows = pass.batch,
+                       .channels = layer_.out_features,
+                       .x = pass.y,
+                       .bias = pass.parameters[1],
+                       .y = pass.y});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    bias_.grad(
+        stream,
+        {.dtype = dtype_, .rows = pass.batch, .channels = layer_.out_features, .dy = pass.dy, .db = pass.gradients[1]});
+    gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
+                       .c_dtype = kernels::DType::f32,
+                       .m = layer_.out_features,
+                       .n = layer_.in_features,
+                       .k = pass.batch,
+                       .transpose_a = true,
+                       .a = pass.dy,
+                       .b = pass.x,
+                       .c = pass.gradients[0],
+                       .workspace = pass.workspace});
+    if (!pass.dx) return;
+    gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
+                       .c_dtype = dtype_,
+                       .m = pass.batch,
+                       .n = layer_.in_features,
+                       .k = layer_.out_features,
+                       .a = pass.dy,
+                       .b = pass.parameters[0],
+                       .c = pass.dx,
+                       .workspace = pass.workspace});
+  }
+
+ private:
+  kernels::DType dtype_;
+  Linear layer_;
+  kernels::gemm::Variant gemm_;
+  kernels::bias::Variant bias_;
+};
+
+class CrossEntropyPlan final : public LossPlan {
+ public:
+  CrossEntropyPlan(const CrossEntropySpec& spec, const kernels::softmax_cross_entropy::Variant& kernel)
+      : spec_(spec), kernel_(kernel) {}
+
+  std::size_t nodes() const override { return 0; }
+  std::size_t workspace_bytes() const override { return kernels::softmax_cross_entropy::workspace_bytes(spec_.rows); }
+  std::string description() const override { return "softmax_cross_entropy/" + std::string(kernel_.name); }
+
+  void enqueue(Stream& stream, const LossPass& pass) override {
+    kernel_.run(stream, {.dtype = spec_.dtype,
+                         .rows = pass.rows,
+                         .classes = spec_.classes,
+                         .logits = pass.x,
+                         .labels = pass.labels,
+                         .scale = pass.scale,
+                         .loss_scale = pass.loss_scale,
+                         .dlogits = pass.dx,
+                         .loss_sum = pass.loss_sum,
+                         .correct = pass.correct,
+                         .workspace = pass.workspace});
+  }
+
+ private:
+  CrossEntropySpec spec_;
+  kernels::softmax_cross_entropy::Variant kernel_;
+};
+
+/// The last linear layer, softmax, cross-entropy and all gradients in one kernel: the logits' gradient is not rounded.
+class LinearCrossEntropyPlan final : public LossPlan {
+ public:
+  LinearCrossEntropyPlan(const CrossEntropySpec& spec, const NodeSpec& last,
+                         const kernels::linear_cross_entropy::Variant& kernel)
+      : spec_(spec), layer_(std::get<Linear>(last.layer)), kernel_(kernel) {}
+
+  std::size_t nodes() const override { return 1; }
+  std::size_t workspace_bytes() const override {
+    return kernels::linear_cross_entropy::workspace_bytes(spec_.rows, spec_.classes);
+  }
+  std::string description() const override { return "linear_cross_entropy/" + std::string(kernel_.name); }
+
+  void enqueue(Stream& stream, const LossPass& pass) override {
+    const bool trains = pass.dx != nullptr;
+    kernel_.run(stream, {.dtype = spec_.dtype,
+                         .rows = pass.rows,
+                         .in = layer_.in_features,
+                         .classes = spec_.classes,
+                         .h = pass.x,
+                         .w = pass.parameters[0],
+                         .b = pass.parameters[1],
+                         .labels = pass.labels,
+                         .scale = pass.scale,
+                         .loss_scale = pass.loss_scale,
+                         .logits = pass.logits,
+                         .dh = pass.dx,
+                         .dw = trains ? pass.gradients[0] : nullptr,
+                         .db = trains ? pass.gradients[1] : nullptr,
+                         .loss_sum = pass.loss_sum,
+                         .correct = pass.correct,
+                         .workspace = pass.workspace});
+  }
+
+ private:
+  CrossEntropySpec spec_;
+  Linear layer_;
+  kernels::linear_cross_entropy::Variant kernel_;
+};
+
+/// Whether the first three nodes are convolution, ReLU and a max pooling that the fused kernel computes.
+bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
+  if (nodes.size() < ConvReluPoolPlan::kNodes || !std::holds_alternative<Conv2d>(nodes[0].layer) ||
+      !std::holds_alternative<Relu>(nodes[1].layer))
+    return false;
+  const auto* pool = std::get_if<MaxPool2d>(&nodes[2].layer);
+  return pool && pool->stride == pool->window && pool->window <= kernels::conv_relu_pool::kMostWindow;
 }
 
-template <class Variant>
-void add_names(std::vector<std::string_view>& names, std::span<const Variant> table) {
-  for (const Variant& variant : table)
-    if (std::ranges::find(names, variant.name) == names.end()) names.push_back(variant.name);
-}
-
-[[noreturn]] void throw_unknown(std::string_view option, const std::string& name,
-                                std::span<const std::string_view> names) {
-  throw InvalidArgument("--" + std::string(option) + ": " + kernels::no_such_variant(name, names));
-}
-
-[[noreturn]] void throw_unknown_conv(const std::string& name, const kernels::KernelSet& kernels,
-                                     std::string_view library) {
-  std::vector<std::string_view> names = {kAuto, library};
-  add_names(names, kernels.conv2d);
-  add_names(names, kernels.conv_relu_pool);
-  throw_unknown("conv", name, names);
+/// Whether `last` is a linear layer to few enough classes for the fused kernel.
+bool fits_linear_cross_entropy(const CrossEntropySpec& spec, const NodeSpec& last) {
+  return std::holds_alternative<Linear>(last.layer) && last.dtype == spec.dtype &&
+         spec.classes <= kernels::linear_cross_entropy::kMostClasses;
 }
 
 /// The variant of that name, or the best one for auto.
@@ -54,31 +331,31 @@ template <class Variant>
 const Variant& choose(std::span<const Variant> table, const std::string& name, const kernels::Device& device,
                       kernels::DType dtype) {
   if (name == kAuto) return pick_variant(table, device, dtype);
-  const Variant& named = find_variant(table, name);
+  const Variant& named = kernels::find_variant(table, name);
   if (named.supports(device, dtype)) return named;
   throw InvalidArgument("variant '" + name + "' does not support " + std::string(kernels::name_of(dtype)) + " on " +
                         device.id().to_string() + ": name another, or auto");
 }
 
-}  // namespace
-
-ConvChoice ConvChoice::of(const std::string& conv, const kernels::KernelSet& kernels) {
-  if (conv == kAuto) return {};
-  if (!names_conv(conv, kernels)) throw_unknown_conv(conv, kernels, kAuto);
-  if (conv.starts_with(kPlainPrefix)) return {.plain = conv.substr(kPlainPrefix.size()), .fused = ""};
-  if (conv.starts_with(kFusedPrefix)) return {.plain = std::string(kAuto), .fused = conv.substr(kFusedPrefix.size())};
-  return {.plain = has(kernels.conv2d, conv) ? conv : std::string(kAuto),
-          .fused = has(kernels.conv_relu_pool, conv) ? conv : ""};
+/// As the base class, so that all lambdas of a visit return one type.
+template <class Made, class... Args>
+std::unique_ptr<Plan> make(const Args&... args) {
+  return std::make_unique<Made>(args...);
 }
 
-void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels, std::string_view conv_library,
-                  std::string_view gemm_library) {
-  if (choice.conv != kAuto && choice.conv != conv_library && !names_conv(choice.conv, kernels))
-    throw_unknown_conv(choice.conv, kernels, conv_library);
-  if (choice.gemm == kAuto || choice.gemm == gemm_library || has(kernels.gemm, choice.gemm)) return;
-  std::vector<std::string_view> names = {kAuto, gemm_library};
-  add_names(names, kernels.gemm);
-  throw_unknown("gemm", choice.gemm, names);
+}  // namespace
+
+kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node) {
+  const auto& layer = std::get<Conv2d>(node.layer);
+  return {.batch = node.input[0],
+          .in_height = node.input[1],
+          .in_width = node.input[2],
+          .in_channels = layer.in_channels,
+          .out_channels = layer.out_channels,
+          .kernel_height = layer.kernel,
+          .kernel_width = layer.kernel,
+          .stride = layer.stride,
+          .padding = layer.padding};
 }
 
 std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
@@ -87,11 +364,11 @@ std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
   };
   return std::visit(
       Overloaded{[&](const Conv2d&) {
-                   return make_conv2d_plan(node, pick(kernels_.conv2d, conv_.plain), pick(kernels_.bias));
+                   return make<Conv2dPlan>(node, pick(kernels_.conv2d, conv_.plain), pick(kernels_.bias));
                  },
-                 [&](const Linear&) { return make_linear_plan(node, pick(kernels_.gemm, gemm_), pick(kernels_.bias)); },
-                 [&](const Relu&) { return make_relu_plan(node, pick(kernels_.relu)); },
-                 [&](const MaxPool2d&) { return make_max_pool2d_plan(node, pick(kernels_.max_pool2d)); },
+                 [&](const Linear&) { return make<LinearPlan>(node, pick(kernels_.gemm, gemm_), pick(kernels_.bias)); },
+                 [&](const Relu&) { return make<ReluPlan>(node, pick(kernels_.relu)); },
+                 [&](const MaxPool2d&) { return make<MaxPool2dPlan>(node, pick(kernels_.max_pool2d)); },
                  [&](const Flatten&) -> std::unique_ptr<Plan> {
                    throw InvalidArgument("a flatten node has no plan: programs leave it out");
                  }},
@@ -100,16 +377,18 @@ std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
 
 std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) const {
   if (conv_.fused.empty() || kernels_.conv_relu_pool.empty() || !fits_conv_relu_pool(nodes)) return nullptr;
-  return make_conv_relu_pool_plan(nodes, choose(kernels_.conv_relu_pool, conv_.fused, device_, nodes[0].dtype));
+  return std::make_unique<ConvReluPoolPlan>(nodes,
+                                            choose(kernels_.conv_relu_pool, conv_.fused, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {
-  return make_cross_entropy_plan(spec, pick_variant(kernels_.softmax_cross_entropy, device_, spec.dtype));
+  return std::make_unique<CrossEntropyPlan>(spec, pick_variant(kernels_.softmax_cross_entropy, device_, spec.dtype));
 }
 
 std::unique_ptr<LossPlan> KernelPlans::plan_fused_loss(const CrossEntropySpec& spec, const NodeSpec* last) const {
   if (!last || kernels_.linear_cross_entropy.empty() || !fits_linear_cross_entropy(spec, *last)) return nullptr;
-  return make_linear_cross_entropy_plan(spec, *last, pick_variant(kernels_.linear_cross_entropy, device_, spec.dtype));
+  return std::make_unique<LinearCrossEntropyPlan>(spec, *last,
+                                                  pick_variant(kernels_.linear_cross_entropy, device_, spec.dtype));
 }
 
 }  // namespace gradring::nn

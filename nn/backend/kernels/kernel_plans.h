@@ -25,8 +25,8 @@ struct ConvChoice {
   std::string plain = std::string(kAuto);  ///< a name in conv2d, or auto
   std::string fused = std::string(kAuto);  ///< a name in conv_relu_pool, or auto; empty: nothing is fused
 
-  /// A name in both tables selects both. A name in conv2d only turns fusing off; a name in conv_relu_pool only leaves the
-  /// convolutions that cannot be fused to auto. "conv2d/direct" and "conv_relu_pool/direct" name the table, too.
+  /// A name in both tables selects both. A name in conv2d only turns fusing off; a name in conv_relu_pool only leaves
+  /// the convolutions that cannot be fused to auto. "conv2d/direct" and "conv_relu_pool/direct" name the table, too.
   ///
   /// Errors    InvalidArgument if no table has the name.
   static ConvChoice of(const std::string& conv, const kernels::KernelSet& kernels);
@@ -38,8 +38,12 @@ struct ConvChoice {
 void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels, std::string_view conv_library,
                   std::string_view gemm_library);
 
+/// Geometry of a convolution node.
+kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node);
+
 /// Plans made of entries of the kernel tables, one node each or a few that a kernel fuses. Every backend is built from
-/// them: `reference` from plain loops, `cpu` and `cuda` from the kernels, with a library's plans where those are better.
+/// them: `reference` from plain loops, `cpu` and `cuda` from the kernels, with a library's plans where those are
+/// better.
 ///
 /// Errors    InvalidArgument if a table has no variant of the chosen name, or none for the device and the type.
 class KernelPlans {
@@ -61,8 +65,8 @@ class KernelPlans {
   std::string gemm_;
 };
 
-/// A backend of one kernel set without a library. With kernels::kernel_set(): our kernels, on a GPU or on a CPU's execution
-/// model of it.
+/// A backend of one kernel set without a library. With kernels::kernel_set(): our kernels, on a GPU or on a CPU's
+/// execution model of it.
 class KernelBackend : public Backend {
  public:
   KernelBackend(const kernels::KernelSet& kernels, const kernels::Device& device, std::string_view name = "kernels")

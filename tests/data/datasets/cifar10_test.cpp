@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "data/datasets/open_dataset.h"
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_cifar10.h"
 #include "tests/support/temp_folder.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/glyphs.h"
+#include "data/datasets/digits.h"
 
 #include <gmock/gmock.h>
 

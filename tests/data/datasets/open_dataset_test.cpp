@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/fetch/download.h"
+#include "data/fetch/fetch.h"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 #include <iterator>
 
-#include "data/error.h"
 #include "data/fetch/http.h"
+#include "data/files/byte_source.h"
 #include "tests/data/support/heard.h"
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/known.h"

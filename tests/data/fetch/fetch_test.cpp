@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "tests/data/support/heard.h"
 #include "tests/data/support/http_test.h"
 #include "tests/data/support/known.h"

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
 #include "tests/data/support/written_tar.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_png.h"
 

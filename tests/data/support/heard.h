@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/fetch/download.h"
+#include "data/fetch/fetch.h"
 
 namespace gradring::tests {
 

@@ -74,7 +74,7 @@ std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not) {
     why_not = "this build has no CUDA module";
     return nullptr;
   }
-  const train::CudaModule module(file);
+  const train::CudaModule& module = train::open_cuda_module(file);
   try {
     return module.make_device(0);
   } catch (const std::exception& error) {

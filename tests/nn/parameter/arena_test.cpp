@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/parameter/arena.h"
+#include "nn/parameter/parameter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of `ckpt ls`, and what pruning removes from it.
-#include "train/checkpoint/step_folder.h"
+#include "train/checkpoint/checkpoint_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include "tests/train/checkpoint/small_checkpoint.h"
 #include "tests/train/support/faulty_files.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/file_system.h"
 
 namespace gradring::train {

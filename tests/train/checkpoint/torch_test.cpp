@@ -18,8 +18,8 @@
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/doctor/find_python.h"
-#include "train/trainer/check_replicas.h"
 #include "train/trainer/parameter_tensors.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

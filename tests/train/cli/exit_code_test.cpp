@@ -10,12 +10,12 @@
 #include <system_error>
 
 #include "comm/error.h"
-#include "data/error.h"
+#include "data/files/byte_source.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/error.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/trainer/check_replicas.h"
+#include "train/trainer/replica.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {

@@ -20,7 +20,7 @@ std::vector<std::string_view> names_of(std::span<const Variant> table) {
   return names;
 }
 
-/// What a DeviceError says, when nobody holds the module any more; "" if none is thrown.
+/// What a DeviceError says, after the module was used; "" if none is thrown.
 template <class Call>
 std::string error_of(const Call& call) {
   try {
@@ -40,7 +40,7 @@ class OpenedModule : public testing::Test {
 };
 
 TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
-  const CudaModule module(file_);
+  const CudaModule& module = open_cuda_module(file_);
   const kernels::KernelSet cpu = kernels::kernel_set();
   EXPECT_EQ(names_of(module.kernels().conv2d), names_of(cpu.conv2d));
   EXPECT_EQ(names_of(module.kernels().adam), names_of(cpu.adam));
@@ -52,7 +52,7 @@ TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
 TEST_F(OpenedModule, SaysWhyThereIsNoSuchDevice) {
   int count = -1;
   const std::string error = error_of([&] {
-    const CudaModule module(file_);
+    const CudaModule& module = open_cuda_module(file_);
     count = module.device_count();
     module.make_device(count);
   });
@@ -61,14 +61,14 @@ TEST_F(OpenedModule, SaysWhyThereIsNoSuchDevice) {
 }
 
 TEST_F(OpenedModule, MakesEveryDeviceThatItCounts) {
-  const CudaModule module(file_);
+  const CudaModule& module = open_cuda_module(file_);
   if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
   for (int index = 0; index < module.device_count(); ++index)
     EXPECT_EQ(module.make_device(index)->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
 }
 
 TEST_F(OpenedModule, TellsWhatALaunchTakesOfAGpu) {
-  const CudaModule module(file_);
+  const CudaModule& module = open_cuda_module(file_);
   if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
   const auto device = module.make_device(0);
   const auto stream = device->make_stream(kernels::StreamMode::asynchronous);
@@ -89,16 +89,16 @@ TEST_F(OpenedModule, TellsWhatALaunchTakesOfAGpu) {
 }
 
 TEST(CudaModule, SaysWhatToDoWhereThereIsNone) {
-  EXPECT_THAT(error_of([] { CudaModule("/nowhere/libgradring_cuda.so"); }), HasSubstr("GRADRING_CUDA=ON"));
+  EXPECT_THAT(error_of([] { open_cuda_module("/nowhere/libgradring_cuda.so"); }), HasSubstr("GRADRING_CUDA=ON"));
 }
 
-TEST(CudaModule, RefusesALibraryWithoutADoor) {
-  EXPECT_THAT(error_of([] { CudaModule(GRADRING_NO_MODULE); }),
-              AllOf(HasSubstr(GRADRING_NO_MODULE), HasSubstr("is no CUDA module")));
+TEST(CudaModule, RejectsALibraryWithoutTheEntry) {
+  EXPECT_THAT(error_of([] { open_cuda_module(GRADRING_NO_MODULE); }),
+              AllOf(HasSubstr(GRADRING_NO_MODULE), HasSubstr("is not a CUDA module")));
 }
 
-TEST(CudaModule, RefusesAnotherVersion) {
-  EXPECT_THAT(error_of([] { CudaModule(GRADRING_OTHER_MODULE); }),
+TEST(CudaModule, RejectsAnotherVersion) {
+  EXPECT_THAT(error_of([] { open_cuda_module(GRADRING_OTHER_MODULE); }),
               AllOf(HasSubstr(GRADRING_OTHER_MODULE), HasSubstr("build or install both together")));
 }
 

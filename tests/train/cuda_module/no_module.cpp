@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that has no door.
-extern "C" int not_a_door() { return 0; }
+// A shared library without the entry of a CUDA module.
+extern "C" int not_an_entry() { return 0; }

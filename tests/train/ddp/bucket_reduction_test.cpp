@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients that travel in 16 bits: what is exact stays exact, what is not is rounded alike on all ranks.
-#include "train/ddp/bucket_reduction.h"
+#include "train/ddp/gradient_reducer.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,6 @@
 #include "nn/models/model.h"
 #include "nn/program/program.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/ddp/bucket_memory.h"
 
 namespace gradring::tests {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/ddp/bucket_memory.h"
+#include "train/ddp/buckets.h"
 
 namespace gradring::tests {
 namespace {

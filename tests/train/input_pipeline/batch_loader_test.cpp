@@ -7,8 +7,7 @@
 #include "data/loader/sampler.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
-#include "train/input_pipeline/host_batch_loader.h"
-#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 
 namespace gradring::tests {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/optim/schedule.h"
+#include "train/optim/optimizer.h"
 
 #include <gtest/gtest.h>
 

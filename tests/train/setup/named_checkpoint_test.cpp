@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a person names, read while its run goes on.
-#include "train/setup/named_checkpoint.h"
+#include "train/setup/start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/setup/processors.h"
+#include "train/setup/compute.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "nn/models/model.h"
-#include "nn/parameter/arena.h"
 #include "nn/parameter/parameter.h"
 
 namespace gradring::tests {

@@ -5,7 +5,7 @@
 #include "tests/comm/support/ranks.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
-#include "train/input_pipeline/host_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 
 namespace gradring::tests {
 namespace {
@@ -26,28 +26,29 @@ struct RankRig::Parts {
       : dataset(set),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
-        replica({.model = options.model,
-                 .batch_size = options.max_batch,
-                 .precision = options.precision,
-                 .checkpointing = options.checkpointing,
-                 .loss_scaling = options.loss_scaling,
-                 .optimizer = options.optimizer,
-                 .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
-                 .clip_norm = options.clip_norm,
-                 .buckets = options.buckets,
-                 .wire = options.wire,
-                 .zero = options.zero,
-                 .accumulates = options.accumulates,
-                 .sync_every_pass = options.sync_every_pass,
-                 .overlap = options.overlap,
-                 .recorded = options.recorded,
-                 .seed = options.seed},
-                {.device = device,
-                 .kernels = kernels,
-                 .backend = *backend,
-                 .group = group,
-                 .sample = set.shape(),
-                 .classes = set.classes()}),
+        replica(
+            {.model = options.model,
+             .batch_size = options.max_batch,
+             .precision = options.precision,
+             .checkpointing = options.checkpointing,
+             .step = {.loss_scaling = options.loss_scaling,
+                      .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
+                      .clip_norm = options.clip_norm,
+                      .recorded = options.recorded},
+             .optimizer = options.optimizer,
+             .buckets = options.buckets,
+             .wire = options.wire,
+             .zero = options.zero,
+             .accumulates = options.accumulates,
+             .sync_every_pass = options.sync_every_pass,
+             .overlap = options.overlap,
+             .seed = options.seed},
+            {.device = device,
+             .kernels = kernels,
+             .backend = *backend,
+             .group = group,
+             .sample = set.shape(),
+             .classes = set.classes()}),
         batch({.dataset = set,
                .device = device,
                .kernels = kernels,

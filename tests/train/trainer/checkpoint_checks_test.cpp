@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trainer/checkpoint_checks.h"
+#include "train/trainer/training_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

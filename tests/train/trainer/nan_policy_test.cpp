@@ -6,7 +6,7 @@
 
 #include "tests/data/support/message_of.h"
 #include "train/trainer/nan_policy.h"
-#include "train/trainer/precision.h"
+#include "train/trainer/train_step.h"
 
 namespace gradring::tests {
 namespace {

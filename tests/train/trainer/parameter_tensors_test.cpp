@@ -12,7 +12,7 @@
 #include "tests/support/safetensors.h"
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/host_arena.h"
-#include "train/trainer/check_replicas.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

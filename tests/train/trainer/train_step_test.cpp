@@ -11,7 +11,7 @@
 #include "kernels/runtime/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
-#include "train/input_pipeline/resident_batch_loader.h"
+#include "train/input_pipeline/batch_loader.h"
 #include "train/trainer/replica.h"
 
 namespace gradring::tests {
@@ -43,7 +43,7 @@ Outcome train(comm::ProcessGroup& group, Way way) {
   const kernels::KernelSet kernels = kernels::kernel_set();
   train::ReplicaSpec spec;
   spec.batch_size = kBatch;
-  spec.recorded = way.recorded;
+  spec.step.recorded = way.recorded;
   train::Replica replica(spec, {.device = device,
                                 .kernels = kernels,
                                 .backend = *backend,

@@ -10,7 +10,7 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/layouts.h"
 #include "train/options/usage_error.h"
-#include "train/trainer/check_replicas.h"
+#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

@@ -11,8 +11,7 @@
 #include "train/bench/step_bench.h"
 #include "train/config/options.h"
 #include "train/setup/compute.h"
-#include "train/setup/processors.h"
-#include "train/trainer/precision.h"
+#include "train/trainer/from_config.h"
 
 namespace gradring::train {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled into the CUDA module alone, where kernel_set is nvcc's copy.
-#include "train/cuda_module/door.h"
-
+// The entry of the CUDA module, compiled into it alone: there kernel_set is nvcc's copy.
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "nn/backend/cuda/cuda_backend.h"
 #include "nn/backend/cuda/cuda_peers.h"
+#include "train/cuda_module/cuda_module.h"
 #include "train/cuda_module/nccl_transport.h"
 
 namespace gradring::train {
@@ -28,14 +27,14 @@ std::unique_ptr<kernels::PeerMaker> make_peers(kernels::Device& device, const nn
 }  // namespace
 }  // namespace gradring::train
 
-extern "C" __attribute__((visibility("default"))) const gradring::train::CudaModuleDoor* gradring_cuda_door() {
+extern "C" __attribute__((visibility("default"))) const gradring::train::CudaModule* gradring_cuda_module() {
   using namespace gradring::train;
-  static const CudaModuleDoor door = {.use_clock = &gradring::RunningClock::use,
-                                      .kernels = &all_kernels(),
-                                      .device_count = &gradring::kernels::cuda_device_count,
-                                      .make_device = &make_device,
-                                      .make_backend = &make_backend,
-                                      .make_peers = &make_peers,
-                                      .make_nccl_transport = &make_nccl_transport};
-  return &door;
+  static const CudaModule module = {.use_clock = &gradring::RunningClock::use,
+                                    .kernels = &all_kernels,
+                                    .device_count = &gradring::kernels::cuda_device_count,
+                                    .make_device = &make_device,
+                                    .make_backend = &make_backend,
+                                    .make_peers = &make_peers,
+                                    .make_nccl_transport = &make_nccl_transport};
+  return &module;
 }
