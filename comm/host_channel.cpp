@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/collectives/chain.h"
-#include "comm/collectives/dissemination.h"
 #include "comm/collectives/ring.h"
+#include "comm/collectives/schedules.h"
 
 namespace gradring::comm {
 namespace {

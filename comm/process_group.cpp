@@ -6,11 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/collectives/chain.h"
 #include "comm/collectives/collective.h"
-#include "comm/collectives/direct.h"
-#include "comm/collectives/dissemination.h"
 #include "comm/collectives/ring.h"
+#include "comm/collectives/schedules.h"
 #include "comm/host_channel.h"
 #include "comm/transport/partition.h"
 #include "comm/transport/sum.h"

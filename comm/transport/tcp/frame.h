@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "comm/transport/group_state.h"
+#include "comm/transport/group_failure.h"
 #include "comm/transport/message.h"
 
 namespace gradring::comm::tcp {

@@ -38,10 +38,9 @@ RunToken RunToken::parse(const std::string& text) {
     const auto [end, error] = std::from_chars(digits, digits + 2, secret[i], 16);
     valid = error == std::errc() && end == digits + 2;
   }
-  check<DeviceError>(
-      valid,
-      "the token of the ranks is invalid: expected 64 hexadecimal digits; check TcpGroupOptions::token, or give each "
-      "run its own store");
+  check<DeviceError>(valid,
+                     "the token of the ranks is invalid: expected 64 hexadecimal digits; check TcpGroupOptions::token, "
+                     "or give each run its own store");
   return RunToken(secret);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/tcp/endpoint.h"
+#include "comm/transport/tcp/mesh.h"
 
 #include <gtest/gtest.h>
 
