@@ -7,7 +7,6 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/exit_code.h"
-#include "train/launch/detect.h"
 #include "train/launch/options/launch_draft.h"
 #include "train/launch/private_folder.h"
 #include "train/launch/signals.h"
@@ -41,8 +40,7 @@ void resolve_workers(LaunchDraft& draft, const LaunchWorld& world) {
   const auto devices = static_cast<int>(options.devices.size());
   if (devices > 0 && options.nproc_per_node > devices)
     throw InvalidArgument(
-        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or "
-                    "start fewer",
+        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or start fewer",
                     options.nproc_per_node, devices));
   if (options.virtual_local_rank && devices == 0) {
     options.devices = comma_separated(world.lookup("CUDA_VISIBLE_DEVICES").value_or(""));
