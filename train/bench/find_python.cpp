@@ -68,14 +68,11 @@ PythonSearch search_python_with_torch(const VariableLookup& lookup) {
   return search;
 }
 
-std::optional<std::string> find_python_with_torch() { return search_python_with_torch().python; }
-
 std::string PythonSearch::to_string() const {
   if (python) return fmt::format("{} with torch {}", *python, torch_version);
   return fmt::format(
       "no Python that imports torch was found ({}); install PyTorch (Debian: python3-torch), or set GRADRING_PYTHON to "
-      "a "
-      "python3 that has it",
+      "a python3 that has it",
       tried.empty() ? "no python3 along PATH" : fmt::format("{}", fmt::join(tried, "; ")));
 }
 

@@ -29,6 +29,6 @@ std::vector<Option> config_options(ParsedTrain& parsed);
 ParsedTrain parse_train(std::span<const std::string> args);
 
 /// The syntax of `gradring train`; its readers fill `parsed`.
-CommandLine train_command_line(ParsedTrain& parsed);
+CommandLine command_line(ParsedTrain& parsed);
 
 }  // namespace gradring::train

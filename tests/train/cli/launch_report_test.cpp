@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/bench_kernels_table.h"
+#include "train/cli/bench_options.h"
 
 #include <gtest/gtest.h>
 
