@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kPatience(120);
 constexpr const char* kProbe = "import torch; print('torch', torch.__version__, flush=True)";
 
-/// Every python3 on PATH, each folder once. Does not resolve links to files: a virtual environment's python3 links to one
-/// that does not see its packages.
+/// Every python3 on PATH, each folder once. Does not resolve links to files: a virtual environment's python3 links to
+/// one that does not see its packages.
 std::vector<std::string> pythons_along(const std::string& path) {
   std::vector<std::string> found;
   std::vector<fs::path> seen;

@@ -39,8 +39,8 @@ struct Contender {
   std::function<TrainingTime()> train;
 };
 
-/// Interleaves the contenders (a, b, a, b, ...), so that other load affects all equally. Calls `heard` with (round, contender,
-/// time) after each training.
+/// Interleaves the contenders (a, b, a, b, ...), so that other load affects all equally. Calls `heard` with (round,
+/// contender, time) after each training.
 ///
 /// Returns   rounds x contenders.
 std::vector<std::vector<TrainingTime>> train_in_turns(const std::vector<Contender>& contenders, int rounds,

@@ -17,7 +17,6 @@ namespace gradring::train {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
-constexpr double kMegabyte = 1024 * 1024;
 
 struct Options {
   bench::StepBenchSpec spec;
@@ -62,6 +61,8 @@ CommandLine command_line(Options& options) {
            json_file_option(options.json_file)})};
 }
 
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
+
 void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const Options& options,
                double step) {
   const double median = seconds.median * kMicroseconds;
@@ -80,13 +81,10 @@ void print_report(const bench::StepReport& report, const Options& options) {
   fmt::print(
       "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
       "before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
-      static_cast<double>(report.program.total()) / kMegabyte,
-      static_cast<double>(report.program.activations) / kMegabyte,
-      static_cast<double>(report.program.activation_gradients) / kMegabyte,
-      static_cast<double>(report.program.workspace) / kMegabyte,
-      static_cast<double>(report.resident_before_bytes) / kMegabyte,
-      static_cast<double>(report.resident.now_bytes) / kMegabyte,
-      static_cast<double>(report.resident.most_bytes) / kMegabyte);
+      mebibytes(report.program.total()), mebibytes(report.program.activations),
+      mebibytes(report.program.activation_gradients), mebibytes(report.program.workspace),
+      mebibytes(report.resident_before_bytes), mebibytes(report.resident.now_bytes),
+      mebibytes(report.resident.most_bytes));
 }
 
 nlohmann::json results_of(const bench::StepReport& report, const Options& options, const nn::Backend& backend) {
@@ -125,7 +123,6 @@ struct Comparison {
 void print_comparison(const Comparison& comparison, const Options& options) {
   using Memory = nn::ProgramMemory;
   const auto row = [](const std::string& name, const bench::StepReport& report) {
-    const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / kMegabyte; };
     fmt::print("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
                mebibytes(report.program.activations), mebibytes(report.program.activation_gradients),
                mebibytes(report.program.workspace));

@@ -6,7 +6,6 @@
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
 #include "train/cli/resume_command.h"
-#include "train/cli/train_rank.h"
 #include "train/config/option_sources.h"
 #include "train/launch/launcher.h"
 #include "train/options/usage_error.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/train_rank.h"
+#include "train/cli/train_command.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,10 +23,8 @@
 #include "train/report/metrics.h"
 #include "train/report/progress.h"
 #include "train/report/run_directory.h"
-#include "train/setup/compute.h"
 #include "train/setup/named_checkpoint.h"
 #include "train/setup/processors.h"
-#include "train/setup/rendezvous.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
 #include "train/trainer/checkpoint_checks.h"

@@ -95,7 +95,7 @@ void read_rdzv_backend(LaunchOptions& options, const std::string& value) {
   options.rendezvous = value == "static" ? Rendezvous::by_address : Rendezvous::dynamic;
 }
 
-void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
+void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
   constexpr std::string_view kKnown[] = {"timeout",
                                          "join_timeout",
                                          "last_call_timeout",
@@ -113,8 +113,8 @@ void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
     if (sign == std::string::npos || key.empty()) throw InvalidArgument("must be KEY=VALUE,KEY=VALUE");
     if (std::ranges::find(kKnown, key) == std::end(kKnown))
       throw InvalidArgument(fmt::format("there is no setting '{}'.{}", key, did_you_mean(key, kKnown)));
-    if (key == "timeout" || key == "join_timeout") draft.join_timeout = duration(entry.substr(sign + 1));
-    if (key == "last_call_timeout") draft.last_call = duration(entry.substr(sign + 1));
+    if (key == "timeout" || key == "join_timeout") options.join_timeout = duration(entry.substr(sign + 1));
+    if (key == "last_call_timeout") options.last_call = duration(entry.substr(sign + 1));
   }
 }
 
@@ -216,7 +216,7 @@ Options rendezvous_options(LaunchDraft& draft) {
       option("rdzv-conf", "K=V,K=V",
              "timeouts in seconds: timeout or join_timeout until the minimum of nodes has joined (default 900), "
              "last_call_timeout for more (default 30); other keys have no effect",
-             [&](const std::string& text) { read_rdzv_conf(draft, text); }),
+             [&](const std::string& text) { read_rdzv_conf(draft.options, text); }),
       option("local-addr", "HOST", "address of this node for the others (default detected)", into(draft.local_addr))};
 }
 

@@ -217,8 +217,6 @@ void resolve_launch(LaunchDraft& draft, const LaunchWorld& world) {
   resolve_nodes(draft);
   resolve_logs(draft);
   draft.options.local_addr = without_brackets(draft.local_addr.value_or(""));
-  draft.options.last_call = draft.last_call.value_or(draft.options.last_call);
-  draft.options.join_timeout = draft.join_timeout.value_or(draft.options.join_timeout);
   if (draft.options.nnodes.most > 1) draft.options.token = given_token(world.lookup);
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
   if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;
