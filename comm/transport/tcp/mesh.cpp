@@ -13,7 +13,6 @@
 
 #include "comm/error.h"
 #include "comm/transport/tcp/handshake.h"
-#include "comm/transport/tcp/run_token.h"
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/transport/tcp/run_token.h"
+#include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/error.h"
 
