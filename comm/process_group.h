@@ -22,7 +22,7 @@ class HostChannel;
 enum class AllReduceAlgorithm : std::uint8_t {
   automatic,  ///< direct where ranks reach each other's memory, else the ring
   ring,       ///< collectives/ring.h
-  direct,     ///< collectives/direct.h
+  direct,     ///< collectives/schedules.h
   nccl,       ///< ncclAllReduce, for comparison; needs the NCCL transport, which chooses the order of sums
 };
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "comm/bench/gloo_script.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm::bench {

@@ -9,6 +9,9 @@
 
 namespace gradring::comm::bench {
 
+/// The text of comm/bench/gloo_peer.py, embedded in the binary.
+extern const char* const kGlooScript;
+
 struct GlooPeerSpec {
   std::string python;      ///< an interpreter that imports torch
   std::string store_file;  ///< rendezvous file of the gloo processes: fresh, and the same on all ranks

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "comm/error.h"
-#include "comm/rendezvous/entry.h"
+#include "comm/rendezvous/store.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/file.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/rendezvous/memory_store.h"
 
-#include "comm/rendezvous/entry.h"
+#include "comm/rendezvous/store.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm {

@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/transport/group_state.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm {
+
+/// A rank's state in its group. The last three are failures: the rank threw and names a failed rank.
+enum class GroupState : std::uint32_t { member, left, lost_peer, timed_out, desync };
 
 /// The operation that a rank waits in, for error messages.
 struct PendingOp {

@@ -33,4 +33,10 @@ bool matches(const MessageHeader& sent, const MessageHeader& expected);
 /// The error message of a Desync.
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent);
 
+/// Validates a step; every transport calls it before it runs one.
+///
+/// Errors    InvalidArgument if the step exceeds its segment, names an invalid peer, sums a dtype without sum, or uses
+///           expose on a transport that does not reach its peers' memory.
+void check_step(const Step& step, const Transport& transport);
+
 }  // namespace gradring::comm

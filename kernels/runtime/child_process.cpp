@@ -74,9 +74,22 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
 }
 
 ChildProcess::~ChildProcess() {
+  if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  wait();
+}
+
+bool ChildProcess::running() {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+  return pid_ > 0;
+}
+
+bool ChildProcess::wait() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
+  return status == 0;
 }
 
 bool ChildProcess::write_line(std::string_view line) {

@@ -39,9 +39,12 @@ class ChildProcess {
   ///
   /// Errors    DeviceError if the program ends, or the deadline passes, before it came.
   std::string read_line(Deadline deadline);
+  bool running();
+  /// Waits for the end of the program; true if it returned 0. Called once.
+  bool wait();
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_ = -1;   // -1 once it has ended and was reaped
   UniqueFd socket_;  // its stdin and stdout in one
   std::string unread_;
 };

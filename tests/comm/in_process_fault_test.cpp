@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "comm/error.h"
-#include "comm/in_process_hub.h"
+#include "comm/groups.h"
 #include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "comm/in_process_hub.h"
+#include "comm/groups.h"
 #include "train/setup/compute.h"
 #include "train/trainer/trainer.h"
 

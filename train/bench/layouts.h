@@ -53,8 +53,8 @@ struct LayoutRow {
   bool agrees = false;
 };
 
-/// What agreement means. With exact sums every bit counts; without, floats may be added in another order, and what changes no
-/// order must still give the bits of plainest().
+/// What agreement means. With exact sums every bit counts; without, floats may be added in another order, and what
+/// changes no order must still give the bits of plainest().
 struct Agreement {
   bool exact = false;
   double most_gradient_error = 1e-5;

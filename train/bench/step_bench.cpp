@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "comm/groups.h"
 #include "comm/rendezvous/memory_store.h"
-#include "comm/shared_memory_group.h"
 #include "data/loader/normalize.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"

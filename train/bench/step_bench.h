@@ -71,13 +71,14 @@ struct StepReport {
   ResidentMemory resident;                ///< after the measured steps
 };
 
-/// Times the trainer's TrainStep on one rank without a loader: batches of the dataset's first samples are ready in memory.
+/// Times the trainer's TrainStep on one rank without a loader: batches of the dataset's first samples are ready in
+/// memory.
 ///
 /// Errors    InvalidArgument for an unknown model, a batch larger than the data set, or steps < 1; DeviceError.
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts);
 
-/// The same for two specs, with interleaved steps, so that other load affects both equally. The resident memory includes
-/// both.
+/// The same for two specs, with interleaved steps, so that other load affects both equally. The resident memory
+/// includes both.
 std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one, const StepBenchSpec& other,
                                                        const StepBenchParts& parts);
 

@@ -17,8 +17,8 @@
 
 namespace gradring::train::bench {
 
-/// The time of each named part of training steps. A part that runs several times in a step counts with the sum. Time outside
-/// all parts is "the rest".
+/// The time of each named part of training steps. A part that runs several times in a step counts with the sum. Time
+/// outside all parts is "the rest".
 ///
 /// Threads   one.
 class StepTimes {
@@ -70,10 +70,10 @@ class TimedPart {
   Clock::time_point begin_;
 };
 
-/// A backend that times the plans it wraps. Only on streams that execute in the calling thread does this measure the work
-/// itself.
+/// A backend that times the plans it wraps. Only on streams that execute in the calling thread does this measure the
+/// work itself.
 ///
-///   times: "forward   conv2d 1->32, relu", "forward   max_pool2d 2", ..., "forward   max_pool2d 2 #2", ..., "loss", ...
+///   times: "forward   conv2d 1->32, relu", "forward   max_pool2d 2", ..., "forward   max_pool2d 2 #2", "loss", ...
 ///
 /// Threads   as `inner`. `inner` and `times` must outlive this and its plans.
 class TimedBackend final : public nn::Backend {

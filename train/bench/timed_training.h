@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -12,12 +10,7 @@
 
 namespace gradring::train::bench {
 
-/// Starts a program from PATH with stdin, stdout and stderr on /dev/null. The caller reaps it.
-///
-/// Errors    DeviceError if it cannot be started.
-pid_t start_silently(const std::vector<std::string>& words);
-
-/// Wall-clock time of a program, started as by start_silently.
+/// Wall-clock time of a program from PATH, whose output is dropped.
 ///
 /// Errors    DeviceError if it cannot be started; EnvironmentError if it does not return 0.
 std::chrono::duration<double> time_command(const std::vector<std::string>& words);
@@ -46,8 +39,8 @@ struct Contender {
   std::function<TrainingTime()> train;
 };
 
-/// Interleaves the contenders (a, b, a, b, ...), so that other load affects all equally. Calls `heard` with (round, contender,
-/// time) after each training.
+/// Interleaves the contenders (a, b, a, b, ...), so that other load affects all equally. Calls `heard` with (round,
+/// contender, time) after each training.
 ///
 /// Returns   rounds x contenders.
 std::vector<std::vector<TrainingTime>> train_in_turns(const std::vector<Contender>& contenders, int rounds,

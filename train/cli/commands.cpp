@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "kernels/runtime/file.h"
 #include "train/cli/exit_code.h"
-#include "train/cli/standard_output.h"
 #include "train/launch/worker_files.h"
 #include "train/options/environment_variable.h"
 #include "train/options/help.h"
@@ -40,18 +40,17 @@ int run_command(std::string_view name, const std::function<int()>& body) {
   }
 }
 
-std::optional<std::vector<std::string>> words_or_help(const CommandLine& line, Arguments args) {
+std::optional<Words> words_or_help(const CommandLine& line, Arguments args) {
   CommandWords words = read_command_line(line, args);
   if (!words.help) return std::move(words.words);
   fmt::print("{}", help_of(line));
   return std::nullopt;
 }
 
-const std::string& only_word(const std::vector<std::string>& words, const CommandLine& line,
-                             std::string_view placeholder) {
+const std::string& only_word(const Words& words, std::string_view usage) {
   if (words.size() == 1) return words.front();
   throw UsageError(
-      fmt::format("expected one {0}, found {1} arguments: {2} {0}", placeholder, words.size(), line.command));
+      fmt::format("expected one {}, found {} arguments: {}", usage.substr(usage.rfind(' ') + 1), words.size(), usage));
 }
 
 Option json_file_option(std::string& file) {
@@ -65,6 +64,10 @@ Option json_file_option(std::string& file) {
                 file = text;
               },
           .aliases = {"json"}};
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace gradring::train

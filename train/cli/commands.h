@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 namespace gradring::train {
 
 using Arguments = std::span<const std::string>;
+using Words = std::vector<std::string>;  ///< arguments that are not options
 
 /// A command of the program, or a subcommand of one: `fetch` in `gradring data fetch`.
 struct Command {
@@ -33,23 +35,43 @@ struct Command {
 /// Errors    a failure to write standard output, for finish_standard_output.
 int run_command(std::string_view name, const std::function<int()>& body);
 
-/// Parses a command line. Returns the arguments that are not options, or nothing if help was asked for and printed.
-std::optional<std::vector<std::string>> words_or_help(const CommandLine& line, Arguments args);
+/// Parses a command line. Returns the words, or nothing if help was asked for and printed.
+std::optional<Words> words_or_help(const CommandLine& line, Arguments args);
 
-/// The one argument that a command takes; `placeholder` names it.
+/// The one word of a command whose usage is `usage`: "gradring ckpt ls RUN".
 ///
 /// Errors    UsageError if there is none, or more than one.
-const std::string& only_word(const std::vector<std::string>& words, const CommandLine& line,
-                             std::string_view placeholder);
+const std::string& only_word(const Words& words, std::string_view usage);
 
 /// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
 Option json_file_option(std::string& file);
 
-/// Command::describe of a command whose options are read into an `Options`.
-template <class Options, CommandLine (*line)(Options&)>
+/// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Command::describe of a command whose options are read into an `Options`: the namespace of that type has
+/// command_line(Options&).
+template <class Options>
 CommandLine describe() {
   Options unused;
-  return line(unused);
+  return command_line(unused);
+}
+
+/// Such a command. The same namespace has run(options) or run(options, words), which is called unless help was asked
+/// for.
+template <class Options>
+constexpr Command make_command(std::string_view name, std::string_view help) {
+  constexpr auto read_and_run = [](Arguments args) -> int {
+    Options options;
+    const auto words = words_or_help(command_line(options), args);
+    if (!words) return kOk;
+    if constexpr (requires { run(options, *words); })
+      run(options, *words);
+    else
+      run(options);
+    return kOk;
+  };
+  return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};
 }
 
 extern const Command kTrainCommand, kPlanCommand, kEvalCommand, kPredictCommand, kExportCommand, kDoctorCommand;

@@ -80,23 +80,17 @@ class FetchProgress final : public data::FetchListener {
   bool line_open_ = false;
 };
 
-}  // namespace
-
-namespace data_fetch {
-namespace {
-
 constexpr const char* kNotes =
     "Files go to DIR/NAME. Valid files are kept, and an interrupted transfer is resumed (FILE.part). Size and SHA-256 "
-    "of "
-    "every file are checked before it gets its name, and a wrong file is removed: mirrors need not be trusted.\n\n"
+    "of every file are checked before it gets its name, and a wrong file is removed: mirrors need not be trusted.\n\n"
     "Exit codes: 0 success, 2 usage error, 3 network or disk, 4 wrong content.";
 
-struct Options {
+struct FetchOptions {
   std::string data_dir;
   std::vector<std::string> mirrors;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(FetchOptions& options) {
   CommandLine line{.command = "gradring data fetch",
                    .purpose = "download of a dataset: mnist, fashion-mnist or cifar10",
                    .usage = {"gradring data fetch NAME [OPTIONS]"},
@@ -115,15 +109,8 @@ CommandLine command_line(Options& options) {
   return line;
 }
 
-constexpr const char* kFoot =
-    "\nExit codes: 0 ok; 2 usage; 3 the network or the disk; 4 what came is not the data set.\n";
-
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  const data::CatalogueEntry& entry = data::find_entry(only_word(*words, line, "NAME"));
+void run(const FetchOptions& options, const Words& words) {
+  const data::CatalogueEntry& entry = data::find_entry(only_word(words, "gradring data fetch NAME"));
   Console out;
   out.on_failure([](const std::string& message) {
     print_to_stderr(fmt::format("gradring data fetch: {}; the fetch goes on\n", message));
@@ -133,25 +120,13 @@ int run(Arguments args) {
   out.write(
       fmt::format("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
   out.finish();
-  return kOk;
 }
 
-}  // namespace
-}  // namespace data_fetch
-
-const Command kDataFetch{.name = "fetch",
-                         .help = "download of a dataset, resumed and checked",
-                         .run = data_fetch::run,
-                         .describe = describe<data_fetch::Options, data_fetch::command_line>};
-
-namespace data_verify {
-namespace {
-
-struct Options {
+struct VerifyOptions {
   std::string data_dir;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(VerifyOptions& options) {
   return {.command = "gradring data verify",
           .purpose = "check of the files of a dataset against their SHA-256",
           .usage = {"gradring data verify NAME [OPTIONS]"},
@@ -159,12 +134,8 @@ CommandLine command_line(Options& options) {
           .takes_words = true};
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  const data::CatalogueEntry& entry = data::find_entry(only_word(*words, line, "NAME"));
+void run(const VerifyOptions& options, const Words& words) {
+  const data::CatalogueEntry& entry = data::find_entry(only_word(words, "gradring data verify NAME"));
   std::size_t faults = 0;
   for (const data::VerifiedFile& file : data::verify(entry, options.data_dir)) {
     const bool good = file.check.state == data::FileState::good;
@@ -176,25 +147,13 @@ int run(Arguments args) {
         options.data_dir,
         fmt::format("{} of {} files of {} are missing or wrong", faults, entry.files.size(), entry.name),
         fmt::format("get them: gradring data fetch {} --data-dir {}", entry.name, options.data_dir));
-  return kOk;
 }
 
-}  // namespace
-}  // namespace data_verify
-
-const Command kDataVerify{.name = "verify",
-                          .help = "check of the files of a dataset",
-                          .run = data_verify::run,
-                          .describe = describe<data_verify::Options, data_verify::command_line>};
-
-namespace data_info {
-namespace {
-
-struct Options {
+struct InfoOptions {
   std::string data_dir;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(InfoOptions& options) {
   return {.command = "gradring data info",
           .purpose = "datasets that can be fetched, or statistics of one",
           .usage = {"gradring data info", "gradring data info NAME [OPTIONS]"},
@@ -225,27 +184,20 @@ void print_split(const data::Dataset& dataset, data::Split split) {
              fmt::join(found.mean, " "), fmt::join(found.std, " "));
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  if (words->empty()) {
+void run(const InfoOptions& options, const Words& words) {
+  if (words.empty()) {
     print_catalogue();
-    return kOk;
+    return;
   }
-  const std::string& name = only_word(*words, line, "NAME");
+  const std::string& name = only_word(words, "gradring data info NAME");
   for (const data::Split split : {data::Split::train, data::Split::test})
     print_split(*data::open_dataset(name, split, options.data_dir), split);
-  return kOk;
 }
 
 }  // namespace
-}  // namespace data_info
 
-const Command kDataInfo{.name = "info",
-                        .help = "available datasets, or statistics of one",
-                        .run = data_info::run,
-                        .describe = describe<data_info::Options, data_info::command_line>};
+const Command kDataFetch = make_command<FetchOptions>("fetch", "download of a dataset, resumed and checked");
+const Command kDataVerify = make_command<VerifyOptions>("verify", "check of the files of a dataset");
+const Command kDataInfo = make_command<InfoOptions>("info", "available datasets, or statistics of one");
 
 }  // namespace gradring::train

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "train/cli/commands.h"
-#include "train/cli/standard_output.h"
 #include "train/doctor/doctor.h"
 #include "train/launch/worker_environment.h"
 
@@ -46,22 +45,16 @@ CommandLine command_line(Options& options) {
           .options = {json_switch(options.json)}};
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const Sections sections = doctor::examine(system_variable);
   if (options.json)
     print_json(to_json(sections));
   else
     print(sections);
-  return kOk;
 }
 
 }  // namespace
 
-const Command kDoctorCommand{.name = "doctor",
-                             .help = "features of this program and this machine",
-                             .run = run,
-                             .describe = describe<Options, command_line>};
+const Command kDoctorCommand = make_command<Options>("doctor", "features of this program and this machine");
 
 }  // namespace gradring::train

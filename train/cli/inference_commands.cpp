@@ -14,7 +14,6 @@
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
-#include "train/cli/standard_output.h"
 #include "train/config/option_sources.h"
 #include "train/config/resolve.h"
 #include "train/inference/inference.h"
@@ -42,6 +41,8 @@ struct InferenceSetting {
   TrainConfig config;  ///< dataset and model as in the checkpoint, unless given
   NamedTensors tensors;
   Compute compute;
+
+  kernels::DType precision() const { return precision_named(config.precision, compute.device->id()); }
 };
 
 constexpr const char* kBatchSize = "250";  // larger than in training: no gradients are kept
@@ -108,6 +109,19 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
   return setting;
 }
 
+/// Takes the weights out of `setting`.
+///
+/// Errors    as check_sample_shape and Inference.
+Inference make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
+                         std::int64_t batch_size) {
+  return Inference({.model = setting.config.model,
+                    .sample = sample,
+                    .classes = classes,
+                    .batch_size = batch_size,
+                    .precision = setting.precision()},
+                   std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
+}
+
 void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits) {
   if (options.logits.empty()) return;
   const auto bytes = std::as_bytes(std::span(logits));
@@ -118,11 +132,6 @@ void write_logits(const InferenceOptions& options, std::int64_t samples, const s
   PosixFileSystem files;
   write_npy(files, options.logits, record);
 }
-
-}  // namespace
-
-namespace eval {
-namespace {
 
 CommandLine command_line(InferenceOptions& options) {
   CommandLine line{.command = "gradring eval",
@@ -138,7 +147,7 @@ CommandLine command_line(InferenceOptions& options) {
   return line;
 }
 
-nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluation& result, kernels::DType precision) {
+nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluation& result) {
   nlohmann::ordered_json json = {{"checkpoint", setting.tensors.from.string()}};
   if (!setting.tensors.is_file) json["step"] = setting.tensors.contents.step;
   json["dataset"] = setting.config.dataset;
@@ -149,57 +158,38 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluation
   json["loss"] = result.loss;
   json["device"] = setting.compute.device->id().to_string();
   json["backend"] = setting.compute.backend->name();
-  json["precision"] = precision_name(precision);
+  json["precision"] = precision_name(setting.precision());
   return json;
 }
 
-void print(const InferenceSetting& setting, const Evaluation& result, kernels::DType precision) {
+void print(const InferenceSetting& setting, const Evaluation& result) {
   fmt::print("{} on {}'s test set, {} by {} in {}\n", setting.tensors.from.string(), setting.config.dataset,
-             setting.compute.device->id().to_string(), setting.compute.backend->name(), precision_name(precision));
+             setting.compute.device->id().to_string(), setting.compute.backend->name(),
+             precision_name(setting.precision()));
   fmt::print("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
              result.loss);
 }
 
-int run(Arguments args) {
-  InferenceOptions options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(InferenceOptions& options) {
   InferenceSetting setting = prepare_inference(options);
   const auto dataset = data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
   check_sample_shape(*setting.tensors.contents.about, dataset->shape(), setting.tensors.from);
-  const auto precision = precision_named(setting.config.precision, setting.compute.device->id());
-  Inference inference({.model = setting.config.model,
-                       .sample = dataset->shape(),
-                       .classes = dataset->classes(),
-                       .batch_size = setting.config.batch_size,
-                       .precision = precision},
-                      std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
-  const Inference::Result result = inference.run(*dataset);
+  const Inference::Result result =
+      make_inference(setting, dataset->shape(), dataset->classes(), setting.config.batch_size).run(*dataset);
   write_logits(options, result.evaluation.samples, result.logits);
   if (options.json)
-    print_json(to_json(setting, result.evaluation, precision));
+    print_json(to_json(setting, result.evaluation));
   else
-    print(setting, result.evaluation, precision);
-  return kOk;
+    print(setting, result.evaluation);
 }
 
-}  // namespace
-}  // namespace eval
-
-const Command kEvalCommand{.name = "eval",
-                           .help = "accuracy and loss of a checkpoint on a test set",
-                           .run = eval::run,
-                           .describe = describe<InferenceOptions, eval::command_line>};
-
-namespace predict {
-namespace {
-
-struct Options {
+struct PredictOptions {
   InferenceOptions inference;
   std::int64_t top = 3;
   bool invert = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(PredictOptions& options) {
   options.inference.given["data-dir"] = ".";  // required with most datasets; no file of it is read
   CommandLine line{
       .command = "gradring predict",
@@ -267,39 +257,29 @@ nlohmann::ordered_json to_json(const std::string& image, const std::vector<Guess
   return json;
 }
 
-int run(Arguments args) {
-  Options options;
-  const auto words = words_or_help(command_line(options), args);
-  if (!words) return kOk;
-  if (words->empty()) throw UsageError("name at least one image: gradring predict --checkpoint PATH IMAGE.png");
+void run(PredictOptions& options, const Words& words) {
+  if (words.empty()) throw UsageError("name at least one image: gradring predict --checkpoint PATH IMAGE.png");
   data::require_png();
   InferenceSetting setting = prepare_inference(options.inference);
   const data::KnownSet& set = data::known_set(setting.config.dataset);
   check_sample_shape(*setting.tensors.contents.about, set.sample, setting.tensors.from);
-  const data::InMemoryDataset images = read_images(*words, set, options.invert);
-  Inference inference({.model = setting.config.model,
-                       .sample = set.sample,
-                       .classes = images.classes(),
-                       .batch_size = std::min(setting.config.batch_size, images.size()),
-                       .precision = precision_named(setting.config.precision, setting.compute.device->id())},
-                      std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
-  const std::vector<float> logits = inference.run(images).logits;
+  const data::InMemoryDataset images = read_images(words, set, options.invert);
+  const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
+  const std::vector<float> logits =
+      make_inference(setting, set.sample, images.classes(), batch_size).run(images).logits;
   write_logits(options.inference, images.size(), logits);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < words->size(); ++i) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
     const auto best = guesses(std::span(logits).subspan(i * set.classes.size(), set.classes.size()), set, options.top);
-    options.inference.json ? results.push_back(to_json((*words)[i], best)) : print((*words)[i], best);
+    options.inference.json ? results.push_back(to_json(words[i], best)) : print(words[i], best);
   }
   if (options.inference.json) print_json(results);
-  return kOk;
 }
 
 }  // namespace
-}  // namespace predict
 
-const Command kPredictCommand{.name = "predict",
-                              .help = "classes that a checkpoint recognizes in images",
-                              .run = predict::run,
-                              .describe = describe<predict::Options, predict::command_line>};
+const Command kEvalCommand = make_command<InferenceOptions>("eval", "accuracy and loss of a checkpoint on a test set");
+const Command kPredictCommand =
+    make_command<PredictOptions>("predict", "classes that a checkpoint recognizes in images");
 
 }  // namespace gradring::train

@@ -51,9 +51,7 @@ nlohmann::json to_json(const MemoryTable& table, int world_size) {
   return {{"world_size", world_size}, {"planned_bytes", bytes}};
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const TrainConfig config = resolve(options.train.options, system_variables(), options.train.config_file).config;
   const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 
@@ -70,14 +68,10 @@ int run(Arguments args) {
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
   print_table(table);
   if (!options.json_file.empty()) write_named_file(options.json_file, to_json(table, world_size).dump(2) + "\n");
-  return kOk;
 }
 
 }  // namespace
 
-const Command kPlanCommand{.name = "plan",
-                           .help = "device memory that a training takes on each rank",
-                           .run = run,
-                           .describe = describe<Options, command_line>};
+const Command kPlanCommand = make_command<Options>("plan", "device memory that a training takes on each rank");
 
 }  // namespace gradring::train

@@ -167,10 +167,9 @@ void print_result(Console& out, const Summary& summary, const std::filesystem::p
 void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
                     const std::string& progress) {
   make_progress(progress, out)
-      ->remark(
-          fmt::format("the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs "
-                      "or --steps",
-                      summary.steps));
+      ->remark(fmt::format(
+          "the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs or --steps",
+          summary.steps));
   if (progress == "none") return;
   out.write("Results of the finished run:\n");
   print_result(out, summary, run_dir);

@@ -6,7 +6,6 @@
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
 #include "train/cli/resume_command.h"
-#include "train/cli/train_rank.h"
 #include "train/config/option_sources.h"
 #include "train/launch/launcher.h"
 #include "train/options/usage_error.h"
@@ -78,7 +77,7 @@ int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, Ran
 
 int train(Arguments args, RankKeeps& keeps) {
   ParsedTrain parsed;
-  if (!words_or_help(train_command_line(parsed), args)) return kOk;
+  if (!words_or_help(command_line(parsed), args)) return kOk;
   const auto place = WorkerEnvironment::from_environment(system_variable);
   const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
@@ -100,10 +99,8 @@ int run(Arguments args) {
 
 }  // namespace
 
-const Command kTrainCommand{.name = "train",
-                            .help = "train a model on one or many ranks",
-                            .run = run,
-                            .describe = describe<ParsedTrain, train_command_line>};
+const Command kTrainCommand{
+    .name = "train", .help = "train a model on one or many ranks", .run = run, .describe = describe<ParsedTrain>};
 
 std::vector<Option> config_options(ParsedTrain& parsed) {
   std::vector<Option> options;
@@ -123,7 +120,7 @@ std::vector<Option> config_options(ParsedTrain& parsed) {
   return options;
 }
 
-CommandLine train_command_line(ParsedTrain& parsed) {
+CommandLine command_line(ParsedTrain& parsed) {
   CommandLine line{.command = "gradring train",
                    .purpose = "data-parallel training of a model on one or many ranks",
                    .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
@@ -139,7 +136,7 @@ CommandLine train_command_line(ParsedTrain& parsed) {
 
 ParsedTrain parse_train(Arguments args) {
   ParsedTrain parsed;
-  parsed.help = read_command_line(train_command_line(parsed), args).help;
+  parsed.help = read_command_line(command_line(parsed), args).help;
   return parsed;
 }
 

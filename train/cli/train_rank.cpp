@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cli/train_rank.h"
+#include "train/cli/train_command.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -230,10 +230,9 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   for (const std::string& remark : remarks) metrics.remark(remark);
   if (leads && trainer.is_over())
-    metrics.remark(
-        fmt::format("the training is already complete at step {}: nothing is trained; to train longer, raise "
-                    "--epochs or --steps",
-                    trainer.progress().steps));
+    metrics.remark(fmt::format(
+        "the training is already complete at step {}: nothing is trained; to train longer, raise --epochs or --steps",
+        trainer.progress().steps));
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 

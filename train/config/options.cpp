@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/config/options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "data/datasets/open_dataset.h"
 #include "kernels/runtime/nearest_name.h"
 #include "nn/models/model.h"
-#include "train/config/option_kinds.h"
+#include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -34,6 +40,95 @@ constexpr std::int64_t kMostKept = 1 << 30;
 
 using Options = std::vector<TrainOption>;
 
+// Builders of rows. A `place` is what std::invoke turns a config into a reference with: a pointer to a member, or in().
+
+template <class Group, class Value>
+auto in(Group TrainConfig::*group, Value Group::*field) {
+  return [group, field](auto& config) -> auto& { return config.*group.*field; };
+}
+
+/// `read` takes the option's name and the text and returns the value; `show` is its inverse, a TOML literal.
+template <class Place, class Read, class Show>
+TrainOption option(const std::string& name, std::string value, std::string help, Place place, Read read, Show show) {
+  return {.name = name,
+          .value = std::move(value),
+          .help = std::move(help),
+          .read = [=](TrainConfig& config, std::string_view given) { std::invoke(place, config) = read(name, given); },
+          .show = [=](const TrainConfig& config) { return show(std::invoke(place, config)); }};
+}
+
+TrainOption text_option(const std::string& name, std::string value, std::string help, std::string TrainConfig::*field) {
+  const auto read = [](std::string_view, std::string_view given) { return std::string(given); };
+  return option(name, std::move(value), std::move(help), field, read, quoted);
+}
+
+template <class Place>
+TrainOption word_option(const std::string& name, std::string help, std::span<const std::string_view> words,
+                        Place place) {
+  const auto read = [words](std::string_view of, std::string_view given) { return parse_word(of, given, words); };
+  return option(name, fmt::format("{}", fmt::join(words, "|")), std::move(help), place, read, quoted);
+}
+
+TrainOption on_or_off_option(const std::string& name, std::string help, bool TrainConfig::*field) {
+  static constexpr std::string_view kOnOff[] = {"on", "off"};
+  const auto read = [](std::string_view of, std::string_view given) { return parse_word(of, given, kOnOff) == "on"; };
+  return option(name, "on|off", std::move(help), field, read, [](bool on) { return quoted(on ? "on" : "off"); });
+}
+
+template <class Place>
+TrainOption integer_option(const std::string& name, std::string help, IntegerRange range, Place place) {
+  const auto read = [range](std::string_view of, std::string_view given) { return parse_integer(of, given, range); };
+  return option(name, "N", std::move(help), place, read, [](std::int64_t value) { return std::to_string(value); });
+}
+
+/// A number from `least` up.
+template <class Place>
+TrainOption number_option(const std::string& name, std::string help, Place place, double least = 0) {
+  const auto read = [least](std::string_view of, std::string_view given) { return parse_number(of, given, least); };
+  return option(name, "F", std::move(help), place, read, [](auto value) { return fmt::format("{}", value); });
+}
+
+template <class Place>
+TrainOption flag_option(const std::string& name, std::string help, Place place) {
+  return option(name, "", std::move(help), place, parse_flag,
+                [](bool on) { return std::string(on ? "true" : "false"); });
+}
+
+TrainOption megabytes_option(const std::string& name, std::string help, std::size_t BucketLimits::*field) {
+  return option(name, "F", std::move(help), in(&TrainConfig::buckets, field), parse_megabytes, show_megabytes);
+}
+
+std::string show_seed(std::uint64_t seed) {
+  const std::string digits = std::to_string(seed);
+  const bool fits = seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return fits ? digits : quoted(digits);  // TOML's integers end there
+}
+
+/// Reading leaves the budget as it is.
+TrainOption checkpoint_activations_option() {
+  const std::string name = "checkpoint-activations";
+  return {.name = name,
+          .value = std::string(kCheckpointingValue),
+          .help =
+              "activation checkpointing: number of segments whose activations are recomputed in backward; auto: as "
+              "many as --activation-budget-mb requires",
+          .read = [name](TrainConfig& config,
+                         std::string_view given) { read_checkpointing(name, given, config.checkpointing); },
+          .show = [](const TrainConfig& config) { return quoted(show_checkpointing(config.checkpointing)); }};
+}
+
+TrainOption inject_option() {
+  TrainOption inject = option(
+      "inject", "KIND:rank=R,step=N",
+      "fault before step N, for tests: kill, stop, delay (ms=M), exit (code=C) or nan; rank=any and "
+      "step=20..40 are drawn (seed=S); only in the first attempt, unless attempt=K or attempt=every; may be "
+      "repeated",
+      &TrainConfig::faults, [](std::string_view, std::string_view given) { return parse_faults(given); },
+      [](const std::vector<Fault>& faults) { return quoted(show_faults(faults)); });
+  inject.separator = kBetweenFaults;
+  return inject;
+}
+
 Options data_options() {
   return {
       word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
@@ -55,7 +150,9 @@ Options model_options() {
       text_option("weights", "PATH", "initial weights: a checkpoint, a .safetensors file or a PyTorch state_dict",
                   &TrainConfig::weights),
       checkpoint_activations_option(),
-      activation_budget_option(),
+      option("activation-budget-mb", "F",
+             "memory limit for activations in MiB with --checkpoint-activations auto; 0: as little as possible",
+             in(&TrainConfig::checkpointing, &nn::Checkpointing::budget_bytes), parse_budget, show_megabytes),
   };
 }
 
@@ -79,13 +176,12 @@ Options batch_options() {
       number_option("clip-norm",
                     "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
                     &TrainConfig::clip_norm),
-      word_option(
-          "on-nan",
-          "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
-          "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: skip, "
-          "and check only in fp16 or with --clip-norm",
-          kOnNan, &TrainConfig::on_nan),
-      seed_option(),
+      word_option("on-nan",
+                  "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
+                  "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
+                  "skip, and check only in fp16 or with --clip-norm",
+                  kOnNan, &TrainConfig::on_nan),
+      option("seed", "N", "seed of the initial weights and of the shuffles", &TrainConfig::seed, parse_seed, show_seed),
   };
 }
 
@@ -103,8 +199,7 @@ Options optimizer_options() {
                   in(&TrainConfig::optimizer, &OptimizerSpec::no_bias_decay)),
       number_option(
           "ema",
-          "decay of an exponential moving average of the weights, evaluated beside them, such as 0.999; 0: no "
-          "average",
+          "decay of an exponential moving average of the weights, evaluated beside them, such as 0.999; 0: no average",
           in(&TrainConfig::optimizer, &OptimizerSpec::ema)),
       word_option("schedule", "learning rate schedule over the steps", kSchedules,
                   in(&TrainConfig::schedule, &ScheduleSpec::name)),
@@ -123,12 +218,12 @@ Options precision_options() {
                   kPrecisions, &TrainConfig::precision),
       number_option("loss-scale", "initial loss scale (fp16), halved on overflow", &TrainConfig::loss_scale,
                     std::numeric_limits<float>::min()),
-      integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)",
-                     {.least = 1, .most = std::numeric_limits<std::int32_t>::max()}, &TrainConfig::loss_scale_interval),
-      flag_option("reproducible",
-                  "bitwise equal results in every run at one CPU level, for any number of ranks with the same "
-                  "--global-batch",
-                  &TrainConfig::reproducible),
+      integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},
+                     &TrainConfig::loss_scale_interval),
+      flag_option(
+          "reproducible",
+          "bitwise equal results in every run at one CPU level, for any number of ranks with the same --global-batch",
+          &TrainConfig::reproducible),
   };
 }
 
@@ -167,7 +262,8 @@ Options communication_options() {
       megabytes_option("bucket-mb", "size of a gradient bucket in MiB", &BucketLimits::rest_bytes),
       megabytes_option("first-bucket-mb", "size of the first gradient bucket of a step in MiB",
                        &BucketLimits::first_bytes),
-      timeout_option(),
+      option("timeout", "TIME", "longest wait of a rank for another: 500ms, 30s, 2m", &TrainConfig::timeout,
+             parse_duration, [](std::chrono::milliseconds time) { return quoted(show_duration(time)); }),
   };
 }
 
@@ -201,7 +297,15 @@ Options output_options() {
 
 Options device_options() {
   return {
-      device_option(),
+      option(
+          "device", "auto|cpu|cuda[:I]",
+          "compute device; auto: a GPU if there is one; cuda: the GPU whose index is the local rank",
+          &TrainConfig::device,
+          [](std::string_view, std::string_view given) {
+            if (given != "auto") kernels::DeviceId::parse(given);
+            return std::string(given);
+          },
+          quoted),
       word_option("backend", "implementation of the layers", kBackends, &TrainConfig::backend),
       text_option("conv", "auto|NAME",
                   "convolution kernel: a variant from `gradring bench kernels --op conv2d`, onednn or cudnn",
@@ -266,6 +370,20 @@ std::string variable_of(const TrainOption& option) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
   return name;
+}
+
+std::string quoted(const std::string& text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      literal += fmt::format("\\u{:04x}", code);
+      continue;
+    }
+    if (c == '"' || c == '\\') literal += '\\';
+    literal += c;
+  }
+  return literal + "\"";
 }
 
 }  // namespace gradring::train

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/program/activation_memory.h"
 #include "train/config/train_config.h"
 
 namespace gradring::train {
@@ -45,20 +44,5 @@ std::string variable_of(const TrainOption& option);
 
 /// A TOML basic string.
 std::string quoted(const std::string& text);
-
-/// Placeholder of --checkpoint-activations in --help.
-inline constexpr std::string_view kCheckpointingValue = "none|auto|N";
-
-/// Reads "none", "auto" or a number of segments into `checkpointing`, whose budget stays.
-///
-/// Errors    UsageError that says what was expected.
-void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing);
-/// The inverse.
-std::string show_checkpointing(const nn::Checkpointing& checkpointing);
-
-/// Megabytes of 2^20 bytes, fractions allowed, as bytes; 0 is no budget.
-///
-/// Errors    UsageError that says what was expected.
-std::size_t parse_budget(std::string_view option, std::string_view text);
 
 }  // namespace gradring::train

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
 #include "train/config/train_config.h"
+#include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -72,6 +77,30 @@ void validate(const TrainConfig& config) {
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
   require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,
           "--schedule one-cycle includes a warm-up: leave out --warmup-steps");
+}
+
+void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing) {
+  using Kind = nn::Checkpointing::Kind;
+  constexpr std::int64_t kMostSegments = 1'000'000;
+  checkpointing.segments = 0;
+  if (!text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); })) {
+    checkpointing.segments = parse_integer(option, text, {.least = 1, .most = kMostSegments});
+    checkpointing.kind = Kind::segments;
+    return;
+  }
+  if (text != "none" && text != "auto")
+    throw UsageError(fmt::format("--{} is '{}', but must be none, auto or a number of segments", option, text));
+  checkpointing.kind = text == "none" ? Kind::none : Kind::automatic;
+}
+
+std::string show_checkpointing(const nn::Checkpointing& checkpointing) {
+  using Kind = nn::Checkpointing::Kind;
+  if (checkpointing.kind == Kind::segments) return std::to_string(checkpointing.segments);
+  return checkpointing.kind == Kind::none ? "none" : "auto";
+}
+
+std::size_t parse_budget(std::string_view option, std::string_view text) {
+  return parse_number(option, text, 0) == 0 ? 0 : parse_megabytes(option, text);
 }
 
 }  // namespace gradring::train

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/runtime/device.h"
@@ -95,5 +96,20 @@ inline std::int64_t threads_option(const TrainConfig& config) {
 ///
 /// Errors    UsageError that names the options and what to do.
 void validate(const TrainConfig& config);
+
+/// Placeholder of --checkpoint-activations in --help.
+inline constexpr std::string_view kCheckpointingValue = "none|auto|N";
+
+/// Reads "none", "auto" or a number of segments into `checkpointing`, whose budget stays.
+///
+/// Errors    UsageError that says what was expected.
+void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing);
+/// The inverse.
+std::string show_checkpointing(const nn::Checkpointing& checkpointing);
+
+/// Megabytes of 2^20 bytes, fractions allowed, as bytes; 0 is no budget.
+///
+/// Errors    UsageError that says what was expected.
+std::size_t parse_budget(std::string_view option, std::string_view text);
 
 }  // namespace gradring::train

@@ -12,7 +12,6 @@
 #include "kernels/variant.h"
 #include "nn/backend/cpu/onednn.h"
 #include "train/cuda_module/cuda_module.h"
-#include "train/doctor/machine.h"
 #include "train/setup/compute.h"
 
 namespace gradring::train::doctor {
@@ -74,8 +73,6 @@ std::string variants_of(const Compute& compute) {
                      name(kernels.conv2d), name(kernels.gemm), name(kernels.max_pool2d));
 }
 
-}  // namespace
-
 std::vector<Finding> built_in() {
   return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
 }
@@ -92,6 +89,8 @@ std::vector<Finding> used_here(const VariableLookup& environment) {
           {"our kernels", variants_of(compute)},
           {"threads", fmt::format("{} for one rank; several share the cores out, or take --threads each", threads)}};
 }
+
+}  // namespace
 
 std::vector<Section> examine(const VariableLookup& environment) {
   return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment)}};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <istream>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,5 +26,21 @@ struct Section {
 /// Examines this program and this machine: what was built in, what was found, what a training would use. Starts every
 /// Python on PATH until one imports torch, which takes seconds. Changes nothing.
 std::vector<Section> examine(const VariableLookup& environment);
+
+/// The first processor of /proc/cpuinfo.
+struct Processor {
+  std::string name;             ///< "Intel(R) Xeon(R) Platinum 8481C"; empty if not stated
+  std::set<std::string> flags;  ///< "avx2", "avx512f"; on Arm "asimd", "sve"
+
+  static Processor read(std::istream& cpuinfo);
+  bool has(const std::string& flag) const { return flags.contains(flag); }
+};
+
+/// The processors that a control group grants, from the text of cpu.max: "150000 100000" is 1.5. nullopt: no limit.
+std::optional<double> cpu_quota(const std::string& cpu_max);
+
+/// Examines this machine: processor, memory, shared memory, GPU driver and libraries, a Python with torch for
+/// comparisons.
+std::vector<Finding> found_here(const VariableLookup& environment);
 
 }  // namespace gradring::train::doctor

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kPatience(120);
 constexpr const char* kProbe = "import torch; print('torch', torch.__version__, flush=True)";
 
-/// Every python3 on PATH, each folder once. Does not resolve links to files: a virtual environment's python3 links to one
-/// that does not see its packages.
+/// Every python3 on PATH, each folder once. Does not resolve links to files: a virtual environment's python3 links to
+/// one that does not see its packages.
 std::vector<std::string> pythons_along(const std::string& path) {
   std::vector<std::string> found;
   std::vector<fs::path> seen;
@@ -68,14 +68,11 @@ PythonSearch search_python_with_torch(const VariableLookup& lookup) {
   return search;
 }
 
-std::optional<std::string> find_python_with_torch() { return search_python_with_torch().python; }
-
 std::string PythonSearch::to_string() const {
   if (python) return fmt::format("{} with torch {}", *python, torch_version);
   return fmt::format(
       "no Python that imports torch was found ({}); install PyTorch (Debian: python3-torch), or set GRADRING_PYTHON to "
-      "a "
-      "python3 that has it",
+      "a python3 that has it",
       tried.empty() ? "no python3 along PATH" : fmt::format("{}", fmt::join(tried, "; ")));
 }
 

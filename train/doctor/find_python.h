@@ -22,7 +22,4 @@ struct PythonSearch {
 /// Tries GRADRING_PYTHON, then every python3 along PATH, until one imports torch. Starts each of them; takes seconds.
 PythonSearch search_python_with_torch(const VariableLookup& lookup = system_variable);
 
-/// The same, without reasons.
-std::optional<std::string> find_python_with_torch();
-
 }  // namespace gradring::train

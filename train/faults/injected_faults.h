@@ -13,12 +13,13 @@
 
 namespace gradring::train {
 
-/// Performs a fault on this process. Returns after a delay, and after a stopped process continues. NaN faults are performed
-/// by InjectedFaults::backend.
+/// Performs a fault on this process. Returns after a delay, and after a stopped process continues. NaN faults are
+/// performed by InjectedFaults::backend.
 void perform_fault(const PlannedFault& fault);
 
-/// Injects the faults of one rank: at the boundary before a step, when all ranks have made the step before it and none has
-/// made this one, and in the loss of a step. Each fault happens once, even if the training rolls back and repeats its step.
+/// Injects the faults of one rank: at the boundary before a step, when all ranks have made the step before it and none
+/// has made this one, and in the loss of a step. Each fault happens once, even if the training rolls back and repeats
+/// its step.
 ///
 /// Threads   the trainer's.
 class InjectedFaults final : public StepHook {

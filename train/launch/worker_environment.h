@@ -57,7 +57,7 @@ struct WorkerEnvironment {
   /// The variables that the launcher sets for this worker, overriding any others. Empty paths are left out.
   Variables to_variables() const;
 
-  /// Reads what to_variables wrote, or torchrun, mpirun, srun or a PyTorchJob, in this order (detect.h). With nothing
+  /// Reads what to_variables wrote, or torchrun, mpirun, srun or a PyTorchJob (detect_environment). With nothing
   /// set, a world of one. With RANK and WORLD_SIZE alone, all ranks are assumed on this node.
   ///
   /// Errors    InvalidArgument if a number is invalid, a rank is outside its world, or one of RANK and WORLD_SIZE
@@ -71,5 +71,22 @@ Variables default_variables(int local_world_size, int cores);
 
 /// The number of cores that this process may run on.
 int usable_cores();
+
+/// The environment of a worker as its launcher describes it; nothing if no known launcher started this process. Tries
+/// in this order:
+///
+/// * RANK, WORLD_SIZE and the rest: gradring's launcher, torchrun, and ranks started by hand (RANK and WORLD_SIZE
+///   alone: all on this node);
+/// * OMPI_COMM_WORLD_* of Open MPI, or PMI_* of MPICH, Intel MPI and others that start by Hydra;
+/// * a job step of Slurm, but not a batch script, which also has SLURM_PROCID, and not a step of one task;
+/// * a pod of a PyTorchJob.
+///
+/// Errors    InvalidArgument that names the invalid variable: "RANK=4 is outside WORLD_SIZE=4: ranks go from 0 to 3".
+std::optional<WorkerEnvironment> detect_environment(const VariableLookup& lookup);
+
+/// A pod of a Kubeflow PyTorchJob: RANK and WORLD_SIZE count pods, so this is the only worker of its node.
+///
+/// Errors    InvalidArgument, as above.
+std::optional<WorkerEnvironment> detect_pytorch_job(const VariableLookup& lookup);
 
 }  // namespace gradring::train

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <execinfo.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -12,11 +14,18 @@
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/file.h"
 #include "train/cli/exit_code.h"
-#include "train/cli/standard_output.h"
 #include "train/launch/signals.h"
 #include "train/program/program.h"
 
 namespace {
+
+/// Opens /dev/null as each of stdin, stdout and stderr that is closed. Otherwise the next file or shared memory that is
+/// opened would get its number, and receive what is printed.
+void reserve_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1)
+      ::open("/dev/null", O_RDONLY);  // takes the lowest free number; writes fail with EBADF
+}
 
 /// Lets writes beyond the file size limit (ulimit -f) fail with EFBIG instead of ending the process. A handler,
 /// because exec resets it: programs that the launcher starts would inherit SIG_IGN.
@@ -33,7 +42,7 @@ void load_unwinder() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gradring::train::reserve_standard_streams();
+  reserve_standard_streams();
   survive_file_size_limit();
   load_unwinder();
   try {

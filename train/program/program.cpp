@@ -21,7 +21,7 @@ struct HelpOptions {
   bool man = false;
 };
 
-CommandLine help_line(HelpOptions& options) {
+CommandLine command_line(HelpOptions& options) {
   return {.command = "gradring help",
           .purpose = "help for a command, or the list of commands",
           .usage = {"gradring help [COMMAND [SUBCOMMAND]]", "gradring help --man COMMAND | man -l -"},
@@ -29,11 +29,15 @@ CommandLine help_line(HelpOptions& options) {
           .takes_words = true};
 }
 
-CommandLine version_line() {
+struct VersionOptions {};
+
+CommandLine command_line(VersionOptions&) {
   return {.command = "gradring version", .purpose = "version and commit of this program", .options = {}};
 }
 
-CommandLine completions_line() {
+struct CompletionsOptions {};
+
+CommandLine command_line(CompletionsOptions&) {
   return {.command = "gradring completions",
           .purpose = "completion script for a shell",
           .usage = {"gradring completions bash|zsh|fish"},
@@ -42,9 +46,9 @@ CommandLine completions_line() {
           .notes = "For the current bash:\n  source <(gradring completions bash)\n"};
 }
 
-int run_help(Arguments args);
-int run_version(Arguments args);
-int run_completions(Arguments args);
+void run(const HelpOptions& options, const Words& words);
+void run(const VersionOptions&);
+void run(const CompletionsOptions&, const Words& words);
 
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
@@ -70,16 +74,10 @@ constexpr Command kLaunchCommand{.name = "launch",
                                  .help = "start and supervise the ranks of a run, like torchrun",
                                  .run = launch_main,
                                  .describe = launch_command_line};
-constexpr Command kHelpCommand{.name = "help",
-                               .help = "help for a command, or its manual page",
-                               .run = run_help,
-                               .describe = describe<HelpOptions, help_line>};
-constexpr Command kVersionCommand{
-    .name = "version", .help = "version and commit of this program", .run = run_version, .describe = version_line};
-constexpr Command kCompletionsCommand{.name = "completions",
-                                      .help = "completion script for bash, zsh or fish",
-                                      .run = run_completions,
-                                      .describe = completions_line};
+constexpr Command kHelpCommand = make_command<HelpOptions>("help", "help for a command, or its manual page");
+constexpr Command kVersionCommand = make_command<VersionOptions>("version", "version and commit of this program");
+constexpr Command kCompletionsCommand =
+    make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
 constexpr const Command* kCommands[] = {&kTrainCommand,      &kPlanCommand,   &kEvalCommand,  &kPredictCommand,
                                         &kCkptCommand,       &kExportCommand, &kBenchCommand, &kDataCommand,
@@ -125,13 +123,10 @@ void collect(const Command& command, const std::string& name, std::vector<Comman
   for (const Command* each : command.subcommands) collect(*each, fmt::format("{} {}", name, each->name), lines);
 }
 
-int run_help(Arguments args) {
-  HelpOptions options;
-  const auto words = words_or_help(help_line(options), args);
-  if (!words) return kOk;
+void run(const HelpOptions& options, const Words& words) {
   const Command* command = &kProgram;
   std::string name = "gradring";
-  for (const std::string& word : *words) {
+  for (const std::string& word : words) {
     command = &find_subcommand(*command, word, name);
     name += " " + word;
   }
@@ -141,21 +136,14 @@ int run_help(Arguments args) {
     fmt::print("{}", help_of(line_of(*command, name)));
   else
     fmt::print("{}", group_help(*command, name));
-  return kOk;
 }
 
-int run_version(Arguments args) {
-  if (words_or_help(version_line(), args)) fmt::print("gradring {} (commit {})\n", GRADRING_VERSION, kCommit);
-  return kOk;
-}
+void run(const VersionOptions&) { fmt::print("gradring {} (commit {})\n", GRADRING_VERSION, kCommit); }
 
-int run_completions(Arguments args) {
-  const auto words = words_or_help(completions_line(), args);
-  if (!words) return kOk;
+void run(const CompletionsOptions&, const Words& words) {
   std::vector<CommandLine> lines;
   collect(kProgram, "gradring", lines);
-  fmt::print("{}", completions(only_word(*words, completions_line(), "SHELL"), lines));
-  return kOk;
+  fmt::print("{}", completions(only_word(words, "gradring completions SHELL"), lines));
 }
 
 /// Runs the subcommand that the first word names, or prints the help of the group: on stderr if there is no word at

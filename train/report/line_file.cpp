@@ -91,8 +91,7 @@ void PatientLineFile::finish() {
   if (!failure_.empty()) throw EnvironmentError(failure_);
   if (dropped_ > 0)
     throw EnvironmentError(
-        fmt::format("{} lacks {} lines, which did not fit into memory while it could not be "
-                    "written; free some space",
+        fmt::format("{} lacks {} lines, which did not fit into memory while it could not be written; free some space",
                     path_.string(), dropped_));
 }
 

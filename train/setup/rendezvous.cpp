@@ -6,10 +6,9 @@
 #include <thread>
 
 #include "comm/error.h"
+#include "comm/groups.h"
 #include "comm/rendezvous/file_store.h"
 #include "comm/rendezvous/memory_store.h"
-#include "comm/shared_memory_group.h"
-#include "comm/tcp_group.h"
 #include "comm/transport/shared_memory/shared_memory.h"
 #include "comm/transport/single_rank/single_rank.h"
 #include "train/launch/worker_files.h"

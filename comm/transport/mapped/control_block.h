@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/transport/group_state.h"
+#include "comm/transport/group_failure.h"
 #include "comm/transport/message.h"
 
 namespace gradring::comm {

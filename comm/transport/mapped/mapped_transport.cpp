@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/mapped/mapped_transport.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "comm/transport/check_step.h"
 #include "comm/transport/message.h"
 #include "comm/transport/sum.h"
+
+// The progress of a step, and the ranks that it waits for.
 
 namespace gradring::comm {
 namespace {
@@ -16,6 +19,10 @@ std::vector<ControlBlock> blocks_of(PeerMemory& memory) {
   std::vector<ControlBlock> blocks;
   for (int rank = 0; rank < memory.world_size(); ++rank) blocks.push_back(ControlBlock::at(memory.control_block(rank)));
   return blocks;
+}
+
+bool overlap(const Slice& a, const Slice& b) {
+  return a.offset < b.offset + b.elements && b.offset < a.offset + a.elements;
 }
 
 }  // namespace
@@ -112,6 +119,101 @@ Slice MappedTransport::bytes_of(const Slice& slice) const {
 
 MessageHeader MappedTransport::header_of(const Move& move) const {
   return comm::header_of(step_, move, segment_ ? segment_->number() : 0);
+}
+
+Progress MappedTransport::progress() const {
+  const auto exposed = [](const Unread& slice) { return slice.exposed; };
+  if (!pending_.empty() || !reductions_.empty() || std::ranges::any_of(unread_, exposed)) return Progress::pending;
+  return unread_.empty() ? Progress::done : Progress::received;
+}
+
+void MappedTransport::wait(Deadline deadline) {
+  monitor_.throw_if_failed();
+  const auto ready = [this] {
+    if (pending_.empty() && reductions_.empty())
+      return std::ranges::any_of(unread_, [this](const Unread& sent) { return was_read(sent); });
+    return can_reduce_exposed() || std::ranges::any_of(pending_, [this](const Move& move) { return can_move(move); });
+  };
+  monitor_.block_until(
+      ready, [this] { return awaited(); }, deadline, op_);
+}
+
+std::vector<int> MappedTransport::awaited() const {
+  std::vector<int> peers;
+  for (const std::vector<Move>* moves : {&pending_, &reductions_})
+    for (const Move& move : *moves)
+      if (const std::optional<int> peer = blocked_by(move)) peers.push_back(*peer);
+  if (!peers.empty()) return peers;
+  for (const Unread& sent : unread_)
+    if (!was_read(sent)) peers.push_back(sent.peer);
+  return peers;
+}
+
+/// The rank that this move waits for; empty if it can run now.
+std::optional<int> MappedTransport::blocked_by(const Move& move) const {
+  const bool peer_is_ready = is_outgoing(move) ? mailboxes_.can_send(move.peer) : mailboxes_.has_message(move.peer);
+  if (!peer_is_ready) return move.peer;
+  return move.kind == Move::Kind::send ? std::nullopt : reader_of(move.slice);
+}
+
+/// A rank that may still read the slice.
+std::optional<int> MappedTransport::reader_of(const Slice& slice) const {
+  const Slice target = bytes_of(slice);
+  const auto reader = std::ranges::find_if(unread_, [&](const Unread& sent) {
+    return sent.segment == segment_ && overlap(sent.bytes, target) && !was_read(sent);
+  });
+  return reader == unread_.end() ? std::nullopt : std::optional(reader->peer);
+}
+
+bool MappedTransport::can_reduce_exposed() const {
+  return !reductions_.empty() && std::ranges::all_of(reductions_, [this](const Move& move) { return can_move(move); });
+}
+
+bool MappedTransport::was_read(const Unread& sent) const { return mailboxes_.read_by(sent.peer) >= sent.message; }
+
+void MappedTransport::drop_read() {
+  std::erase_if(unread_, [this](const Unread& sent) { return was_read(sent); });
+}
+
+// An allocation has two barriers: after all ranks have created their part, so that it can be mapped; and after all have
+// mapped all parts, so that no part is freed and no counter changes too early.
+
+std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline deadline) {
+  monitor_.throw_if_failed();
+  const PendingOp op{.operation = "allocate", .number = segments_ + 1};
+  ControlBlock::Status& mine = blocks_[static_cast<std::size_t>(rank())].status();
+  std::vector<PeerMemory::Region> parts(blocks_.size());
+  parts[static_cast<std::size_t>(rank())] = memory_->create(segments_, bytes);
+  ++segments_;
+  mine.created_bytes.store(bytes);
+  mine.created.store(segments_);
+  wait_for_all(&ControlBlock::Status::created, deadline, op);
+  for (int peer = 0; peer < world_size(); ++peer) {
+    if (peer == rank()) continue;
+    const std::size_t theirs = blocks_[static_cast<std::size_t>(peer)].status().created_bytes.load();
+    if (theirs != bytes)
+      monitor_.throw_desync(peer,
+                            fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
+                                        "allocate the same sizes in the same order on all ranks",
+                                        rank(), bytes, peer, theirs),
+                            op);
+    parts[static_cast<std::size_t>(peer)] = memory_->map(peer, segments_ - 1, bytes);
+  }
+  mine.mapped.store(segments_);
+  wait_for_all(&ControlBlock::Status::mapped, deadline, op);
+  return std::make_unique<MappedSegment>(std::move(parts), rank(), bytes, segments_);
+}
+
+void MappedTransport::wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline,
+                                   const PendingOp& op) {
+  monitor_.doorbell().notify_all();
+  const auto missing = [&] {
+    std::vector<int> peers;
+    for (int peer = 0; peer < world_size(); ++peer)
+      if ((blocks_[static_cast<std::size_t>(peer)].status().*counter).load() < segments_) peers.push_back(peer);
+    return peers;
+  };
+  monitor_.block_until([&] { return missing().empty(); }, missing, deadline, op);
 }
 
 }  // namespace gradring::comm

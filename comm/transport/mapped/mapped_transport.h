@@ -3,15 +3,31 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "comm/transport/mapped/mailboxes.h"
-#include "comm/transport/mapped/mapped_segment.h"
 #include "comm/transport/mapped/peer_memory.h"
 #include "comm/transport/mapped/peer_monitor.h"
+#include "comm/transport/segment.h"
 #include "comm/transport/transport.h"
 
 namespace gradring::comm {
+
+/// A segment of which every rank's part is mapped into this process.
+class MappedSegment final : public Segment {
+ public:
+  /// `parts` holds one region per rank; `number` is the segment's sequence number in its group, from 1.
+  MappedSegment(std::vector<PeerMemory::Region> parts, int rank, std::size_t bytes, std::size_t number)
+      : Segment(parts[static_cast<std::size_t>(rank)].get(), bytes), parts_(std::move(parts)), number_(number) {}
+
+  std::byte* part_of(int rank) const { return parts_[static_cast<std::size_t>(rank)].get(); }
+  std::size_t number() const { return number_; }
+
+ private:
+  std::vector<PeerMemory::Region> parts_;
+  std::size_t number_;
+};
 
 /// The transport of ranks that can read each other's memory: threads, or processes of one host. A receiver reads the
 /// sender's slice in place, without an intermediate copy and without a lock.

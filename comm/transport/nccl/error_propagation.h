@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/rendezvous/store.h"
-#include "comm/transport/group_state.h"
+#include "comm/transport/group_failure.h"
 
 namespace gradring::comm::nccl {
 

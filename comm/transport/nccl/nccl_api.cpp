@@ -11,8 +11,7 @@ namespace {
 
 constexpr const char* kAdvice =
     "install NCCL 2.19 or later (package libnccl2, or pip package nvidia-nccl), or add its folder to LD_LIBRARY_PATH; "
-    "or "
-    "use --comm tcp";
+    "or use --comm tcp";
 
 class Library {
  public:

@@ -8,10 +8,11 @@
 #include <sstream>
 
 #include "comm/error.h"
-#include "comm/transport/nccl/gather.h"
 
 namespace gradring::comm::nccl {
 namespace {
+
+constexpr std::chrono::milliseconds kCheckInterval(50);
 
 /// NCCL_VERSION_CODE of the first version that lets ranks share a GPU.
 constexpr int kSharesGpus = 23000;
@@ -23,12 +24,11 @@ std::string without_spaces(std::string text) {
 
 void check_same_world(const NcclOptions& options, const RankInfo& mine, int rank, const RankInfo& theirs) {
   if (theirs.world_size == mine.world_size && theirs.nccl_version == mine.nccl_version) return;
-  throw Desync(
-      {options.rank, rank, "join", 0},
-      fmt::format("ranks do not match: rank {} has world size {} and NCCL {}, rank {} ({}) has world size {} and "
-                  "NCCL {}; start all ranks with the same world size and the same NCCL",
-                  options.rank, mine.world_size, mine.nccl_version, rank, theirs.process, theirs.world_size,
-                  theirs.nccl_version));
+  throw Desync({options.rank, rank, "join", 0},
+               fmt::format("ranks do not match: rank {} has world size {} and NCCL {}, rank {} ({}) has world size {} "
+                           "and NCCL {}; start all ranks with the same world size and the same NCCL",
+                           options.rank, mine.world_size, mine.nccl_version, rank, theirs.process, theirs.world_size,
+                           theirs.nccl_version));
 }
 
 void check_own_gpus(const std::vector<RankInfo>& all) {
@@ -36,27 +36,46 @@ void check_own_gpus(const std::vector<RankInfo>& all) {
     for (std::size_t other = one + 1; other < all.size(); ++other) {
       const RankInfo &a = all[one], &b = all[other];
       const bool same = a.host == b.host && a.gpu == b.gpu;
-      check<DeviceError>(
-          !same || (a.shares_gpu && b.shares_gpu),
-          fmt::format(
-              "rank {} ({}) and rank {} ({}) use the same GPU {}: give each rank its own GPU, start fewer ranks, "
-              "or, for a test, pass --allow-shared-gpu",
-              one, a.process, other, b.process, a.gpu));
+      check<DeviceError>(!same || (a.shares_gpu && b.shares_gpu),
+                         fmt::format("rank {} ({}) and rank {} ({}) use the same GPU {}: give each rank its own GPU, "
+                                     "start fewer ranks, or, for a test, pass --allow-shared-gpu",
+                                     one, a.process, other, b.process, a.gpu));
     }
 }
 
 [[noreturn]] void throw_missing(const NcclOptions& options, const std::vector<int>& missing,
                                 Deadline::Clock::time_point began) {
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout(
-      {options.rank, missing.front(), "join", 0},
-      fmt::format(
-          "rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, give all ranks the "
-          "same world size and store, or raise the timeout",
-          options.rank, waited.count(), fmt::join(missing, ", "), options.world_size));
+  throw Timeout({options.rank, missing.front(), "join", 0},
+                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
+                            "give all ranks the same world size and store, or raise the timeout",
+                            options.rank, waited.count(), fmt::join(missing, ", "), options.world_size));
 }
 
 }  // namespace
+
+GatherResult gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
+                    Deadline deadline, const std::function<void(int missing)>& check) {
+  store.set(fmt::format("{}/{}", key, rank), mine);
+  GatherResult gathered;
+  for (int from = 0; from < world_size; ++from) {
+    std::string& value = gathered.values.emplace_back();
+    for (;;) {
+      const bool last = deadline.remaining() <= kCheckInterval;
+      try {
+        value = store.wait(fmt::format("{}/{}", key, from),
+                           Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), kCheckInterval)));
+        break;
+      } catch (const Timeout&) {
+        check(from);
+        if (!last) continue;
+        gathered.missing.push_back(from);
+        break;
+      }
+    }
+  }
+  return gathered;
+}
 
 std::string RankInfo::to_text() const {
   return fmt::format("{} {} {} {:d} {} {} {}", world_size, nccl_version, pid, shares_gpu, without_spaces(host),

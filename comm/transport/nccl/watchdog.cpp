@@ -163,8 +163,7 @@ void Watchdog::report_timeout(const Collective& collective) {
     if (theirs && theirs->number == collective.number && theirs->what != collective.what) {
       const std::string text = fmt::format(
           "ranks are out of sync: rank {} waits in {}, but rank {} in {}; make the same calls in the same order on the "
-          "same "
-          "ranges on all ranks",
+          "same ranges on all ranks",
           spec_.rank, collective.what, peer, theirs->what);
       return health_.fail(collective.op,
                           [&](GroupFailure& failure) { failure.throw_desync(peer, text, collective.op); });
@@ -175,10 +174,10 @@ void Watchdog::report_timeout(const Collective& collective) {
     if (!absent.empty())
       failure.throw_timeout(awaited, absent.front(), "has not reached it; look at its log, or raise the timeout",
                             collective.op);
-    failure.throw_timeout(awaited, awaited.empty() ? -1 : awaited.front(),
-                          "has reached it too, but NCCL makes no progress; check the network, and the output of "
-                          "NCCL_DEBUG=INFO",
-                          collective.op);
+    failure.throw_timeout(
+        awaited, awaited.empty() ? -1 : awaited.front(),
+        "has reached it too, but NCCL makes no progress; check the network, and the output of NCCL_DEBUG=INFO",
+        collective.op);
   });
 }
 

@@ -41,10 +41,9 @@ Memfd Memfd::open(int pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!opened)
-    throw DeviceError(
-        fmt::format("cannot open a rank's shared memory {}: {}; run all ranks of a host as one user, in one process "
-                    "namespace",
-                    path, reason()));
+    throw DeviceError(fmt::format(
+        "cannot open a rank's shared memory {}: {}; run all ranks of a host as one user, in one process namespace",
+        path, reason()));
   return Memfd(std::move(opened));
 }
 

@@ -56,12 +56,10 @@ std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const 
   }
   if (missing.empty()) return addresses;
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
-  throw Timeout(
-      {spec.rank, missing.front(), "join", 0},
-      fmt::format(
-          "rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, give all ranks the "
-          "same world size and store, or raise the timeout",
-          spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
+  throw Timeout({spec.rank, missing.front(), "join", 0},
+                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
+                            "give all ranks the same world size and store, or raise the timeout",
+                            spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
 }
 
 class ProcessMemory final : public PeerMemory {

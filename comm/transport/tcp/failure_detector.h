@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/transport/group_failure.h"
-#include "comm/transport/tcp/frame.h"
+#include "comm/transport/tcp/connection.h"
 
 namespace gradring::comm::tcp {
 

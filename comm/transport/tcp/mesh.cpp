@@ -4,19 +4,34 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <list>
+#include <sstream>
 
 #include "comm/error.h"
-#include "comm/transport/tcp/endpoint.h"
 #include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm::tcp {
 namespace {
+
+constexpr int kVersion = 1;  // of the protocol between ranks
+
+std::string key_of(const TcpSpec& spec, int rank) { return fmt::format("tcp/{}/{}", spec.name, rank); }
+
+void check_same_world(const TcpSpec& spec, int rank, const Endpoint& mine, const Endpoint& theirs) {
+  if (theirs.version == mine.version && theirs.world_size == mine.world_size) return;
+  throw Desync(
+      {spec.rank, rank, "join", 0},
+      fmt::format("ranks do not match: rank {} has world size {} and protocol version {}, rank {} ({}) has world size "
+                  "{} and protocol version {}; start all ranks with the same gradring and the same world size",
+                  spec.rank, mine.world_size, mine.version, rank, theirs.description(), theirs.world_size,
+                  theirs.version));
+}
 
 constexpr int kMaxPendingHandshakes = 64;  // of unauthenticated connections, in addition to one per rank
 constexpr std::chrono::seconds kHandshakeTimeout(5);
@@ -100,16 +115,14 @@ class MeshRendezvous {
     if (!handshake.dialled() || deadline.passed()) return;
     const int peer = handshake.peer();
     if (state == Handshake::State::refused)
-      throw PeerLost(
-          {spec_.rank, peer, "join", 0},
-          fmt::format("rank {} reached a program at {} that is not rank {} of this run ({}): that rank has ended and "
-                      "another program uses its port; look at its log",
-                      spec_.rank, where(peer), peer, peers_[index(peer)].description));
+      throw PeerLost({spec_.rank, peer, "join", 0},
+                     fmt::format("rank {} reached a program at {} that is not rank {} of this run ({}): that rank has "
+                                 "ended and another program uses its port; look at its log",
+                                 spec_.rank, where(peer), peer, peers_[index(peer)].description));
     if (handshake.error_number() == ECONNREFUSED)
       throw PeerLost(
           {spec_.rank, peer, "join", 0},
-          fmt::format("rank {} cannot connect to {}: connection refused; rank {} ({}) has ended, look at its "
-                      "log",
+          fmt::format("rank {} cannot connect to {}: connection refused; rank {} ({}) has ended, look at its log",
                       spec_.rank, where(peer), peer, peers_[index(peer)].description));
     last_error_ =
         fmt::format("; {}: {}", where(peer),
@@ -131,11 +144,10 @@ class MeshRendezvous {
 
   [[noreturn]] void throw_missing() const {
     const std::vector<int> ranks = missing();
-    throw Timeout(
-        {spec_.rank, ranks.front(), "join", 0},
-        fmt::format("rank {} could not connect to rank {} of a world of {} before the deadline: look at their "
-                    "logs, and check that the hosts reach each other{}",
-                    spec_.rank, fmt::join(ranks, ", "), spec_.world_size, last_error_));
+    throw Timeout({spec_.rank, ranks.front(), "join", 0},
+                  fmt::format("rank {} could not connect to rank {} of a world of {} before the deadline: look at "
+                              "their logs, and check that the hosts reach each other{}",
+                              spec_.rank, fmt::join(ranks, ", "), spec_.world_size, last_error_));
   }
 
   const TcpSpec& spec_;
@@ -150,6 +162,57 @@ class MeshRendezvous {
 };
 
 }  // namespace
+
+std::string Endpoint::to_text() const {
+  return fmt::format("{} {} {} {} {} {} {}", version, world_size, host, port, pid, token, node);
+}
+
+Endpoint Endpoint::parse(const std::string& text) {
+  std::istringstream fields(text);
+  Endpoint endpoint;
+  fields >> endpoint.version >> endpoint.world_size >> endpoint.host >> endpoint.port >> endpoint.pid >>
+      endpoint.token >> endpoint.node;
+  check<DeviceError>(static_cast<bool>(fields), "invalid endpoint of a rank in the store: found '" + text +
+                                                    "', expected 'VERSION WORLD_SIZE HOST PORT PID TOKEN NODE'");
+  return endpoint;
+}
+
+std::string Endpoint::description() const { return fmt::format("process {} on {}", pid, node); }
+
+Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening) {
+  char name[256] = {};
+  const bool named = ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0';
+  std::string node = named ? name : "unknown-host";
+  std::replace(node.begin(), node.end(), ' ', '-');
+  return {.version = kVersion,
+          .world_size = spec.world_size,
+          .host = listening.host(),
+          .port = listening.port(),
+          .pid = ::getpid(),
+          .token = spec.rank == 0 && spec.token.empty() ? RunToken::draw().to_text() : "-",
+          .node = std::move(node)};
+}
+
+std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, const Endpoint& mine, Deadline deadline) {
+  const auto began = Deadline::Clock::now();
+  store.set(key_of(spec, spec.rank), mine.to_text());
+  std::vector<Endpoint> endpoints;
+  std::vector<int> missing;
+  for (int rank = 0; rank < spec.world_size; ++rank) {
+    try {
+      endpoints.push_back(Endpoint::parse(store.wait(key_of(spec, rank), deadline)));
+      check_same_world(spec, rank, mine, endpoints.back());
+    } catch (const Timeout&) {
+      missing.push_back(rank);
+    }
+  }
+  if (missing.empty()) return endpoints;
+  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
+  throw Timeout({spec.rank, missing.front(), "join", 0},
+                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
+                            "give all ranks the same world size and store, or raise the timeout",
+                            spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
+}
 
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline) {
   check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,

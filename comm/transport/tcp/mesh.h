@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
+#include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/file.h"
 
@@ -43,6 +44,31 @@ struct Peer {
 ///           it cannot listen there; Desync if a rank has another world size or version; Timeout that names the missing
 ///           ranks; PeerLost if a rank has ended.
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline);
+
+/// A rank's address and identity, as published in the store.
+struct Endpoint {
+  int version = 1;
+  int world_size = 1;
+  std::string host;  ///< numeric
+  std::uint16_t port = 0;
+  int pid = 0;
+  std::string token = "-";  ///< the run's token, if this is rank 0 and no token was given
+  std::string node;         ///< the host's name, for messages only
+
+  std::string to_text() const;
+  /// Errors    DeviceError if the text is not a result of to_text.
+  static Endpoint parse(const std::string& text);
+  /// For example "process 4711 on node3".
+  std::string description() const;
+};
+
+/// The endpoint of this process, which listens there. Rank 0 generates the run's token if the spec has none.
+Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening);
+
+/// Publishes this rank's endpoint and waits for those of all ranks, by rank.
+///
+/// Errors    Timeout that names all missing ranks; Desync if a rank has another world size or version.
+std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, const Endpoint& mine, Deadline deadline);
 
 }  // namespace tcp
 }  // namespace gradring::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/bench/exact_sums.h"
+#include "comm/bench/all_reduce_bench.h"
 
 #include <gtest/gtest.h>
 

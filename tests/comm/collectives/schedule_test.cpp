@@ -8,10 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "comm/collectives/chain.h"
-#include "comm/collectives/direct.h"
-#include "comm/collectives/dissemination.h"
 #include "comm/collectives/ring.h"
+#include "comm/collectives/schedules.h"
 #include "comm/transport/partition.h"
 
 namespace gradring::comm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "comm/in_process_hub.h"
+#include "comm/groups.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::tests {

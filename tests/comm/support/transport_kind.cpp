@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/comm/support/transport_kind.h"
 
-#include "comm/shared_memory_group.h"
-#include "comm/tcp_group.h"
+#include "comm/groups.h"
 
 namespace gradring::tests {
 

@@ -87,7 +87,7 @@ TEST(ParseTrain, TakesTheSpellingsOfOtherLaunchersForRanks) {
 
 std::string train_help() {
   ParsedTrain unused;
-  return help_of(train_command_line(unused));
+  return help_of(command_line(unused));
 }
 
 TEST(TrainHelp, NamesEveryOption) {

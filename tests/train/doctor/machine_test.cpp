@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/doctor/machine.h"
+#include "train/doctor/doctor.h"
 
 #include <gtest/gtest.h>
 

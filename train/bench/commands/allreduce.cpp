@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
 #include "comm/bench/gloo_peer.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
-#include "train/bench/commands/allreduce_options.h"
+#include "kernels/runtime/nearest_name.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/cli/standard_output.h"
+#include "train/cli/exit_code.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
@@ -30,6 +34,163 @@
 namespace gradring::train {
 namespace {
 
+using kernels::bench::statistics_of;
+
+constexpr const char* kNotes =
+    "Sizes are bytes, or end in K, M or G (2^10, 2^20, 2^30). The all-reduce is in-place, so the table has no columns "
+    "for out-of-place. time is the median of the iterations, and of each iteration the slowest rank's. --compare gloo "
+    "starts one Python with PyTorch per rank: GRADRING_PYTHON, or else the first python3 on PATH that imports torch. "
+    "The two alternate, and the medians of all iterations are compared.\n\n"
+    "Exit codes:\n"
+    "    0  success\n"
+    "    1  a sum was wrong\n"
+    "    2  usage error\n"
+    "    3  no Python with PyTorch\n"
+    "  161  a rank was lost\n"
+    "  162  a rank timed out\n\n"
+    "Examples:\n"
+    "  gradring bench allreduce -b 4K -e 32M -f 4\n"
+    "  gradring bench allreduce --sizes 64K,1724968,32M --nprocs 4 --compare gloo\n";
+
+/// Element types; behind the first five, older spellings and those of nccl-tests.
+constexpr std::pair<std::string_view, kernels::DType> kTypes[] = {
+    {"fp32", kernels::DType::f32},  {"fp16", kernels::DType::f16},      {"bf16", kernels::DType::bf16},
+    {"int32", kernels::DType::i32}, {"int64", kernels::DType::i64},     {"float", kernels::DType::f32},
+    {"half", kernels::DType::f16},  {"bfloat16", kernels::DType::bf16}, {"f32", kernels::DType::f32},
+    {"f16", kernels::DType::f16},   {"i32", kernels::DType::i32},       {"i64", kernels::DType::i64}};
+constexpr std::size_t kShownTypes = 5;
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+
+kernels::DType parse_type(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, dtype] : kTypes) {
+    if (name == text) return dtype;
+    names.push_back(name);
+  }
+  names.resize(kShownTypes);
+  throw UsageError(fmt::format("--dtype is '{}', but must be one of {}.{}", text, fmt::join(names, ", "),
+                               did_you_mean(text, names)));
+}
+
+comm::AllReduceAlgorithm parse_algorithm(std::string_view text) {
+  constexpr std::string_view kWords[] = {"auto", "ring", "direct"};
+  parse_word("algorithm", text, kWords);
+  if (text == "auto") return comm::AllReduceAlgorithm::automatic;
+  return text == "ring" ? comm::AllReduceAlgorithm::ring : comm::AllReduceAlgorithm::direct;
+}
+
+/// "64K" as 65536.
+std::size_t parse_size(std::string_view option, std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(static_cast<char>(text.back() & ~0x20));
+  const bool has_unit = unit != kUnits.npos && text.size() > 1;
+  const int shift = has_unit ? 10 * (static_cast<int>(unit) + 1) : 0;
+  const std::string_view number = has_unit ? text.substr(0, text.size() - 1) : text;
+  const auto most = static_cast<std::int64_t>(kMostBytes >> shift);
+  return static_cast<std::size_t>(parse_integer(option, number, {.least = 0, .most = most})) << shift;
+}
+
+std::vector<std::size_t> parse_sizes(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::vector<std::size_t> sizes;
+  for (std::string word; std::getline(words, word, ',');) sizes.push_back(parse_size("sizes", word));
+  return sizes;
+}
+
+struct Options {
+  std::size_t least = 4096;  ///< sizes in bytes, rounded down to whole elements
+  std::size_t most = std::size_t{32} << 20;
+  std::size_t factor = 2;
+  std::size_t increment = 0;       ///< instead of the factor; 0: none
+  std::vector<std::size_t> sizes;  ///< instead of the range above
+  kernels::DType dtype = kernels::DType::f32;
+  comm::bench::Repetitions repetitions;
+  comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
+  std::string comm = "auto";  ///< transport: auto, shm, tcp
+  bool check = true;
+  bool report_iterations = false;
+  bool compare_gloo = false;
+  int nproc = 0;  ///< 0: not given
+  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+  std::string json;  ///< empty: none
+};
+
+std::vector<std::size_t> sizes_of(const Options& options) {
+  if (!options.sizes.empty()) return options.sizes;
+  if (options.least > options.most)
+    throw UsageError(
+        fmt::format("--minbytes is {}, but must be at most --maxbytes, which is {}", options.least, options.most));
+  std::vector<std::size_t> all;
+  for (std::size_t size = options.least; size <= options.most;
+       size = options.increment ? size + options.increment : std::max(size * options.factor, size + 1))
+    all.push_back(size);
+  return all;
+}
+
+Option option(const char* name, char letter, const char* value, const char* help,
+              std::function<void(std::string_view)> read) {
+  return {.name = name, .letter = letter, .value = value, .help = help, .read = std::move(read)};
+}
+
+/// A size in bytes.
+Option size_option(const char* name, char letter, const char* help, std::size_t& bytes) {
+  return option(name, letter, "SIZE", help, [=, &bytes](std::string_view text) { bytes = parse_size(name, text); });
+}
+
+Option with_letter(char letter, Option option) {
+  option.letter = letter;
+  return option;
+}
+
+CommandLine command_line(Options& options) {
+  static constexpr std::string_view kComm[] = {"auto", "shm", "tcp"}, kPeers[] = {"gloo"};
+  Option dtype = option("dtype", 'd', "fp32|fp16|bf16|int32|int64", "element type (default fp32)",
+                        [&](std::string_view text) { options.dtype = parse_type(text); });
+  dtype.aliases = {"datatype"};
+  return {
+      .command = "gradring bench allreduce",
+      .purpose = "correctness and speed of all-reduce, with the options and table of nccl-tests",
+      .usage = {"gradring bench allreduce [OPTIONS]", "gradring launch --nproc-per-node N bench allreduce [OPTIONS]"},
+      .options = {size_option("minbytes", 'b', "smallest size (default 4K)", options.least),
+                  size_option("maxbytes", 'e', "largest size (default 32M)", options.most),
+                  option("stepfactor", 'f', "N", "factor between sizes (default 2)",
+                         [&](std::string_view text) {
+                           options.factor = static_cast<std::size_t>(
+                               parse_integer("stepfactor", text, {.least = 2, .most = 1 << 20}));
+                         }),
+                  size_option("stepbytes", 'i', "increment between sizes, instead of a factor", options.increment),
+                  option("sizes", 0, "SIZE,...", "list of sizes, instead of a range",
+                         [&](std::string_view text) { options.sizes = parse_sizes(text); }),
+                  with_letter('n', count_option("iters", "measured iterations (default 20)", 1,
+                                                options.repetitions.iterations)),
+                  with_letter('w', count_option("warmup-iters", "iterations before the measured ones (default 5)", 0,
+                                                options.repetitions.warmups)),
+                  option("check", 'c', "0|1", "verification of the sums, which are exact in any order (default 1)",
+                         [&](std::string_view text) { options.check = parse_flag("check", text); }),
+                  std::move(dtype),
+                  option("algorithm", 'a', "auto|ring|direct", "all-reduce algorithm (default auto)",
+                         [&](std::string_view text) { options.algorithm = parse_algorithm(text); }),
+                  choice_option("comm", kComm, "transport between ranks (default auto: shm)", options.comm),
+                  switch_option("fresh", "new elements before each iteration, written unmeasured, as backward does",
+                                options.repetitions.fresh),
+                  with_letter('I', switch_option("report-iters", "spread of the iterations in the table",
+                                                 options.report_iterations)),
+                  json_file_option(options.json),
+                  nprocs_option("ranks, each a process (default 2, or the launcher's)", "nproc", options.nproc),
+                  option("compare", 0, "gloo", "alternating measurement of PyTorch's gloo, in fp32",
+                         [&](std::string_view text) {
+                           parse_word("compare", text, kPeers);
+                           options.compare_gloo = true;
+                         }),
+                  option("timeout", 0, "TIME", "longest wait of a rank for another (default 2m)",
+                         [&](std::string_view text) { options.timeout = parse_duration("timeout", text); })},
+      .notes = kNotes};
+}
+
+constexpr double kMicro = 1e-6;
+constexpr double kGiga = 1e9;
+
 /// Result for one size; times in seconds.
 struct AllReduceRow {
   std::size_t elements = 0;
@@ -40,6 +201,10 @@ struct AllReduceRow {
   std::optional<std::size_t> wrong{};  ///< elements, over all ranks
 
   double ratio() const { return gloo->median / ours.median; }
+  double algorithm_gigabytes() const { return comm::bench::algorithm_bandwidth(bytes, ours.median) / kGiga; }
+  double bus_gigabytes(int world_size) const {
+    return comm::bench::bus_bandwidth(bytes, ours.median, world_size) / kGiga;
+  }
 };
 
 /// Results of a run of the benchmark.
@@ -48,36 +213,12 @@ struct AllReduceReport {
   int world_size = 1;
   std::string peer{};  ///< "gloo of torch 1.13.0"; empty without comparison
   std::vector<AllReduceRow> rows{};
-
-  std::size_t wrong() const;
-  double average_bus_bandwidth() const;  ///< GB/s
+  std::size_t wrong = 0;  ///< elements, over all sizes and ranks
 };
 
-using comm::bench::algorithm_bandwidth;
-using comm::bench::bus_bandwidth;
+const char* medium_of(const Options& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
 
-constexpr double kMicro = 1e-6;
-constexpr double kGiga = 1e9;
-
-const char* medium_of(const AllReduceBenchOptions& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
-
-double bus_gigabytes(const AllReduceRow& row, const AllReduceReport& report) {
-  return bus_bandwidth(row.bytes, row.ours.median, report.world_size) / kGiga;
-}
-
-std::size_t AllReduceReport::wrong() const {
-  std::size_t all = 0;
-  for (const AllReduceRow& row : rows) all += row.wrong.value_or(0);
-  return all;
-}
-
-double AllReduceReport::average_bus_bandwidth() const {
-  double sum = 0;
-  for (const AllReduceRow& row : rows) sum += bus_gigabytes(row, *this);
-  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
-}
-
-std::string table_head(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_head(const AllReduceReport& report, const Options& options) {
   std::string names = "#       size         count      type   redop    root     time   algbw   busbw  #wrong";
   std::string units = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ";
   if (options.report_iterations) {
@@ -96,12 +237,12 @@ std::string table_head(const AllReduceReport& report, const AllReduceBenchOption
       report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
 }
 
-std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const Options& options) {
   const kernels::bench::Statistics& ours = row.ours;
-  std::string text = fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7}", row.bytes,
-                                 row.elements, name_of(options.dtype), "sum", -1, ours.median / kMicro,
-                                 algorithm_bandwidth(row.bytes, ours.median) / kGiga, bus_gigabytes(row, report),
-                                 row.wrong ? std::to_string(*row.wrong) : "N/A");
+  std::string text =
+      fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7}", row.bytes, row.elements,
+                  name_of(options.dtype), "sum", -1, ours.median / kMicro, row.algorithm_gigabytes(),
+                  row.bus_gigabytes(report.world_size), row.wrong ? std::to_string(*row.wrong) : "N/A");
   if (options.report_iterations)
     text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least / kMicro,
                         ours.median / kMicro, ours.p95 / kMicro, ours.p99 / kMicro, ours.most / kMicro,
@@ -110,14 +251,16 @@ std::string table_row(const AllReduceRow& row, const AllReduceReport& report, co
   return text + "\n";
 }
 
-std::string table_foot(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_foot(const AllReduceReport& report, const Options& options) {
+  double sum = 0;
+  for (const AllReduceRow& row : report.rows) sum += row.bus_gigabytes(report.world_size);
   const std::string wrong =
-      options.check ? fmt::format("{} {}", report.wrong(), report.wrong() == 0 ? "OK" : "FAILED") : "not checked";
+      options.check ? fmt::format("{} {}", report.wrong, report.wrong == 0 ? "OK" : "FAILED") : "not checked";
   return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {:.4g}\n", wrong,
-                     report.average_bus_bandwidth());
+                     report.rows.empty() ? 0 : sum / static_cast<double>(report.rows.size()));
 }
 
-nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+nlohmann::json results_of(const AllReduceReport& report, const Options& options) {
   nlohmann::json rows = nlohmann::json::array();
   for (const AllReduceRow& row : report.rows) {
     nlohmann::json line = {{"size", row.bytes},
@@ -126,8 +269,8 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOpt
                            {"redop", "sum"},
                            {"root", -1},
                            {"in_place_microseconds", to_json(row.ours, 1 / kMicro)},
-                           {"algbw_gb_s", algorithm_bandwidth(row.bytes, row.ours.median) / kGiga},
-                           {"busbw_gb_s", bus_gigabytes(row, report)}};
+                           {"algbw_gb_s", row.algorithm_gigabytes()},
+                           {"busbw_gb_s", row.bus_gigabytes(report.world_size)}};
     if (row.wrong) line["wrong"] = *row.wrong;
     if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, 1 / kMicro)}, {"ratio", row.ratio()}});
     rows.push_back(line);
@@ -141,9 +284,6 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOpt
           {"rows", rows}};
 }
 
-using comm::bench::Payload;
-using kernels::bench::statistics_of;
-
 constexpr int kDefaultRanks = 2;
 /// Alternations of gradring and its peer at one size.
 constexpr int kTurns = 3;
@@ -152,18 +292,18 @@ constexpr int kTurns = 3;
 class Peer {
  public:
   Peer(comm::ProcessGroup& group, std::chrono::milliseconds timeout) {
-    std::string python, store;
+    std::string python, store, reason;
     if (group.rank() == 0) {
       const PythonSearch search = search_python_with_torch();
       python = search.python.value_or("");
-      reason_ = search.to_string();
+      reason = search.to_string();
       folder_ = std::make_unique<RunFolder>();
       store = (folder_->path() / "gloo").string();
     }
     const comm::bench::GlooPeerSpec spec{.python = group.broadcast_on_host(python, 0),
                                          .store_file = group.broadcast_on_host(store, 0),
                                          .timeout = timeout};
-    const std::string reason = group.broadcast_on_host(reason_, 0);
+    reason = group.broadcast_on_host(reason, 0);
     if (spec.python.empty()) throw EnvironmentError("--compare gloo: " + reason);
     gloo_ = std::make_unique<comm::bench::GlooPeer>(group, spec);
   }
@@ -171,7 +311,6 @@ class Peer {
   comm::bench::GlooPeer& gloo() { return *gloo_; }
 
  private:
-  std::string reason_;
   std::unique_ptr<RunFolder> folder_;  // rank 0's
   std::unique_ptr<comm::bench::GlooPeer> gloo_;
 };
@@ -182,16 +321,14 @@ double percent_of_variation(const std::vector<double>& times, double mean) {
   return 100 * std::sqrt(squares / static_cast<double>(times.size())) / mean;
 }
 
-void append(std::vector<double>& all, const std::vector<double>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
-AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllReduceBenchOptions& options,
-                     std::size_t bytes) {
-  const Payload payload{.elements = bytes / size_of(options.dtype), .dtype = options.dtype};
+AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const Options& options, std::size_t bytes) {
+  const comm::bench::Payload payload{.elements = bytes / size_of(options.dtype), .dtype = options.dtype};
   AllReduceRow row{.elements = payload.elements, .bytes = payload.bytes(), .ours = {}};
   if (options.check) row.wrong = bench.wrong_elements(payload);
   std::vector<double> ours, theirs;
+  const auto append = [](std::vector<double>& all, const std::vector<double>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   for (int turn = 0; turn < (peer ? kTurns : 1); ++turn) {
     append(ours, bench.seconds(payload, options.repetitions));
     if (peer) append(theirs, peer->gloo().seconds(payload.bytes(), options.repetitions));
@@ -208,7 +345,7 @@ void say(int rank, const std::string& text) {
   flush_standard_output();
 }
 
-void run_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
+void run_rank(const Options& options, const WorkerEnvironment& place) {
   const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm});
   comm::ProcessGroup& group = *ranks.group;
   kernels::HostDevice device;
@@ -222,30 +359,29 @@ void run_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& pla
   say(place.rank, table_head(report, options));
   for (const std::size_t bytes : options.sizes) {
     report.rows.push_back(measure(bench, peer ? &*peer : nullptr, options, bytes));
+    report.wrong += report.rows.back().wrong.value_or(0);
     say(place.rank, table_row(report.rows.back(), report, options));
   }
   say(place.rank, table_foot(report, options));
   if (place.rank == 0) write_bench_file(options.json, "allreduce", report.provenance, results_of(report, options));
   group.barrier_on_host();  // a rank that exits early would break a slower one's reads
-  if (report.wrong() > 0) throw Error(fmt::format("{} sums were wrong", report.wrong()));
+  if (report.wrong > 0) throw Error(fmt::format("{} sums were wrong", report.wrong));
 }
 
 /// Starts the ranks with the same arguments; the launcher reports their errors.
-void spawn(const AllReduceBenchOptions& options, std::span<const std::string> args) {
+int spawn(const Options& options, Arguments args) {
   std::vector<std::string> command = {"bench", "allreduce"};
   command.insert(command.end(), args.begin(), args.end());
-  const int code = spawn_ranks(options.nproc ? options.nproc : kDefaultRanks, command);
-  if (code != 0) std::exit(code);
+  return spawn_ranks(options.nproc ? options.nproc : kDefaultRanks, command);
 }
 
 int run(Arguments args) {
-  const auto parsed = parse_bench_allreduce(args);
-  if (!parsed) return kOk;
-  const AllReduceBenchOptions& options = *parsed;
-  if (!system_variable("RANK")) {
-    spawn(options, args);
-    return kOk;
-  }
+  Options options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  options.sizes = sizes_of(options);
+  if (options.compare_gloo && options.dtype != kernels::DType::f32)
+    throw UsageError("--compare gloo measures fp32: leave --dtype out");
+  if (!system_variable("RANK")) return spawn(options, args);
   const auto place = WorkerEnvironment::from_environment(system_variable);
   if (options.nproc && options.nproc != place.world_size)
     throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nproc,
@@ -259,6 +395,6 @@ int run(Arguments args) {
 const Command kBenchAllReduce{.name = "allreduce",
                               .help = "correctness and speed of all-reduce between processes",
                               .run = run,
-                              .describe = bench_allreduce_line};
+                              .describe = describe<Options>};
 
 }  // namespace gradring::train

@@ -17,7 +17,7 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/timed_training.h"
-#include "train/cli/standard_output.h"
+#include "train/cli/exit_code.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/run_folder.h"
 #include "train/options/usage_error.h"
@@ -27,68 +27,58 @@ namespace {
 
 constexpr std::string_view kFormats[] = {"auto", "contiguous", "channels_last"};
 
-struct CompareBenchOptions {
-  std::vector<bench::TimedTrainingSpec> cases;
+struct Options {
+  bench::TimedTrainingSpec training;  ///< of every case, but for ranks and batch size
+  std::int64_t ranks = 0;             ///< 0: not given
+  std::int64_t batch_size = 0;        ///< 0: not given
   std::int64_t rounds = 3;
   bool dataloader = false;
   std::string format = "auto";  ///< of PyTorch's tensors: auto, contiguous, channels_last
   std::string json_file;        ///< empty: none
 };
 
-/// Options, and those that the cases are derived from.
-struct Given {
-  CompareBenchOptions options;
-  bench::TimedTrainingSpec training;
-  std::int64_t ranks = 0;  ///< 0: not given
-  std::int64_t batch_size = 0;
-};
-
 /// The cases of docs/results: data-parallel over all cores of a small machine, and one core.
-std::vector<bench::TimedTrainingSpec> cases_of(const Given& given) {
-  std::vector<bench::TimedTrainingSpec> cases(2, given.training);
+std::vector<bench::TimedTrainingSpec> cases_of(const Options& options) {
+  std::vector<bench::TimedTrainingSpec> cases(2, options.training);
   cases[0].ranks = 2;
   cases[0].batch_size = 256;
   cases[1].ranks = 1;
   cases[1].batch_size = 512;
-  if (given.ranks == 0 && given.batch_size == 0) return cases;
+  if (options.ranks == 0 && options.batch_size == 0) return cases;
   cases.resize(1);
-  if (given.ranks > 0) cases[0].ranks = static_cast<int>(given.ranks);
-  if (given.batch_size > 0) cases[0].batch_size = given.batch_size;
+  if (options.ranks > 0) cases[0].ranks = static_cast<int>(options.ranks);
+  if (options.batch_size > 0) cases[0].batch_size = options.batch_size;
   return cases;
 }
 
-CommandLine command_line(Given& given) {
-  CommandLine line{.command = "gradring bench compare",
-                   .purpose = "duration of the same training by gradring and by PyTorch",
-                   .options = dataset_options(given.training.dataset, given.training.data_dir)};
-  const Option own[] = {
-      nprocs_option("ranks; PyTorch's use DDP over gloo (default 2, then 1)", "ranks", given.ranks),
-      count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, given.batch_size),
-      count_option("epochs", "epochs of each training (default 1)", 1, given.training.epochs),
-      count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
-                   given.training.steps),
-      count_option("rounds", "trainings of each side, alternating (default 3)", 1, given.options.rounds),
-      switch_option("dataloader", "PyTorch also with batches from a torch.utils.data.DataLoader",
-                    given.options.dataloader),
-      {.name = "memory-format",
-       .value = "auto|contiguous|channels_last",
-       .help = "format of PyTorch's tensors; auto: the faster of both (default auto)",
-       .read = [&given](std::string_view word) { given.options.format = parse_word("memory-format", word, kFormats); }},
-      json_file_option(given.options.json_file)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  line.notes =
-      "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a Python that "
-      "imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in training alone; they "
-      "vary less than wall time on a busy machine. All-reduce compared with gloo: gradring bench allreduce --compare "
-      "gloo";
-  return line;
+CommandLine command_line(Options& options) {
+  return {.command = "gradring bench compare",
+          .purpose = "duration of the same training by gradring and by PyTorch",
+          .options = dataset_options(
+              options.training.dataset, options.training.data_dir,
+              {nprocs_option("ranks; PyTorch's use DDP over gloo (default 2, then 1)", "ranks", options.ranks),
+               count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, options.batch_size),
+               count_option("epochs", "epochs of each training (default 1)", 1, options.training.epochs),
+               count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
+                            options.training.steps),
+               count_option("rounds", "trainings of each side, alternating (default 3)", 1, options.rounds),
+               switch_option("dataloader", "PyTorch also with batches from a torch.utils.data.DataLoader",
+                             options.dataloader),
+               choice_option("memory-format", kFormats,
+                             "format of PyTorch's tensors; auto: the faster of both (default auto)", options.format),
+               json_file_option(options.json_file)}),
+          .notes =
+              "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a "
+              "Python that imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
+              "training alone; they vary less than wall time on a busy machine. All-reduce compared with gloo: "
+              "gradring bench allreduce --compare gloo"};
 }
 
 /// PyTorch's variants, each started and warm; none without a Python.
 class Peers {
  public:
   Peers(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
-        const CompareBenchOptions& options) {
+        const Options& options) {
     if (!search.python) return;
     bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
     if (options.format == "auto") {
@@ -118,12 +108,11 @@ class Peers {
   /// The reference BLAS in Fortran takes half of PyTorch's time; readers of a ratio must know.
   void say_blas() const {
     if (blas().empty()) return;
-    fmt::print(
-        "  PyTorch multiplies matrices by {}{}\n", blas(),
-        blas().find("/blas/libblas") == std::string::npos
-            ? ""
-            : ":\n  the reference BLAS, which is slow. To see PyTorch at its best, install libopenblas0-pthread, or "
-              "unpack it\n  and let LD_LIBRARY_PATH point to its libblas.so.3");
+    fmt::print("  PyTorch multiplies matrices by {}{}\n", blas(),
+               blas().find("/blas/libblas") == std::string::npos
+                   ? ""
+                   : ":\n  the reference BLAS, which is slow. To see PyTorch at its best, install "
+                     "libopenblas0-pthread, or unpack it\n  and let LD_LIBRARY_PATH point to its libblas.so.3");
   }
 
   void add(const std::string& name, const std::string& python, const bench::TimedTrainingSpec& spec,
@@ -188,7 +177,7 @@ std::function<bench::TrainingTime()> our_training(const bench::TimedTrainingSpec
 }
 
 nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
-                        const CompareBenchOptions& options) {
+                        const Options& options) {
   fmt::print("\n{}\n", title(spec));
   const Peers peers(search, spec, data, options);
   const auto folder = data.images.parent_path();
@@ -208,21 +197,18 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
 }
 
 /// PyTorch would silently train on fewer samples.
-void check_batches(const CompareBenchOptions& options, const data::Dataset& dataset) {
-  for (const auto& spec : options.cases)
+void check_batches(const std::vector<bench::TimedTrainingSpec>& cases, const data::Dataset& dataset) {
+  for (const auto& spec : cases)
     if (spec.batch_size > dataset.size())
       throw UsageError(fmt::format("--batch-size is {}, but {} has {} training samples: lower it", spec.batch_size,
                                    spec.dataset, dataset.size()));
 }
 
-int run(Arguments args) {
-  Given given;
-  if (!words_or_help(command_line(given), args)) return kOk;
-  CompareBenchOptions& options = given.options;
-  options.cases = cases_of(given);
-  const bench::TimedTrainingSpec& training = options.cases.front();  // the others differ in ranks and batch
+void run(Options& options) {
+  const std::vector<bench::TimedTrainingSpec> cases = cases_of(options);
+  const bench::TimedTrainingSpec& training = options.training;
   const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
-  check_batches(options, *dataset);
+  check_batches(cases, *dataset);
   const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
   fmt::print("{}\n{}\n", to_string(provenance), search.to_string());
@@ -231,22 +217,18 @@ int run(Arguments args) {
              training.steps > 0 ? fmt::format(", {} steps at most", training.steps) : "");
   const RunFolder folder;
   const auto data = bench::RawDataset::write(*dataset, folder.path());
-  nlohmann::json cases = nlohmann::json::array();
-  for (const auto& spec : options.cases) cases.push_back(run_case(spec, data, search, options));
+  nlohmann::json results = nlohmann::json::array();
+  for (const auto& spec : cases) results.push_back(run_case(spec, data, search, options));
   write_bench_file(options.json_file, "compare", provenance,
                    {{"dataset", training.dataset},
                     {"epochs", training.epochs},
                     {"steps", training.steps},
                     {"torch", search.torch_version},
-                    {"cases", cases}});
-  return kOk;
+                    {"cases", results}});
 }
 
 }  // namespace
 
-const Command kBenchCompare{.name = "compare",
-                            .help = "training time compared with PyTorch",
-                            .run = run,
-                            .describe = describe<Given, command_line>};
+const Command kBenchCompare = make_command<Options>("compare", "training time compared with PyTorch");
 
 }  // namespace gradring::train

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <sstream>
@@ -11,13 +12,14 @@
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/nearest_name.h"
 #include "nn/backend/cpu/onednn_peers.h"
 #include "train/bench/commands/commands.h"
-#include "train/bench/commands/kernels_table.h"
 #include "train/bench/commands/options.h"
+#include "train/cli/exit_code.h"
 #include "train/cli/resume_command.h"
 #include "train/launch/launcher.h"
 #include "train/options/usage_error.h"
@@ -55,8 +57,7 @@ constexpr const char* kNotes =
     "100 %.\n\n"
     "On a GPU a line for each kernel that a call launches: threads per block, registers per thread, shared memory per "
     "block (static + dynamic), and resident warps per multiprocessor out of the maximum. --json-file has them on a "
-    "CPU, "
-    "too.";
+    "CPU, too.";
 
 std::vector<std::string_view> operation_names() {
   std::vector<std::string_view> names;
@@ -190,6 +191,129 @@ void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
   if (!options.variant.empty()) check_name("--variant", options.variant, variants);
 }
 
+constexpr double kMicroseconds = 1e6;
+constexpr double kGiga = 1e-9;
+
+std::string_view name_of(kb::Measured::Kind kind) {
+  switch (kind) {
+    case kb::Measured::Kind::variant: return "variant";
+    case kb::Measured::Kind::peer: return "peer";
+    case kb::Measured::Kind::plain_loop: return "plain_loop";
+  }
+  return "";
+}
+
+kb::Work work_of(const kb::KernelCase& c) {
+  kb::Work work{.footprint_bytes = 0,
+                .traffic_bytes = c.bytes,
+                .unread_bytes = c.unread_bytes,
+                .flops = c.flops,
+                .factors = c.factors};
+  for (const auto& array : c.arrays) work.footprint_bytes += static_cast<double>(array->bytes());
+  return work;
+}
+
+/// The library's result if it is correct, else the plain loop's; null without both.
+const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
+  for (const auto kind : {kb::Measured::Kind::peer, kb::Measured::Kind::plain_loop})
+    for (const kb::Measured& result : results)
+      if (result.kind == kind && result.right()) return &result;
+  return nullptr;
+}
+
+/// Prints the GPU resources of each kernel of a call.
+void print_launches(const std::vector<kernels::LaunchReport>& launches) {
+  for (const kernels::LaunchReport& launch : launches)
+    if (launch.resources) fmt::print("      {}\n", to_string(launch));
+}
+
+/// The table of `gradring bench kernels`, printed line by line as cases are measured, and kept for --json-file.
+class KernelsTable {
+ public:
+  /// `machine` must outlive the table.
+  explicit KernelsTable(kb::Machine& machine) : machine_(machine) {}
+
+  /// Prints the machine's peaks and the column names.
+  void begin();
+  void add(const kb::KernelCase& c, const std::vector<kb::Measured>& results);
+
+  /// The content for write_bench_file.
+  nlohmann::json results();
+  /// Counts our variants only; libraries need not keep our tolerances.
+  int wrong_variants() const { return wrong_; }
+
+ private:
+  nlohmann::json wrong(const kb::Measured& result);
+  /// `beside`: the result to compare with, or null.
+  nlohmann::json row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside);
+
+  kb::Machine& machine_;
+  std::string limits_;
+  nlohmann::json cases_ = nlohmann::json::array();
+  int wrong_ = 0;
+};
+
+void KernelsTable::begin() {
+  limits_ = machine_.limits();
+  fmt::print("{}\n\n", limits_);
+  fmt::print("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>6} {:>7}\n", "", "", "error",
+             "hot us", "p95", "GB/s", "GFLOP/s", "roof", "x peer", "flushed", "p95", "roof", "x peer");
+}
+
+void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>& results) {
+  fmt::print("{} [{}] {}\n", c.name, c.shape, name_of(c.dtype));
+  const kb::Measured* beside = yardstick_of(results);
+  nlohmann::json variants = nlohmann::json::array();
+  for (const kb::Measured& result : results)
+    variants.push_back(result.right() ? row(c, result, beside) : wrong(result));
+  flush_standard_output();
+  cases_.push_back({{"name", c.name},
+                    {"shape", c.shape},
+                    {"dtype", name_of(c.dtype)},
+                    {"bytes", c.bytes},
+                    {"flops", c.flops},
+                    {"variants", variants}});
+}
+
+nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", cases_}}; }
+
+nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
+  if (result.kind == kb::Measured::Kind::variant) ++wrong_;
+  fmt::print("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
+  return {{"name", result.name},
+          {"kind", name_of(result.kind)},
+          {"error", std::min(result.error, 1e300)},
+          {"right", false}};
+}
+
+nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside) {
+  const double hot = result.hot.median;
+  const double flushed = result.flushed.median;
+  const double hot_roof = machine_.least_seconds(work_of(c), false) / hot;
+  const double flushed_roof = machine_.least_seconds(work_of(c), true) / flushed;
+  const auto times = [beside](double seconds, const kb::Statistics kb::Measured::*way) {
+    return beside ? fmt::format("{:.2f}", seconds / (beside->*way).median) : std::string();
+  };
+  fmt::print(
+      "  {:<36} {:>6.2f} {:>9.1f} {:>9.1f} {:>7.1f} {:>8} {:>4.0f} % {:>7}   {:>9.1f} {:>9.1f} {:>4.0f} % {:>7}\n",
+      result.name, result.error, hot * kMicroseconds, result.hot.p95 * kMicroseconds, c.bytes / hot * kGiga,
+      c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kGiga) : "", 100 * hot_roof, times(hot, &kb::Measured::hot),
+      flushed * kMicroseconds, result.flushed.p95 * kMicroseconds, 100 * flushed_roof,
+      times(flushed, &kb::Measured::flushed));
+  print_launches(result.launches);
+  nlohmann::json json = {{"name", result.name},
+                         {"kind", name_of(result.kind)},
+                         {"error", result.error},
+                         {"right", true},
+                         {"hot_microseconds", to_json(result.hot, kMicroseconds)},
+                         {"hot_share_of_roof", hot_roof},
+                         {"flushed_microseconds", to_json(result.flushed, kMicroseconds)},
+                         {"flushed_share_of_roof", flushed_roof}};
+  if (beside) json[fmt::format("times_{}", name_of(beside->kind))] = hot / beside->hot.median;
+  for (const kernels::LaunchReport& launch : result.launches) json["launches"].push_back(to_json(launch));
+  return json;
+}
+
 std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
   return compute.module ? kb::make_gpu_machine(*compute.device, compute.kernels) : kb::make_cpu_machine();
 }
@@ -203,13 +327,11 @@ std::unique_ptr<kernels::PeerMaker> peers_of(const Compute& compute) {
                         }});
 }
 
-int run(Arguments args) {
-  KernelsBenchOptions options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(KernelsBenchOptions& options) {
   check(options);
   if (options.ncu) {
     fmt::print("{}\n", ncu_command(options, own_program()));
-    return kOk;
+    return;
   }
   const Compute compute = make_compute({.device = options.device});
   const auto machine = machine_of(compute);
@@ -234,14 +356,11 @@ int run(Arguments args) {
     }
   write_bench_file(options.json_file, "kernels", provenance, table.results());
   if (table.wrong_variants() > 0) throw Error(fmt::format("{} results are wrong", table.wrong_variants()));
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchKernels{.name = "kernels",
-                            .help = "correctness and speed of every kernel variant",
-                            .run = run,
-                            .describe = describe<KernelsBenchOptions, command_line>};
+const Command kBenchKernels =
+    make_command<KernelsBenchOptions>("kernels", "correctness and speed of every kernel variant");
 
 }  // namespace gradring::train

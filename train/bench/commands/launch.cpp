@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -29,17 +28,14 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench launch",
-                   .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
-                   .options = {}};
-  const Option own[] = {nprocs_option("worker processes (default 8)", "workers", options.workers),
-                        count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds),
-                        json_file_option(options.json)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  line.notes =
-      "The workers are trivial (/bin/true). torchrun runs with --monitor_interval 0.05, in the Python that "
-      "GRADRING_PYTHON names, or else the first python3 on PATH that imports torch.";
-  return line;
+  return {.command = "gradring bench launch",
+          .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
+          .options = {nprocs_option("worker processes (default 8)", "workers", options.workers),
+                      count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds),
+                      json_file_option(options.json)},
+          .notes =
+              "The workers are trivial (/bin/true). torchrun runs with --monitor_interval 0.05, in the Python that "
+              "GRADRING_PYTHON names, or else the first python3 on PATH that imports torch."};
 }
 
 struct Contender {
@@ -82,9 +78,7 @@ nlohmann::json print(const std::vector<Contender>& contenders) {
   return rows;
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
   fmt::print("{}\n{} workers, {} rounds; {}\n\n", kernels::bench::to_string(provenance), options.workers,
@@ -92,14 +86,10 @@ int run(Arguments args) {
   std::vector<Contender> contenders = contenders_of(options, search);
   measure(contenders, options.rounds);
   write_bench_file(options.json, "launch", provenance, {{"workers", options.workers}, {"rows", print(contenders)}});
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchLaunch{.name = "launch",
-                           .help = "duration of a launch, compared with torchrun",
-                           .run = run,
-                           .describe = describe<Options, command_line>};
+const Command kBenchLaunch = make_command<Options>("launch", "duration of a launch, compared with torchrun");
 
 }  // namespace gradring::train

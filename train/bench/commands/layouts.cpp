@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
@@ -30,21 +29,18 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench layouts",
-                   .purpose =
-                       "the same training in every layout of ranks, micro-batches, ZeRO stages and activation "
-                       "checkpointing, compared",
-                   .options = {}};
-  const Option own[] = {
-      count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8, options.steps),
-      nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks),
-      json_file_option(options.json)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  line.notes =
-      "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to 1e-4, and "
-      "all "
-      "ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another layout's checkpoint.";
-  return line;
+  return {.command = "gradring bench layouts",
+          .purpose =
+              "the same training in every layout of ranks, micro-batches, ZeRO stages and activation checkpointing, "
+              "compared",
+          .options = {count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8,
+                                   options.steps),
+                      nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks),
+                      json_file_option(options.json)},
+          .notes =
+              "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to "
+              "1e-4, and all ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another "
+              "layout's checkpoint."};
 }
 
 /// One table: trainings whose results must agree.
@@ -110,9 +106,7 @@ std::vector<LayoutRow> run(const Series& series, const Options& options) {
   return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print);
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   if (options.ranks > kMostRanks)
     throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
   const auto provenance = kernels::bench::provenance();
@@ -130,14 +124,10 @@ int run(Arguments args) {
   fmt::print("\n{} layouts, {} differ\n", layouts, different);
   if (different > 0)
     throw ReplicaError(fmt::format("{} of {} layouts do not train as they must: see the table", different, layouts));
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchLayouts{.name = "layouts",
-                            .help = "agreement of all layouts of ranks and ZeRO",
-                            .run = run,
-                            .describe = describe<Options, command_line>};
+const Command kBenchLayouts = make_command<Options>("layouts", "agreement of all layouts of ranks and ZeRO");
 
 }  // namespace gradring::train

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -26,16 +25,15 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench loader",
-                   .purpose = "samples per second that are gathered, normalized and batched",
-                   .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
-                   .options = dataset_options(options.dataset, options.data_dir)};
-  const Option own[] = {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
-                        count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
-                        count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs),
-                        json_file_option(options.json)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  return line;
+  return {.command = "gradring bench loader",
+          .purpose = "samples per second that are gathered, normalized and batched",
+          .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
+          .options = dataset_options(
+              options.dataset, options.data_dir,
+              {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
+               count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
+               count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs),
+               json_file_option(options.json)})};
 }
 
 /// Result for one way to make batches.
@@ -107,20 +105,14 @@ nlohmann::json results_of(const Report& report, const Options& options) {
           {"rows", rows}};
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const Report report = measure(options);
   print(report, options);
   write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchLoader{.name = "loader",
-                           .help = "samples per second that become normalized batches",
-                           .run = run,
-                           .describe = describe<Options, command_line>};
+const Command kBenchLoader = make_command<Options>("loader", "samples per second that become normalized batches");
 
 }  // namespace gradring::train

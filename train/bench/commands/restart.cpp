@@ -1,19 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/bench/statistics.h"
+#include "kernels/runtime/child_process.h"
+#include "kernels/runtime/deadline.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/restarted_training.h"
+#include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
+#include "train/report/environment_error.h"
+#include "train/setup/run_directory.h"
 
 namespace gradring::train {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
+constexpr auto kPatience = std::chrono::minutes(1);
+constexpr std::int64_t kStepsBetween = 25;  // more than two checkpoints
+constexpr int kMostWait = 300;              // milliseconds after those steps, at most
+constexpr std::streamoff kTail = 4096;      // some lines of the metrics
+constexpr std::string_view kResumes = "resumes after step ";
+
+std::string text_of(const std::filesystem::path& path, std::streamoff most) {
+  std::ifstream file(path, std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  std::string text(static_cast<std::size_t>(std::min(size, most)), '\0');
+  file.seekg(size - static_cast<std::streamoff>(text.size()));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  return text;
+}
+
+/// The number after the last occurrence of `words`; -1: not found.
+std::int64_t number_after(const std::string& text, std::string_view words) {
+  const std::size_t at = text.rfind(words);
+  return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + words.size());
+}
+
+ChildCommand command_of(int ranks, const std::filesystem::path& run) {
+  std::istringstream fixed(
+      "--max-restarts 1000000 --backoff 0 --min-progress-steps 0 train --device cpu --threads 1 --batch-size 16 "
+      "--epochs 1000000 --save-every-steps 10 --keep-last 2 --progress none --resume auto --run-dir");
+  ChildCommand command{.words = {own_program(), "launch", "--nproc-per-node", std::to_string(ranks)}};
+  command.words.insert(command.words.end(), std::istream_iterator<std::string>(fixed), {});
+  command.words.push_back(run.string());
+  return command;
+}
+
+/// Durations from the crash of a rank.
+struct RestartTime {
+  double back = 0;        ///< seconds until all ranks have connected and loaded the checkpoint
+  double first_step = 0;  ///< seconds until the first step after that
+};
+
+/// A training on the built-in digits under a launcher that restarts it whenever a rank is killed. Observed through the
+/// files of its run directory, every two milliseconds.
+///
+/// Errors    EnvironmentError if the training ends, or makes no progress for a minute.
+class RestartedTraining {
+ public:
+  /// Starts it with its run directory in `folder`. `seed` draws the victims and times of crash().
+  RestartedTraining(int ranks, const std::filesystem::path& folder, std::uint64_t seed)
+      : ranks_(ranks), run_(folder / "run"), random_(seed), launcher_(command_of(ranks, run_)) {}
+
+  /// Waits for some steps, kills a rank, and waits until the training continues.
+  RestartTime crash();
+
+ private:
+  template <class Condition>
+  void await(const char* what, Condition condition);
+  std::string log_of(int rank) const;
+  std::int64_t steps() const;
+  pid_t process_of(int rank) const;
+
+  int ranks_;
+  std::filesystem::path run_;
+  std::mt19937_64 random_;
+  ChildProcess launcher_;
+  std::int64_t from_ = 0;  // the step after which the latest attempt began
+};
+
+template <class Condition>
+void RestartedTraining::await(const char* what, Condition condition) {
+  const auto deadline = Deadline::after(kPatience);
+  while (!condition()) {
+    if (!launcher_.running())
+      throw EnvironmentError(fmt::format("the training ended while the bench waited for {}: try it by hand", what));
+    if (deadline.passed()) throw EnvironmentError(fmt::format("waited for {} without success", what));
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+std::string RestartedTraining::log_of(int rank) const { return text_of(log_file(run_, rank), kTail); }
+
+std::int64_t RestartedTraining::steps() const { return number_after(text_of(metrics_of(run_), kTail), "\"step\":"); }
+
+pid_t RestartedTraining::process_of(int rank) const {
+  return static_cast<pid_t>(number_after(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
+}
+
+RestartTime RestartedTraining::crash() {
+  await("some steps", [&] { return steps() >= from_ + kStepsBetween; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(random_() % kMostWait));
+  const int victim = static_cast<int>(random_() % static_cast<unsigned>(ranks_));
+  std::vector<pid_t> before;
+  for (int rank = 0; rank < ranks_; ++rank) before.push_back(process_of(rank));
+  if (before.at(static_cast<std::size_t>(victim)) <= 1)
+    throw EnvironmentError("a rank's log does not name its process");
+
+  const auto crash = Clock::now();
+  const auto since = [crash] { return std::chrono::duration<double>(Clock::now() - crash).count(); };
+  ::kill(before[static_cast<std::size_t>(victim)], SIGKILL);
+  for (int rank = 0; rank < ranks_; ++rank)
+    await("all ranks to come back", [&] {
+      const std::string log = log_of(rank);
+      const std::size_t last = log.rfind(kResumes);
+      return process_of(rank) != before[static_cast<std::size_t>(rank)] && last != std::string::npos &&
+             last > log.rfind(", process ");
+    });
+  RestartTime time{.back = since()};
+  from_ = number_after(log_of(0), kResumes);
+  await("the first step", [&] { return steps() > from_; });
+  time.first_step = since();
+  return time;
+}
 
 struct Options {
   int ranks = 4;
@@ -23,16 +150,13 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench restart",
-                   .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
-                   .options = {}};
-  const Option own[] = {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
-                        count_option("rounds", "crashes (default 20)", 1, options.rounds),
-                        count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed),
-                        json_file_option(options.json)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  line.notes = "The training runs under `gradring launch --max-restarts`.";
-  return line;
+  return {.command = "gradring bench restart",
+          .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
+          .options = {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
+                      count_option("rounds", "crashes (default 20)", 1, options.rounds),
+                      count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed),
+                      json_file_option(options.json)},
+          .notes = "The training runs under `gradring launch --max-restarts`."};
 }
 
 nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
@@ -42,17 +166,15 @@ nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
   return {{"name", name}, {"seconds", to_json(statistics)}};
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", kernels::bench::to_string(provenance), options.ranks,
              options.rounds, options.seed);
   const RunFolder folder;
   std::vector<double> back, first_step;
-  bench::RestartedTraining training(options.ranks, folder.path(), options.seed);
+  RestartedTraining training(options.ranks, folder.path(), options.seed);
   for (int round = 0; round < options.rounds; ++round) {
-    const bench::RestartTime time = training.crash();
+    const RestartTime time = training.crash();
     back.push_back(time.back);
     first_step.push_back(time.first_step);
   }
@@ -60,14 +182,11 @@ int run(Arguments args) {
   const nlohmann::json rows = {print_row("to all ranks back", back), print_row("to the first step", first_step)};
   write_bench_file(options.json, "restart", provenance,
                    {{"ranks", options.ranks}, {"seed", options.seed}, {"rows", rows}});
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchRestart{.name = "restart",
-                            .help = "time from the crash of a rank to the first step after it",
-                            .run = run,
-                            .describe = describe<Options, command_line>};
+const Command kBenchRestart =
+    make_command<Options>("restart", "time from the crash of a rank to the first step after it");
 
 }  // namespace gradring::train

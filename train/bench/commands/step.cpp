@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/open_dataset.h"
@@ -17,7 +16,6 @@ namespace gradring::train {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
-constexpr double kMegabyte = 1024 * 1024;
 
 struct Options {
   bench::StepBenchSpec spec;
@@ -31,34 +29,38 @@ struct Options {
 };
 
 CommandLine command_line(Options& options) {
-  CommandLine line{.command = "gradring bench step",
-                   .purpose = "duration of a training step of one rank, and of its parts",
-                   .options = dataset_options(options.dataset, options.data_dir)};
-  const Option own[] = {
-      choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
-      count_option("batch-size", "samples per step (default 256)", 1, options.spec.batch_size),
-      text_option("backend", "auto|cpu|reference", "implementation of the layers (default auto)", options.backend),
-      text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)", options.precision),
-      {.name = "checkpoint-activations",
-       .value = std::string(kCheckpointingValue),
-       .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
-       .read =
-           [&](std::string_view text) { read_checkpointing("checkpoint-activations", text, options.checkpointing); }},
-      {.name = "activation-budget-mb",
-       .value = "F",
-       .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
-       .read =
-           [&](std::string_view text) {
-             options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
-           }},
-      text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
-      count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0, options.threads),
-      count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
-      count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup),
-      json_file_option(options.json_file)};
-  line.options.insert(line.options.end(), std::begin(own), std::end(own));
-  return line;
+  return {
+      .command = "gradring bench step",
+      .purpose = "duration of a training step of one rank, and of its parts",
+      .options = dataset_options(
+          options.dataset, options.data_dir,
+          {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
+           count_option("batch-size", "samples per step (default 256)", 1, options.spec.batch_size),
+           text_option("backend", "auto|cpu|reference", "implementation of the layers (default auto)", options.backend),
+           text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)",
+                       options.precision),
+           {.name = "checkpoint-activations",
+            .value = std::string(kCheckpointingValue),
+            .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
+            .read =
+                [&](std::string_view text) {
+                  read_checkpointing("checkpoint-activations", text, options.checkpointing);
+                }},
+           {.name = "activation-budget-mb",
+            .value = "F",
+            .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
+            .read =
+                [&](std::string_view text) {
+                  options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
+                }},
+           text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
+           count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0, options.threads),
+           count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
+           count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup),
+           json_file_option(options.json_file)})};
 }
+
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
 
 void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const Options& options,
                double step) {
@@ -77,15 +79,11 @@ void print_report(const bench::StepReport& report, const Options& options) {
              static_cast<double>(options.spec.batch_size) / step.median, report.loss);
   fmt::print(
       "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
-      "before "
-      "the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
-      static_cast<double>(report.program.total()) / kMegabyte,
-      static_cast<double>(report.program.activations) / kMegabyte,
-      static_cast<double>(report.program.activation_gradients) / kMegabyte,
-      static_cast<double>(report.program.workspace) / kMegabyte,
-      static_cast<double>(report.resident_before_bytes) / kMegabyte,
-      static_cast<double>(report.resident.now_bytes) / kMegabyte,
-      static_cast<double>(report.resident.most_bytes) / kMegabyte);
+      "before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
+      mebibytes(report.program.total()), mebibytes(report.program.activations),
+      mebibytes(report.program.activation_gradients), mebibytes(report.program.workspace),
+      mebibytes(report.resident_before_bytes), mebibytes(report.resident.now_bytes),
+      mebibytes(report.resident.most_bytes));
 }
 
 nlohmann::json results_of(const bench::StepReport& report, const Options& options, const nn::Backend& backend) {
@@ -124,7 +122,6 @@ struct Comparison {
 void print_comparison(const Comparison& comparison, const Options& options) {
   using Memory = nn::ProgramMemory;
   const auto row = [](const std::string& name, const bench::StepReport& report) {
-    const auto mebibytes = [](std::size_t bytes) { return static_cast<double>(bytes) / kMegabyte; };
     fmt::print("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
                mebibytes(report.program.activations), mebibytes(report.program.activation_gradients),
                mebibytes(report.program.workspace));
@@ -148,9 +145,7 @@ nlohmann::json results_of(const Comparison& comparison) {
           {"times_activation_bytes", comparison.times_bytes(&nn::ProgramMemory::activations)}};
 }
 
-int run(Arguments args) {
-  Options options;
-  if (!words_or_help(command_line(options), args)) return kOk;
+void run(Options& options) {
   const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = "cpu", .backend = options.backend, .threads = threads});
@@ -167,7 +162,7 @@ int run(Arguments args) {
     const bench::StepReport report = bench::bench_steps(options.spec, parts);
     print_report(report, options);
     write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
-    return kOk;
+    return;
   }
   bench::StepBenchSpec spec = options.spec;
   spec.checkpointing = options.checkpointing;
@@ -177,14 +172,10 @@ int run(Arguments args) {
   nlohmann::json results = results_of(kept, options, backend);
   results["checkpointed"] = results_of(Comparison{kept, cut});
   write_bench_file(options.json_file, "step", provenance, results);
-  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchStep{.name = "step",
-                         .help = "duration of a training step and of its parts",
-                         .run = run,
-                         .describe = describe<Options, command_line>};
+const Command kBenchStep = make_command<Options>("step", "duration of a training step and of its parts");
 
 }  // namespace gradring::train

@@ -130,10 +130,9 @@ class MessageFields {
   }
 
   [[noreturn]] void refuse(const char* name, const std::string& found, const std::string& expected) const {
-    throw MessageError(
-        fmt::format("it sent an invalid message: '{}' of '{}' is {}, expected {}; run the same version "
-                    "of gradring on all nodes",
-                    name, kind_, found, expected));
+    throw MessageError(fmt::format(
+        "it sent an invalid message: '{}' of '{}' is {}, expected {}; run the same version of gradring on all nodes",
+        name, kind_, found, expected));
   }
 
  private:

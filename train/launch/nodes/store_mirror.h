@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/rendezvous/entry.h"
+#include "comm/rendezvous/store.h"
 #include "kernels/runtime/file.h"
 
 namespace gradring::train {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "comm/transport/tcp/handshake.h"
-#include "comm/transport/tcp/run_token.h"
 #include "kernels/runtime/file.h"
 #include "train/launch/launcher.h"
 #include "train/launch/private_folder.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +25,6 @@ struct LaunchDraft {
   bool standalone = false, has_nnodes = false;
   std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{};
   std::optional<int> master_port{};
-  std::optional<std::chrono::milliseconds> join_timeout{}, last_call{};
   bool is_module = false, is_no_python = false, is_run_path = false;
 };
 

@@ -95,7 +95,7 @@ void read_rdzv_backend(LaunchOptions& options, const std::string& value) {
   options.rendezvous = value == "static" ? Rendezvous::by_address : Rendezvous::dynamic;
 }
 
-void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
+void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
   constexpr std::string_view kKnown[] = {"timeout",
                                          "join_timeout",
                                          "last_call_timeout",
@@ -113,8 +113,8 @@ void read_rdzv_conf(LaunchDraft& draft, const std::string& value) {
     if (sign == std::string::npos || key.empty()) throw InvalidArgument("must be KEY=VALUE,KEY=VALUE");
     if (std::ranges::find(kKnown, key) == std::end(kKnown))
       throw InvalidArgument(fmt::format("there is no setting '{}'.{}", key, did_you_mean(key, kKnown)));
-    if (key == "timeout" || key == "join_timeout") draft.join_timeout = duration(entry.substr(sign + 1));
-    if (key == "last_call_timeout") draft.last_call = duration(entry.substr(sign + 1));
+    if (key == "timeout" || key == "join_timeout") options.join_timeout = duration(entry.substr(sign + 1));
+    if (key == "last_call_timeout") options.last_call = duration(entry.substr(sign + 1));
   }
 }
 
@@ -148,27 +148,26 @@ Options worker_options(LaunchDraft& draft) {
 Options restart_options(LaunchDraft& draft) {
   LaunchOptions& options = draft.options;
   const auto read_kill_grace = [&](const std::string& text) { options.kill_grace = duration(text); };
-  return {
-      option("max-restarts", "N", "restarts of all workers after a failure (default 0)",
-             [&](const std::string& text) { options.restarts.most = whole_number(text, 0, kMost); }),
-      option("backoff", "FIRST..LONGEST",
-             "wait before a restart, doubled after each attempt without progress; none before the first restart "
-             "(default 1s..30s)",
-             [&](const std::string& text) { read_backoff(options.restarts, text); }),
-      option("min-progress-steps", "N",
-             "steps that at least one of 3 attempts in a row must add, or the run is given up; 0: no limit (default "
-             "1, for workers that report their steps)",
-             [&](const std::string& text) { options.restarts.min_progress_steps = whole_number(text, 0, kMost); }),
-      option("kill-grace", "TIME", "time between SIGTERM and SIGKILL: 30, 30s, 500ms, 2m (default 30s)",
-             read_kill_grace),
-      option("shutdown-timeout", "SECONDS", "torchrun's name of --kill-grace", read_kill_grace),
-      option("signals-to-handle", "LIST",
-             "signals that end the run; SIGUSR1 and SIGUSR2 are allowed (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
-             [&](const std::string& text) { read_signals(options, text); }),
-      option("monitor-interval", "SECONDS", "accepted for torchrun, without effect (default 0.1)",
-             [](const std::string& text) { duration(text); }),
-      option("event-log-handler", "NAME", "accepted for torchrun: null (default null)",
-             only({"null"}, "event handlers are not supported: say null"))};
+  return {option("max-restarts", "N", "restarts of all workers after a failure (default 0)",
+                 [&](const std::string& text) { options.restarts.most = whole_number(text, 0, kMost); }),
+          option("backoff", "FIRST..LONGEST",
+                 "wait before a restart, doubled after each attempt without progress; none before the first restart "
+                 "(default 1s..30s)",
+                 [&](const std::string& text) { read_backoff(options.restarts, text); }),
+          option("min-progress-steps", "N",
+                 "steps that at least one of 3 attempts in a row must add, or the run is given up; 0: no limit "
+                 "(default 1, for workers that report their steps)",
+                 [&](const std::string& text) { options.restarts.min_progress_steps = whole_number(text, 0, kMost); }),
+          option("kill-grace", "TIME", "time between SIGTERM and SIGKILL: 30, 30s, 500ms, 2m (default 30s)",
+                 read_kill_grace),
+          option("shutdown-timeout", "SECONDS", "torchrun's name of --kill-grace", read_kill_grace),
+          option("signals-to-handle", "LIST",
+                 "signals that end the run; SIGUSR1 and SIGUSR2 are allowed (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+                 [&](const std::string& text) { read_signals(options, text); }),
+          option("monitor-interval", "SECONDS", "accepted for torchrun, without effect (default 0.1)",
+                 [](const std::string& text) { duration(text); }),
+          option("event-log-handler", "NAME", "accepted for torchrun: null (default null)",
+                 only({"null"}, "event handlers are not supported: say null"))};
 }
 
 Options output_options(LaunchDraft& draft) {
@@ -181,8 +180,7 @@ Options output_options(LaunchDraft& draft) {
              }),
       option(
           "redirects", "MAP",
-          "streams to write to those files: 0 none, 1 stdout, 2 stderr, 3 both; by local rank: 0:3,12:1 "
-          "(default 0)",
+          "streams to write to those files: 0 none, 1 stdout, 2 stderr, 3 both; by local rank: 0:3,12:1 (default 0)",
           [&](const std::string& text) { logs.redirects = StreamMap::from_text(text); }, 'r'),
       option(
           "tee", "MAP", "streams to write to those files and, with a prefix per line, to the terminal (default 0)",
@@ -203,8 +201,8 @@ Options rendezvous_options(LaunchDraft& draft) {
       option("master-addr", "HOST", "MASTER_ADDR of the workers, an address of node 0 (default 127.0.0.1)",
              into(draft.master_addr)),
       option("master-port", "PORT",
-             "MASTER_PORT of the workers (default 29500); with several nodes the port where node 0 listens, and "
-             "the workers get another",
+             "MASTER_PORT of the workers (default 29500); with several nodes the port where node 0 listens, and the "
+             "workers get another",
              [&](const std::string& text) { draft.master_port = whole_number(text, 1, kHighestPort); }),
       option("rdzv-id", "ID", "TORCHELASTIC_RUN_ID of the workers (default none)", into(draft.run_id)),
       option("rdzv-backend", "static|c10d",
@@ -212,13 +210,13 @@ Options rendezvous_options(LaunchDraft& draft) {
              "listen at --rdzv-endpoint leads, and node ranks follow the order of joining (default static)",
              [&](const std::string& text) { read_rdzv_backend(draft.options, text); }),
       option("rdzv-endpoint", "HOST[:PORT]",
-             "c10d: address of the leader, port 29400 by default; static: the same as --master-addr and "
-             "--master-port; not needed on a single node",
+             "c10d: address of the leader, port 29400 by default; static: the same as --master-addr and --master-port; "
+             "not needed on a single node",
              into(draft.rdzv_endpoint)),
       option("rdzv-conf", "K=V,K=V",
              "timeouts in seconds: timeout or join_timeout until the minimum of nodes has joined (default 900), "
              "last_call_timeout for more (default 30); other keys have no effect",
-             [&](const std::string& text) { read_rdzv_conf(draft, text); }),
+             [&](const std::string& text) { read_rdzv_conf(draft.options, text); }),
       option("local-addr", "HOST", "address of this node for the others (default detected)", into(draft.local_addr))};
 }
 
@@ -231,8 +229,7 @@ constexpr const char* kNotes =
     "Ctrl-C, SIGTERM, SIGHUP (a closed terminal) and SIGQUIT ask the workers to end; a second Ctrl-C kills them. "
     "SIGQUIT reaches the workers as SIGTERM.\n\n"
     "With several nodes, set the same secret on each of them: GRADRING_TOKEN, or GRADRING_TOKEN_FILE, the path of a "
-    "file "
-    "that holds it.\n\n"
+    "file that holds it.\n\n"
     "Exit codes:\n"
     "    0  every worker returned 0\n"
     "    N  that of the worker that failed first; 128 + n if signal n killed it\n"

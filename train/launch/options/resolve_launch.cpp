@@ -7,7 +7,6 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/exit_code.h"
-#include "train/launch/detect.h"
 #include "train/launch/options/launch_draft.h"
 #include "train/launch/private_folder.h"
 #include "train/launch/signals.h"
@@ -41,8 +40,7 @@ void resolve_workers(LaunchDraft& draft, const LaunchWorld& world) {
   const auto devices = static_cast<int>(options.devices.size());
   if (devices > 0 && options.nproc_per_node > devices)
     throw InvalidArgument(
-        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or "
-                    "start fewer",
+        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or start fewer",
                     options.nproc_per_node, devices));
   if (options.virtual_local_rank && devices == 0) {
     options.devices = comma_separated(world.lookup("CUDA_VISIBLE_DEVICES").value_or(""));
@@ -219,8 +217,6 @@ void resolve_launch(LaunchDraft& draft, const LaunchWorld& world) {
   resolve_nodes(draft);
   resolve_logs(draft);
   draft.options.local_addr = without_brackets(draft.local_addr.value_or(""));
-  draft.options.last_call = draft.last_call.value_or(draft.options.last_call);
-  draft.options.join_timeout = draft.join_timeout.value_or(draft.options.join_timeout);
   if (draft.options.nnodes.most > 1) draft.options.token = given_token(world.lookup);
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
   if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;

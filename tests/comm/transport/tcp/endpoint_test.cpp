@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/tcp/endpoint.h"
+#include "comm/transport/tcp/mesh.h"
 
 #include <gtest/gtest.h>
 
-#include "comm/transport/tcp/run_token.h"
+#include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/error.h"
 

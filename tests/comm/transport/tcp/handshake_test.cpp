@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string>
 
-#include "comm/transport/tcp/run_token.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm::tcp {

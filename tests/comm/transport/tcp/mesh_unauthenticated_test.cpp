@@ -6,7 +6,6 @@
 #include <poll.h>
 
 #include "comm/transport/tcp/handshake.h"
-#include "comm/transport/tcp/run_token.h"
 #include "tests/comm/transport/tcp/recorded_hello.h"
 #include "tests/comm/transport/tcp/rendezvous_helpers.h"
 

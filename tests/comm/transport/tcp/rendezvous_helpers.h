@@ -10,7 +10,6 @@
 
 #include "comm/error.h"
 #include "comm/rendezvous/memory_store.h"
-#include "comm/transport/tcp/endpoint.h"
 #include "comm/transport/tcp/mesh.h"
 #include "comm/transport/tcp/socket_address.h"
 

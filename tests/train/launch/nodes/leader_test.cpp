@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include "train/launch/nodes/leader.h"
-#include "train/launch/nodes/node_table.h"
 
 namespace gradring::train {
 namespace {

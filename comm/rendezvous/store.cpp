@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/rendezvous/entry.h"
+#include "comm/rendezvous/store.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
 #include "comm/error.h"
-#include "comm/rendezvous/store.h"
 
 namespace gradring::comm {
 
@@ -18,9 +17,8 @@ void check_key(const std::string& key) {
 void check_entry(const std::string& key, const std::string& value) {
   check_key(key);
   check(value.size() <= Store::kMaxValueBytes,
-        fmt::format("invalid value of store key '{}': found {} bytes, expected at "
-                    "most {}",
-                    key, value.size(), Store::kMaxValueBytes));
+        fmt::format("invalid value of store key '{}': found {} bytes, expected at most {}", key, value.size(),
+                    Store::kMaxValueBytes));
 }
 
 std::int64_t sum_of(const std::string& key, const std::string& value, std::int64_t increment) {
@@ -37,11 +35,9 @@ std::int64_t sum_of(const std::string& key, const std::string& value, std::int64
 
 void throw_missing(const std::string& key, Deadline::Clock::time_point began) {
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout(
-      {.operation = "store"},
-      fmt::format("waited {:.1f} s for store key '{}', which no rank has set: start the rank that sets it, or "
-                  "raise the timeout",
-                  waited.count(), key));
+  throw Timeout({.operation = "store"}, fmt::format("waited {:.1f} s for store key '{}', which no rank has set: start "
+                                                    "the rank that sets it, or raise the timeout",
+                                                    waited.count(), key));
 }
 
 void throw_unset(const std::string& key) {

@@ -15,7 +15,7 @@
 #include "train/checkpoint/file_system.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
-#include "train/cli/standard_output.h"
+#include "train/cli/exit_code.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/setup/run_lock.h"
@@ -58,16 +58,11 @@ bool is_run_active(const std::filesystem::path& root) {
   return is_locked(folder.parent_path().parent_path());
 }
 
-}  // namespace
-
-namespace ckpt_ls {
-namespace {
-
-struct Options {
+struct LsOptions {
   bool json = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(LsOptions& options) {
   return {.command = "gradring ckpt ls",
           .purpose = "checkpoints of a run, the newest first",
           .usage = {"gradring ckpt ls RUN"},
@@ -75,8 +70,7 @@ CommandLine command_line(Options& options) {
           .takes_words = true,
           .notes =
               "RUN is a run directory or its folder checkpoints/. The run may be in progress: checkpoints that are "
-              "being saved or "
-              "removed are marked. gradring ckpt verify explains DAMAGED, UNREADABLE and NEWER FORMAT."};
+              "being saved or removed are marked. gradring ckpt verify explains DAMAGED, UNREADABLE and NEWER FORMAT."};
 }
 
 /// Modification time of a folder; nothing if it cannot be read, as for a dangling link.
@@ -128,51 +122,34 @@ nlohmann::ordered_json to_json(const ListedCheckpoint& listed, bool is_active) {
   return json;
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
+void run(const LsOptions& options, const Words& words) {
   PosixFileSystem files;
-  const auto root = checkpoints_of_run(files, only_word(*words, line, "RUN"));
+  const auto root = checkpoints_of_run(files, only_word(words, "gradring ckpt ls RUN"));
   const bool in_use = is_run_active(root);
   const auto all = list_checkpoints(files, root);
   if (!options.json) {
     print(all, in_use);
-    return kOk;
+    return;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const ListedCheckpoint& listed : all) list.push_back(to_json(listed, in_use));
   print_json(list);
-  return kOk;
 }
 
-}  // namespace
-}  // namespace ckpt_ls
-
-const Command kCkptLs{.name = "ls",
-                      .help = "checkpoints of a run",
-                      .run = ckpt_ls::run,
-                      .describe = describe<ckpt_ls::Options, ckpt_ls::command_line>};
-
-namespace ckpt_verify {
-namespace {
-
-struct Options {
+struct VerifyOptions {
   bool json = false;
 };
 
-CommandLine command_line(Options& options) {
-  return {
-      .command = "gradring ckpt verify",
-      .purpose = "bitwise comparison of checkpoints with the hashes that were saved",
-      .usage = {"gradring ckpt verify PATH..."},
-      .options = {json_switch(options.json)},
-      .takes_words = true,
-      .notes =
-          "PATH is a checkpoint, a run directory (all of its checkpoints) or a file of tensors. The run may be in "
-          "progress: "
-          "what is being saved or removed is skipped. Exit code 4: something is damaged; 3: something cannot be read."};
+CommandLine command_line(VerifyOptions& options) {
+  return {.command = "gradring ckpt verify",
+          .purpose = "bitwise comparison of checkpoints with the hashes that were saved",
+          .usage = {"gradring ckpt verify PATH..."},
+          .options = {json_switch(options.json)},
+          .takes_words = true,
+          .notes =
+              "PATH is a checkpoint, a run directory (all of its checkpoints) or a file of tensors. The run may be in "
+              "progress: what is being saved or removed is skipped. Exit code 4: something is damaged; 3: something "
+              "cannot be read."};
 }
 
 /// Result for one path; valid if all three are empty.
@@ -255,16 +232,12 @@ nlohmann::ordered_json to_json(const Verified& verified) {
   return json;
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  if ((*words).empty()) throw UsageError("name what to verify: gradring ckpt verify PATH...");
+void run(const VerifyOptions& options, const Words& words) {
+  if (words.empty()) throw UsageError("name what to verify: gradring ckpt verify PATH...");
   PosixFileSystem files;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::size_t checked = 0, bad = 0, unreadable = 0;
-  for (const std::string& path : (*words))
+  for (const std::string& path : words)
     for (const Verified& verified : verify(files, path)) {
       checked += verified.skipped.empty();
       bad += !verified.problems.empty();
@@ -273,35 +246,23 @@ int run(Arguments args) {
       if (!options.json) print(verified);
     }
   if (options.json) print_json(list);
-  const std::string what = (*words).front() + ((*words).size() > 1 ? ", ..." : "");
+  const std::string what = words.front() + (words.size() > 1 ? ", ..." : "");
   if (bad > 0)
     throw CheckpointError(what, fmt::format("has {} damaged of {}", bad, checked),
                           "resume from a valid one; --resume auto finds the newest");
   if (unreadable > 0)
     throw EnvironmentError(fmt::format("{}: {} of {} could not be read; look at the disk and at the permissions", what,
                                        unreadable, checked));
-  return kOk;
 }
 
-}  // namespace
-}  // namespace ckpt_verify
-
-const Command kCkptVerify{.name = "verify",
-                          .help = "bitwise check against the saved hashes",
-                          .run = ckpt_verify::run,
-                          .describe = describe<ckpt_verify::Options, ckpt_verify::command_line>};
-
-namespace ckpt_prune {
-namespace {
-
-struct Options {
+struct PruneOptions {
   Retention retention;
   bool abandoned = false;
   bool dry_run = false;
   bool json = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(PruneOptions& options) {
   return {
       .command = "gradring ckpt prune",
       .purpose = "removal of the checkpoints of a run that need not stay",
@@ -317,8 +278,7 @@ CommandLine command_line(Options& options) {
       .takes_words = true,
       .notes =
           "The targets of the links `latest` and `best` stay, and what is damaged or cannot be read: see gradring ckpt "
-          "verify. "
-          "The run may be in progress."};
+          "verify. The run may be in progress."};
 }
 
 /// A damaged checkpoint must not displace the newest valid one.
@@ -340,7 +300,7 @@ std::vector<StepFolder> abandoned_in(FileSystem& files, const std::filesystem::p
   return folders;
 }
 
-void report(const std::vector<StepFolder>& removed, const Options& options) {
+void report(const std::vector<StepFolder>& removed, const PruneOptions& options) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const StepFolder& folder : removed) {
     list.push_back({{"path", folder.path.string()}, {"step", folder.step}});
@@ -350,12 +310,8 @@ void report(const std::vector<StepFolder>& removed, const Options& options) {
   if (!options.json && removed.empty()) fmt::print("nothing to remove\n");
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  const auto run = only_word(*words, line, "RUN");
+void run(const PruneOptions& options, const Words& words) {
+  const auto run = only_word(words, "gradring ckpt prune RUN");
   if (options.retention.keep_last == 0 && !options.abandoned)
     throw UsageError("say how many are to stay: --keep-last N");
   PosixFileSystem files;
@@ -371,15 +327,12 @@ int run(Arguments args) {
     if (options.abandoned) directory.remove_abandoned();
   }
   report(going, options);
-  return kOk;
 }
 
 }  // namespace
-}  // namespace ckpt_prune
 
-const Command kCkptPrune{.name = "prune",
-                         .help = "removal of checkpoints that need not stay",
-                         .run = ckpt_prune::run,
-                         .describe = describe<ckpt_prune::Options, ckpt_prune::command_line>};
+const Command kCkptLs = make_command<LsOptions>("ls", "checkpoints of a run");
+const Command kCkptVerify = make_command<VerifyOptions>("verify", "bitwise check against the saved hashes");
+const Command kCkptPrune = make_command<PruneOptions>("prune", "removal of checkpoints that need not stay");
 
 }  // namespace gradring::train

@@ -8,20 +8,27 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "data/datasets/open_dataset.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 #include "kernels/runtime/nearest_name.h"
+#include "nn/parameter/parameter.h"
 #include "train/checkpoint/inspect.h"
+#include "train/checkpoint/safetensors.h"
+#include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
-#include "train/cli/standard_output.h"
 #include "train/options/usage_error.h"
+#include "train/setup/run_settings.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The compared contents differ. Exit code 1, as diff's.
 class DifferenceError : public Error {
@@ -29,16 +36,32 @@ class DifferenceError : public Error {
   using Error::Error;
 };
 
-}  // namespace
+/// Reads a checkpoint or file; `what` names its path in errors.
+NamedTensors read(FileSystem& files, const std::string& path, const std::string& what = "its path") {
+  NamedTensors named = named_tensors(files, path, what);
+  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
+  return named;
+}
 
-namespace ckpt_diff {
-namespace {
+/// The tensor of that name, or all if it is empty.
+std::vector<const TensorRecord*> chosen(const Checkpoint& checkpoint, const std::string& name) {
+  std::vector<const TensorRecord*> all;
+  std::vector<std::string_view> names;
+  for (const auto* list : {&checkpoint.model, &checkpoint.state})
+    for (const TensorRecord& tensor : *list) {
+      names.push_back(tensor.name);
+      if (name.empty() || tensor.name == name) all.push_back(&tensor);
+    }
+  if (all.empty() && !name.empty())
+    throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
+  return all;
+}
 
-struct Options {
+struct DiffOptions {
   bool json = false, tensors_only = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(DiffOptions& options) {
   return {
       .command = "gradring ckpt diff",
       .purpose = "tensors in which two checkpoints or files differ, and by how much",
@@ -48,8 +71,7 @@ CommandLine command_line(Options& options) {
       .takes_words = true,
       .notes =
           "A and B are checkpoints, run directories (their newest valid checkpoint) or files: .safetensors, .pt, .npy. "
-          "A file "
-          "is compared with the weights alone. Training times are ignored. Exit code 0: equal; 1: different."};
+          "A file is compared with the weights alone. Training times are ignored. Exit code 0: equal; 1: different."};
 }
 
 using Json = nlohmann::ordered_json;
@@ -122,20 +144,10 @@ Json to_json(const Differences& found, const NamedTensors& a, const NamedTensors
   return json;
 }
 
-NamedTensors read(FileSystem& files, const std::string& path) {
-  NamedTensors named = named_tensors(files, path, "its path");
-  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
-  return named;
-}
-
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
-  if ((*words).size() != 2) throw UsageError("expected two paths to compare: gradring ckpt diff A B");
+void run(const DiffOptions& options, const Words& words) {
+  if (words.size() != 2) throw UsageError("expected two paths to compare: gradring ckpt diff A B");
   PosixFileSystem files;
-  const NamedTensors a = read(files, (*words)[0]), b = read(files, (*words)[1]);
+  const NamedTensors a = read(files, words[0]), b = read(files, words[1]);
   const Differences found = compare(a, b, options.tensors_only);
   if (options.json)
     print_json(to_json(found, a, b));
@@ -144,26 +156,14 @@ int run(Arguments args) {
   if (!found.none())
     throw DifferenceError(fmt::format("{} and {} differ in {} tensors and {} settings or counters", a.from.string(),
                                       b.from.string(), found.tensors.size(), found.facts.size()));
-  return kOk;
 }
 
-}  // namespace
-}  // namespace ckpt_diff
-
-const Command kCkptDiff{.name = "diff",
-                        .help = "differences between two checkpoints or files",
-                        .run = ckpt_diff::run,
-                        .describe = describe<ckpt_diff::Options, ckpt_diff::command_line>};
-
-namespace ckpt_inspect {
-namespace {
-
-struct Options {
+struct InspectOptions {
   std::string tensor;
   bool json = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(InspectOptions& options) {
   return {
       .command = "gradring ckpt inspect",
       .purpose = "tensors of a checkpoint or file: shapes, types, statistics",
@@ -172,21 +172,6 @@ CommandLine command_line(Options& options) {
       .takes_words = true,
       .notes =
           "PATH is a checkpoint, a run directory (its newest valid checkpoint) or a file: .safetensors, .pt, .npy."};
-}
-
-using Tensors = std::vector<const TensorRecord*>;
-
-Tensors chosen(const Checkpoint& checkpoint, const std::string& name) {
-  Tensors all;
-  std::vector<std::string_view> names;
-  for (const auto* list : {&checkpoint.model, &checkpoint.state})
-    for (const TensorRecord& tensor : *list) {
-      names.push_back(tensor.name);
-      if (name.empty() || tensor.name == name) all.push_back(&tensor);
-    }
-  if (all.empty() && !name.empty())
-    throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
-  return all;
 }
 
 /// Prints the kernels of the layers if the checkpoint names them.
@@ -207,7 +192,7 @@ void print_about(const NamedTensors& named) {
   print_plans(checkpoint.about->value(kPlans, nlohmann::ordered_json::array()));
 }
 
-void print(const Tensors& tensors) {
+void print(const std::vector<const TensorRecord*>& tensors) {
   std::size_t width = 4;
   for (const TensorRecord* tensor : tensors) width = std::max(width, in_quotes(tensor->name).size() - 2);
   fmt::print("\n{:<{}}  {:<18} {:<6} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "name", width, "shape", "type", "min",
@@ -238,7 +223,7 @@ nlohmann::ordered_json to_json(const TensorRecord& tensor) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const NamedTensors& named, const Tensors& tensors) {
+nlohmann::ordered_json to_json(const NamedTensors& named, const std::vector<const TensorRecord*>& tensors) {
   nlohmann::ordered_json json = {{"path", named.from.string()}};
   if (!named.is_file) {
     json["step"] = named.contents.step;
@@ -250,30 +235,120 @@ nlohmann::ordered_json to_json(const NamedTensors& named, const Tensors& tensors
   return json;
 }
 
-int run(Arguments args) {
-  Options options;
-  const CommandLine line = command_line(options);
-  const auto words = words_or_help(line, args);
-  if (!words) return kOk;
+void run(const InspectOptions& options, const Words& words) {
   PosixFileSystem files;
-  const NamedTensors named = named_tensors(files, only_word(*words, line, "PATH"), "its path");
-  for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
-  const Tensors tensors = chosen(named.contents, options.tensor);
+  const NamedTensors named = read(files, only_word(words, "gradring ckpt inspect PATH"));
+  const auto tensors = chosen(named.contents, options.tensor);
   if (options.json) {
     print_json(to_json(named, tensors));
-    return kOk;
+    return;
   }
   print_about(named);
   print(tensors);
-  return kOk;
+}
+
+struct ExportOptions {
+  std::string checkpoint;
+  std::string output;
+  std::string tensor;
+  bool ema = false;
+};
+
+CommandLine command_line(ExportOptions& options) {
+  return {.command = "gradring export",
+          .purpose = "weights of a checkpoint as a file for PyTorch or NumPy",
+          .usage = {"gradring export --checkpoint PATH --output FILE.pt",
+                    "gradring export --checkpoint PATH --output FILE.safetensors",
+                    "gradring export --checkpoint PATH --tensor NAME --output FILE.npy"},
+          .options = {text_option("checkpoint", "PATH",
+                                  "checkpoint, run directory (its newest valid checkpoint), or file of tensors",
+                                  options.checkpoint),
+                      text_option("output", "FILE",
+                                  "new file, in the format of its extension: .pt, .pth, .safetensors, .npy",
+                                  options.output),
+                      text_option("tensor", "NAME", "one tensor, also of the optimizer state (default all weights)",
+                                  options.tensor),
+                      switch_option("ema", "averaged weights of a training with --ema", options.ema)},
+          .notes = "PyTorch: model.load_state_dict(torch.load(\"FILE.pt\"))"};
+}
+
+using Tensors = std::vector<TensorRecord>;
+
+/// Writes a new file in some format.
+using Writer = void (*)(FileSystem& files, const fs::path& path, const Tensors& tensors);
+
+void write_as_pt(FileSystem& files, const fs::path& path, const Tensors& tensors) { write_pt(files, path, tensors); }
+
+void write_as_safetensors(FileSystem& files, const fs::path& path, const Tensors& tensors) {
+  write_safetensors(files, path, plan_safetensors(tensors, {{"format", "pt"}}));
+}
+
+void write_as_npy(FileSystem& files, const fs::path& path, const Tensors& tensors) {
+  if (tensors.size() != 1)
+    throw UsageError(fmt::format(
+        "a .npy file holds one tensor, and here are {}: name one by --tensor; gradring ckpt inspect lists them",
+        tensors.size()));
+  write_npy(files, path, tensors.front());
+}
+
+Writer writer_for(const fs::path& output) {
+  const std::string extension = output.extension().string();
+  if (extension == ".pt" || extension == ".pth") return write_as_pt;
+  if (extension == ".safetensors") return write_as_safetensors;
+  if (extension == ".npy") return write_as_npy;
+  throw UsageError(fmt::format("--output is '{}': end it in .pt, .pth, .safetensors or .npy", output.string()));
+}
+
+/// Sorts the weights in PyTorch's order if the checkpoint names its model; safetensors files are sorted otherwise.
+void sort_as_model(Checkpoint& checkpoint) {
+  const std::string model = saved_setting(checkpoint, "model"), dataset = saved_setting(checkpoint, "dataset");
+  if (model.empty() || std::ranges::find(data::dataset_names(), dataset) == data::dataset_names().end()) return;
+  const data::KnownSet& set = data::known_set(dataset);
+  const auto parameters = nn::parameters_of(nn::make_model(model, set.sample, std::ssize(set.classes)));
+  const auto place = [&](const TensorRecord& tensor) {
+    return std::pair(std::ranges::find(parameters, tensor.name, &nn::Parameter::name) - parameters.begin(),
+                     tensor.name);
+  };
+  std::ranges::sort(checkpoint.model, {}, place);
+}
+
+/// Writes to a temporary name and renames, so that `output` is never incomplete.
+void write_whole(FileSystem& files, const fs::path& output, const Tensors& tensors, Writer write) {
+  const fs::path aside = output.string() + ".partial";
+  try {
+    write(files, aside, tensors);
+    files.rename(aside, output);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
+    throw;
+  }
+}
+
+void run(ExportOptions& options) {
+  if (options.checkpoint.empty()) throw UsageError("--checkpoint is missing: give the path of what to export");
+  if (options.output.empty()) throw UsageError("--output is missing: give the file to write, such as FILE.pt");
+  const Writer write = writer_for(options.output);
+  PosixFileSystem files;
+  if (files.exists(options.output))
+    throw UsageError(fmt::format("--output: {} already exists; name another file, or remove it", options.output));
+  NamedTensors named = read(files, options.checkpoint, "--checkpoint");
+  if (options.ema) take_averaged(named);
+  sort_as_model(named.contents);
+  Tensors tensors;
+  if (options.tensor.empty())
+    tensors = std::move(named.contents.model);
+  else
+    tensors = {*chosen(named.contents, options.tensor).front()};
+  write_whole(files, options.output, tensors, write);
+  fmt::print("{}: {} tensor{} of {}\n", options.output, tensors.size(), tensors.size() == 1 ? "" : "s",
+             named.from.string());
 }
 
 }  // namespace
-}  // namespace ckpt_inspect
 
-const Command kCkptInspect{.name = "inspect",
-                           .help = "tensors of a checkpoint or file",
-                           .run = ckpt_inspect::run,
-                           .describe = describe<ckpt_inspect::Options, ckpt_inspect::command_line>};
+const Command kCkptDiff = make_command<DiffOptions>("diff", "differences between two checkpoints or files");
+const Command kCkptInspect = make_command<InspectOptions>("inspect", "tensors of a checkpoint or file");
+const Command kExportCommand = make_command<ExportOptions>("export", "weights as a file for PyTorch or NumPy");
 
 }  // namespace gradring::train

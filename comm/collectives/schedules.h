@@ -16,4 +16,17 @@ namespace gradring::comm {
 /// Example   tests/comm/collectives/schedule_test.cpp
 extern const Schedule kDirectAllReduce;
 
+/// Chain broadcast: the root's elements travel from rank to rank in chunks, so that all links are busy at once. In step
+/// i the rank at distance d from the root sends chunk i - d and receives chunk i - d + 1.
+///
+/// Cost      chunks + W - 2 steps; every rank but the last sends all elements once.
+extern const Schedule kChainBroadcast;
+
+/// Barrier: in step i every rank sends an empty message to the rank 2^i ahead and receives one from the rank 2^i
+/// behind.
+///
+/// Cost      ceil(log2 W) steps.
+/// Source    Hensgen, Finkel, Manber: "Two algorithms for barrier synchronization", 1988.
+extern const Schedule kDisseminationBarrier;
+
 }  // namespace gradring::comm
