@@ -47,15 +47,15 @@ std::vector<double> read(DType dtype, const void* from, std::int64_t elements) {
 }  // namespace
 
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
-  lib::check_at_least(op, "batch", g.batch, 0);
-  lib::check_at_least(op, "in_height", g.in_height, 0);
-  lib::check_at_least(op, "in_width", g.in_width, 0);
-  lib::check_at_least(op, "in_channels", g.in_channels, 0);
-  lib::check_at_least(op, "out_channels", g.out_channels, 0);
-  lib::check_at_least(op, "kernel_height", g.kernel_height, 1);
-  lib::check_at_least(op, "kernel_width", g.kernel_width, 1);
-  lib::check_at_least(op, "stride", g.stride, 1);
-  lib::check_at_least(op, "padding", g.padding, 0);
+  lib::check_at_least(op, 0,
+                      {{"batch", g.batch},
+                       {"in_height", g.in_height},
+                       {"in_width", g.in_width},
+                       {"in_channels", g.in_channels},
+                       {"out_channels", g.out_channels}});
+  lib::check_at_least(op, 1,
+                      {{"kernel_height", g.kernel_height}, {"kernel_width", g.kernel_width}, {"stride", g.stride}});
+  lib::check_at_least(op, 0, {{"padding", g.padding}});
   lib::check_floating(op, "dtype", dtype);
 }
 

@@ -77,8 +77,7 @@ struct ProductPasses {
   static void forward(Stream& stream, const ForwardArgs& args) {
     check_args(args);
     if (args.geometry.out_elements() == 0) return;
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       Step::enqueue_whole(stream, forward_product<T>(args), static_cast<T*>(args.y));
     });
   }
@@ -86,8 +85,7 @@ struct ProductPasses {
   static void dgrad(Stream& stream, const DgradArgs& args) {
     check_args(args);
     if (args.geometry.in_elements() == 0) return;
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       Step::enqueue_whole(stream, dgrad_product<T>(args), static_cast<T*>(args.dx));
     });
   }
@@ -97,8 +95,7 @@ struct ProductPasses {
     const Geometry& g = args.geometry;
     if (g.weight_elements() == 0) return;
     float* parts = shares_in(args);
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto product = wgrad_product<T>(args);
       const Shares shares = shares_of(product.rows, product.columns, product.depth, Step::wgrad_tile(g));
       Step::enqueue_shares(stream, product, parts, shares);

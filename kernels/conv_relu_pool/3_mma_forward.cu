@@ -115,8 +115,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
     const WindowPatches<T> a{

@@ -17,7 +17,7 @@ std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<st
 
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
   conv2d::check_geometry(op, g.conv, dtype);
-  lib::check_at_least(op, "window", g.window, 1);
+  lib::check_at_least(op, 1, {{"window", g.window}});
   check(g.window <= kMostWindow, std::string(op) + ": a window of " + std::to_string(g.window) +
                                      " is too large: at most " + std::to_string(kMostWindow));
 }
@@ -72,9 +72,7 @@ void check_args(const ForwardArgs& args) {
   if (g.out_elements() == 0) return;
   check_array(kForward, "x", args.x, g.conv.in_elements());
   check_array(kForward, "w", args.w, g.conv.weight_elements());
-  lib::check_pointer(kForward, "b", args.b);
-  lib::check_pointer(kForward, "y", args.y);
-  lib::check_pointer(kForward, "codes", args.codes);
+  lib::check_pointers(kForward, {{"b", args.b}, {"y", args.y}, {"codes", args.codes}});
   lib::check_apart(kForward, args.x, bytes_of(g.conv.in_elements(), args.dtype), args.y,
                    bytes_of(g.out_elements(), args.dtype));
 }

@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(kThreads) gemm_run_tiled_kernel(SIMT_GRID_CONS
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     const simt::Config config{.grid = problem.tiles(kTile, kTile), .block = dim3(kThreads)};
     with_storage(args, [&](auto a_along, auto b_along) {

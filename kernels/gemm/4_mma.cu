@@ -166,8 +166,7 @@ __global__ void __launch_bounds__(kThreads)
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     simt::Config config{.grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads)};
     const Shares shares(problem.inner, kInner, kLeastRoundsOfAShare, std::int64_t{config.grid.x} * config.grid.y);

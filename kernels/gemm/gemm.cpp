@@ -13,13 +13,10 @@ void check_args(const Args& args) {
   lib::check_floating("gemm", "dtype", args.dtype);
   check(args.c_dtype == DType::f32 || args.c_dtype == args.dtype,
         "gemm: C is of type " + std::string(name_of(args.c_dtype)) + ": it must be f32 or the type of A and B");
-  lib::check_at_least("gemm", "m", args.m, 0);
-  lib::check_at_least("gemm", "n", args.n, 0);
-  lib::check_at_least("gemm", "k", args.k, 0);
+  lib::check_at_least("gemm", 0, {{"m", args.m}, {"n", args.n}, {"k", args.k}});
   if (args.m == 0 || args.n == 0) return;
   if (args.k) {
-    lib::check_pointer("gemm", "a", args.a);
-    lib::check_pointer("gemm", "b", args.b);
+    lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
   }
   lib::check_pointer("gemm", "c", args.c);
   const auto bytes = [](std::int64_t elements, DType dtype) {

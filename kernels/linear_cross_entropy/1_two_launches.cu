@@ -211,8 +211,7 @@ void run(Stream& stream, const Args& args) {
   const simt::Config rows{.grid = dim3(static_cast<unsigned>((args.rows + kRows - 1) / kRows)),
                           .block = dim3(kRowsThreads)};
   const simt::Config columns{.grid = dim3(strips + 1, chunks), .block = dim3(kColumnsThreads)};
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem = problem_of<T>(args);
     simt::launch<linear_cross_entropy_rows_kernel<T>>(stream, rows, problem);
     simt::launch<linear_cross_entropy_columns_kernel<T>>(stream, columns, problem);

@@ -62,24 +62,19 @@ void differentiate(const Arrays& a, const Args& args) {
 void check_args(const Args& args) {
   constexpr std::string_view kOp = "linear_cross_entropy";
   lib::check_floating(kOp, "dtype", args.dtype);
-  lib::check_at_least(kOp, "rows", args.rows, 0);
-  lib::check_at_least(kOp, "in", args.in, 1);
-  lib::check_at_least(kOp, "classes", args.classes, 1);
+  lib::check_at_least(kOp, 0, {{"rows", args.rows}});
+  lib::check_at_least(kOp, 1, {{"in", args.in}, {"classes", args.classes}});
   check(args.classes <= kMostClasses, "linear_cross_entropy: " + std::to_string(args.classes) + " classes: at most " +
                                           std::to_string(kMostClasses) +
                                           "; for more, use gemm, bias and softmax_cross_entropy");
-  lib::check_pointer(kOp, "loss_sum", args.loss_sum);
-  lib::check_pointer(kOp, "correct", args.correct);
+  lib::check_pointers(kOp, {{"loss_sum", args.loss_sum}, {"correct", args.correct}});
   const bool gradient = args.dw != nullptr;
   check((args.db != nullptr) == gradient && (gradient || args.dh == nullptr),
         "linear_cross_entropy: dh, dw and db belong together: all or none");
   if (args.rows == 0) return;
   if (gradient) lib::check_pointer(kOp, "dh", args.dh);
-  lib::check_pointer(kOp, "h", args.h);
-  lib::check_pointer(kOp, "w", args.w);
-  lib::check_pointer(kOp, "b", args.b);
-  lib::check_pointer(kOp, "labels", args.labels);
-  lib::check_pointer(kOp, "workspace", args.workspace);
+  lib::check_pointers(
+      kOp, {{"h", args.h}, {"w", args.w}, {"b", args.b}, {"labels", args.labels}, {"workspace", args.workspace}});
   if (!gradient) return;
   const std::size_t h_bytes = static_cast<std::size_t>(args.rows * args.in) * size_of(args.dtype);
   lib::check_apart(kOp, args.h, h_bytes, args.dh, h_bytes);

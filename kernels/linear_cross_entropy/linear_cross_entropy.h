@@ -3,12 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::linear_cross_entropy {
 
@@ -63,23 +59,12 @@ constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t classes) {
   return static_cast<std::size_t>(words) * sizeof(float);
 }
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::linear_cross_entropy

@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<peak_multiply_adds_kernel<T>>(stream, config_for(args.tiles), static_cast<const T*>(args.a),
                                                     static_cast<const T*>(args.b), args.y, args.tiles, args.rounds);
   });

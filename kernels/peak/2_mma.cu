@@ -54,8 +54,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch<peak_mma_kernel<T>>(stream, config_for(args.tiles), static_cast<const T*>(args.a),
                                      static_cast<const T*>(args.b), args.y, args.tiles, args.rounds);
   });

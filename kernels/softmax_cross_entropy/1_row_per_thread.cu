@@ -82,8 +82,7 @@ void run(Stream& stream, const Args& args) {
   std::int32_t* verdicts = reinterpret_cast<std::int32_t*>(losses + args.rows);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto work = static_cast<std::size_t>(args.rows * args.classes) * kWorkPerClass;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<softmax_cross_entropy_row_kernel<T>>(
         stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
         static_cast<T*>(args.dlogits), rows, lib::narrow<int>("softmax_cross_entropy", "classes", args.classes),

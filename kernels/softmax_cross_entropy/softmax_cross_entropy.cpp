@@ -13,14 +13,11 @@ namespace gradring::kernels::softmax_cross_entropy {
 void check_args(const Args& args) {
   constexpr std::string_view kOp = "softmax_cross_entropy";
   lib::check_floating(kOp, "dtype", args.dtype);
-  lib::check_at_least(kOp, "rows", args.rows, 0);
-  lib::check_at_least(kOp, "classes", args.classes, 1);
-  lib::check_pointer(kOp, "loss_sum", args.loss_sum);
-  lib::check_pointer(kOp, "correct", args.correct);
+  lib::check_at_least(kOp, 0, {{"rows", args.rows}});
+  lib::check_at_least(kOp, 1, {{"classes", args.classes}});
+  lib::check_pointers(kOp, {{"loss_sum", args.loss_sum}, {"correct", args.correct}});
   if (args.rows == 0) return;
-  lib::check_pointer(kOp, "logits", args.logits);
-  lib::check_pointer(kOp, "labels", args.labels);
-  lib::check_pointer(kOp, "workspace", args.workspace);
+  lib::check_pointers(kOp, {{"logits", args.logits}, {"labels", args.labels}, {"workspace", args.workspace}});
   if (args.dlogits)
     lib::check_same_or_apart(kOp, args.logits, args.dlogits,
                              static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));

@@ -4,11 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::softmax_cross_entropy {
 
@@ -51,25 +48,14 @@ constexpr std::size_t workspace_bytes(std::int64_t rows) {
   return static_cast<std::size_t>(rows > 0 ? rows : 1) * (sizeof(float) + sizeof(std::int32_t));
 }
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 /// One row: returns its loss, says whether it is right, and replaces the logits by their gradient.
 double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::softmax_cross_entropy
