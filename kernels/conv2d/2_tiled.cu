@@ -17,6 +17,49 @@ namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
+// How shares are added up: in order, without atomics, so that every run gives the same bits; where there are many, groups
+// of them first, each into its first member. A thread per result and group walks through the shares, coalesced, from the
+// cache that they were just written to.
+
+constexpr int kGroup = 32;
+
+__global__ void conv2d_group_shares_kernel(float* __restrict__ shares, int count, std::int64_t elements) {
+  const auto width = static_cast<std::size_t>(elements);
+  const std::int64_t groups = tiles_of(count, kGroup);
+  for (std::size_t at : simt::grid_range(static_cast<std::size_t>(groups) * width)) {
+    const std::size_t first = at / width * kGroup;
+    const std::size_t left = static_cast<std::size_t>(count) - first;
+    float* column = shares + first * width + at % width;
+    float sum = 0;
+    for (std::size_t s = 0; s < (left < kGroup ? left : kGroup); ++s) sum += column[s * width];
+    *column = sum;
+  }
+}
+
+/// Of every `step`-th share.
+__global__ void conv2d_add_shares_kernel(const float* __restrict__ shares, int count, int step, std::int64_t elements,
+                                         float* __restrict__ to, bool accumulate) {
+  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements))) {
+    float sum = 0;
+    for (int s = 0; s < count; s += step) sum += shares[static_cast<std::size_t>(s * elements) + i];
+    to[i] = accumulate ? to[i] + sum : sum;
+  }
+}
+
+}  // namespace
+
+void add_shares(Stream& stream, float* shares, int count, std::int64_t elements, float* to, bool accumulate) {
+  const int step = count > kGroup ? kGroup : 1;
+  if (step > 1)
+    simt::launch_flat<conv2d_group_shares_kernel>(
+        stream, simt::grid_for(stream, static_cast<std::size_t>(tiles_of(count, kGroup) * elements)), shares, count,
+        elements);
+  simt::launch_flat<conv2d_add_shares_kernel>(stream, simt::grid_for(stream, static_cast<std::size_t>(elements)),
+                                              shares, count, step, elements, to, accumulate);
+}
+
+namespace {
+
 constexpr TileShape kTile{.rows = 128, .columns = 64, .depth = 16};
 constexpr int kThreads = 128;
 constexpr int kFour = 4;           // neighbours that a thread loads, and multiplies, together

@@ -15,7 +15,6 @@
 //   use the variant mma.
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/shares.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/lib/bulk_tensor.h"
 #include "kernels/lib/warpgroup_mma.h"

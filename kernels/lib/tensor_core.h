@@ -13,7 +13,7 @@
 #endif
 
 /// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix)
-/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/mma_layout.h), so that what follows
+/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/tensor_layout.h), so that what follows
 /// the product happens in registers.
 ///
 /// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
@@ -92,7 +92,7 @@ __device__ inline void ldmatrix_x2_trans(std::uint32_t (&to)[2], const void* row
 
 /// c += a b for one tile: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
 ///
-/// Shapes    which elements a lane holds: simt/mma_layout.h. (b0, b1): the two registers of a tile of b.
+/// Shapes    which elements a lane holds: simt/tensor_layout.h. (b0, b1): the two registers of a tile of b.
 /// Threads   the whole warp.
 /// Errors    on the CPU simt::Error if a lane is missing.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.

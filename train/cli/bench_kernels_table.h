@@ -7,7 +7,7 @@
 
 #include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::train {
 

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <typeinfo>
 
-#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 
 namespace gradring::train {

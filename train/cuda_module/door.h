@@ -6,8 +6,8 @@
 #include "comm/transport/nccl/nccl.h"
 #include "kernels/bench/kernel_case.h"
 #include "kernels/kernel_set.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/running_clock.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 

@@ -13,7 +13,6 @@
 #include <map>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 namespace {

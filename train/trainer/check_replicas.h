@@ -6,7 +6,6 @@
 
 #include "comm/process_group.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "nn/parameter/arena.h"
 #include "train/report/summary.h"
 

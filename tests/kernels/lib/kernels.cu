@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "kernels/lib/divisor.h"
+#include "kernels/conv2d/patches.cuh"
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime/running_clock.h"
+#include "kernels/runtime/deadline.h"
 
 #include <thread>
-
-#include "kernels/runtime/deadline.h"
 
 namespace gradring {
 namespace {
