@@ -105,12 +105,7 @@ struct Step {
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
   template <class C, class P>
-  static void enqueue_whole(Stream& stream, const P& product, C* c) {
-    enqueue_shares(stream, product, c, {1, product.depth});
-  }
-
-  template <class C, class P>
-  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
+  static void enqueue(Stream& stream, const P& product, C* c, const Shares& shares) {
     const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
     simt::launch<conv2d_product_wmma_kernel<C, P>>(stream, config, product, c, shares.depth);
   }

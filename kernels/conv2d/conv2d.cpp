@@ -8,13 +8,6 @@
 namespace gradring::kernels::conv2d {
 namespace {
 
-/// An array that a pass touches: null only if it is empty.
-void check_array(std::string_view op, std::string_view name, const void* data, std::int64_t elements) {
-  if (elements) lib::check_pointer(op, name, data);
-}
-
-std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<std::size_t>(elements) * size_of(dtype); }
-
 /// The three passes are one sum over the same triples: calls visit(y index, x index, w index) for each product of the
 /// forward sum that does not fall into the padding.
 template <class Visit>
@@ -63,32 +56,32 @@ void check_args(const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d forward", g, args.dtype);
   if (g.out_elements() == 0) return;
-  check_array("conv2d forward", "x", args.x, g.in_elements());
-  check_array("conv2d forward", "w", args.w, g.weight_elements());
+  lib::check_array("conv2d forward", "x", args.x, g.in_elements());
+  lib::check_array("conv2d forward", "w", args.w, g.weight_elements());
   lib::check_pointer("conv2d forward", "y", args.y);
-  const std::size_t y_bytes = bytes_of(g.out_elements(), args.dtype);
-  lib::check_apart("conv2d forward", args.x, bytes_of(g.in_elements(), args.dtype), args.y, y_bytes);
-  lib::check_apart("conv2d forward", args.w, bytes_of(g.weight_elements(), args.dtype), args.y, y_bytes);
+  const std::size_t y_bytes = lib::bytes_of(g.out_elements(), args.dtype);
+  lib::check_apart("conv2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y, y_bytes);
+  lib::check_apart("conv2d forward", args.w, lib::bytes_of(g.weight_elements(), args.dtype), args.y, y_bytes);
 }
 
 void check_args(const DgradArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d dgrad", g, args.dtype);
   if (g.in_elements() == 0) return;
-  check_array("conv2d dgrad", "dy", args.dy, g.out_elements());
-  check_array("conv2d dgrad", "w", args.w, g.weight_elements());
+  lib::check_array("conv2d dgrad", "dy", args.dy, g.out_elements());
+  lib::check_array("conv2d dgrad", "w", args.w, g.weight_elements());
   lib::check_pointer("conv2d dgrad", "dx", args.dx);
-  const std::size_t dx_bytes = bytes_of(g.in_elements(), args.dtype);
-  lib::check_apart("conv2d dgrad", args.dy, bytes_of(g.out_elements(), args.dtype), args.dx, dx_bytes);
-  lib::check_apart("conv2d dgrad", args.w, bytes_of(g.weight_elements(), args.dtype), args.dx, dx_bytes);
+  const std::size_t dx_bytes = lib::bytes_of(g.in_elements(), args.dtype);
+  lib::check_apart("conv2d dgrad", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx, dx_bytes);
+  lib::check_apart("conv2d dgrad", args.w, lib::bytes_of(g.weight_elements(), args.dtype), args.dx, dx_bytes);
 }
 
 void check_args(const WgradArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d wgrad", g, args.dtype);
   if (g.weight_elements() == 0) return;
-  check_array("conv2d wgrad", "x", args.x, g.in_elements());
-  check_array("conv2d wgrad", "dy", args.dy, g.out_elements());
+  lib::check_array("conv2d wgrad", "x", args.x, g.in_elements());
+  lib::check_array("conv2d wgrad", "dy", args.dy, g.out_elements());
   lib::check_pointer("conv2d wgrad", "dw", args.dw);
 }
 

@@ -69,8 +69,7 @@ void add_shares(Stream& stream, float* shares, int count, std::int64_t elements,
 
 /// The three passes of a variant that computes them as products. What variants differ in:
 ///   Step::with_type(dtype, visit)                        the types that it knows
-///   Step::enqueue_whole(stream, product, c)              a product with its depth in one piece
-///   Step::enqueue_shares(stream, product, parts, shares) the same, shared out
+///   Step::enqueue(stream, product, c, shares)            a product; wgrad's is shared out
 ///   Step::wgrad_tile(geometry)                           the tile that a share of wgrad is made of
 template <class Step>
 struct ProductPasses {
@@ -78,7 +77,8 @@ struct ProductPasses {
     check_args(args);
     if (args.geometry.out_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      Step::enqueue_whole(stream, forward_product<T>(args), static_cast<T*>(args.y));
+      const auto product = forward_product<T>(args);
+      Step::enqueue(stream, product, static_cast<T*>(args.y), {1, product.depth});
     });
   }
 
@@ -86,7 +86,8 @@ struct ProductPasses {
     check_args(args);
     if (args.geometry.in_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      Step::enqueue_whole(stream, dgrad_product<T>(args), static_cast<T*>(args.dx));
+      const auto product = dgrad_product<T>(args);
+      Step::enqueue(stream, product, static_cast<T*>(args.dx), {1, product.depth});
     });
   }
 
@@ -98,7 +99,7 @@ struct ProductPasses {
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto product = wgrad_product<T>(args);
       const Shares shares = shares_of(product.rows, product.columns, product.depth, Step::wgrad_tile(g));
-      Step::enqueue_shares(stream, product, parts, shares);
+      Step::enqueue(stream, product, parts, shares);
       add_shares(stream, parts, shares.count, g.weight_elements(), args.dw, args.accumulate);
     });
   }

@@ -19,12 +19,9 @@ void check_args(const Args& args) {
     lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
   }
   lib::check_pointer("gemm", "c", args.c);
-  const auto bytes = [](std::int64_t elements, DType dtype) {
-    return static_cast<std::size_t>(elements) * size_of(dtype);
-  };
-  const std::size_t c_bytes = bytes(args.m * args.n, args.c_dtype);
-  lib::check_apart("gemm", args.a, bytes(args.m * args.k, args.dtype), args.c, c_bytes);
-  lib::check_apart("gemm", args.b, bytes(args.k * args.n, args.dtype), args.c, c_bytes);
+  const std::size_t c_bytes = lib::bytes_of(args.m * args.n, args.c_dtype);
+  lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);
+  lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
 }
 
 namespace reference {

@@ -48,6 +48,10 @@ void check_pointers(std::string_view op, std::initializer_list<std::pair<std::st
   for (const auto& [argument, pointer] : arguments) check_pointer(op, argument, pointer);
 }
 
+void check_array(std::string_view op, std::string_view argument, const void* data, std::int64_t elements) {
+  if (elements) check_pointer(op, argument, data);
+}
+
 void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, const float* weights,
                        std::size_t elements) {
   if (!copy) return;

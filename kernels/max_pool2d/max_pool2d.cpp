@@ -17,8 +17,6 @@ void check_geometry(std::string_view op, const Geometry& g) {
   check(g.window <= 16, std::string(op) + ": a window of " + std::to_string(g.window) + " is too large: at most 16");
 }
 
-std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<std::size_t>(elements) * size_of(dtype); }
-
 /// Calls visit(output index, first input index of the window) for every output.
 template <class Visit>
 void for_each_window(const Geometry& g, Visit visit) {
@@ -44,8 +42,8 @@ void check_args(const ForwardArgs& args) {
   lib::check_floating("max_pool2d forward", "dtype", args.dtype);
   if (g.out_elements() == 0) return;
   lib::check_pointers("max_pool2d forward", {{"x", args.x}, {"y", args.y}});
-  lib::check_apart("max_pool2d forward", args.x, bytes_of(g.in_elements(), args.dtype), args.y,
-                   bytes_of(g.out_elements(), args.dtype));
+  lib::check_apart("max_pool2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y,
+                   lib::bytes_of(g.out_elements(), args.dtype));
 }
 
 void check_args(const BackwardArgs& args) {
@@ -56,8 +54,8 @@ void check_args(const BackwardArgs& args) {
   lib::check_pointer("max_pool2d backward", "dx", args.dx);
   if (g.out_elements() == 0) return;
   lib::check_pointers("max_pool2d backward", {{"dy", args.dy}, {"codes", args.codes}});
-  lib::check_apart("max_pool2d backward", args.dy, bytes_of(g.out_elements(), args.dtype), args.dx,
-                   bytes_of(g.in_elements(), args.dtype));
+  lib::check_apart("max_pool2d backward", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
+                   lib::bytes_of(g.in_elements(), args.dtype));
 }
 
 namespace reference {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +9,10 @@
 #include <vector>
 
 #include "kernels/bias/bias.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 
 #include <gtest/gtest.h>
 

@@ -37,12 +37,11 @@ void divide(kernels::Stream& stream, int divisor, const int* dividends, std::siz
 
 /// Kernels of one warp that do nothing but use kernels/lib/tensor_core.h.
 
-/// What one load put into registers: registers[lane * matrices + i]. `words` are laid into shared memory, 8 a row, and
+/// What one load put into registers: registers[lane * 4 + i]. `words` are laid into shared memory, 8 a row, and
 /// lane l points at row rows[l], `skew` bytes further.
 ///
 /// Errors    as ldmatrix; without `everybody` lane 31 stays away.
 struct MatrixLoad {
-  int matrices = 4;  ///< 2 or 4
   bool transpose = false;
   const std::uint16_t* words = nullptr;
   int row_count = 0;  ///< at most 64

@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::linear_cross_entropy {

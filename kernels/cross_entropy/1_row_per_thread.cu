@@ -7,7 +7,7 @@
 // Still slow because: for many classes a thread's pass over its row does not coalesce: a warp per row would.
 // Limits: the rows' losses are added up in float by one block; rows < 2^32.
 
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 
 #include <limits>
 
