@@ -7,7 +7,7 @@
 #include "kernels/lib/reference.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::lib {
+namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
 /// Divides by a number that is known at launch: a multiplication, an addition and a shift, where a GPU, which has no
@@ -43,12 +43,6 @@ class Divisor {
   int shift_ = 0;
   std::uint32_t multiplier_ = 0;
 };
-
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib
-
-namespace gradring::kernels::conv2d {
-inline namespace GRADRING_KERNEL_COPY {
 
 /// The matrix that turns a convolution into a matrix product, as a view ("implicit GEMM": it is never stored). A row is
 /// a position, a column a place in the kernel and a channel, and the element is the number of the source that the two
@@ -133,7 +127,7 @@ class Patches {
   Patches(const Geometry& g, const Shape& shape);
 
   int rows_, columns_;
-  lib::Divisor grid_height_, grid_width_, kernel_width_, channels_, gap_divisor_;
+  Divisor grid_height_, grid_width_, kernel_width_, channels_, gap_divisor_;
   int origin_, step_, turn_, gap_;
   int source_height_, source_width_, source_channels_, image_elements_;
 };

@@ -13,8 +13,8 @@
 #endif
 
 /// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix)
-/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/tensor_layout.h), so that what follows
-/// the product happens in registers.
+/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/tensor_layout.h), so that what
+/// follows the product happens in registers.
 ///
 /// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
 ///

@@ -4,8 +4,8 @@
 //   and with which learning rate, it reads from device memory, so that no host has to know. The copy in 16 bits that
 //   mixed precision computes with is written on the way. ema follows the optimizer's kernel.
 // Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU).
-// Traffic and bound: adam reads 16 bytes and writes 12 per element, sgd 12 and 8 (8 and 4 without momentum), 2 more with
-//   a copy; ema 8 and 4; bound by memory.
+// Traffic and bound: adam reads 16 bytes and writes 12 per element, sgd 12 and 8 (8 and 4 without momentum), 2 more
+//   with a copy; ema 8 and 4; bound by memory.
 // Still slow because: one element per load: on a GPU, 16-byte loads need fewer instructions; and ema reads the weights
 //   once more, though the optimizer's kernel has just had them in registers.
 

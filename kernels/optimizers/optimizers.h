@@ -8,8 +8,8 @@
 
 /// One step of each optimizer over an arena of all parameters, and the average of the weights. Common to all:
 ///
-/// Shapes    arrays: [elements], f32; copy, the weights rounded to copy_dtype that mixed precision computes with: f16 or
-///           bf16, or null.
+/// Shapes    arrays: [elements], f32; copy, the weights rounded to copy_dtype that mixed precision computes with: f16
+///           or bf16, or null.
 /// Aliasing  the arrays do not overlap.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once. If state->non_finite,
 ///           nothing changes.

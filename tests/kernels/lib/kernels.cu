@@ -47,7 +47,7 @@ __global__ void multiply_dots_kernel(const float* x, const float* w, int rows, i
   products.for_each(rows, [&](int r, float sum) { dots[r] = sum; });
 }
 
-__global__ void divide_kernel(kernels::lib::Divisor divisor, const int* dividends, std::size_t count, int* quotients,
+__global__ void divide_kernel(kernels::conv2d::Divisor divisor, const int* dividends, std::size_t count, int* quotients,
                               int* remainders) {
   for (std::size_t i : simt::grid_range(count)) {
     const auto [quotient, remainder] = divisor.divide(dividends[i]);
@@ -85,7 +85,7 @@ void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int 
 
 void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
             int* remainders) {
-  simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::lib::Divisor(divisor), dividends,
+  simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::conv2d::Divisor(divisor), dividends,
                                    count, quotients, remainders);
 }
 
