@@ -17,9 +17,9 @@ namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// Shares are added up in order, without atomics, so that every run gives the same bits; where there are many, groups of
-/// them first, each into its first member. A thread per result and group walks through the shares, coalesced, from the
-/// cache that they were just written to.
+/// Shares are added up in order, without atomics, so that every run gives the same bits; where there are many, groups
+/// of them first, each into its first member. A thread per result and group walks through the shares, coalesced, from
+/// the cache that they were just written to.
 constexpr int kGroup = 32;
 
 __global__ void conv2d_group_shares_kernel(float* __restrict__ shares, int count, std::int64_t elements) {
