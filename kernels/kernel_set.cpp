@@ -8,41 +8,56 @@
 
 namespace gradring::kernels {
 
-// Compiled for each instruction level.
-GRADRING_DECLARE_COPIES(accumulate, Variant, flat);
-GRADRING_DECLARE_COPIES(adam, Variant, flat);
-GRADRING_DECLARE_COPIES(adam, Variant, vector);
-GRADRING_DECLARE_COPIES(bias, Variant, rows);
-GRADRING_DECLARE_COPIES(cast, Variant, flat);
-GRADRING_DECLARE_COPIES(conv2d, Variant, direct);
-GRADRING_DECLARE_COPIES(conv_relu_pool, Variant, direct);
-GRADRING_DECLARE_COPIES(conv_relu_pool, Variant, native_cpu);  // no_native.cpp in the CUDA module
-GRADRING_DECLARE_COPIES(ema, Variant, flat);
-GRADRING_DECLARE_COPIES(exact_sum, Variant, flat);
-GRADRING_DECLARE_COPIES(fill, Variant, flat);
-GRADRING_DECLARE_COPIES(gather_batch, Variant, rows);
-GRADRING_DECLARE_COPIES(gemm, Variant, strips);
-GRADRING_DECLARE_COPIES(linear_cross_entropy, Variant, two_launches);
-GRADRING_DECLARE_COPIES(max_pool2d, Variant, rows);
-GRADRING_DECLARE_COPIES(relu, Variant, flat);
-GRADRING_DECLARE_COPIES(scale, Variant, flat);
-GRADRING_DECLARE_COPIES(sgd, Variant, flat);
-GRADRING_DECLARE_COPIES(sgd, Variant, vector);
-GRADRING_DECLARE_COPIES(softmax_cross_entropy, Variant, row_per_thread);
-GRADRING_DECLARE_COPIES(sum_of_squares, Variant, two_stage);
+// Compiled once, into the namespace GRADRING_KERNEL_COPY of its operation.
+#define DECLARE(operation, function)      \
+  namespace operation {                   \
+  inline namespace GRADRING_KERNEL_COPY { \
+  Variant function();                     \
+  }                                       \
+  }                                       \
+  static_assert(true, "a semicolon follows")
 
-// Compiled once.
-GRADRING_DECLARE_COPY(conv2d, Variant, tiled);
-GRADRING_DECLARE_COPY(conv2d, Variant, wmma_tiles);
-GRADRING_DECLARE_COPY(conv2d, Variant, mma);
-GRADRING_DECLARE_COPY(conv_relu_pool, Variant, mma_tiles);
-GRADRING_DECLARE_COPY(gemm, Variant, tiled);
-GRADRING_DECLARE_COPY(gemm, Variant, wmma_fragments);
-GRADRING_DECLARE_COPY(gemm, Variant, mma);
-GRADRING_DECLARE_COPY(gemm, Variant, wgmma);
-GRADRING_DECLARE_COPY(peak, Variant, multiply_adds);
-GRADRING_DECLARE_COPY(peak, Variant, mma);
-GRADRING_DECLARE_COPY(step_state, Variant, one_thread);
+// Compiled for each instruction level.
+#define DECLARE_COPIES(operation, function)   \
+  namespace operation {                       \
+  GRADRING_DECLARE_COPIES(Variant, function); \
+  }                                           \
+  static_assert(true, "a semicolon follows")
+#define COPY_TO_RUN(operation, function) GRADRING_COPY_TO_RUN_OF(operation::, function)
+
+DECLARE_COPIES(accumulate, flat);
+DECLARE_COPIES(adam, flat);
+DECLARE_COPIES(adam, vector);
+DECLARE_COPIES(bias, rows);
+DECLARE_COPIES(cast, flat);
+DECLARE_COPIES(conv2d, direct);
+DECLARE_COPIES(conv_relu_pool, direct);
+DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(ema, flat);
+DECLARE_COPIES(exact_sum, flat);
+DECLARE_COPIES(fill, flat);
+DECLARE_COPIES(gather_batch, rows);
+DECLARE_COPIES(gemm, strips);
+DECLARE_COPIES(linear_cross_entropy, two_launches);
+DECLARE_COPIES(max_pool2d, rows);
+DECLARE_COPIES(relu, flat);
+DECLARE_COPIES(scale, flat);
+DECLARE_COPIES(sgd, flat);
+DECLARE_COPIES(sgd, vector);
+DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
+DECLARE_COPIES(sum_of_squares, two_stage);
+
+DECLARE(conv2d, tiled);
+DECLARE(conv2d, wmma_tiles);
+DECLARE(conv2d, mma);
+DECLARE(conv_relu_pool, mma_tiles);
+DECLARE(gemm, tiled);
+DECLARE(gemm, wmma_fragments);
+DECLARE(gemm, mma);
+DECLARE(gemm, wgmma);
+DECLARE(peak, multiply_adds);
+DECLARE(peak, mma);
+DECLARE(step_state, one_thread);
 
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
@@ -58,27 +73,27 @@ std::span<const Variant> table(Variant (*first)(), More... more) {
 
 KernelSet kernel_set() {
   return {
-      .accumulate = table(GRADRING_COPY_TO_RUN(accumulate, flat)),
-      .adam = table(GRADRING_COPY_TO_RUN(adam, flat), GRADRING_COPY_TO_RUN(adam, vector)),
-      .bias = table(GRADRING_COPY_TO_RUN(bias, rows)),
-      .cast = table(GRADRING_COPY_TO_RUN(cast, flat)),
-      .conv2d = table(GRADRING_COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
-      .conv_relu_pool = table(GRADRING_COPY_TO_RUN(conv_relu_pool, direct),
-                              GRADRING_COPY_TO_RUN(conv_relu_pool, native_cpu), conv_relu_pool::mma_tiles),
-      .ema = table(GRADRING_COPY_TO_RUN(ema, flat)),
-      .exact_sum = table(GRADRING_COPY_TO_RUN(exact_sum, flat)),
-      .fill = table(GRADRING_COPY_TO_RUN(fill, flat)),
-      .gather_batch = table(GRADRING_COPY_TO_RUN(gather_batch, rows)),
-      .gemm = table(GRADRING_COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
-      .linear_cross_entropy = table(GRADRING_COPY_TO_RUN(linear_cross_entropy, two_launches)),
-      .max_pool2d = table(GRADRING_COPY_TO_RUN(max_pool2d, rows)),
+      .accumulate = table(COPY_TO_RUN(accumulate, flat)),
+      .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
+      .bias = table(COPY_TO_RUN(bias, rows)),
+      .cast = table(COPY_TO_RUN(cast, flat)),
+      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
+      .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
+                              conv_relu_pool::mma_tiles),
+      .ema = table(COPY_TO_RUN(ema, flat)),
+      .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
+      .fill = table(COPY_TO_RUN(fill, flat)),
+      .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
+      .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
+      .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
+      .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .peak = table(peak::multiply_adds, peak::mma),
-      .relu = table(GRADRING_COPY_TO_RUN(relu, flat)),
-      .scale = table(GRADRING_COPY_TO_RUN(scale, flat)),
-      .sgd = table(GRADRING_COPY_TO_RUN(sgd, flat), GRADRING_COPY_TO_RUN(sgd, vector)),
-      .softmax_cross_entropy = table(GRADRING_COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
+      .relu = table(COPY_TO_RUN(relu, flat)),
+      .scale = table(COPY_TO_RUN(scale, flat)),
+      .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
+      .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),
-      .sum_of_squares = table(GRADRING_COPY_TO_RUN(sum_of_squares, two_stage)),
+      .sum_of_squares = table(COPY_TO_RUN(sum_of_squares, two_stage)),
   };
 }
 

@@ -10,16 +10,12 @@
 #include "kernels/bench/statistics.h"
 #include "kernels/lib/level_copies.h"
 
-namespace gradring::kernels {
-
-GRADRING_DECLARE_COPIES(bench, PlainLoops, plain_loops);  // plain_loops.cpp
-
-}  // namespace gradring::kernels
-
 namespace gradring::kernels::bench {
 
+GRADRING_DECLARE_COPIES(PlainLoops, plain_loops);  // plain_loops.cpp
+
 const PlainLoops& plain() {
-  static const PlainLoops loops = GRADRING_COPY_TO_RUN(bench, plain_loops)();
+  static const PlainLoops loops = GRADRING_COPY_TO_RUN(plain_loops)();
   return loops;
 }
 

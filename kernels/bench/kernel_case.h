@@ -223,7 +223,7 @@ Cases step_state_cases(CaseMaker& make);
 Cases sum_of_squares_cases(CaseMaker& make);
 
 struct CaseFamily {
-  std::string_view operation;  ///< as its folder is named
+  std::string_view operation;  ///< as its namespace is named
   Cases (*cases)(CaseMaker&);
 };
 
