@@ -127,27 +127,27 @@ __global__ void __launch_bounds__(kThreads)
     load_tile<kTile.rows>(tile_a, product.a, first_row, depth);
     load_tile<kTile.columns>(tile_b, product.b, first_column, depth);
     __syncthreads();  // the tiles are whole
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int k = 0; k < kTile.depth; ++k) {
       Four<float> a[kSums / kFour], b[kSums / kFour];
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int f = 0; f < kSums / kFour; ++f) {
         a[f] = simt::load_as<Four<float>>(&tile_a[k][place_of(thread_row, f * kFour, kTile.rows)]);
         b[f] = simt::load_as<Four<float>>(&tile_b[k][place_of(thread_column, f * kFour, kTile.columns)]);
       }
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int i = 0; i < kSums; ++i) {
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
       }
     }
     __syncthreads();  // all reads are done: the next ones may be stored
   }
   C* share = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int i = 0; i < kSums; ++i) {
     const int row = first_row + place_of(thread_row, i, kTile.rows);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kSums; ++j) {
       const int column = first_column + place_of(thread_column, j, kTile.columns);
       if (row < product.rows && column < product.columns)
