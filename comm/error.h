@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::comm {
 

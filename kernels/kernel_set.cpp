@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of variants of each operation, simplest first. Compiled by the host compiler and by nvcc.
+// The table of variants of each operation, simplest first. Compiled by the host compiler and by nvcc's.
 #include "kernels/kernel_set.h"
 
 #include <array>
@@ -8,242 +8,92 @@
 
 namespace gradring::kernels {
 
-namespace accumulate {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace accumulate
+// Compiled once, into the namespace GRADRING_KERNEL_COPY of its operation.
+#define DECLARE(operation, function)      \
+  namespace operation {                   \
+  inline namespace GRADRING_KERNEL_COPY { \
+  Variant function();                     \
+  }                                       \
+  }                                       \
+  static_assert(true, "a semicolon follows")
 
-namespace adam {
-GRADRING_DECLARE_COPIES(Variant, flat);    // 1_flat.cu
-GRADRING_DECLARE_COPIES(Variant, vector);  // 2_vector.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)(), GRADRING_COPY_TO_RUN(vector)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace adam
+// Compiled for each instruction level.
+#define DECLARE_COPIES(operation, function)   \
+  namespace operation {                       \
+  GRADRING_DECLARE_COPIES(Variant, function); \
+  }                                           \
+  static_assert(true, "a semicolon follows")
+#define COPY_TO_RUN(operation, function) GRADRING_COPY_TO_RUN_OF(operation::, function)
 
-namespace bias {
-GRADRING_DECLARE_COPIES(Variant, rows);  // 1_rows.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(rows)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace bias
+DECLARE_COPIES(accumulate, flat);
+DECLARE_COPIES(adam, flat);
+DECLARE_COPIES(adam, vector);
+DECLARE_COPIES(bias, rows);
+DECLARE_COPIES(cast, flat);
+DECLARE_COPIES(conv2d, direct);
+DECLARE_COPIES(conv_relu_pool, direct);
+DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(ema, flat);
+DECLARE_COPIES(exact_sum, flat);
+DECLARE_COPIES(fill, flat);
+DECLARE_COPIES(gather_batch, rows);
+DECLARE_COPIES(gemm, strips);
+DECLARE_COPIES(linear_cross_entropy, two_launches);
+DECLARE_COPIES(max_pool2d, rows);
+DECLARE_COPIES(relu, flat);
+DECLARE_COPIES(scale, flat);
+DECLARE_COPIES(sgd, flat);
+DECLARE_COPIES(sgd, vector);
+DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
+DECLARE_COPIES(sum_of_squares, two_stage);
 
-namespace cast {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace cast
-
-namespace conv2d {
-GRADRING_DECLARE_COPIES(Variant, direct);  // 1_direct.cu
-inline namespace GRADRING_KERNEL_COPY {
-Variant tiled();       // 2_tiled.cu
-Variant wmma_tiles();  // 3_wmma.cu
-Variant mma();         // 4_mma.cu
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(direct)(), tiled(), wmma_tiles(), mma()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace conv2d
-
-namespace conv_relu_pool {
-GRADRING_DECLARE_COPIES(Variant, direct);      // 1_direct.cu
-GRADRING_DECLARE_COPIES(Variant, native_cpu);  // 2_native.cpp; no_native.cpp in the CUDA module
-inline namespace GRADRING_KERNEL_COPY {
-Variant mma_tiles();  // 3_mma_forward.cu, 3_mma_backward.cu
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(direct)(), GRADRING_COPY_TO_RUN(native_cpu)(), mma_tiles()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace conv_relu_pool
-
-namespace ema {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace ema
-
-namespace exact_sum {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace exact_sum
-
-namespace fill {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace fill
-
-namespace gather_batch {
-GRADRING_DECLARE_COPIES(Variant, rows);  // 1_rows.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(rows)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gather_batch
-
-namespace gemm {
-GRADRING_DECLARE_COPIES(Variant, strips);  // 1_strips.cu
-inline namespace GRADRING_KERNEL_COPY {
-Variant tiled();           // 2_tiled.cu
-Variant wmma_fragments();  // 3_wmma.cu
-Variant mma();             // 4_mma.cu
-Variant wgmma();           // 5_wgmma.cu
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(strips)(), tiled(), wmma_fragments(), mma(), wgmma()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gemm
-
-namespace linear_cross_entropy {
-GRADRING_DECLARE_COPIES(Variant, two_launches);  // 1_two_launches.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(two_launches)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace linear_cross_entropy
-
-namespace max_pool2d {
-GRADRING_DECLARE_COPIES(Variant, rows);  // 1_rows.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(rows)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace max_pool2d
-
-namespace peak {
-inline namespace GRADRING_KERNEL_COPY {
-Variant multiply_adds();  // 1_multiply_adds.cu
-Variant mma();            // 2_mma.cu
-std::span<const Variant> variants() {
-  static const std::array kTable = {multiply_adds(), mma()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace peak
-
-namespace relu {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace relu
-
-namespace scale {
-GRADRING_DECLARE_COPIES(Variant, flat);  // 1_flat.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace scale
-
-namespace sgd {
-GRADRING_DECLARE_COPIES(Variant, flat);    // 1_flat.cu
-GRADRING_DECLARE_COPIES(Variant, vector);  // 2_vector.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(flat)(), GRADRING_COPY_TO_RUN(vector)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace sgd
-
-namespace softmax_cross_entropy {
-GRADRING_DECLARE_COPIES(Variant, row_per_thread);  // 1_row_per_thread.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(row_per_thread)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace softmax_cross_entropy
-
-namespace step_state {
-inline namespace GRADRING_KERNEL_COPY {
-Variant one_thread();  // 1_one_thread.cu
-std::span<const Variant> variants() {
-  static const std::array kTable = {one_thread()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace step_state
-
-namespace sum_of_squares {
-GRADRING_DECLARE_COPIES(Variant, two_stage);  // 1_two_stage.cu
-inline namespace GRADRING_KERNEL_COPY {
-std::span<const Variant> variants() {
-  static const std::array kTable = {GRADRING_COPY_TO_RUN(two_stage)()};
-  return kTable;
-}
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace sum_of_squares
+DECLARE(conv2d, tiled);
+DECLARE(conv2d, wmma_tiles);
+DECLARE(conv2d, mma);
+DECLARE(conv_relu_pool, mma_tiles);
+DECLARE(gemm, tiled);
+DECLARE(gemm, wmma_fragments);
+DECLARE(gemm, mma);
+DECLARE(gemm, wgmma);
+DECLARE(peak, multiply_adds);
+DECLARE(peak, mma);
+DECLARE(step_state, one_thread);
 
 inline namespace GRADRING_KERNEL_COPY {
+namespace {
+
+/// The table of an operation; it lives as long as the process. No two operations have the same type of Variant.
+template <class Variant, class... More>
+std::span<const Variant> table(Variant (*first)(), More... more) {
+  static const std::array kTable = {first(), more()...};
+  return kTable;
+}
+
+}  // namespace
 
 KernelSet kernel_set() {
   return {
-      .accumulate = accumulate::variants(),
-      .adam = adam::variants(),
-      .bias = bias::variants(),
-      .cast = cast::variants(),
-      .conv2d = conv2d::variants(),
-      .conv_relu_pool = conv_relu_pool::variants(),
-      .ema = ema::variants(),
-      .exact_sum = exact_sum::variants(),
-      .fill = fill::variants(),
-      .gather_batch = gather_batch::variants(),
-      .gemm = gemm::variants(),
-      .linear_cross_entropy = linear_cross_entropy::variants(),
-      .max_pool2d = max_pool2d::variants(),
-      .peak = peak::variants(),
-      .relu = relu::variants(),
-      .scale = scale::variants(),
-      .sgd = sgd::variants(),
-      .softmax_cross_entropy = softmax_cross_entropy::variants(),
-      .step_state = step_state::variants(),
-      .sum_of_squares = sum_of_squares::variants(),
+      .accumulate = table(COPY_TO_RUN(accumulate, flat)),
+      .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
+      .bias = table(COPY_TO_RUN(bias, rows)),
+      .cast = table(COPY_TO_RUN(cast, flat)),
+      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
+      .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
+                              conv_relu_pool::mma_tiles),
+      .ema = table(COPY_TO_RUN(ema, flat)),
+      .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
+      .fill = table(COPY_TO_RUN(fill, flat)),
+      .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
+      .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
+      .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
+      .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
+      .peak = table(peak::multiply_adds, peak::mma),
+      .relu = table(COPY_TO_RUN(relu, flat)),
+      .scale = table(COPY_TO_RUN(scale, flat)),
+      .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
+      .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
+      .step_state = table(step_state::one_thread),
+      .sum_of_squares = table(COPY_TO_RUN(sum_of_squares, two_stage)),
   };
 }
 

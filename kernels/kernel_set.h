@@ -3,20 +3,17 @@
 
 #include <span>
 
-#include "kernels/adam/adam.h"
 #include "kernels/bias/bias.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/ema/ema.h"
 #include "kernels/exact_sum/exact_sum.h"
 #include "kernels/gather_batch/gather_batch.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "kernels/max_pool2d/max_pool2d.h"
+#include "kernels/optimizers/optimizers.h"
 #include "kernels/peak/peak.h"
-#include "kernels/sgd/sgd.h"
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 #include "kernels/step_state/step_state.h"
 #include "kernels/sum_of_squares/sum_of_squares.h"
 

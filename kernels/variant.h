@@ -10,8 +10,22 @@
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/nearest_name.h"
+#include "kernels/runtime/stream.h"
 
+/// Every operation has a namespace with the structs of its arguments, which are its contract, and:
+///
+///   void check_args(const Args&)       throws InvalidArgument if they break the contract; every variant calls it first
+///   void reference::run(const Args&)   the truth: plain loops on the host, sums in double; synchronous, no workspace
+///   Variant                            one implementation; KernelSet has the table of all
 namespace gradring::kernels {
+
+/// One implementation of an operation that has one pass.
+template <class Args>
+struct RunVariant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  bool (*supports)(const Device&, DType);
+};
 
 /// "There is no variant 'dirct'. Did you mean 'direct'? There are: direct, tiled"
 inline std::string no_such_variant(std::string_view name, std::span<const std::string_view> names) {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::data {
 

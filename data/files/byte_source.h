@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::data {
 

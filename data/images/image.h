@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "kernels/runtime/shape.h"
 
 namespace gradring::data {

@@ -40,6 +40,8 @@ class BenchArray {
   T* as(Side side) const {
     return static_cast<T*>(at(side));
   }
+  /// The device's, of an array in f32.
+  float* floats() const { return as<float>(Side::device); }
   std::size_t elements() const { return elements_; }
   std::size_t bytes() const { return elements_ * size_of(dtype_); }
 
@@ -96,8 +98,6 @@ class CaseMaker {
 
   const KernelSet& kernels() const { return world_.kernels; }
   DType dtype() const { return world_.dtype; }
-  /// Bytes of one element of dtype().
-  double element_bytes() const { return static_cast<double>(size_of(world_.dtype)); }
 
   /// The extent of that name, given or default; it becomes part of the next case's shape.
   std::int64_t extent(const std::string& name, std::int64_t by_default);
@@ -122,19 +122,23 @@ class CaseMaker {
     of.outputs.push_back({&array, std::move(bound)});
   }
 
-  /// Adds those of a table that can run here; `run(variant, stream)` calls one of them.
-  template <class Variant, class Run>
-  void variants(KernelCase& to, std::span<const Variant> table, DType dtype, Run run) const {
+  /// Adds the reference, those variants of a table that can run here, and the peer of a library, if it has one.
+  /// `pass` is the pass of a variant, `args_of` makes its arguments of the arrays of one side.
+  ///
+  /// Returns   the device's arguments.
+  template <class Variant, class Args, class ArgsOf>
+  Args run(KernelCase& to, std::span<const Variant> table, void (*Variant::*pass)(Stream&, const Args&),
+           void (*reference)(const Args&), const ArgsOf& args_of) const {
+    to.reference = [reference, args = args_of(Side::host)] { reference(args); };
+    const Args args = args_of(Side::device);
     for (const Variant& variant : table)
-      if (variant.supports(world_.device, dtype))
-        to.variants.push_back({std::string(variant.name), [variant, run](Stream& stream) { run(variant, stream); }});
-  }
-
-  /// Adds the peer of a library, if it has one; `args` point at the device's arrays.
-  template <class Args>
-  void peer(KernelCase& to, const Args& args) const {
-    if (!world_.peers) return;
-    if (auto made = world_.peers->peer(args)) to.peers.push_back(std::move(*made));
+      if (variant.supports(world_.device, dtype()))
+        to.variants.push_back(
+            {std::string(variant.name), [run = variant.*pass, args](Stream& stream) { run(stream, args); }});
+    if constexpr (requires(PeerMaker& peers) { peers.peer(args); })
+      if (world_.peers)
+        if (auto peer = world_.peers->peer(args)) to.peers.push_back(std::move(*peer));
+    return args;
   }
 
   /// The plain loops are in f32, and read the device's memory on the host.
@@ -193,7 +197,7 @@ Cases step_state_cases(CaseMaker& make);
 Cases sum_of_squares_cases(CaseMaker& make);
 
 struct CaseFamily {
-  std::string_view operation;  ///< as its folder is named
+  std::string_view operation;  ///< as its namespace is named
   Cases (*cases)(CaseMaker&);
 };
 

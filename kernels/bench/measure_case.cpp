@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels::bench {
 

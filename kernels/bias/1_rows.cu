@@ -47,8 +47,7 @@ __global__ void bias_grad_rows_kernel(const T* __restrict__ dy, float* __restric
 void add(Stream& stream, const AddArgs& args) {
   check_args(args);
   if (args.rows == 0 || args.channels == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<bias_add_rows_kernel<T>>(stream, lib::rows_for(stream, args.rows, args.rows * args.channels),
                                                static_cast<const T*>(args.x), static_cast<const T*>(args.bias),
                                                static_cast<T*>(args.y), args.rows,
@@ -60,8 +59,7 @@ void grad(Stream& stream, const GradArgs& args) {
   check_args(args);
   const simt::Config config{.grid = dim3(static_cast<unsigned>(lib::strips(args.channels, kStrip))),
                             .block = dim3(kGradThreads)};
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch<bias_grad_rows_kernel<T>>(stream, config, static_cast<const T*>(args.dy), args.db,
                                            lib::narrow<unsigned>("bias grad", "rows", args.rows),
                                            lib::narrow<int>("bias grad", "channels", args.channels), args.accumulate);

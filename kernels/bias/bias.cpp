@@ -9,20 +9,16 @@ namespace gradring::kernels::bias {
 
 void check_args(const AddArgs& args) {
   lib::check_floating("bias add", "dtype", args.dtype);
-  lib::check_at_least("bias add", "rows", args.rows, 0);
-  lib::check_at_least("bias add", "channels", args.channels, 0);
+  lib::check_at_least("bias add", 0, {{"rows", args.rows}, {"channels", args.channels}});
   const std::size_t elements = static_cast<std::size_t>(args.rows * args.channels);
   if (elements == 0) return;
-  lib::check_pointer("bias add", "x", args.x);
-  lib::check_pointer("bias add", "bias", args.bias);
-  lib::check_pointer("bias add", "y", args.y);
+  lib::check_pointers("bias add", {{"x", args.x}, {"bias", args.bias}, {"y", args.y}});
   lib::check_same_or_apart("bias add", args.x, args.y, elements * size_of(args.dtype));
 }
 
 void check_args(const GradArgs& args) {
   lib::check_floating("bias grad", "dtype", args.dtype);
-  lib::check_at_least("bias grad", "rows", args.rows, 0);
-  lib::check_at_least("bias grad", "channels", args.channels, 0);
+  lib::check_at_least("bias grad", 0, {{"rows", args.rows}, {"channels", args.channels}});
   if (args.channels == 0) return;
   if (args.rows) lib::check_pointer("bias grad", "dy", args.dy);
   lib::check_pointer("bias grad", "db", args.db);

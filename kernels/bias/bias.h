@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::bias {
 
@@ -47,11 +44,9 @@ struct GradArgs {
   bool accumulate = false;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const AddArgs& args);
 void check_args(const GradArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void add(const AddArgs& args);
 void grad(const GradArgs& args);
@@ -63,10 +58,5 @@ struct Variant {
   void (*grad)(Stream&, const GradArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::bias

@@ -174,8 +174,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
   check_limits(g);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<conv2d_forward_direct_kernel<T>>(
         stream, config_for(stream, g, g.batch * g.out_height(), g.out_channels, kFilters), g,
         static_cast<const T*>(args.x), static_cast<const T*>(args.w), static_cast<T*>(args.y));
@@ -187,8 +186,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
   const Geometry& g = args.geometry;
   if (g.in_elements() == 0) return;
   check_limits(g);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<conv2d_dgrad_direct_kernel<T>>(
         stream, config_for(stream, g, g.batch * g.in_height, g.in_channels, kChannels), g,
         static_cast<const T*>(args.dy), static_cast<const T*>(args.w), static_cast<T*>(args.dx));
@@ -203,8 +201,7 @@ void wgrad(Stream& stream, const WgradArgs& args) {
   const simt::Config config{.grid = dim3(static_cast<unsigned>(places * lib::strips(g.in_channels, kWgradInputs)),
                                          static_cast<unsigned>(lib::strips(g.out_channels, kWgradFilters))),
                             .block = dim3(kWgradThreads)};
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch<conv2d_wgrad_direct_kernel<T>>(stream, config, g, static_cast<const T*>(args.x),
                                                 static_cast<const T*>(args.dy), args.dw, args.accumulate);
   });

@@ -17,6 +17,48 @@ namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
+/// Shares are added up in order, without atomics, so that every run gives the same bits; where there are many, groups
+/// of them first, each into its first member. A thread per result and group walks through the shares, coalesced, from
+/// the cache that they were just written to.
+constexpr int kGroup = 32;
+
+__global__ void conv2d_group_shares_kernel(float* __restrict__ shares, int count, std::int64_t elements) {
+  const auto width = static_cast<std::size_t>(elements);
+  const std::int64_t groups = tiles_of(count, kGroup);
+  for (std::size_t at : simt::grid_range(static_cast<std::size_t>(groups) * width)) {
+    const std::size_t first = at / width * kGroup;
+    const std::size_t left = static_cast<std::size_t>(count) - first;
+    float* column = shares + first * width + at % width;
+    float sum = 0;
+    for (std::size_t s = 0; s < (left < kGroup ? left : kGroup); ++s) sum += column[s * width];
+    *column = sum;
+  }
+}
+
+/// Of every `step`-th share.
+__global__ void conv2d_add_shares_kernel(const float* __restrict__ shares, int count, int step, std::int64_t elements,
+                                         float* __restrict__ to, bool accumulate) {
+  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements))) {
+    float sum = 0;
+    for (int s = 0; s < count; s += step) sum += shares[static_cast<std::size_t>(s * elements) + i];
+    to[i] = accumulate ? to[i] + sum : sum;
+  }
+}
+
+}  // namespace
+
+void add_shares(Stream& stream, float* shares, int count, std::int64_t elements, float* to, bool accumulate) {
+  const int step = count > kGroup ? kGroup : 1;
+  if (step > 1)
+    simt::launch_flat<conv2d_group_shares_kernel>(
+        stream, simt::grid_for(stream, static_cast<std::size_t>(tiles_of(count, kGroup) * elements)), shares, count,
+        elements);
+  simt::launch_flat<conv2d_add_shares_kernel>(stream, simt::grid_for(stream, static_cast<std::size_t>(elements)),
+                                              shares, count, step, elements, to, accumulate);
+}
+
+namespace {
+
 constexpr TileShape kTile{.rows = 128, .columns = 64, .depth = 16};
 constexpr int kThreads = 128;
 constexpr int kFour = 4;           // neighbours that a thread loads, and multiplies, together
@@ -85,27 +127,27 @@ __global__ void __launch_bounds__(kThreads)
     load_tile<kTile.rows>(tile_a, product.a, first_row, depth);
     load_tile<kTile.columns>(tile_b, product.b, first_column, depth);
     __syncthreads();  // the tiles are whole
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int k = 0; k < kTile.depth; ++k) {
       Four<float> a[kSums / kFour], b[kSums / kFour];
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int f = 0; f < kSums / kFour; ++f) {
         a[f] = simt::load_as<Four<float>>(&tile_a[k][place_of(thread_row, f * kFour, kTile.rows)]);
         b[f] = simt::load_as<Four<float>>(&tile_b[k][place_of(thread_column, f * kFour, kTile.columns)]);
       }
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int i = 0; i < kSums; ++i) {
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
       }
     }
     __syncthreads();  // all reads are done: the next ones may be stored
   }
   C* share = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int i = 0; i < kSums; ++i) {
     const int row = first_row + place_of(thread_row, i, kTile.rows);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kSums; ++j) {
       const int column = first_column + place_of(thread_column, j, kTile.columns);
       if (row < product.rows && column < product.columns)
@@ -119,12 +161,7 @@ struct Step {
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
   template <class C, class P>
-  static void enqueue_whole(Stream& stream, const P& product, C* c) {
-    enqueue_shares(stream, product, c, {1, product.depth});
-  }
-
-  template <class C, class P>
-  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
+  static void enqueue(Stream& stream, const P& product, C* c, const Shares& shares) {
     const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
     simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, shares.depth);
   }

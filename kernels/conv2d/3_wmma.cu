@@ -47,14 +47,14 @@ __device__ void multiply(Sums (&sums)[kEach][kEach], const TileA& tile_a, const 
   for (int k = 0; k < kTile.depth; k += kFragment) {
     FragmentA<TileA> a[kEach];
     FragmentB<TileB> b[kEach];
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int i = 0; i < kEach; ++i) {
       wmma::load_matrix_sync(a[i], tile_a.element(row + i * kFragment, k), TileA::kPitch);
       wmma::load_matrix_sync(b[i], tile_b.element(column + i * kFragment, k), TileB::kPitch);
     }
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int i = 0; i < kEach; ++i) {
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int j = 0; j < kEach; ++j) wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
     }
   }
@@ -105,12 +105,7 @@ struct Step {
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
   template <class C, class P>
-  static void enqueue_whole(Stream& stream, const P& product, C* c) {
-    enqueue_shares(stream, product, c, {1, product.depth});
-  }
-
-  template <class C, class P>
-  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
+  static void enqueue(Stream& stream, const P& product, C* c, const Shares& shares) {
     const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, shares), .block = dim3(kThreads)};
     simt::launch<conv2d_product_wmma_kernel<C, P>>(stream, config, product, c, shares.depth);
   }

@@ -12,6 +12,8 @@
 //   is half empty; elements of runs that are no multiples of 16 bytes come one by one, and are waited for.
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy meets the padding's zeros as NaN.
 
+#include <type_traits>
+
 #include "kernels/conv2d/mma_product.cuh"
 #include "kernels/conv2d/shares.h"
 
@@ -60,21 +62,15 @@ struct Step {
     return is_small(g.out_channels, g.filter_elements()) ? Small::kShape : Long::kShape;
   }
 
+  /// In f32 are the shares of wgrad alone.
   template <class C, class P>
-  static void enqueue_whole(Stream& stream, const P& product, C* c) {
-    const Shares whole{1, product.depth};
-    if (product.columns <= Narrow::kColumns)
-      launch<Narrow>(stream, product, c, whole);
+  static void enqueue(Stream& stream, const P& product, C* c, const Shares& shares) {
+    if constexpr (std::is_same_v<C, float>)
+      is_small(product.rows, product.columns) ? launch<Small>(stream, product, c, shares)
+                                              : launch<Long>(stream, product, c, shares);
     else
-      launch<Wide>(stream, product, c, whole);
-  }
-
-  template <class C, class P>
-  static void enqueue_shares(Stream& stream, const P& product, C* c, const Shares& shares) {
-    if (is_small(product.rows, product.columns))
-      launch<Small>(stream, product, c, shares);
-    else
-      launch<Long>(stream, product, c, shares);
+      product.columns <= Narrow::kColumns ? launch<Narrow>(stream, product, c, shares)
+                                          : launch<Wide>(stream, product, c, shares);
   }
 };
 using Passes = ProductPasses<Step>;

@@ -8,13 +8,6 @@
 namespace gradring::kernels::conv2d {
 namespace {
 
-/// An array that a pass touches: null only if it is empty.
-void check_array(std::string_view op, std::string_view name, const void* data, std::int64_t elements) {
-  if (elements) lib::check_pointer(op, name, data);
-}
-
-std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<std::size_t>(elements) * size_of(dtype); }
-
 /// The three passes are one sum over the same triples: calls visit(y index, x index, w index) for each product of the
 /// forward sum that does not fall into the padding.
 template <class Visit>
@@ -47,15 +40,15 @@ std::vector<double> read(DType dtype, const void* from, std::int64_t elements) {
 }  // namespace
 
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
-  lib::check_at_least(op, "batch", g.batch, 0);
-  lib::check_at_least(op, "in_height", g.in_height, 0);
-  lib::check_at_least(op, "in_width", g.in_width, 0);
-  lib::check_at_least(op, "in_channels", g.in_channels, 0);
-  lib::check_at_least(op, "out_channels", g.out_channels, 0);
-  lib::check_at_least(op, "kernel_height", g.kernel_height, 1);
-  lib::check_at_least(op, "kernel_width", g.kernel_width, 1);
-  lib::check_at_least(op, "stride", g.stride, 1);
-  lib::check_at_least(op, "padding", g.padding, 0);
+  lib::check_at_least(op, 0,
+                      {{"batch", g.batch},
+                       {"in_height", g.in_height},
+                       {"in_width", g.in_width},
+                       {"in_channels", g.in_channels},
+                       {"out_channels", g.out_channels}});
+  lib::check_at_least(op, 1,
+                      {{"kernel_height", g.kernel_height}, {"kernel_width", g.kernel_width}, {"stride", g.stride}});
+  lib::check_at_least(op, 0, {{"padding", g.padding}});
   lib::check_floating(op, "dtype", dtype);
 }
 
@@ -63,32 +56,32 @@ void check_args(const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d forward", g, args.dtype);
   if (g.out_elements() == 0) return;
-  check_array("conv2d forward", "x", args.x, g.in_elements());
-  check_array("conv2d forward", "w", args.w, g.weight_elements());
+  lib::check_array("conv2d forward", "x", args.x, g.in_elements());
+  lib::check_array("conv2d forward", "w", args.w, g.weight_elements());
   lib::check_pointer("conv2d forward", "y", args.y);
-  const std::size_t y_bytes = bytes_of(g.out_elements(), args.dtype);
-  lib::check_apart("conv2d forward", args.x, bytes_of(g.in_elements(), args.dtype), args.y, y_bytes);
-  lib::check_apart("conv2d forward", args.w, bytes_of(g.weight_elements(), args.dtype), args.y, y_bytes);
+  const std::size_t y_bytes = lib::bytes_of(g.out_elements(), args.dtype);
+  lib::check_apart("conv2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y, y_bytes);
+  lib::check_apart("conv2d forward", args.w, lib::bytes_of(g.weight_elements(), args.dtype), args.y, y_bytes);
 }
 
 void check_args(const DgradArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d dgrad", g, args.dtype);
   if (g.in_elements() == 0) return;
-  check_array("conv2d dgrad", "dy", args.dy, g.out_elements());
-  check_array("conv2d dgrad", "w", args.w, g.weight_elements());
+  lib::check_array("conv2d dgrad", "dy", args.dy, g.out_elements());
+  lib::check_array("conv2d dgrad", "w", args.w, g.weight_elements());
   lib::check_pointer("conv2d dgrad", "dx", args.dx);
-  const std::size_t dx_bytes = bytes_of(g.in_elements(), args.dtype);
-  lib::check_apart("conv2d dgrad", args.dy, bytes_of(g.out_elements(), args.dtype), args.dx, dx_bytes);
-  lib::check_apart("conv2d dgrad", args.w, bytes_of(g.weight_elements(), args.dtype), args.dx, dx_bytes);
+  const std::size_t dx_bytes = lib::bytes_of(g.in_elements(), args.dtype);
+  lib::check_apart("conv2d dgrad", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx, dx_bytes);
+  lib::check_apart("conv2d dgrad", args.w, lib::bytes_of(g.weight_elements(), args.dtype), args.dx, dx_bytes);
 }
 
 void check_args(const WgradArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry("conv2d wgrad", g, args.dtype);
   if (g.weight_elements() == 0) return;
-  check_array("conv2d wgrad", "x", args.x, g.in_elements());
-  check_array("conv2d wgrad", "dy", args.dy, g.out_elements());
+  lib::check_array("conv2d wgrad", "x", args.x, g.in_elements());
+  lib::check_array("conv2d wgrad", "dy", args.dy, g.out_elements());
   lib::check_pointer("conv2d wgrad", "dw", args.dw);
 }
 

@@ -3,12 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::conv2d {
 
@@ -94,12 +91,10 @@ struct WgradArgs {
 /// What all operations that convolve refuse: impossible extents, other types; `op` is named in the message.
 void check_geometry(std::string_view op, const Geometry& geometry, DType dtype);
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const DgradArgs& args);
 void check_args(const WgradArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void forward(const ForwardArgs& args);
 void dgrad(const DgradArgs& args);
@@ -115,10 +110,5 @@ struct Variant {
   bool (*supports)(const Device&, DType);           ///< where it is chosen
   bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::conv2d

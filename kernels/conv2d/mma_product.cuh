@@ -33,11 +33,11 @@ template <class Tile, class Visit>
 __device__ void for_each_sum(const MmaSums<Tile>& sums, Visit visit) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int i = 0; i < 2; ++i) {
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < Tile::kColumns / 8; ++j) {
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int e = 0; e < 4; ++e) {
         const simt::Place place = simt::mma_place_in_c(lane, e);
         visit(warp * 32 + i * 16 + place.row, j * 8 + place.column, sums[i][j][e]);
@@ -109,16 +109,16 @@ __device__ void add_mma_product(MmaSums<Tile>& sums, const A& a, const B& b, int
     start(step + kMmaStages - 1);
     const auto& stage_a = stages_a.tiles[step % kMmaStages];
     const auto& stage_b = stages_b.tiles[step % kMmaStages];
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int k = 0; k < Tile::kDepth; k += 16) {
       std::uint32_t a_tiles[2][4];
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int i = 0; i < 2; ++i) take_a(a_tiles[i], stage_a, lane, warp_row + i * 16, k);
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int j = 0; j < Tile::kColumns / 8; j += 2) {
         std::uint32_t b_tiles[4];
         take_b(b_tiles, stage_b, lane, j * 8, k);
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int i = 0; i < 2; ++i) {
           lib::mma_m16n8k16<typename A::Element>(sums[i][j], a_tiles[i], b_tiles[0], b_tiles[1]);
           lib::mma_m16n8k16<typename A::Element>(sums[i][j + 1], a_tiles[i], b_tiles[2], b_tiles[3]);

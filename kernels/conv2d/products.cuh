@@ -75,7 +75,7 @@ struct TurnedFilters {
   static constexpr Lines kLines = Lines::depth;
 
   const T* data;
-  lib::Divisor filters;
+  Divisor filters;
   int places, channels;  // of the kernel
   bool wide;
 
@@ -101,7 +101,7 @@ inline Patches::Outputs all_outputs(const Geometry& g) { return {g.out_height(),
 
 template <class T>
 TurnedFilters<T> turned_filters(const Geometry& g, const T* w) {
-  return {w, lib::Divisor(lib::narrow<int>("conv2d", "out_channels", g.out_channels)),
+  return {w, Divisor(lib::narrow<int>("conv2d", "out_channels", g.out_channels)),
           static_cast<int>(g.kernel_height * g.kernel_width), lib::narrow<int>("conv2d", "in_channels", g.in_channels),
           has_wide_runs(w, g.in_channels)};
 }

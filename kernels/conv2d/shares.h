@@ -69,26 +69,25 @@ void add_shares(Stream& stream, float* shares, int count, std::int64_t elements,
 
 /// The three passes of a variant that computes them as products. What variants differ in:
 ///   Step::with_type(dtype, visit)                        the types that it knows
-///   Step::enqueue_whole(stream, product, c)              a product with its depth in one piece
-///   Step::enqueue_shares(stream, product, parts, shares) the same, shared out
+///   Step::enqueue(stream, product, c, shares)            a product; wgrad's is shared out
 ///   Step::wgrad_tile(geometry)                           the tile that a share of wgrad is made of
 template <class Step>
 struct ProductPasses {
   static void forward(Stream& stream, const ForwardArgs& args) {
     check_args(args);
     if (args.geometry.out_elements() == 0) return;
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
-      Step::enqueue_whole(stream, forward_product<T>(args), static_cast<T*>(args.y));
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
+      const auto product = forward_product<T>(args);
+      Step::enqueue(stream, product, static_cast<T*>(args.y), {1, product.depth});
     });
   }
 
   static void dgrad(Stream& stream, const DgradArgs& args) {
     check_args(args);
     if (args.geometry.in_elements() == 0) return;
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
-      Step::enqueue_whole(stream, dgrad_product<T>(args), static_cast<T*>(args.dx));
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
+      const auto product = dgrad_product<T>(args);
+      Step::enqueue(stream, product, static_cast<T*>(args.dx), {1, product.depth});
     });
   }
 
@@ -97,11 +96,10 @@ struct ProductPasses {
     const Geometry& g = args.geometry;
     if (g.weight_elements() == 0) return;
     float* parts = shares_in(args);
-    Step::with_type(args.dtype, [&](auto element) {
-      using T = typename decltype(element)::type;
+    Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto product = wgrad_product<T>(args);
       const Shares shares = shares_of(product.rows, product.columns, product.depth, Step::wgrad_tile(g));
-      Step::enqueue_shares(stream, product, parts, shares);
+      Step::enqueue(stream, product, parts, shares);
       add_shares(stream, parts, shares.count, g.weight_elements(), args.dw, args.accumulate);
     });
   }

@@ -167,8 +167,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<conv_relu_pool_forward_direct_kernel<T>>(
         stream, grid_of(stream, g.code_bytes()), g, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
         static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
@@ -178,8 +177,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
     const auto* dy = static_cast<const T*>(args.dy);

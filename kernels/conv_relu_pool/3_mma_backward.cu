@@ -132,8 +132,7 @@ namespace mma {
 
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     wgrad<T>(stream, args);
     if (args.dx) dgrad<T>(stream, args);
   });

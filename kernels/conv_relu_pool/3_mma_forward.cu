@@ -63,13 +63,13 @@ __global__ void __launch_bounds__(Tile::kThreads)
   for (a.first_place = 0; a.first_place < a.windows.places(); a.first_place += kWarpPlaces) {
     conv2d::MmaSums<Tile> sums = {};
     conv2d::add_mma_product<Tile>(sums, a, product.b, first_row, first_column, 0, product.depth);
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kTiles; ++j) {
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int c = 0; c < 2; ++c) {
         const float bias = column + 8 * j + c < product.columns ? lib::to_f32(b[column + 8 * j + c]) : 0.0f;
         Maximum& best = maxima[j][c];
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int q = 0; q < kWarpPlaces; ++q) {
           const int place = a.first_place + q;
           const float z = sums[q / 2][j][q % 2 * 2 + c] + bias;
@@ -81,12 +81,12 @@ __global__ void __launch_bounds__(Tile::kThreads)
   }
   if (window >= a.windows.count()) return;
   const int pairs = (product.columns + 1) / 2;
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int j = 0; j < kTiles; ++j) {
     const int channel = column + 8 * j;  // even: its code and that of its neighbour are a byte of this thread's
     if (channel >= product.columns) continue;
     unsigned code[2] = {kCutOff, kCutOff};
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int c = 0; c < 2; ++c) {
       if (channel + c >= product.columns) continue;
       const Maximum& best = maxima[j][c];
@@ -115,8 +115,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
     const WindowPatches<T> a{

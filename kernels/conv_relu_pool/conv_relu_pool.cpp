@@ -13,18 +13,11 @@ namespace {
 constexpr std::string_view kForward = "conv_relu_pool forward";
 constexpr std::string_view kBackward = "conv_relu_pool backward";
 
-std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<std::size_t>(elements) * size_of(dtype); }
-
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
   conv2d::check_geometry(op, g.conv, dtype);
-  lib::check_at_least(op, "window", g.window, 1);
+  lib::check_at_least(op, 1, {{"window", g.window}});
   check(g.window <= kMostWindow, std::string(op) + ": a window of " + std::to_string(g.window) +
                                      " is too large: at most " + std::to_string(kMostWindow));
-}
-
-/// An array that a pass touches: null only if it is empty.
-void check_array(std::string_view op, std::string_view name, const void* data, std::int64_t elements) {
-  if (elements) lib::check_pointer(op, name, data);
 }
 
 max_pool2d::Geometry pool_of(const Geometry& g) {
@@ -70,27 +63,25 @@ void check_args(const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry(kForward, g, args.dtype);
   if (g.out_elements() == 0) return;
-  check_array(kForward, "x", args.x, g.conv.in_elements());
-  check_array(kForward, "w", args.w, g.conv.weight_elements());
-  lib::check_pointer(kForward, "b", args.b);
-  lib::check_pointer(kForward, "y", args.y);
-  lib::check_pointer(kForward, "codes", args.codes);
-  lib::check_apart(kForward, args.x, bytes_of(g.conv.in_elements(), args.dtype), args.y,
-                   bytes_of(g.out_elements(), args.dtype));
+  lib::check_array(kForward, "x", args.x, g.conv.in_elements());
+  lib::check_array(kForward, "w", args.w, g.conv.weight_elements());
+  lib::check_pointers(kForward, {{"b", args.b}, {"y", args.y}, {"codes", args.codes}});
+  lib::check_apart(kForward, args.x, lib::bytes_of(g.conv.in_elements(), args.dtype), args.y,
+                   lib::bytes_of(g.out_elements(), args.dtype));
 }
 
 void check_args(const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry(kBackward, g, args.dtype);
-  check_array(kBackward, "dw", args.dw, g.conv.weight_elements());
-  check_array(kBackward, "db", args.db, g.conv.out_channels);
-  check_array(kBackward, "x", args.x, g.conv.in_elements());
-  check_array(kBackward, "dy", args.dy, g.out_elements());
-  check_array(kBackward, "codes", args.codes, g.out_elements());
+  lib::check_array(kBackward, "dw", args.dw, g.conv.weight_elements());
+  lib::check_array(kBackward, "db", args.db, g.conv.out_channels);
+  lib::check_array(kBackward, "x", args.x, g.conv.in_elements());
+  lib::check_array(kBackward, "dy", args.dy, g.out_elements());
+  lib::check_array(kBackward, "codes", args.codes, g.out_elements());
   if (!args.dx) return;
-  check_array(kBackward, "w", args.w, g.conv.weight_elements());
-  lib::check_apart(kBackward, args.dy, bytes_of(g.out_elements(), args.dtype), args.dx,
-                   bytes_of(g.conv.in_elements(), args.dtype));
+  lib::check_array(kBackward, "w", args.w, g.conv.weight_elements());
+  lib::check_apart(kBackward, args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
+                   lib::bytes_of(g.conv.in_elements(), args.dtype));
 }
 
 namespace reference {

@@ -3,13 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::conv_relu_pool {
 
@@ -94,7 +91,6 @@ struct BackwardArgs {
   void* workspace = nullptr;  ///< as in ForwardArgs
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
@@ -112,10 +108,5 @@ struct Variant {
   bool (*supports)(const Device&, DType);           ///< where it is chosen
   bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::conv_relu_pool

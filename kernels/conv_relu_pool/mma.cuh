@@ -59,7 +59,7 @@ class Windows {
   }
 
  private:
-  lib::Divisor height_, width_, size_, places_;
+  conv2d::Divisor height_, width_, size_, places_;
   int count_;
 };
 

@@ -62,8 +62,7 @@ __global__ void scale_flat_kernel(const T* x, T* y, std::size_t elements, float 
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<scale_flat_kernel<T>>(stream, simt::grid_for(stream, args.elements),
                                             static_cast<const T*>(args.x), static_cast<T*>(args.y), args.elements,
                                             args.factor);
@@ -110,8 +109,7 @@ bool supports(const Device& device, DType dtype) { return lib::supports_any(devi
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  with_summand(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  with_summand(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<accumulate_flat_kernel<T>>(stream, simt::grid_for(stream, args.elements),
                                                  static_cast<const T*>(args.x), static_cast<T*>(args.y), args.elements);
   });
@@ -175,8 +173,7 @@ __global__ void relu_backward_flat_kernel(const T* y, const T* dy, T* dx, std::s
 
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<relu_forward_flat_kernel<T>>(stream, simt::grid_for(stream, args.elements),
                                                    static_cast<const T*>(args.x), static_cast<T*>(args.y),
                                                    args.elements);
@@ -185,8 +182,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
 
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<relu_backward_flat_kernel<T>>(stream, simt::grid_for(stream, args.elements),
                                                     static_cast<const T*>(args.y), static_cast<const T*>(args.dy),
                                                     static_cast<T*>(args.dx), args.elements);

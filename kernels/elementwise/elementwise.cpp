@@ -51,8 +51,7 @@ namespace gradring::kernels::scale {
 void check_args(const Args& args) {
   lib::check_floating("scale", "dtype", args.dtype);
   if (args.elements == 0) return;
-  lib::check_pointer("scale", "x", args.x);
-  lib::check_pointer("scale", "y", args.y);
+  lib::check_pointers("scale", {{"x", args.x}, {"y", args.y}});
   lib::check_same_or_apart("scale", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
@@ -78,8 +77,7 @@ void check_args(const Args& args) {
     throw InvalidArgument("accumulate: dtype is " + std::string(name_of(args.dtype)) +
                           ", not f32, f16, bf16, i32 or i64");
   if (args.elements == 0) return;
-  lib::check_pointer("accumulate", "x", args.x);
-  lib::check_pointer("accumulate", "y", args.y);
+  lib::check_pointers("accumulate", {{"x", args.x}, {"y", args.y}});
   lib::check_same_or_apart("accumulate", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
@@ -120,8 +118,7 @@ void check_args(const Args& args) {
   lib::check_floating("cast", "from", args.from);
   lib::check_floating("cast", "to", args.to);
   if (args.elements == 0) return;
-  lib::check_pointer("cast", "x", args.x);
-  lib::check_pointer("cast", "y", args.y);
+  lib::check_pointers("cast", {{"x", args.x}, {"y", args.y}});
   lib::check_apart("cast", args.x, args.elements * size_of(args.from), args.y, args.elements * size_of(args.to));
 }
 
@@ -140,17 +137,14 @@ namespace gradring::kernels::relu {
 void check_args(const ForwardArgs& args) {
   lib::check_floating("relu forward", "dtype", args.dtype);
   if (args.elements == 0) return;
-  lib::check_pointer("relu forward", "x", args.x);
-  lib::check_pointer("relu forward", "y", args.y);
+  lib::check_pointers("relu forward", {{"x", args.x}, {"y", args.y}});
   lib::check_same_or_apart("relu forward", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
 void check_args(const BackwardArgs& args) {
   lib::check_floating("relu backward", "dtype", args.dtype);
   if (args.elements == 0) return;
-  lib::check_pointer("relu backward", "y", args.y);
-  lib::check_pointer("relu backward", "dy", args.dy);
-  lib::check_pointer("relu backward", "dx", args.dx);
+  lib::check_pointers("relu backward", {{"y", args.y}, {"dy", args.dy}, {"dx", args.dx}});
   const std::size_t bytes = args.elements * size_of(args.dtype);
   lib::check_same_or_apart("relu backward", args.y, args.dx, bytes);
   lib::check_same_or_apart("relu backward", args.dy, args.dx, bytes);

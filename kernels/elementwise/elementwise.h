@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 /// Operations on arrays, element by element. Common to all:
 ///
@@ -29,24 +26,13 @@ struct Args {
   double value = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::fill
 
@@ -66,24 +52,13 @@ struct Args {
   float factor = 1;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::scale
 
@@ -106,24 +81,13 @@ struct Args {
 /// Whether arrays of this type can be added.
 bool can_add(DType dtype);
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::accumulate
 
@@ -143,24 +107,13 @@ struct Args {
   std::size_t elements = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
-};
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::cast
 
@@ -192,11 +145,9 @@ struct BackwardArgs {
   std::size_t elements = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void forward(const ForwardArgs& args);
 void backward(const BackwardArgs& args);
@@ -208,10 +159,5 @@ struct Variant {
   void (*backward)(Stream&, const BackwardArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::relu

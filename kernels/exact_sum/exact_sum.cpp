@@ -19,19 +19,17 @@ void check_unit(double unit) {
 
 void check_args(const AddArgs& args) {
   check_unit(args.unit);
-  lib::check_at_least("exact_sum", "most", args.most, 1);
+  lib::check_at_least("exact_sum", 1, {{"most", args.most}});
   lib::check_pointer("exact_sum", "refused", args.refused);
   if (args.elements == 0) return;
-  lib::check_pointer("exact_sum", "x", args.x);
-  lib::check_pointer("exact_sum", "units", args.units);
+  lib::check_pointers("exact_sum", {{"x", args.x}, {"units", args.units}});
 }
 
 void check_args(const ReadArgs& args) {
   check_unit(args.unit);
   lib::check_pointer("exact_sum", "refused", args.refused);
   if (args.elements == 0) return;
-  lib::check_pointer("exact_sum", "units", args.units);
-  lib::check_pointer("exact_sum", "x", args.x);
+  lib::check_pointers("exact_sum", {{"units", args.units}, {"x", args.x}});
 }
 
 namespace reference {

@@ -3,12 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::exact_sum {
 
@@ -49,11 +46,9 @@ struct ReadArgs {
   double unit = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const AddArgs& args);
 void check_args(const ReadArgs& args);
 
-/// The truth: plain loops on the host, run before the call returns.
 namespace reference {
 void add(const AddArgs& args);
 void read(const ReadArgs& args);
@@ -65,10 +60,5 @@ struct Variant {
   void (*read)(Stream&, const ReadArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::exact_sum

@@ -63,8 +63,7 @@ void run(Stream& stream, const Args& args) {
   if (args.batch == 0) return;
   const int elements = lib::narrow<int>("gather_batch", "elements", args.elements);
   const int channels = lib::narrow<int>("gather_batch", "channels", args.channels);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<gather_batch_run_rows_kernel<T>>(
         stream, lib::rows_for(stream, args.batch, args.batch * args.elements), args.x, args.x_labels, args.samples,
         args.order, args.positions, args.first, args.mean, args.std, static_cast<T*>(args.y), args.labels, args.batch,

@@ -24,21 +24,20 @@ std::int64_t sample_of(const Args& args, std::int64_t row) {
 
 void check_args(const Args& args) {
   lib::check_floating(kOp, "dtype", args.dtype);
-  lib::check_at_least(kOp, "samples", args.samples, 0);
-  lib::check_at_least(kOp, "positions", args.positions, 0);
-  lib::check_at_least(kOp, "batch", args.batch, 0);
-  lib::check_at_least(kOp, "elements", args.elements, 0);
-  lib::check_at_least(kOp, "channels", args.channels, 1);
+  lib::check_at_least(
+      kOp, 0,
+      {{"samples", args.samples}, {"positions", args.positions}, {"batch", args.batch}, {"elements", args.elements}});
+  lib::check_at_least(kOp, 1, {{"channels", args.channels}});
   check(args.elements % args.channels == 0, "gather_batch: channels must divide elements");
   if (args.batch == 0) return;
-  lib::check_pointer(kOp, "x", args.x);
-  lib::check_pointer(kOp, "x_labels", args.x_labels);
-  lib::check_pointer(kOp, "order", args.order);
-  lib::check_pointer(kOp, "first", args.first);
-  lib::check_pointer(kOp, "mean", args.mean);
-  lib::check_pointer(kOp, "std", args.std);
-  lib::check_pointer(kOp, "y", args.y);
-  lib::check_pointer(kOp, "labels", args.labels);
+  lib::check_pointers(kOp, {{"x", args.x},
+                            {"x_labels", args.x_labels},
+                            {"order", args.order},
+                            {"first", args.first},
+                            {"mean", args.mean},
+                            {"std", args.std},
+                            {"y", args.y},
+                            {"labels", args.labels}});
 }
 
 void check_args(const AdvanceArgs& args) { lib::check_pointer("gather_batch advance", "first", args.first); }

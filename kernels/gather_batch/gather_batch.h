@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::gather_batch {
 
@@ -56,11 +53,9 @@ struct AdvanceArgs {
   std::int64_t by = 0;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 void check_args(const AdvanceArgs& args);
 
-/// The truth: plain loops on the host, run before the call returns.
 namespace reference {
 void run(const Args& args);
 void advance(const AdvanceArgs& args);
@@ -72,10 +67,5 @@ struct Variant {
   void (*advance)(Stream&, const AdvanceArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::gather_batch

@@ -90,8 +90,7 @@ void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
   lib::narrow<int>("gemm", "n", args.n);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     if (args.c_dtype == DType::f32)
       launch<T, float>(stream, args);
     else

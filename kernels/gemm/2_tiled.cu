@@ -64,17 +64,17 @@ __global__ void __launch_bounds__(kThreads) gemm_run_tiled_kernel(SIMT_GRID_CONS
       alignas(16) float a[8], b[8];
       load_both_halves(a_tile[inner], row, a);
       load_both_halves(b_tile[inner], column, b);
-      SIMT_UNROLL
+      SIMT_UNROLL_ON_GPU
       for (int i = 0; i < 8; ++i) {
-        SIMT_UNROLL
+        SIMT_UNROLL_ON_GPU
         for (int j = 0; j < 8; ++j) sums[i][j] += a[i] * b[j];
       }
     }
     __syncthreads();  // all reads of this tile are done before the next round overwrites it
   }
-  SIMT_UNROLL
+  SIMT_UNROLL_ON_GPU
   for (int i = 0; i < 8; ++i) {
-    SIMT_UNROLL
+    SIMT_UNROLL_ON_GPU
     for (int j = 0; j < 8; ++j)
       problem.c.put(first_row + row + i % 4 + i / 4 * kTile / 2, first_column + column + j % 4 + j / 4 * kTile / 2,
                     sums[i][j]);
@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(kThreads) gemm_run_tiled_kernel(SIMT_GRID_CONS
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     const simt::Config config{.grid = problem.tiles(kTile, kTile), .block = dim3(kThreads)};
     with_storage(args, [&](auto a_along, auto b_along) {

@@ -115,8 +115,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     const simt::Config config{.grid = problem.tiles(kTile, kTile), .block = dim3(kThreads)};
     with_storage(args, [&](auto a_along, auto b_along) {

@@ -16,7 +16,6 @@
 #include <cstdint>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/shares.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
@@ -114,6 +113,32 @@ class MmaSums {
 
 namespace {
 
+/// A thread per element of C walks through the shares, without atomics, so that every run gives the same bits.
+template <class T>
+__global__ void gemm_add_shares_kernel(const float* __restrict__ shares, int count, SIMT_GRID_CONST(Output<T>) c) {
+  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
+  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements))) {
+    const auto at = static_cast<std::int64_t>(i);
+    float sum = 0;
+    for (int share = 0; share < count; ++share) sum += shares[share * elements + at];
+    c.put(at, sum);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void add_shares(Stream& stream, const float* shares, int count, const Output<T>& c) {
+  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
+  simt::launch_flat<gemm_add_shares_kernel<T>>(stream, simt::grid_for(stream, static_cast<std::size_t>(elements)),
+                                               shares, count, c);
+}
+
+template void add_shares(Stream&, const float*, int, const Output<__half>&);
+template void add_shares(Stream&, const float*, int, const Output<__nv_bfloat16>&);
+
+namespace {
+
 constexpr int kTileRows = 128;
 constexpr int kTileColumns = 64;
 constexpr int kInner = 32;
@@ -166,8 +191,7 @@ __global__ void __launch_bounds__(kThreads)
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     simt::Config config{.grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads)};
     const Shares shares(problem.inner, kInner, kLeastRoundsOfAShare, std::int64_t{config.grid.x} * config.grid.y);

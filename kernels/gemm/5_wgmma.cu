@@ -15,7 +15,6 @@
 //   use the variant mma.
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/shares.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/lib/bulk_tensor.h"
 #include "kernels/lib/warpgroup_mma.h"
@@ -162,8 +161,7 @@ bool needs_mma(const Problem<T>& problem) {
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.m == 0 || args.n == 0) return;
-  lib::with_half(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     if (needs_mma(problem)) return mma().run(stream, args);
     simt::Config config{

@@ -13,21 +13,15 @@ void check_args(const Args& args) {
   lib::check_floating("gemm", "dtype", args.dtype);
   check(args.c_dtype == DType::f32 || args.c_dtype == args.dtype,
         "gemm: C is of type " + std::string(name_of(args.c_dtype)) + ": it must be f32 or the type of A and B");
-  lib::check_at_least("gemm", "m", args.m, 0);
-  lib::check_at_least("gemm", "n", args.n, 0);
-  lib::check_at_least("gemm", "k", args.k, 0);
+  lib::check_at_least("gemm", 0, {{"m", args.m}, {"n", args.n}, {"k", args.k}});
   if (args.m == 0 || args.n == 0) return;
   if (args.k) {
-    lib::check_pointer("gemm", "a", args.a);
-    lib::check_pointer("gemm", "b", args.b);
+    lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
   }
   lib::check_pointer("gemm", "c", args.c);
-  const auto bytes = [](std::int64_t elements, DType dtype) {
-    return static_cast<std::size_t>(elements) * size_of(dtype);
-  };
-  const std::size_t c_bytes = bytes(args.m * args.n, args.c_dtype);
-  lib::check_apart("gemm", args.a, bytes(args.m * args.k, args.dtype), args.c, c_bytes);
-  lib::check_apart("gemm", args.b, bytes(args.k * args.n, args.dtype), args.c, c_bytes);
+  const std::size_t c_bytes = lib::bytes_of(args.m * args.n, args.c_dtype);
+  lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);
+  lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
 }
 
 namespace reference {

@@ -3,12 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::gemm {
 
@@ -42,10 +39,8 @@ struct Args {
   void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
@@ -57,10 +52,5 @@ struct Variant {
   bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
   std::size_t workspace_bytes = 0;         ///< enough for any product
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::gemm

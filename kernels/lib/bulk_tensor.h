@@ -8,7 +8,7 @@
 #include "kernels/simt/tensor_layout.h"
 
 #ifndef __CUDACC__
-#include "kernels/simt/cpu/bulk_tensor.h"
+#include "kernels/simt/cpu/hopper.h"
 #endif
 
 #ifdef __CUDACC__

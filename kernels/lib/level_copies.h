@@ -10,7 +10,8 @@
 ///   Variant variant = GRADRING_COPY_TO_RUN(vector)();  // of the level that this process runs
 ///   }
 ///
-/// Where there is one copy (one level, or nvcc's copy), the macros declare and select it.
+/// From outside of the namespace adam: GRADRING_COPY_TO_RUN_OF(adam::, vector). Where there is one copy (one level, or
+/// nvcc's copy), the macros declare and select it.
 #ifdef GRADRING_CPU_LEVELS
 #include "kernels/runtime/cpu_level.h"
 
@@ -25,8 +26,9 @@
   Result function();                              \
   }                                               \
   static_assert(true, "a semicolon follows")
-#define GRADRING_COPY_TO_RUN(function) \
-  ::gradring::kernels::copy_to_run(&GRADRING_KERNEL_COPY::function, &on_cpu_v3::function, &on_cpu_v4::function)
+#define GRADRING_COPY_TO_RUN_OF(space, function)                                                      \
+  ::gradring::kernels::copy_to_run(&space GRADRING_KERNEL_COPY::function, &space on_cpu_v3::function, \
+                                   &space on_cpu_v4::function)
 
 namespace gradring::kernels {
 
@@ -47,5 +49,6 @@ Function* copy_to_run(Function* baseline, Function* v3, Function* v4) {
   Result function();                              \
   }                                               \
   static_assert(true, "a semicolon follows")
-#define GRADRING_COPY_TO_RUN(function) (function)
+#define GRADRING_COPY_TO_RUN_OF(space, function) (&space function)
 #endif
+#define GRADRING_COPY_TO_RUN(function) GRADRING_COPY_TO_RUN_OF(, function)

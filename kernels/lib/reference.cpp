@@ -26,10 +26,12 @@ void check_floating(std::string_view op, std::string_view argument, DType dtype)
     refuse(op, std::string(argument) + " is of type " + std::string(name_of(dtype)) + ": it must be f32, f16 or bf16");
 }
 
-void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least) {
-  if (value < least)
-    refuse(op, std::string(argument) + " is " + std::to_string(value) + ": at least " + std::to_string(least) +
-                   " is needed");
+void check_at_least(std::string_view op, std::int64_t least,
+                    std::initializer_list<std::pair<std::string_view, std::int64_t>> arguments) {
+  for (const auto& [argument, value] : arguments)
+    if (value < least)
+      refuse(op, std::string(argument) + " is " + std::to_string(value) + ": at least " + std::to_string(least) +
+                     " is needed");
 }
 
 void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most) {
@@ -40,6 +42,14 @@ void check_limit(std::string_view op, std::string_view argument, std::int64_t va
 
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer) {
   if (!pointer) refuse(op, std::string(argument) + " is a null pointer");
+}
+
+void check_pointers(std::string_view op, std::initializer_list<std::pair<std::string_view, const void*>> arguments) {
+  for (const auto& [argument, pointer] : arguments) check_pointer(op, argument, pointer);
+}
+
+void check_array(std::string_view op, std::string_view argument, const void* data, std::int64_t elements) {
+  if (elements) check_pointer(op, argument, data);
 }
 
 void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, const float* weights,

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/runtime/dtype.h"
@@ -21,8 +23,18 @@ constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype ==
 constexpr bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 void check_floating(std::string_view op, std::string_view argument, DType dtype);
-void check_at_least(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t least);
+void check_at_least(std::string_view op, std::int64_t least,
+                    std::initializer_list<std::pair<std::string_view, std::int64_t>> arguments);
+/// Not null.
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer);
+void check_pointers(std::string_view op, std::initializer_list<std::pair<std::string_view, const void*>> arguments);
+
+/// An array of so many elements: not null unless it is empty.
+void check_array(std::string_view op, std::string_view argument, const void* data, std::int64_t elements);
+
+constexpr std::size_t bytes_of(std::int64_t elements, DType dtype) {
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
 
 /// Throws unless value is in [0, most]. For what a variant cannot do, though the contract allows it.
 void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most);

@@ -13,8 +13,8 @@
 #endif
 
 /// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix)
-/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/mma_layout.h), so that what follows
-/// the product happens in registers.
+/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/tensor_layout.h), so that what
+/// follows the product happens in registers.
 ///
 /// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
 ///
@@ -64,35 +64,9 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 #endif
 }
 
-/// ldmatrix_x4 for two matrices: lanes 0 to 15 point at rows; what the others point at is not looked at.
-__device__ inline void ldmatrix_x2(std::uint32_t (&to)[2], const void* row,
-                                   [[maybe_unused]] simt::Site site = simt::Site::current()) {
-#ifdef __CUDACC__
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(to[0]), "=r"(to[1])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
-#else
-  simt::detail::load_matrices("ldmatrix_x2", to, row, false, site);
-#endif
-}
-
-/// ldmatrix_x4_trans for two matrices.
-__device__ inline void ldmatrix_x2_trans(std::uint32_t (&to)[2], const void* row,
-                                         [[maybe_unused]] simt::Site site = simt::Site::current()) {
-#ifdef __CUDACC__
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(to[0]), "=r"(to[1])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
-#else
-  simt::detail::load_matrices("ldmatrix_x2_trans", to, row, true, site);
-#endif
-}
-
 /// c += a b for one tile: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
 ///
-/// Shapes    which elements a lane holds: simt/mma_layout.h. (b0, b1): the two registers of a tile of b.
+/// Shapes    which elements a lane holds: simt/tensor_layout.h. (b0, b1): the two registers of a tile of b.
 /// Threads   the whole warp.
 /// Errors    on the CPU simt::Error if a lane is missing.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.

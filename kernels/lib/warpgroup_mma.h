@@ -9,7 +9,7 @@
 #include "kernels/simt/tensor_layout.h"
 
 #ifndef __CUDACC__
-#include "kernels/simt/cpu/warpgroup_mma.h"
+#include "kernels/simt/cpu/hopper.h"
 #endif
 
 /// The tensor cores of sm_90a: four warps, a warpgroup, multiply operands that lie in shared memory; only the sums are

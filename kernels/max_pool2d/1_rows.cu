@@ -110,8 +110,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   if (args.geometry.out_elements() == 0) return;
   check_limits(args.geometry);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     if (args.geometry.window == 2)
       launch_forward<T, 2>(stream, args);
     else
@@ -124,8 +123,7 @@ void backward(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   if (g.in_elements() == 0) return;
   check_limits(g);
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<max_pool2d_backward_rows_kernel<T>>(
         stream, lib::rows_for(stream, g.batch * g.height, g.in_elements()), g, static_cast<const T*>(args.dy),
         args.codes, static_cast<T*>(args.dx));

@@ -12,16 +12,10 @@ namespace gradring::kernels::max_pool2d {
 namespace {
 
 void check_geometry(std::string_view op, const Geometry& g) {
-  lib::check_at_least(op, "batch", g.batch, 0);
-  lib::check_at_least(op, "height", g.height, 0);
-  lib::check_at_least(op, "width", g.width, 0);
-  lib::check_at_least(op, "channels", g.channels, 0);
-  lib::check_at_least(op, "window", g.window, 1);
-  lib::check_at_least(op, "stride", g.stride, 1);
+  lib::check_at_least(op, 0, {{"batch", g.batch}, {"height", g.height}, {"width", g.width}, {"channels", g.channels}});
+  lib::check_at_least(op, 1, {{"window", g.window}, {"stride", g.stride}});
   check(g.window <= 16, std::string(op) + ": a window of " + std::to_string(g.window) + " is too large: at most 16");
 }
-
-std::size_t bytes_of(std::int64_t elements, DType dtype) { return static_cast<std::size_t>(elements) * size_of(dtype); }
 
 /// Calls visit(output index, first input index of the window) for every output.
 template <class Visit>
@@ -47,10 +41,9 @@ void check_args(const ForwardArgs& args) {
   check_geometry("max_pool2d forward", g);
   lib::check_floating("max_pool2d forward", "dtype", args.dtype);
   if (g.out_elements() == 0) return;
-  lib::check_pointer("max_pool2d forward", "x", args.x);
-  lib::check_pointer("max_pool2d forward", "y", args.y);
-  lib::check_apart("max_pool2d forward", args.x, bytes_of(g.in_elements(), args.dtype), args.y,
-                   bytes_of(g.out_elements(), args.dtype));
+  lib::check_pointers("max_pool2d forward", {{"x", args.x}, {"y", args.y}});
+  lib::check_apart("max_pool2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y,
+                   lib::bytes_of(g.out_elements(), args.dtype));
 }
 
 void check_args(const BackwardArgs& args) {
@@ -60,10 +53,9 @@ void check_args(const BackwardArgs& args) {
   if (g.in_elements() == 0) return;
   lib::check_pointer("max_pool2d backward", "dx", args.dx);
   if (g.out_elements() == 0) return;
-  lib::check_pointer("max_pool2d backward", "dy", args.dy);
-  lib::check_pointer("max_pool2d backward", "codes", args.codes);
-  lib::check_apart("max_pool2d backward", args.dy, bytes_of(g.out_elements(), args.dtype), args.dx,
-                   bytes_of(g.in_elements(), args.dtype));
+  lib::check_pointers("max_pool2d backward", {{"dy", args.dy}, {"codes", args.codes}});
+  lib::check_apart("max_pool2d backward", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
+                   lib::bytes_of(g.in_elements(), args.dtype));
 }
 
 namespace reference {

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::max_pool2d {
 
@@ -63,11 +60,9 @@ struct BackwardArgs {
   void* dx = nullptr;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void forward(const ForwardArgs& args);
 void backward(const BackwardArgs& args);
@@ -79,10 +74,5 @@ struct Variant {
   void (*backward)(Stream&, const BackwardArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::max_pool2d

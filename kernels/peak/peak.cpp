@@ -6,12 +6,9 @@ namespace gradring::kernels::peak {
 
 void check_args(const Args& args) {
   lib::check_floating("peak", "dtype", args.dtype);
-  lib::check_at_least("peak", "tiles", args.tiles, 0);
-  lib::check_at_least("peak", "rounds", args.rounds, 0);
+  lib::check_at_least("peak", 0, {{"tiles", args.tiles}, {"rounds", args.rounds}});
   if (args.tiles == 0) return;
-  lib::check_pointer("peak", "a", args.a);
-  lib::check_pointer("peak", "b", args.b);
-  lib::check_pointer("peak", "y", args.y);
+  lib::check_pointers("peak", {{"a", args.a}, {"b", args.b}, {"y", args.y}});
 }
 
 namespace reference {

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::peak {
 
@@ -43,10 +40,8 @@ constexpr double flops(const Args& args) {
   return 2.0 * kRows * kColumns * kInner * static_cast<double>(args.tiles) * static_cast<double>(args.rounds);
 }
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
@@ -57,10 +52,5 @@ struct Variant {
   bool (*supports)(const Device&, DType);  ///< where it is chosen
   bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::peak

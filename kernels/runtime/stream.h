@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "kernels/runtime/deadline.h"
 
@@ -24,7 +27,31 @@ class Event {
 /// Errors    DeviceError if the deadline passes first.
 void wait(const Event& event, Deadline deadline);
 
-class LaunchObserver;
+/// One launch of a kernel, and what it takes of the device.
+struct LaunchReport {
+  std::string kernel;                    ///< with its template arguments: "relu_forward_flat_kernel<float>"
+  std::size_t blocks = 0;                ///< of the grid
+  std::size_t threads = 0;               ///< of a block
+  std::size_t dynamic_shared_bytes = 0;  ///< of a block, as the launch asked for them
+
+  /// What a compiler gave the kernel, and how much of a multiprocessor that leaves it.
+  struct Resources {
+    int registers = 0;                    ///< of a thread
+    std::size_t local_bytes = 0;          ///< of a thread: what found no register
+    std::size_t static_shared_bytes = 0;  ///< of a block
+    int resident_warps = 0;               ///< that a multiprocessor holds of this launch at once
+    int most_warps = 0;                   ///< that it can hold
+  };
+  std::optional<Resources> resources{};  ///< of a GPU; none on a CPU
+};
+
+/// Receives a report of every kernel launched on a stream: Stream::observe_launches.
+class LaunchObserver {
+ public:
+  virtual ~LaunchObserver() = default;
+  /// By the thread that launched, when the launch is enqueued.
+  virtual void launched(const LaunchReport& report) = 0;
+};
 
 /// A queue of work that runs in order: a cudaStream_t on a GPU; on the CPU either in place (work runs before enqueue
 /// returns) or on a worker thread of its own. Work of two streams is ordered only through events.
@@ -50,13 +77,35 @@ class Stream {
   /// What kernel launches need: a cudaStream_t, or a simt::LaunchQueue*.
   virtual void* native_handle() = 0;
 
-  /// Reports every later launch on this stream to `observer` (launch_report.h); null, the default, reports none. Not
+  /// Reports every later launch on this stream to `observer`; null, the default, reports none. Not
   /// during a launch.
   void observe_launches(LaunchObserver* observer) { launch_observer_ = observer; }
   LaunchObserver* launch_observer() const { return launch_observer_; }
 
  private:
   LaunchObserver* launch_observer_ = nullptr;
+};
+
+/// Records the launches on a stream during its lifetime, then restores the observer from before.
+///
+/// Example   tests/kernels/simt/launch_test.cpp
+class LaunchLog final : public LaunchObserver {
+ public:
+  explicit LaunchLog(Stream& stream) : stream_(stream), before_(stream.launch_observer()) {
+    stream_.observe_launches(this);
+  }
+  ~LaunchLog() override { stream_.observe_launches(before_); }
+  LaunchLog(const LaunchLog&) = delete;
+  LaunchLog& operator=(const LaunchLog&) = delete;
+
+  void launched(const LaunchReport& report) override { launches_.push_back(report); }
+  /// In the order in which they were enqueued.
+  const std::vector<LaunchReport>& launches() const { return launches_; }
+
+ private:
+  Stream& stream_;
+  LaunchObserver* before_;
+  std::vector<LaunchReport> launches_;
 };
 
 }  // namespace gradring::kernels

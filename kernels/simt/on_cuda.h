@@ -13,10 +13,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/launch_resources.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/launch_report.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/kernel_name.h"
 #include "kernels/simt/range.h"

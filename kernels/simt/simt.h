@@ -34,11 +34,10 @@
 #include "kernels/simt/on_cuda.h"
 #else
 // IWYU pragma: begin_exports
-#include "kernels/simt/cpu/atomics.h"
+#include "kernels/simt/cpu/functions.h"
 #include "kernels/simt/cpu/half.h"
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/cpu/launch.h"
-#include "kernels/simt/cpu/math.h"
 #include "kernels/simt/cpu/memory.h"
 #include "kernels/simt/cpu/tensor_core.h"
 #include "kernels/simt/cpu/warp_functions.h"

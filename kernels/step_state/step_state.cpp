@@ -10,9 +10,8 @@
 namespace gradring::kernels::step_state {
 
 void check_args(const PrepareArgs& args) {
-  lib::check_pointer("step_state", "state", args.state);
-  lib::check_pointer("step_state", "learning_rates", args.learning_rates);
-  lib::check_at_least("step_state", "count", args.count, 1);
+  lib::check_pointers("step_state", {{"state", args.state}, {"learning_rates", args.learning_rates}});
+  lib::check_at_least("step_state", 1, {{"count", args.count}});
   check(!args.sum_of_squares || args.most_norm > 0, "step_state: most_norm must be above 0");
 }
 
@@ -24,7 +23,7 @@ void check_args(const AdvanceArgs& args) {
         "step_state: growth_factor must be above 1 and finite");
   check(policy.backoff_factor > 0 && policy.backoff_factor < 1,
         "step_state: backoff_factor must be between 0 and 1, both excluded");
-  lib::check_at_least("step_state", "growth_interval", policy.growth_interval, 1);
+  lib::check_at_least("step_state", 1, {{"growth_interval", policy.growth_interval}});
 }
 
 namespace reference {

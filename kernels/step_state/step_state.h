@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::step_state {
 
@@ -81,11 +78,9 @@ struct AdvanceArgs {
   bool dynamic = false;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const PrepareArgs& args);
 void check_args(const AdvanceArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void prepare(const PrepareArgs& args);
 void advance(const AdvanceArgs& args);
@@ -97,10 +92,5 @@ struct Variant {
   void (*advance)(Stream&, const AdvanceArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::step_state

@@ -129,8 +129,7 @@ __global__ void sum_of_squares_total_kernel(TotalArgs args) {
 void run_blocks(Stream& stream, const BlocksArgs& args) {
   check_args(args);
   if (args.elements == 0) return;
-  lib::with_element(args.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const T* const x = static_cast<const T*>(args.x);
     const simt::Config config = lib::grid_for_packs(stream, args.elements);
     lib::is_pack_aligned(x) ? simt::launch_flat<sum_of_squares_blocks_kernel<true, T>>(

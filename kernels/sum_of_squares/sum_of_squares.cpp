@@ -13,10 +13,10 @@ namespace {
 /// Of a call that ends with the results.
 template <class SomeArgs>
 void check_results(const SomeArgs& args) {
-  lib::check_pointer("sum_of_squares", "sum", args.sum);
-  lib::check_pointer("sum_of_squares", "non_finite", args.non_finite);
-  lib::check_pointer("sum_of_squares", "first_non_finite", args.first_non_finite);
-  lib::check_pointer("sum_of_squares", "tiny_count", args.tiny_count);
+  lib::check_pointers("sum_of_squares", {{"sum", args.sum},
+                                         {"non_finite", args.non_finite},
+                                         {"first_non_finite", args.first_non_finite},
+                                         {"tiny_count", args.tiny_count}});
 }
 
 }  // namespace

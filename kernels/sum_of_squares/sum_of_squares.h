@@ -3,12 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/dtype.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/variant.h"
 
 namespace gradring::kernels::sum_of_squares {
 
@@ -75,12 +72,10 @@ struct TotalArgs {
   std::int64_t* tiny_count = nullptr;
 };
 
-/// Errors    InvalidArgument if `args` break the contract; every variant calls it first.
 void check_args(const Args& args);
 void check_args(const BlocksArgs& args);
 void check_args(const TotalArgs& args);
 
-/// Plain loops on the host, sums in double; synchronous.
 namespace reference {
 void run(const Args& args);
 }  // namespace reference
@@ -93,10 +88,5 @@ struct Variant {
   void (*total)(Stream&, const TotalArgs&);
   bool (*supports)(const Device&, DType);
 };
-
-inline namespace GRADRING_KERNEL_COPY {
-/// Simplest first; never empty (kernel_set.cpp).
-std::span<const Variant> variants();
-}  // namespace GRADRING_KERNEL_COPY
 
 }  // namespace gradring::kernels::sum_of_squares

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/conv2d/shares.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/host_streams.h"
@@ -156,7 +157,7 @@ TEST(Conv2d, ForwardStaysWithinItsBound) {
   for (DType dtype : kTypes)
     for (const Geometry& g : cases_for(dtype)) {
       const Case c(g, dtype);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
         variant.forward(stream, {g, dtype, c.x.data(), c.w.data(), y.data()});
         finish(stream);
@@ -169,7 +170,7 @@ TEST(Conv2d, DgradStaysWithinItsBound) {
   for (DType dtype : kTypes)
     for (const Geometry& g : cases_for(dtype)) {
       const Case c(g, dtype);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
         variant.dgrad(stream, {g, dtype, c.dy.data(), c.w.data(), dx.data()});
         finish(stream);
@@ -186,7 +187,7 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
         const Case c(g, dtype);
         TypedArray expected = c.dw;
         reference::wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
-        for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+        for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
           TypedArray dw = c.dw;
           TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
           variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>()});
@@ -213,7 +214,7 @@ TEST(Conv2d, AddsUpAnyNumberOfShares) {
 }
 
 TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) {
-  for (const Variant& variant : variants())
+  for (const Variant& variant : kernel_set().conv2d)
     for (Geometry g : kCases) {
       std::size_t before = 0;
       for (g.batch = 0; g.batch < 200; g.batch += 1 + g.batch / 8) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -129,7 +130,7 @@ TEST(ConvReluPool, ForwardFindsTheSameMaxima) {
     for (const Geometry& g : cases_for(dtype)) {
       SCOPED_TRACE(g.conv.in_channels);
       const Case c(g, dtype);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
         Workspace workspace(variant, g);
         TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
         std::vector<std::uint8_t> codes(c.codes.size(), 0xee);
@@ -147,7 +148,7 @@ TEST(ConvReluPool, BackwardIsExactOnExactSums) {
     for (const Geometry& g : cases_for(dtype)) {
       SCOPED_TRACE(g.conv.in_channels);
       const Case c(g, dtype);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
         Workspace workspace(variant, g);
         TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
         TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
@@ -183,7 +184,7 @@ TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
     std::vector<std::uint8_t> codes(size(g.code_bytes()));
     reference::forward({g, dtype, x.data(), w.data(), b.data(), expected.data(), codes.data()});
     const std::vector<double> truth = expected.values();
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
       Workspace workspace(variant, g);
       TypedArray y = TypedArray::unwritten(dtype, expected.elements());
       variant.forward(stream, {g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data(), workspace.data()});
@@ -208,7 +209,7 @@ TEST(ConvReluPool, PassesNaNAndTakesTheFirstOfEqualMaxima) {
                                                   2, 2, 9, 0, -3, -4, 0, -1});
     const TypedArray w(dtype, std::vector<double>{1});
     const TypedArray b(dtype, std::vector<double>{0});
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
       Workspace workspace(variant, g);
       TypedArray y = TypedArray::unwritten(dtype, 4);
       std::vector<std::uint8_t> codes(4, 0xee);
@@ -237,7 +238,7 @@ TEST(ConvReluPool, PacksTwoChannelsPerByteWithinAPosition) {
                                                   2, 3, 2, 5});
     const TypedArray w(dtype, std::vector<double>{1, -1, -1});
     const TypedArray b(dtype, std::vector<double>{0, 0, 1});
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
       Workspace workspace(variant, g);
       TypedArray y = TypedArray::unwritten(dtype, 6);
       std::vector<std::uint8_t> codes(4, 0xee);

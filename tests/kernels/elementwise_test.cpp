@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/ema/ema.h"
+#include "kernels/kernel_set.h"
+#include "kernels/optimizers/optimizers.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -27,7 +28,7 @@ TEST(Fill, SetsEveryElementOfEveryType) {
                {DType::i32, -7},   {DType::i64, 0x1p40}, {DType::u8, 255}};
   for (const auto& c : cases)
     for (std::size_t elements : {0, 1, 31, 33, 1023, 20001})
-      for_each_variant(variants(), c.dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().fill, c.dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray expected = TypedArray::unwritten(c.dtype, elements);
         TypedArray actual = TypedArray::unwritten(c.dtype, elements);
         reference::run({.dtype = c.dtype, .y = expected.data(), .elements = elements, .value = c.value});
@@ -57,7 +58,7 @@ constexpr std::size_t kSizes[] = {0, 1, 31, 32, 33, 1023, 20001};
 TEST(Scale, MatchesTheReferenceRoundedOnceAlsoInPlace) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (std::size_t elements : kSizes)
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().scale, dtype, [&](const Variant& variant, Stream& stream) {
         const float factor = -0.3f;
         const TypedArray x(dtype, random_values(elements, 1));
         TypedArray expected = TypedArray::unwritten(dtype, elements);
@@ -93,7 +94,7 @@ constexpr std::size_t kSizes[] = {0, 1, 31, 32, 33, 1023, 20001};
 TEST(Accumulate, MatchesTheReferenceRoundedOnce) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (std::size_t elements : kSizes)
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().accumulate, dtype, [&](const Variant& variant, Stream& stream) {
         const TypedArray x(dtype, random_values(elements, 1));
         TypedArray expected(dtype, random_values(elements, 2));
         TypedArray actual = expected;
@@ -106,7 +107,7 @@ TEST(Accumulate, MatchesTheReferenceRoundedOnce) {
 
 /// Numbers that no double holds, and sums that wrap around.
 TEST(Accumulate, AddsWholeNumbersExactly) {
-  for_each_variant(variants(), DType::i64, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().accumulate, DType::i64, [&](const Variant& variant, Stream& stream) {
     for (std::size_t elements : kSizes) {
       std::vector<std::int64_t> x(elements), y(elements), expected(elements);
       for (std::size_t i = 0; i < elements; ++i) {
@@ -125,7 +126,7 @@ TEST(Accumulate, AddsWholeNumbersExactly) {
 }
 
 TEST(Accumulate, AddsWholeNumbersOf32Bits) {
-  for_each_variant(variants(), DType::i32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().accumulate, DType::i32, [&](const Variant& variant, Stream& stream) {
     const std::vector<std::int32_t> x = {1, -5, std::numeric_limits<std::int32_t>::max()};
     std::vector<std::int32_t> y = {(1 << 24) + 1, 5, 1};
     const std::vector<std::int32_t> expected = {(1 << 24) + 2, 0, std::numeric_limits<std::int32_t>::min()};
@@ -139,7 +140,7 @@ TEST(Accumulate, AddsWholeNumbersOf32Bits) {
 }
 
 TEST(Accumulate, DoublesInPlace) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().accumulate, DType::f32, [&](const Variant& variant, Stream& stream) {
     TypedArray y(DType::f32, std::vector<double>{1, -2, 3});
     variant.run(stream, {DType::f32, y.data(), y.data(), 3});
     finish(stream);
@@ -169,7 +170,7 @@ TEST(Cast, GivesTheReferencesBitsBetweenAllTypes) {
   for (DType from : kTypes)
     for (DType to : kTypes)
       for (std::size_t elements : kSizes)
-        for_each_variant(variants(), from, [&](const Variant& variant, Stream& stream) {
+        for_each_variant(kernel_set().cast, from, [&](const Variant& variant, Stream& stream) {
           const TypedArray x(from, random_values(elements, 1, -100, 100));
           TypedArray expected = TypedArray::unwritten(to, elements);
           TypedArray actual = TypedArray::unwritten(to, elements);
@@ -185,7 +186,7 @@ TEST(Cast, RoundsToEvenOverflowsToInfinityKeepsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> values = {1 + 0x1p-11, 1 + 0x3p-11, 65519, 65520, -1e9, 0x1p-24, 0x1p-26, -infinity, nan};
   const std::vector<double> rounded = {1, 1 + 0x1p-9, 65504, infinity, -infinity, 0x1p-24, 0, -infinity, nan};
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().cast, DType::f32, [&](const Variant& variant, Stream& stream) {
     const TypedArray x(DType::f32, values);
     TypedArray y = TypedArray::unwritten(DType::f16, values.size());
     variant.run(stream, {DType::f32, DType::f16, x.data(), y.data(), values.size()});
@@ -220,7 +221,7 @@ std::vector<float> random_floats(std::size_t elements, std::uint64_t seed) {
 
 TEST(Ema, FollowsTheFormulaOverSeveralSteps) {
   for (const std::size_t elements : kSizes)
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().ema, DType::f32, [&](const Variant& variant, Stream& stream) {
       std::vector<float> expected(elements, std::numeric_limits<float>::quiet_NaN()), actual = expected;
       for (std::int32_t step = 0; step < 4; ++step) {
         const std::vector<float> weights = random_floats(elements, 10 + static_cast<std::uint64_t>(step));
@@ -241,7 +242,7 @@ TEST(Ema, TakesNoPartInASkippedStep) {
   const std::vector<float> weights(33, std::numeric_limits<float>::infinity());
   const std::vector<float> before = random_floats(33, 3);
   for (const std::int32_t applied : {0, 5})
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().ema, DType::f32, [&](const Variant& variant, Stream& stream) {
       const StepState state{.applied_steps = applied, .non_finite = 1};
       std::vector<float> average = before;
       variant.run(stream, {33, weights.data(), average.data(), &state, 0.5});
@@ -256,7 +257,7 @@ TEST(Ema, GivesTheSameBitsForAnySlicing) {
   const std::size_t elements = 1023;
   const std::vector<float> weights = random_floats(elements, 1), before = random_floats(elements, 2);
   const StepState state{.applied_steps = 1};
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().ema, DType::f32, [&](const Variant& variant, Stream& stream) {
     std::vector<float> whole = before, parts = before;
     variant.run(stream, {elements, weights.data(), whole.data(), &state, 0.99});
     for (std::size_t begin = 0; begin < elements; begin += 341)

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/kernel_variants.h"
 
@@ -62,7 +63,7 @@ TEST(ExactSum, MatchesTheReferenceBitForBit) {
   const float scale = 1024;
   for (const std::size_t elements : kSizes)
     for (const float* by : {static_cast<const float*>(nullptr), &scale})
-      for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().exact_sum, DType::f32, [&](const Variant& variant, Stream& stream) {
         std::vector<float> x = gradients(elements, 1);
         if (elements > 20) x[5] = kInfinity, x[17] = -std::nanf(""), x[20] = 1e30f;
         Sums expected{.units = std::vector<std::int64_t>(elements, 3)}, actual = expected;
@@ -86,7 +87,7 @@ TEST(ExactSum, IsIndependentOfTheOrder) {
   std::vector<std::vector<float>> parts;
   for (unsigned i = 0; i < 24; ++i) parts.push_back(gradients(kElements, 100 + i));
   std::mt19937 random(7);
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().exact_sum, DType::f32, [&](const Variant& variant, Stream& stream) {
     Sums first;
     for (int order = 0; order < 6; ++order) {
       std::ranges::shuffle(parts, random);
@@ -118,7 +119,7 @@ TEST(ExactSum, UndoesAndRestoresTheScale) {
   const float scale = 65536;
   std::vector<float> scaled = x;
   for (float& value : scaled) value *= scale;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().exact_sum, DType::f32, [&](const Variant& variant, Stream& stream) {
     Sums plain{.units = std::vector<std::int64_t>(x.size())}, by_scale = plain;
     variant.add(stream, add_args(x, plain));
     variant.add(stream, add_args(scaled, by_scale, &scale));
@@ -138,7 +139,7 @@ TEST(ExactSum, RejectsOnlyValuesBeyondTheLimit) {
   const float scale = 256;
   std::vector<float> scaled = x;
   for (float& value : scaled) value *= scale;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().exact_sum, DType::f32, [&](const Variant& variant, Stream& stream) {
     for (const bool is_scaled : {false, true}) {
       Sums sums{.units = std::vector<std::int64_t>(x.size())};
       variant.add(stream, add_args(is_scaled ? scaled : x, sums, is_scaled ? &scale : nullptr));

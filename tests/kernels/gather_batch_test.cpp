@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/loader/normalize.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -98,7 +99,7 @@ TEST(GatherBatch, GivesTheReferencesBits) {
     for (const Extents& extents : kCases) {
       const Case c(extents, dtype);
       const Results expected = c.call(by_reference);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().gather_batch, dtype, [&](const Variant& variant, Stream& stream) {
         const Results actual = c.call(with(variant, stream));
         expect_equal(actual.y.values(), expected.y.values());
         EXPECT_EQ(actual.labels, expected.labels);
@@ -121,7 +122,7 @@ TEST(GatherBatch, GivesTheBitsOfTheLoader) {
     for (std::size_t row = 0; row < size(c.batch); ++row)
       normalize.apply(std::span(c.x).subspan(size(c.order[row + 2] * c.elements), size(c.elements)),
                       std::span(expected).subspan(row * size(c.elements), size(c.elements)));
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().gather_batch, DType::f32, [&](const Variant& variant, Stream& stream) {
       const Results actual = c.call(with(variant, stream));
       EXPECT_EQ(std::memcmp(actual.y.data(), expected.data(), expected.size() * sizeof(float)), 0);
     });
@@ -138,7 +139,7 @@ TEST(GatherBatch, MissingSamplesBecomeNaNWithoutALabel) {
   };
   const auto expect_everywhere = [&](const Case& c, const std::vector<std::int32_t>& labels) {
     expect_holes(c, labels, by_reference);
-    for_each_variant(variants(), c.dtype,
+    for_each_variant(kernel_set().gather_batch, c.dtype,
                      [&](const Variant& variant, Stream& stream) { expect_holes(c, labels, with(variant, stream)); });
   };
   Case c({4, 3, 1}, DType::f16);
@@ -151,7 +152,7 @@ TEST(GatherBatch, MissingSamplesBecomeNaNWithoutALabel) {
 }
 
 TEST(GatherBatch, WalksThroughTheOrderByAdvancing) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gather_batch, DType::f32, [&](const Variant& variant, Stream& stream) {
     Case c({2, 3, 1}, DType::f32);
     c.order = {4, 2, 9, 1, 3, 3};
     c.first = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/host/host_device.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
@@ -36,7 +37,7 @@ std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent);
 
 std::size_t largest_workspace() {
   std::size_t bytes = 0;
-  for (const Variant& variant : variants()) bytes = std::max(bytes, variant.workspace_bytes);
+  for (const Variant& variant : kernel_set().gemm) bytes = std::max(bytes, variant.workspace_bytes);
   return bytes;
 }
 
@@ -105,7 +106,7 @@ TEST(Gemm, StaysWithinItsBound) {
       if (dtype != DType::f32) add_all_storages(extents, dtype, cases);
     for (const Extents& extents : kLongCases)
       if (dtype == DType::f32) add_all_storages(extents, dtype, cases);
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().gemm, dtype, [&](const Variant& variant, Stream& stream) {
       for (const Case& expected : cases) {
         const Args& args = expected.args;
         SCOPED_TRACE(testing::Message() << args.m << "x" << args.n << "x" << args.k
@@ -121,7 +122,7 @@ TEST(Gemm, WritesAndAddsToBothTypesOfC) {
     for (bool accumulate : {false, true})
       for (const Extents& extents : {kLongAndThin, Extents{5, 7, 9}}) {
         const Case expected(extents, dtype, accumulate ? dtype : DType::f32, false, true, accumulate);
-        for_each_variant(variants(), dtype,
+        for_each_variant(kernel_set().gemm, dtype,
                          [&](const Variant& variant, Stream& stream) { run_and_expect(expected, variant, stream); });
       }
 }
@@ -134,7 +135,7 @@ TEST(Gemm, AcceptsOperandsAlignedToOneElement) {
     return TypedArray(DType::f16, moved);
   };
   TypedArray a = shifted(aligned.a), b = shifted(aligned.b);
-  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gemm, DType::f16, [&](const Variant& variant, Stream& stream) {
     TypedArray c = aligned.start();
     Args args = aligned.with_c(c);
     args.a = a.as<Half>() + 1;
@@ -147,7 +148,7 @@ TEST(Gemm, AcceptsOperandsAlignedToOneElement) {
 
 TEST(Gemm, RequiresItsWorkspace) {
   const Case expected(kLongAndThin, DType::f16, DType::f32, false, false, false);
-  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gemm, DType::f16, [&](const Variant& variant, Stream& stream) {
     TypedArray c = expected.start();
     Args args = expected.with_c(c);
     args.workspace = nullptr;
@@ -164,7 +165,7 @@ TEST(Gemm, TensorCoreVariantsRejectF32) {
   float data[3] = {};
   kernels::HostDevice device;
   const auto stream = device.make_stream(StreamMode::in_place);
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : kernel_set().gemm) {
     if (!variant.computes || variant.computes(DType::f32)) continue;
     EXPECT_THROW(variant.run(*stream, {.m = 1, .n = 1, .k = 1, .a = data, .b = data + 1, .c = data + 2}),
                  InvalidArgument);
@@ -174,7 +175,7 @@ TEST(Gemm, TensorCoreVariantsRejectF32) {
 TEST(Gemm, GpuVariantsAreNotChosenOnACpu) {
   const kernels::HostDevice device;
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
-    EXPECT_EQ(pick_variant(variants(), device, dtype).name, "strips");
+    EXPECT_EQ(pick_variant(kernel_set().gemm, device, dtype).name, "strips");
 }
 
 TEST(Gemm, ReferenceMatchesAHandComputedProduct) {
@@ -212,7 +213,7 @@ TEST(Gemm, RejectsNegativeExtentsNullOverlapAndOtherTypes) {
 TEST(Gemm, RejectsExtentsBeyondItsIndexType) {
   float data[1] = {};
   const std::int64_t huge = std::int64_t{1} << 40;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gemm, DType::f32, [&](const Variant& variant, Stream& stream) {
     EXPECT_THROW(variant.run(stream, {.m = 1, .n = 1, .k = huge, .a = data, .b = data, .c = data + 1}),
                  InvalidArgument);
   });

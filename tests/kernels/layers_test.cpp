@@ -8,6 +8,7 @@
 
 #include "kernels/bias/bias.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/kernel_set.h"
 #include "kernels/max_pool2d/max_pool2d.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
@@ -25,7 +26,7 @@ constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 TEST(Relu, IsExactForwardAndBackwardAlsoInPlace) {
   for (DType dtype : kTypes)
     for (std::size_t n : kSizes)
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().relu, dtype, [&](const Variant& variant, Stream& stream) {
         const TypedArray x(dtype, random_values(n, 1));
         const TypedArray dy(dtype, random_values(n, 2));
         TypedArray y = TypedArray::unwritten(dtype, n);
@@ -52,7 +53,7 @@ TEST(Relu, KeepsNaNAndInfinity) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (DType dtype : kTypes)
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().relu, dtype, [&](const Variant& variant, Stream& stream) {
       TypedArray y(dtype, std::vector<double>{nan, infinity, -infinity, -0.0, 1});
       TypedArray dx(dtype, std::vector<double>{1, 2, 3, 4, 5});
       variant.forward(stream, {dtype, y.data(), y.data(), 5});
@@ -109,7 +110,7 @@ std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent);
 TEST(Bias, AddsWithOneRoundingAlsoInPlace) {
   for (DType dtype : kTypes)
     for (const Case& c : kCases)
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
         const TypedArray x(dtype, random_values(size(c.rows * c.channels), 1));
         const TypedArray bias(dtype, random_values(size(c.channels), 2));
         TypedArray expected = TypedArray::unwritten(dtype, x.elements());
@@ -128,7 +129,7 @@ TEST(Bias, SumsTheGradientWithinItsBound) {
   for (DType dtype : kTypes)
     for (const Case& c : kCases)
       for (bool accumulate : {false, true})
-        for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+        for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
           const TypedArray dy(dtype, random_values(size(c.rows * c.channels), 3));
           TypedArray expected(DType::f32, random_values(size(c.channels), 4));
           TypedArray actual = expected;
@@ -221,7 +222,7 @@ TEST(MaxPool2d, IsExactForwardAndBackward) {
   for (DType dtype : kTypes)
     for (const Geometry& g : kCases) {
       const Case expected(g, dtype);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().max_pool2d, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray y = TypedArray::unwritten(dtype, size(g.out_elements()));
         TypedArray y_alone = y;
         TypedArray dx = TypedArray::unwritten(dtype, size(g.in_elements()));
@@ -252,7 +253,7 @@ TEST(MaxPool2d, TakesTheFirstMaximumAndTheLastNaN) {
   std::vector<std::uint8_t> codes(4, 0xff);
   reference::forward({g, DType::f32, x.data(), y.data(), codes.data()});
   expect_results(y, codes);
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().max_pool2d, DType::f32, [&](const Variant& variant, Stream& stream) {
     TypedArray actual = TypedArray::unwritten(DType::f32, 4);
     std::vector<std::uint8_t> actual_codes(4, 0xff);
     variant.forward(stream, {g, DType::f32, x.data(), actual.data(), actual_codes.data()});

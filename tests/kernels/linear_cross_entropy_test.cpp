@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +9,10 @@
 #include <vector>
 
 #include "kernels/bias/bias.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
@@ -140,7 +140,7 @@ TEST(LinearCrossEntropy, StaysWithinItsBounds) {
     for (const HeadExtents& extents : kCases) {
       HeadCase c(extents, dtype);
       const HeadResults expected = c.call(by_reference);
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().linear_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
         SCOPED_TRACE("rows " + std::to_string(extents.rows) + ", in " + std::to_string(extents.in));
         expect_within_bounds(c, c.call(with(variant, stream)), expected);
       });
@@ -156,12 +156,12 @@ TEST(LinearCrossEntropy, AccumulatesGradientsAndAppliesTheLossScale) {
   const HeadResults expected = c.call(by_reference);
   EXPECT_EQ(expected.loss_sum, bare.loss_sum);
   for (std::size_t i = 0; i < bare.dw.size(); ++i) EXPECT_NEAR(expected.dw[i], 0.5f + 64 * bare.dw[i], 1e-5);
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     expect_within_bounds(c, c.call(with(variant, stream)), expected);
   });
   HeadCase nobody({0, 17, 10}, DType::f32);
   nobody.accumulate = true;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     EXPECT_EQ(nobody.call(with(variant, stream)).dw, std::vector<float>(170, 0.5f));
   });
 }
@@ -180,13 +180,13 @@ TEST(LinearCrossEntropy, GivesOnlyTheLossWithoutGradientPointers) {
     EXPECT_EQ(without.dw, std::vector<float>(170, 0.5f));
   };
   expect_loss_only(by_reference);
-  for_each_variant(variants(), DType::f32,
+  for_each_variant(kernel_set().linear_cross_entropy, DType::f32,
                    [&](const Variant& variant, Stream& stream) { expect_loss_only(with(variant, stream)); });
 }
 
 TEST(LinearCrossEntropy, GivesTheSameBitsForAnyWorkers) {
   HeadCase c({65, 33, 10}, DType::f32);
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : kernel_set().linear_cross_entropy) {
     std::vector<HeadResults> all;
     for_each_host_stream([&](Device&, Stream& stream) { all.push_back(c.call(with(variant, stream))); });
     for (const HeadResults& one : all) {
@@ -207,7 +207,7 @@ TEST(LinearCrossEntropy, InvalidLabelMakesItsRowAndTheWeightsNaN) {
     EXPECT_TRUE(std::isnan(results.loss_sum));
   };
   expect_spoilt(c.call(by_reference));
-  for_each_variant(variants(), DType::f32,
+  for_each_variant(kernel_set().linear_cross_entropy, DType::f32,
                    [&](const Variant& variant, Stream& stream) { expect_spoilt(c.call(with(variant, stream))); });
 }
 
@@ -256,8 +256,8 @@ void run_apart(Stream& stream, const Args& args) {
   const auto classes = static_cast<std::size_t>(args.classes);
   TypedArray dlogits = TypedArray::unwritten(args.dtype, static_cast<std::size_t>(args.rows) * classes);
   std::vector<float> workspace(softmax_cross_entropy::workspace_bytes(args.rows) / sizeof(float));
-  const auto& gemm = gemm::variants().front();
-  const auto& bias = bias::variants().front();
+  const auto& gemm = kernel_set().gemm.front();
+  const auto& bias = kernel_set().bias.front();
   gemm.run(stream, {.dtype = args.dtype,
                     .c_dtype = args.dtype,
                     .m = args.rows,
@@ -268,16 +268,16 @@ void run_apart(Stream& stream, const Args& args) {
                     .b = args.w,
                     .c = args.logits});
   bias.add(stream, {args.dtype, args.rows, args.classes, args.logits, args.b, args.logits});
-  softmax_cross_entropy::variants().front().run(stream, {.dtype = args.dtype,
-                                                         .rows = args.rows,
-                                                         .classes = args.classes,
-                                                         .logits = args.logits,
-                                                         .labels = args.labels,
-                                                         .scale = args.scale,
-                                                         .dlogits = dlogits.data(),
-                                                         .loss_sum = args.loss_sum,
-                                                         .correct = args.correct,
-                                                         .workspace = workspace.data()});
+  kernel_set().softmax_cross_entropy.front().run(stream, {.dtype = args.dtype,
+                                                          .rows = args.rows,
+                                                          .classes = args.classes,
+                                                          .logits = args.logits,
+                                                          .labels = args.labels,
+                                                          .scale = args.scale,
+                                                          .dlogits = dlogits.data(),
+                                                          .loss_sum = args.loss_sum,
+                                                          .correct = args.correct,
+                                                          .workspace = workspace.data()});
   gemm.run(stream, {.dtype = args.dtype,
                     .c_dtype = args.dtype,
                     .m = args.rows,
@@ -301,7 +301,7 @@ void run_apart(Stream& stream, const Args& args) {
 TEST(LinearCrossEntropy, AgreesWithTheSeparateKernels) {
   for (const HeadExtents& extents : {HeadExtents{33, 64, 10}, HeadExtents{8, 17, 32}}) {
     HeadCase c(extents, DType::f32);
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
       const HeadResults apart = c.call([&](const Args& args) { run_apart(stream, args); });
       const HeadResults fused = c.call([&](const Args& args) {
         variant.run(stream, args);

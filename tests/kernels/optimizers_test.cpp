@@ -2,14 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "kernels/adam/adam.h"
+#include "kernels/kernel_set.h"
+#include "kernels/optimizers/optimizers.h"
 #include "kernels/runtime/error.h"
-#include "kernels/sgd/sgd.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
@@ -39,7 +40,7 @@ struct Adam {
   using Args = adam::Args;
   using Hyper = adam::Hyper;
   static constexpr float kLearningRate = 0.01f;
-  static constexpr auto variants = adam::variants;
+  static std::span<const adam::Variant> variants() { return kernel_set().adam; }
   static constexpr auto reference = adam::reference::run;
   static inline const std::vector<Hyper> hypers = {
       {},
@@ -91,7 +92,7 @@ struct Sgd {
   using Args = sgd::Args;
   using Hyper = sgd::Hyper;
   static constexpr float kLearningRate = 0.1f;
-  static constexpr auto variants = sgd::variants;
+  static std::span<const sgd::Variant> variants() { return kernel_set().sgd; }
   static constexpr auto reference = sgd::reference::run;
   static inline const std::vector<Hyper> hypers = {
       {},
@@ -294,7 +295,7 @@ TYPED_TEST(OptimizerTest, RejectsNullPointersAndBadCopies) {
 
 TEST_F(AdamTest, MatchesTheReferenceInEveryArray) {
   for (const adam::Hyper& hyper : Adam::hypers)
-    for_each_variant(adam::variants(), DType::f32, [&](const adam::Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().adam, DType::f32, [&](const adam::Variant& variant, Stream& stream) {
       Arena expected = arena_of(1023);
       expected.state.applied_steps = 7;
       for (std::size_t i = 0; i < 1023; ++i) {
@@ -323,7 +324,7 @@ TEST_F(AdamTest, RejectsImpossibleHyperparameters) {
 }
 
 TEST_F(SgdTest, NeedsNoBufferWithoutMomentum) {
-  for_each_variant(sgd::variants(), DType::f32, [&](const sgd::Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().sgd, DType::f32, [&](const sgd::Variant& variant, Stream& stream) {
     float weight = 1;
     const float gradient = 2;
     const StepState state{.gradient_scale = 0.5f, .learning_rate = 0.25f};

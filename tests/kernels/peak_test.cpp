@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -39,7 +40,7 @@ TEST(Peak, ComputesExactlyTheProductsThatItCounts) {
   for (DType dtype : kFloating)
     for (const std::int64_t tiles : {0, 1, 7, 9, 33})
       for (const std::int64_t rounds : {0, 1, 5})
-        for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+        for_each_variant(kernel_set().peak, dtype, [&](const Variant& variant, Stream& stream) {
           const Tiles problem(dtype, tiles, rounds);
           TypedArray expected = problem.y;
           TypedArray actual = problem.y;

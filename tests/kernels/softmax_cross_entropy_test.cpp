@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -74,7 +75,7 @@ TEST(SoftmaxCrossEntropy, StaysWithinItsBounds) {
       const Results expected = c.call([](const Args& args) { reference::run(args); });
       const std::vector<double> truth = expected.dlogits.values();
       const double error = static_cast<double>(c.classes + 8) * 0x1p-23 * c.scale;
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().softmax_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
         const Results actual = c.call([&](const Args& args) {
           variant.run(stream, args);
           finish(stream);
@@ -89,7 +90,7 @@ TEST(SoftmaxCrossEntropy, StaysWithinItsBounds) {
 
 TEST(SoftmaxCrossEntropy, WorksInPlaceAndWithoutGradient) {
   for (DType dtype : kTypes)
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().softmax_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
       Case c({33, 10}, dtype);
       const Results apart = c.call([&](const Args& args) {
         variant.run(stream, args);
@@ -127,7 +128,7 @@ TEST(SoftmaxCrossEntropy, LossScaleMultipliesOnlyTheGradient) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     Case at_reference({33, 10}, dtype);
     expect_scaled(at_reference, [](const Args& args) { reference::run(args); });
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().softmax_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
       Case c({33, 10}, dtype);
       expect_scaled(c, [&](const Args& args) {
         variant.run(stream, args);
@@ -138,7 +139,7 @@ TEST(SoftmaxCrossEntropy, LossScaleMultipliesOnlyTheGradient) {
 }
 
 TEST(SoftmaxCrossEntropy, LossScalePreservesSmallGradientsInF16) {
-  for_each_variant(variants(), DType::f16, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().softmax_cross_entropy, DType::f16, [&](const Variant& variant, Stream& stream) {
     Case c({1, 3}, DType::f16);
     c.scale = 0x1p-28f;
     const auto largest = [&] {
@@ -157,7 +158,7 @@ TEST(SoftmaxCrossEntropy, LossScalePreservesSmallGradientsInF16) {
 }
 
 TEST(SoftmaxCrossEntropy, StaysFiniteForHugeLogits) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().softmax_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     Case c({2, 3}, DType::f32);
     c.logits = TypedArray(DType::f32, std::vector<double>{1e30, 0, -1e30, 88, 89, 90});
     c.labels = {0, 2};
@@ -176,7 +177,7 @@ TEST(SoftmaxCrossEntropy, TheFirstMaximumIsThePrediction) {
   c.logits = TypedArray(DType::f32, std::vector<double>{1, 2, 2, 1, 2, 2});
   c.labels = {1, 2};
   expect_first(c.call([](const Args& args) { reference::run(args); }));
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().softmax_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     expect_first(c.call([&](const Args& args) {
       variant.run(stream, args);
       finish(stream);
@@ -192,7 +193,7 @@ TEST(SoftmaxCrossEntropy, BadLabelsAndNaNAffectOnlyTheirRows) {
   const Results expected = c.call([](const Args& args) { reference::run(args); });
   EXPECT_TRUE(std::isnan(expected.loss_sum));
   EXPECT_EQ(expected.correct, 1);
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().softmax_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Results actual = c.call([&](const Args& args) {
       variant.run(stream, args);
       finish(stream);

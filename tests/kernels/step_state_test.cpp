@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -26,7 +27,7 @@ std::array<std::byte, sizeof(StepState)> bits_of(const StepState& state) {
 }
 
 TEST(StepState, CountsAppliedStepsOnly) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     StepState state{.applied_steps = 3, .non_finite = 0, .gradient_scale = 2, .learning_rate = 0.5f};
     variant.advance(stream, {&state, {}});
     variant.advance(stream, {&state, {}});
@@ -66,7 +67,7 @@ TEST(StepState, FollowsTheWrittenTable) {
   constexpr Row kRows[] = {{0, 8, 1, 1, 0}, {0, 8, 2, 2, 0},  {1, 4, 0, 2, 1}, {1, 2, 0, 2, 2},
                            {0, 2, 1, 3, 2}, {0, 2, 2, 4, 2},  {0, 8, 0, 5, 2}, {0, 8, 1, 6, 2},
                            {0, 8, 2, 7, 2}, {0, 32, 0, 8, 2}, {1, 16, 0, 8, 3}};
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     StepState state{.loss_scale = 8};
     for (const Row& row : kRows) {
       state.non_finite = row.non_finite;
@@ -81,7 +82,7 @@ TEST(StepState, FollowsTheWrittenTable) {
 }
 
 TEST(StepState, DoesNotGrowToInfinity) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     StepState state{.loss_scale = 0x1p126f};
     for (float expected : {0x1p127f, 0x1p127f, 0x1p127f}) {
       variant.advance(stream, {&state, {.growth_interval = 1}, true});
@@ -96,7 +97,7 @@ TEST(StepState, MatchesTheReferenceBitForBitOverRandomOverflows) {
   constexpr LossScalePolicy kPolicies[] = {{2, 0.5f, 5}, {1.7f, 0.3f, 2}, {1.001f, 0.999f, 1}};
   for (std::uint64_t seed = 1; const LossScalePolicy& policy : kPolicies) {
     const std::vector<double> draws = random_values(300, seed++, 0, 1);
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
       StepState expected{.loss_scale = 0x1p16f};
       StepState actual = expected;
       for (double draw : draws) {
@@ -116,7 +117,7 @@ TEST(StepState, MatchesTheReferenceBitForBitOverRandomOverflows) {
 
 TEST(StepState, TakesTheLearningRateOfTheAppliedSteps) {
   constexpr float kRates[] = {0.5f, 0.25f, 0.125f};
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     StepState state;
     const std::vector<std::pair<std::int32_t, float>> rows = {
         {0, 0.5f}, {1, 0.25f}, {0, 0.25f}, {0, 0.125f}, {0, 0.125f}};
@@ -132,7 +133,7 @@ TEST(StepState, TakesTheLearningRateOfTheAppliedSteps) {
 
 TEST(StepState, UndoesTheLossScale) {
   const float rate = 1;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     for (const float scale : {1.0f, 3.0f, 0x1p16f, 0x1p127f}) {
       StepState state{.loss_scale = scale};
       variant.prepare(stream, {&state, &rate, 1});
@@ -145,7 +146,7 @@ TEST(StepState, UndoesTheLossScale) {
 
 TEST(StepState, ClipsAsPyTorchDoes) {
   const float rate = 1;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
     // Gradients 3, -4, 12, 0 and 84 of norm 85; clip_grad_norm_ to 5 leaves 0.1764705926 of the 3.
     const float sum = 7225 * 16;  // times a loss scale of 4
     StepState state{.loss_scale = 4};

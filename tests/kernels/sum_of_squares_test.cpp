@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -61,7 +62,7 @@ Results run_reference(const TypedArray& x, float tiny = 0) {
 TEST(SumOfSquares, StaysWithinItsBound) {
   for (DType dtype : kTypes)
     for (std::size_t elements : kSizes)
-      for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
         const TypedArray x(dtype, random_values(elements, 1));
         const float tiny = 0.125f;
         const Results expected = run_reference(x, tiny), actual = run(variant, stream, x, tiny);
@@ -87,7 +88,7 @@ TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
     const Results expected = run_reference(x, 0.5f);
     EXPECT_EQ(expected.first, static_cast<std::int64_t>(first));
     EXPECT_EQ(expected.tiny, first == 64 || first == 63 ? 2 : 3);
-    for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
       const Results actual = run(variant, stream, x, 0.5f);
       EXPECT_EQ(actual.first, expected.first);
       EXPECT_EQ(actual.tiny, expected.tiny);
@@ -98,7 +99,7 @@ TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
 
 TEST(SumOfSquares, CountsZerosAsTinyButNotTheThreshold) {
   const std::vector<double> values = {0, -0.0, 0x1p-24, -0x1p-24, 0x1p-25, -0x1p-25, 1};
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
     EXPECT_EQ(run(variant, stream, TypedArray(DType::f32, values), 0x1p-24f).tiny, 4);
     EXPECT_EQ(run(variant, stream, TypedArray(DType::f32, values), 0).tiny, 0) << "nothing is below 0";
   });
@@ -110,7 +111,7 @@ TEST(SumOfSquares, FindsOneNonFiniteNumberAnywhere) {
     std::vector<double> values = random_values(20001, 2);
     values[where] = bad;
     const TypedArray x(dtype, values);
-    for_each_variant(variants(), dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
       const Results results = run(variant, stream, x);
       EXPECT_EQ(results.non_finite, 1) << bad << " at " << where;
       EXPECT_EQ(results.first, static_cast<std::int64_t>(where)) << bad;
@@ -122,7 +123,7 @@ TEST(SumOfSquares, FindsOneNonFiniteNumberAnywhere) {
 }
 
 TEST(SumOfSquares, DoesNotTakeAnOverflowOfTheSumForABadNumber) {
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Results results = run(variant, stream, TypedArray(DType::f32, std::vector<double>(100, 3e38)));
     EXPECT_TRUE(std::isinf(results.sum));
     EXPECT_EQ(results.non_finite, 0);
@@ -131,7 +132,7 @@ TEST(SumOfSquares, DoesNotTakeAnOverflowOfTheSumForABadNumber) {
 
 TEST(SumOfSquares, GivesTheSameBitsForAnyWorkers) {
   const TypedArray x(DType::f32, random_values(100003, 3));
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : kernel_set().sum_of_squares) {
     std::vector<float> sums;
     for_each_host_stream([&](Device&, Stream& stream) { sums.push_back(run(variant, stream, x).sum); });
     for (float sum : sums) EXPECT_EQ(sum, sums.front());
@@ -166,7 +167,7 @@ Blocks blocks_of(const Variant& variant, Stream& stream, std::span<const float> 
 TEST(SumOfSquares, GivesTheSameBitsInPieces) {
   const std::vector<double> values = random_values(20 * kBlock + 17, 4);
   const std::vector<float> x(values.begin(), values.end());
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Blocks whole = blocks_of(variant, stream, x, {21});
     EXPECT_EQ(blocks_of(variant, stream, x, {1, 8, 13, 21}), whole);
     std::vector<float> longer(x);
@@ -198,7 +199,7 @@ TEST(SumOfSquares, MarksTheBlockOfABadNumber) {
   std::vector<float> x(5 * kBlock, 1.0f);
   x[2 * kBlock + 63] = -std::numeric_limits<float>::infinity();
   x[3 * kBlock] = 3e38f;
-  for_each_variant(variants(), DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Blocks blocks = blocks_of(variant, stream, x, {5});
     EXPECT_TRUE(std::isnan(blocks.sums[2]));
     EXPECT_EQ(blocks.notes[2], -64) << "the last one in its block";

@@ -13,11 +13,11 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Variant, IsFoundByName) { EXPECT_EQ(find_variant(conv2d::variants(), "direct").name, "direct"); }
+TEST(Variant, IsFoundByName) { EXPECT_EQ(find_variant(kernel_set().conv2d, "direct").name, "direct"); }
 
 TEST(Variant, UnknownNameSuggestsTheNearest) {
   try {
-    find_variant(conv2d::variants(), "dirct");
+    find_variant(kernel_set().conv2d, "dirct");
     FAIL() << "there is no such variant";
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("'dirct'"), HasSubstr("mean 'direct'"), HasSubstr("There are: direct")));
@@ -26,22 +26,22 @@ TEST(Variant, UnknownNameSuggestsTheNearest) {
 
 TEST(Variant, IsPickedByTypeAndDevice) {
   HostDevice device;
-  EXPECT_TRUE(pick_variant(relu::variants(), device, DType::f16).supports(device, DType::f16));
-  EXPECT_THROW(pick_variant(relu::variants(), device, DType::i32), InvalidArgument);
+  EXPECT_TRUE(pick_variant(kernel_set().relu, device, DType::f16).supports(device, DType::f16));
+  EXPECT_THROW(pick_variant(kernel_set().relu, device, DType::i32), InvalidArgument);
 }
 
 TEST(Variant, IsPickedFromTheTopOfTheLadder) {
   HostDevice device;
-  EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f32).name, "native");
-  EXPECT_EQ(pick_variant(conv_relu_pool::variants(), device, DType::f16).name, "direct");
-  EXPECT_EQ(pick_variant(gemm::variants(), device, DType::f16).name, "strips") << "the others are made for GPUs";
+  EXPECT_EQ(pick_variant(kernel_set().conv_relu_pool, device, DType::f32).name, "native");
+  EXPECT_EQ(pick_variant(kernel_set().conv_relu_pool, device, DType::f16).name, "direct");
+  EXPECT_EQ(pick_variant(kernel_set().gemm, device, DType::f16).name, "strips") << "the others are made for GPUs";
 }
 
 TEST(Variant, GpuVariantComputesOnACpuButIsNotChosenThere) {
   HostDevice device;
-  EXPECT_TRUE(find_variant(conv2d::variants(), "mma").computes(DType::f16));
+  EXPECT_TRUE(find_variant(kernel_set().conv2d, "mma").computes(DType::f16));
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
-    EXPECT_EQ(pick_variant(conv2d::variants(), device, dtype).name, "direct");
+    EXPECT_EQ(pick_variant(kernel_set().conv2d, device, dtype).name, "direct");
 }
 
 TEST(KernelSet, HoldsEveryTableWithUniqueNames) {

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/error.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {

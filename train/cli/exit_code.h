@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/error.h"
 
 namespace gradring::train {
 

@@ -8,7 +8,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/peers.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/running_clock.h"
+#include "kernels/runtime/deadline.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 

@@ -19,9 +19,9 @@
 #include <random>
 
 #include "comm/transport/tcp/socket_address.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
-#include "kernels/runtime/running_clock.h"
 #include "train/options/parse_value.h"
 
 namespace gradring::train {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "kernels/runtime/file.h"
 #include "train/launch/attempt.h"
 #include "train/launch/host.h"

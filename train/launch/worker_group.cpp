@@ -18,7 +18,6 @@
 
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "train/launch/worker_files.h"
 
 namespace gradring::train {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/runtime/exit_code.h"
+#include "kernels/runtime/error.h"
 #include "train/launch/host.h"
 #include "train/launch/signals.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 
 namespace gradring::train {
 

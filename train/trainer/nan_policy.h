@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "nn/parameter/parameter.h"
 #include "train/trainer/train_step.h"
 #include "train/trainer/trainer_world.h"

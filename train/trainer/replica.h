@@ -12,7 +12,6 @@
 #include "comm/process_group.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d: both convolutions of the seed ConvNet, or one of any shape.
 // conv_relu_pool: a convolution with all that follows it.
+// max_pool2d: after the first convolution.
 
 #include <algorithm>
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
-#include "kernels/conv2d/conv2d.h"
 #include "kernels/runtime/philox.h"
 
 namespace gradring::kernels::bench {
@@ -44,75 +44,67 @@ double flops_of(const conv2d::Geometry& g) {
 }
 
 /// Enough for every variant.
-std::size_t workspace_bytes(const CaseMaker& make, const conv2d::Geometry& g) {
+template <class Variant, class Geometry>
+std::size_t workspace_bytes(const CaseMaker& make, std::span<const Variant> table, const Geometry& g) {
   std::size_t bytes = 1;
-  for (const conv2d::Variant& variant : make.kernels().conv2d)
+  for (const Variant& variant : table)
     if (variant.supports(make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
   return bytes;
 }
 
-KernelCase forward(CaseMaker& make, const SeedConvolution& seed) {
+KernelCase conv2d_forward(CaseMaker& make, const SeedConvolution& seed) {
   const conv2d::Geometry g = convolution_of(make, seed);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("conv2d forward");
-  BenchArray& x = make.input(c, make.dtype(), g.in_elements());
-  BenchArray& w = make.input(c, make.dtype(), g.weight_elements());
-  BenchArray& y = make.output(c, make.dtype(), g.out_elements(), sum_of_products(make.dtype(), g.filter_elements()));
-  const auto args = [&x, &w, &y, g, dtype = make.dtype()](Side side) {
-    return conv2d::ForwardArgs{.geometry = g, .dtype = dtype, .x = x.at(side), .w = w.at(side), .y = y.at(side)};
-  };
+  BenchArray& x = make.input(c, dtype, g.in_elements());
+  BenchArray& w = make.input(c, dtype, g.weight_elements());
+  BenchArray& y = make.output(c, dtype, g.out_elements(), sum_of_products(dtype, g.filter_elements()));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
-  c.factors = make.dtype();
-  c.reference = [=] { conv2d::reference::forward(args(Side::host)); };
-  make.variants(c, make.kernels().conv2d, make.dtype(),
-                [=](const conv2d::Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
+  c.factors = dtype;
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::forward, conv2d::reference::forward, [&](Side side) {
+    return conv2d::ForwardArgs{.geometry = g, .dtype = dtype, .x = x.at(side), .w = w.at(side), .y = y.at(side)};
+  });
   return c;
 }
 
-KernelCase dgrad(CaseMaker& make, const SeedConvolution& seed) {
+KernelCase conv2d_dgrad(CaseMaker& make, const SeedConvolution& seed) {
   const conv2d::Geometry g = convolution_of(make, seed);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("conv2d dgrad");
-  BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
-  BenchArray& w = make.input(c, make.dtype(), g.weight_elements());
-  BenchArray& dx = make.output(c, make.dtype(), g.in_elements(),
-                               sum_of_products(make.dtype(), g.kernel_height * g.kernel_width * g.out_channels));
-  const auto args = [&dy, &w, &dx, g, dtype = make.dtype()](Side side) {
-    return conv2d::DgradArgs{.geometry = g, .dtype = dtype, .dy = dy.at(side), .w = w.at(side), .dx = dx.at(side)};
-  };
+  BenchArray& dy = make.input(c, dtype, g.out_elements());
+  BenchArray& w = make.input(c, dtype, g.weight_elements());
+  BenchArray& dx =
+      make.output(c, dtype, g.in_elements(), sum_of_products(dtype, g.kernel_height * g.kernel_width * g.out_channels));
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
-  c.factors = make.dtype();
-  c.reference = [=] { conv2d::reference::dgrad(args(Side::host)); };
-  make.variants(c, make.kernels().conv2d, make.dtype(),
-                [=](const conv2d::Variant& variant, Stream& stream) { variant.dgrad(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
+  c.factors = dtype;
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::dgrad, conv2d::reference::dgrad, [&](Side side) {
+    return conv2d::DgradArgs{.geometry = g, .dtype = dtype, .dy = dy.at(side), .w = w.at(side), .dx = dx.at(side)};
+  });
   return c;
 }
 
-KernelCase wgrad(CaseMaker& make, const SeedConvolution& seed) {
+KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed) {
   const conv2d::Geometry g = convolution_of(make, seed);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("conv2d wgrad");
-  BenchArray& x = make.input(c, make.dtype(), g.in_elements());
-  BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
+  BenchArray& x = make.input(c, dtype, g.in_elements());
+  BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& dw = make.output(c, DType::f32, g.weight_elements(),
                                sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()));
-  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
-  const auto args = [&x, &dy, &dw, &scratch, g, dtype = make.dtype()](Side side) {
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv2d, g));
+  c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
+  c.flops = flops_of(g);
+  c.factors = dtype;
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::wgrad, conv2d::reference::wgrad, [&](Side side) {
     return conv2d::WgradArgs{.geometry = g,
                              .dtype = dtype,
                              .x = x.at(side),
                              .dy = dy.at(side),
                              .dw = dw.as<float>(side),
                              .workspace = scratch.at(side)};
-  };
-  c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
-  c.flops = flops_of(g);
-  c.factors = make.dtype();
-  c.reference = [=] { conv2d::reference::wgrad(args(Side::host)); };
-  make.variants(c, make.kernels().conv2d, make.dtype(),
-                [=](const conv2d::Variant& variant, Stream& stream) { variant.wgrad(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
+  });
   return c;
 }
 
@@ -121,41 +113,22 @@ KernelCase wgrad(CaseMaker& make, const SeedConvolution& seed) {
 Cases conv2d_cases(CaseMaker& make) {
   Cases cases;
   for (const SeedConvolution& seed : seed_convolutions(make)) {
-    cases.push_back(forward(make, seed));
-    cases.push_back(dgrad(make, seed));
-    cases.push_back(wgrad(make, seed));
+    cases.push_back(conv2d_forward(make, seed));
+    cases.push_back(conv2d_dgrad(make, seed));
+    cases.push_back(conv2d_wgrad(make, seed));
   }
   return cases;
 }
 
 namespace {
 
-using conv_relu_pool::BackwardArgs;
-using conv_relu_pool::ForwardArgs;
-using conv_relu_pool::Geometry;
-using conv_relu_pool::Variant;
-
-Geometry geometry_of(CaseMaker& make, const SeedConvolution& seed) {
+conv_relu_pool::Geometry pooled_convolution_of(CaseMaker& make, const SeedConvolution& seed) {
   const conv2d::Geometry conv = convolution_of(make, seed);
   return {.conv = conv, .window = make.extent("window", 2)};
 }
 
-/// Of all outputs that fill a window.
-double forward_flops(const Geometry& g) {
-  return 2.0 * static_cast<double>(g.out_elements() * g.window * g.window) *
-         static_cast<double>(g.conv.filter_elements());
-}
-
-/// Enough for every variant.
-std::size_t workspace_bytes(const CaseMaker& make, const Geometry& g) {
-  std::size_t bytes = 1;
-  for (const Variant& variant : make.kernels().conv_relu_pool)
-    if (variant.supports(make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
-  return bytes;
-}
-
 /// Every place of a window as often as the others, and half of the outputs cut off.
-std::vector<double> some_codes(const Geometry& g) {
+std::vector<double> some_codes(const conv_relu_pool::Geometry& g) {
   const auto places = static_cast<std::uint32_t>(g.window * g.window);
   const auto code = [places](std::uint32_t number) {
     return number % (2 * places) < places ? number % places : conv_relu_pool::kCutOff;
@@ -169,71 +142,67 @@ std::vector<double> some_codes(const Geometry& g) {
 }
 
 /// The codes are no result to compare: where two maxima are closer than rounding, variants may choose differently.
-KernelCase fused_forward(CaseMaker& make, const SeedConvolution& seed) {
-  const Geometry g = geometry_of(make, seed);
+KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) {
+  const conv_relu_pool::Geometry g = pooled_convolution_of(make, seed);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("conv_relu_pool forward");
-  BenchArray& x = make.input(c, make.dtype(), g.conv.in_elements());
-  BenchArray& w = make.input(c, make.dtype(), g.conv.weight_elements());
-  BenchArray& b = make.input(c, make.dtype(), g.conv.out_channels);
-  BenchArray& y =
-      make.output(c, make.dtype(), g.out_elements(), sum_of_products(make.dtype(), g.conv.filter_elements() + 1));
+  BenchArray& x = make.input(c, dtype, g.conv.in_elements());
+  BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
+  BenchArray& b = make.input(c, dtype, g.conv.out_channels);
+  BenchArray& y = make.output(c, dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
   BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.code_bytes()));
-  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
-  const auto args = [&x, &w, &b, &y, &codes, &scratch, g, dtype = make.dtype()](Side side) {
-    return ForwardArgs{.geometry = g,
-                       .dtype = dtype,
-                       .x = x.at(side),
-                       .w = w.at(side),
-                       .b = b.at(side),
-                       .y = y.at(side),
-                       .codes = codes.as<std::uint8_t>(side),
-                       .workspace = scratch.at(side)};
-  };
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes() + codes.bytes());
-  c.flops = forward_flops(g);
-  c.factors = make.dtype();
-  c.reference = [=] { conv_relu_pool::reference::forward(args(Side::host)); };
-  make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
-                [=](const Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
+  c.flops = 2.0 * static_cast<double>(g.out_elements() * g.window * g.window) *  // of all outputs that fill a window
+            static_cast<double>(g.conv.filter_elements());
+  c.factors = dtype;
+  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::forward, conv_relu_pool::reference::forward,
+           [&](Side side) {
+             return conv_relu_pool::ForwardArgs{.geometry = g,
+                                                .dtype = dtype,
+                                                .x = x.at(side),
+                                                .w = w.at(side),
+                                                .b = b.at(side),
+                                                .y = y.at(side),
+                                                .codes = codes.as<std::uint8_t>(side),
+                                                .workspace = scratch.at(side)};
+           });
   return c;
 }
 
 /// With dx, which the seed's first convolution does without.
-KernelCase fused_backward(CaseMaker& make, const SeedConvolution& seed) {
-  const Geometry g = geometry_of(make, seed);
+KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed) {
+  const conv_relu_pool::Geometry g = pooled_convolution_of(make, seed);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("conv_relu_pool backward");
   const std::int64_t positions = g.conv.batch * g.out_height() * g.out_width();
-  BenchArray& x = make.input(c, make.dtype(), g.conv.in_elements());
-  BenchArray& w = make.input(c, make.dtype(), g.conv.weight_elements());
-  BenchArray& dy = make.input(c, make.dtype(), g.out_elements());
+  BenchArray& x = make.input(c, dtype, g.conv.in_elements());
+  BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
+  BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& codes = make.array(c, DType::u8, some_codes(g));
   BenchArray& dx =
-      make.output(c, make.dtype(), g.conv.in_elements(),
-                  sum_of_products(make.dtype(), g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
+      make.output(c, dtype, g.conv.in_elements(),
+                  sum_of_products(dtype, g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
   BenchArray& dw = make.output(c, DType::f32, g.conv.weight_elements(), sum_of_products(DType::f32, positions));
   BenchArray& db = make.output(c, DType::f32, g.conv.out_channels, sum_of_products(DType::f32, positions));
-  BenchArray& scratch = make.workspace(c, workspace_bytes(make, g));
-  const auto args = [&x, &w, &dy, &codes, &dx, &dw, &db, &scratch, g, dtype = make.dtype()](Side side) {
-    return BackwardArgs{.geometry = g,
-                        .dtype = dtype,
-                        .x = x.at(side),
-                        .w = w.at(side),
-                        .dy = dy.at(side),
-                        .codes = codes.as<std::uint8_t>(side),
-                        .dx = dx.at(side),
-                        .dw = dw.as<float>(side),
-                        .db = db.as<float>(side),
-                        .workspace = scratch.at(side)};
-  };
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
   const double passing = 0.5 * static_cast<double>(g.out_elements());  // some_codes cuts off the rest
   c.flops = 4.0 * passing * static_cast<double>(g.conv.filter_elements());
-  c.factors = make.dtype();
-  c.reference = [=] { conv_relu_pool::reference::backward(args(Side::host)); };
-  make.variants(c, make.kernels().conv_relu_pool, make.dtype(),
-                [=](const Variant& variant, Stream& stream) { variant.backward(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
+  c.factors = dtype;
+  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::backward, conv_relu_pool::reference::backward,
+           [&](Side side) {
+             return conv_relu_pool::BackwardArgs{.geometry = g,
+                                                 .dtype = dtype,
+                                                 .x = x.at(side),
+                                                 .w = w.at(side),
+                                                 .dy = dy.at(side),
+                                                 .codes = codes.as<std::uint8_t>(side),
+                                                 .dx = dx.at(side),
+                                                 .dw = dw.as<float>(side),
+                                                 .db = db.as<float>(side),
+                                                 .workspace = scratch.at(side)};
+           });
   return c;
 }
 
@@ -242,9 +211,62 @@ KernelCase fused_backward(CaseMaker& make, const SeedConvolution& seed) {
 Cases conv_relu_pool_cases(CaseMaker& make) {
   Cases cases;
   for (const SeedConvolution& seed : seed_convolutions(make)) {
-    cases.push_back(fused_forward(make, seed));
-    cases.push_back(fused_backward(make, seed));
+    cases.push_back(conv_relu_pool_forward(make, seed));
+    cases.push_back(conv_relu_pool_backward(make, seed));
   }
+  return cases;
+}
+
+namespace {
+
+max_pool2d::Geometry pooling_of(CaseMaker& make) {
+  return {.batch = make.extent("batch", 64),
+          .height = make.extent("height", 26),
+          .width = make.extent("width", 26),
+          .channels = make.extent("channels", 32),
+          .window = make.extent("window", 2),
+          .stride = make.extent("stride", 2)};
+}
+
+KernelCase max_pool2d_forward(CaseMaker& make) {
+  const max_pool2d::Geometry g = pooling_of(make);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("max_pool2d forward");
+  BenchArray& x = make.input(c, dtype, g.in_elements());
+  BenchArray& y = make.output(c, dtype, g.out_elements(), exact());
+  BenchArray& codes = make.output(c, DType::u8, g.out_elements(), exact());
+  c.bytes = static_cast<double>(x.bytes() + y.bytes() + codes.bytes());
+  make.run(c, make.kernels().max_pool2d, &max_pool2d::Variant::forward, max_pool2d::reference::forward, [&](Side side) {
+    return max_pool2d::ForwardArgs{
+        .geometry = g, .dtype = dtype, .x = x.at(side), .y = y.at(side), .codes = codes.as<std::uint8_t>(side)};
+  });
+  return c;
+}
+
+KernelCase max_pool2d_backward(CaseMaker& make) {
+  const max_pool2d::Geometry g = pooling_of(make);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("max_pool2d backward");
+  BenchArray& dy = make.input(c, dtype, g.out_elements());
+  BenchArray& codes = make.input(c, DType::u8, g.out_elements(), 0, static_cast<double>(g.window * g.window));
+  const std::int64_t overlaps = (g.window + g.stride - 1) / g.stride;  // windows that overlap add up
+  BenchArray& dx =
+      make.output(c, dtype, g.in_elements(), roundings(dtype, static_cast<double>(overlaps * overlaps - 1)));
+  c.bytes = static_cast<double>(dy.bytes() + codes.bytes() + dx.bytes());
+  make.run(
+      c, make.kernels().max_pool2d, &max_pool2d::Variant::backward, max_pool2d::reference::backward, [&](Side side) {
+        return max_pool2d::BackwardArgs{
+            .geometry = g, .dtype = dtype, .dy = dy.at(side), .codes = codes.as<std::uint8_t>(side), .dx = dx.at(side)};
+      });
+  return c;
+}
+
+}  // namespace
+
+Cases max_pool2d_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(max_pool2d_forward(make));
+  cases.push_back(max_pool2d_backward(make));
   return cases;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill, scale, accumulate, cast, relu: a loop over elements.
+// fill, scale, accumulate, cast, relu, bias: loops over elements.
 // gather_batch: what begins a step.
 
 #include "kernels/bench/kernel_case.h"
@@ -15,55 +15,45 @@ constexpr std::int64_t kActivations = 64 * 26 * 26 * 32;  // after its first con
 
 Cases fill_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("fill");
-  BenchArray& y = make.output(c, make.dtype(), n, exact());
-  const auto args = [&y, dtype = make.dtype()](Side side) {
-    return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = 0.5};
-  };
+  BenchArray& y = make.output(c, dtype, n, exact());
   c.bytes = static_cast<double>(y.bytes());
-  c.reference = [=] { fill::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().fill, make.dtype(),
-                [=](const fill::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
-  if (make.has_plain_loops()) c.plain_loop = [&y] { plain().fill(y.as<float>(Side::device), y.elements(), 0.5f); };
+  make.run(c, make.kernels().fill, &fill::Variant::run, fill::reference::run, [&](Side side) {
+    return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = 0.5};
+  });
+  if (make.has_plain_loops()) c.plain_loop = [&y] { plain().fill(y.floats(), y.elements(), 0.5f); };
   return only(std::move(c));
 }
 
 Cases scale_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kParameters);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("scale");
-  BenchArray& x = make.input(c, make.dtype(), n);
-  BenchArray& y = make.output(c, make.dtype(), n, roundings(make.dtype(), 2));
-  const auto args = [&x, &y, dtype = make.dtype()](Side side) {
-    return scale::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements(), .factor = 0.3f};
-  };
+  BenchArray& x = make.input(c, dtype, n);
+  BenchArray& y = make.output(c, dtype, n, roundings(dtype, 2));
   c.bytes = 2 * static_cast<double>(y.bytes());
   c.flops = static_cast<double>(n);
-  c.reference = [=] { scale::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().scale, make.dtype(),
-                [=](const scale::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
-  if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] {
-      plain().scale(x.as<float>(Side::device), y.as<float>(Side::device), x.elements(), 0.3f);
-    };
+  make.run(c, make.kernels().scale, &scale::Variant::run, scale::reference::run, [&](Side side) {
+    return scale::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements(), .factor = 0.3f};
+  });
+  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().scale(x.floats(), y.floats(), x.elements(), 0.3f); };
   return only(std::move(c));
 }
 
 Cases accumulate_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kParameters);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("accumulate");
-  BenchArray& x = make.input(c, make.dtype(), n);
-  BenchArray& y = make.input(c, make.dtype(), n);
-  CaseMaker::also_output(c, y, roundings(make.dtype(), 2));
-  const auto args = [&x, &y, dtype = make.dtype()](Side side) {
-    return accumulate::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
-  };
+  BenchArray& x = make.input(c, dtype, n);
+  BenchArray& y = make.input(c, dtype, n);
+  CaseMaker::also_output(c, y, roundings(dtype, 2));
   c.bytes = 3 * static_cast<double>(y.bytes());
   c.flops = static_cast<double>(n);
-  c.reference = [=] { accumulate::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().accumulate, make.dtype(),
-                [=](const accumulate::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
-  if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain().accumulate(x.as<float>(Side::device), y.as<float>(Side::device), x.elements()); };
+  make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference::run, [&](Side side) {
+    return accumulate::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
+  });
+  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().accumulate(x.floats(), y.floats(), x.elements()); };
   return only(std::move(c));
 }
 
@@ -75,17 +65,12 @@ Cases cast_cases(CaseMaker& make) {
   KernelCase c = make.make("cast to " + std::string(name_of(to)));
   BenchArray& x = make.input(c, from, n);
   BenchArray& y = make.output(c, to, n, exact());
-  const auto args = [&x, &y, from, to](Side side) {
-    return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
-  };
   c.bytes = static_cast<double>(x.bytes() + y.bytes());
-  c.reference = [=] { cast::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().cast, from,
-                [=](const cast::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference::run, [&](Side side) {
+    return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
+  });
   if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] {
-      plain().cast(x.as<float>(Side::device), y.as<lib::NativeHalf>(Side::device), x.elements());
-    };
+    c.plain_loop = [&x, &y] { plain().cast(x.floats(), y.as<lib::NativeHalf>(Side::device), x.elements()); };
   return only(std::move(c));
 }
 
@@ -93,55 +78,78 @@ namespace {
 
 KernelCase relu_forward(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("relu forward");
-  BenchArray& x = make.input(c, make.dtype(), n);
-  BenchArray& y = make.output(c, make.dtype(), n, exact());
-  const auto args = [&x, &y, dtype = make.dtype()](Side side) {
-    return relu::ForwardArgs{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
-  };
+  BenchArray& x = make.input(c, dtype, n);
+  BenchArray& y = make.output(c, dtype, n, exact());
   c.bytes = 2 * static_cast<double>(y.bytes());
-  c.reference = [=] { relu::reference::forward(args(Side::host)); };
-  make.variants(c, make.kernels().relu, make.dtype(),
-                [=](const relu::Variant& variant, Stream& stream) { variant.forward(stream, args(Side::device)); });
-  if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] {
-      plain().relu_forward(x.as<float>(Side::device), y.as<float>(Side::device), x.elements());
-    };
+  make.run(c, make.kernels().relu, &relu::Variant::forward, relu::reference::forward, [&](Side side) {
+    return relu::ForwardArgs{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
+  });
+  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().relu_forward(x.floats(), y.floats(), x.elements()); };
   return c;
 }
 
 KernelCase relu_backward(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("relu backward");
-  BenchArray& y = make.input(c, make.dtype(), n);
-  BenchArray& dy = make.input(c, make.dtype(), n);
-  BenchArray& dx = make.output(c, make.dtype(), n, exact());
-  const auto args = [&y, &dy, &dx, dtype = make.dtype()](Side side) {
+  BenchArray& y = make.input(c, dtype, n);
+  BenchArray& dy = make.input(c, dtype, n);
+  BenchArray& dx = make.output(c, dtype, n, exact());
+  c.bytes = 3 * static_cast<double>(y.bytes());
+  make.run(c, make.kernels().relu, &relu::Variant::backward, relu::reference::backward, [&](Side side) {
     return relu::BackwardArgs{
         .dtype = dtype, .y = y.at(side), .dy = dy.at(side), .dx = dx.at(side), .elements = y.elements()};
-  };
-  c.bytes = 3 * static_cast<double>(y.bytes());
-  c.reference = [=] { relu::reference::backward(args(Side::host)); };
-  make.variants(c, make.kernels().relu, make.dtype(),
-                [=](const relu::Variant& variant, Stream& stream) { variant.backward(stream, args(Side::device)); });
+  });
   if (make.has_plain_loops())
-    c.plain_loop = [&y, &dy, &dx] {
-      plain().relu_backward(y.as<float>(Side::device), dy.as<float>(Side::device), dx.as<float>(Side::device),
-                            y.elements());
+    c.plain_loop = [&y, &dy, &dx] { plain().relu_backward(y.floats(), dy.floats(), dx.floats(), y.elements()); };
+  return c;
+}
+
+KernelCase bias_add(CaseMaker& make) {
+  const std::int64_t rows = make.extent("rows", 64 * 26 * 26);
+  const std::int64_t channels = make.extent("channels", 32);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("bias add");
+  BenchArray& x = make.input(c, dtype, rows * channels);
+  BenchArray& b = make.input(c, dtype, channels);
+  BenchArray& y = make.output(c, dtype, rows * channels, roundings(dtype, 2));
+  c.bytes = 2 * static_cast<double>(x.bytes());
+  c.flops = static_cast<double>(rows * channels);
+  make.run(c, make.kernels().bias, &bias::Variant::add, bias::reference::add, [&](Side side) {
+    return bias::AddArgs{
+        .dtype = dtype, .rows = rows, .channels = channels, .x = x.at(side), .bias = b.at(side), .y = y.at(side)};
+  });
+  if (make.has_plain_loops())
+    c.plain_loop = [&x, &b, &y, rows, channels] {
+      plain().bias_add(x.floats(), b.floats(), y.floats(), static_cast<std::size_t>(rows),
+                       static_cast<std::size_t>(channels));
     };
   return c;
 }
 
-}  // namespace
-
-Cases relu_cases(CaseMaker& make) {
-  Cases cases;
-  cases.push_back(relu_forward(make));
-  cases.push_back(relu_backward(make));
-  return cases;
+KernelCase bias_grad(CaseMaker& make) {
+  const std::int64_t rows = make.extent("rows", 64 * 26 * 26);
+  const std::int64_t channels = make.extent("channels", 32);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("bias grad");
+  BenchArray& dy = make.input(c, dtype, rows * channels);
+  const auto terms = static_cast<double>(rows);
+  BenchArray& db =
+      make.output(c, DType::f32, channels, roundings(DType::f32, 1, (terms / 256 + 256) * 0x1p-24 * terms));
+  c.bytes = static_cast<double>(dy.bytes());
+  c.flops = static_cast<double>(rows * channels);
+  make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference::grad, [&](Side side) {
+    return bias::GradArgs{
+        .dtype = dtype, .rows = rows, .channels = channels, .dy = dy.at(side), .db = db.as<float>(side)};
+  });
+  if (make.has_plain_loops())
+    c.plain_loop = [&dy, &db, rows, channels] {
+      plain().bias_grad(dy.floats(), db.floats(), static_cast<std::size_t>(rows), static_cast<std::size_t>(channels));
+    };
+  return c;
 }
-
-namespace {
 
 KernelCase gather_batch_run(CaseMaker& make) {
   const std::int64_t batch = make.extent("batch", 64);
@@ -157,9 +165,9 @@ KernelCase gather_batch_run(CaseMaker& make) {
   BenchArray& std = make.input(c, DType::f32, channels, 0.25, 1);
   BenchArray& y = make.output(c, make.dtype(), batch * elements, exact());
   BenchArray& labels = make.output(c, DType::i32, batch, exact());
-  const auto args = [&x, &x_labels, &order, &first, &mean, &std, &y, &labels, batch, samples, channels, elements,
-                     dtype = make.dtype()](Side side) {
-    return gather_batch::Args{.dtype = dtype,
+  c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
+  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference::run, [&](Side side) {
+    return gather_batch::Args{.dtype = make.dtype(),
                               .samples = samples,
                               .positions = batch,
                               .batch = batch,
@@ -173,11 +181,7 @@ KernelCase gather_batch_run(CaseMaker& make) {
                               .std = std.as<float>(side),
                               .y = y.at(side),
                               .labels = labels.as<std::int32_t>(side)};
-  };
-  c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
-  c.reference = [=] { gather_batch::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().gather_batch, make.dtype(),
-                [=](const gather_batch::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  });
   return c;
 }
 
@@ -185,18 +189,27 @@ KernelCase gather_batch_advance(CaseMaker& make) {
   KernelCase c = make.make("gather_batch advance");
   BenchArray& first = make.object(c, std::int64_t{0});
   CaseMaker::also_output(c, first, exact());
-  const auto args = [&first](Side side) {
-    return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64};
-  };
   c.bytes = sizeof(std::int64_t);
-  c.reference = [=] { gather_batch::reference::advance(args(Side::host)); };
-  make.variants(
-      c, make.kernels().gather_batch, make.dtype(),
-      [=](const gather_batch::Variant& variant, Stream& stream) { variant.advance(stream, args(Side::device)); });
+  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::advance, gather_batch::reference::advance,
+           [&](Side side) { return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64}; });
   return c;
 }
 
 }  // namespace
+
+Cases relu_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(relu_forward(make));
+  cases.push_back(relu_backward(make));
+  return cases;
+}
+
+Cases bias_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(bias_add(make));
+  cases.push_back(bias_grad(make));
+  return cases;
+}
 
 Cases gather_batch_cases(CaseMaker& make) {
   Cases cases;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// step_state, adam, sgd, ema: what ends a step.
+// sum_of_squares, step_state, adam, sgd, ema: what ends a step.
 #include <cmath>
 
 #include "kernels/bench/kernel_case.h"
@@ -13,9 +13,9 @@ constexpr float kLearningRate = 1e-3f;
 constexpr float kMomentum = 0.9f;
 constexpr std::int32_t kApplied = 7;  // steps before the one that is timed
 
-/// Before the step after `applied_steps` others.
-step_state::StepState state_after(std::int32_t applied_steps) {
-  return {.applied_steps = applied_steps, .learning_rate = kLearningRate};
+/// Adds the state before that step.
+BenchArray& state_of(CaseMaker& make, KernelCase& to) {
+  return make.object(to, step_state::StepState{.applied_steps = kApplied, .learning_rate = kLearningRate});
 }
 
 /// In a type of 16 bits, an optimizer writes the weights in that, too; their error is `absolute`. Null for f32.
@@ -26,39 +26,60 @@ const BenchArray* copy_of_weights(CaseMaker& make, KernelCase& to, std::int64_t 
 
 KernelCase step_state_prepare(CaseMaker& make) {
   KernelCase c = make.make("step_state prepare");
-  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& state = state_of(make, c);
   BenchArray& rates = make.input(c, DType::f32, 2 * kApplied);
   BenchArray& sum = make.input(c, DType::f32, 1, 1, 2);
   CaseMaker::also_output(c, state, exact());
-  const auto args = [&state, &rates, &sum](Side side) {
+  c.bytes = sizeof(step_state::StepState);
+  make.run(c, make.kernels().step_state, &step_state::Variant::prepare, step_state::reference::prepare, [&](Side side) {
     return step_state::PrepareArgs{.state = state.as<step_state::StepState>(side),
                                    .learning_rates = rates.as<float>(side),
                                    .count = 2 * kApplied,
                                    .sum_of_squares = sum.as<float>(side),
                                    .most_norm = 1e-3f};
-  };
-  c.bytes = sizeof(step_state::StepState);
-  c.reference = [=] { step_state::reference::prepare(args(Side::host)); };
-  make.variants(c, make.kernels().step_state, DType::f32, [=](const step_state::Variant& variant, Stream& stream) {
-    variant.prepare(stream, args(Side::device));
   });
   return c;
 }
 
 KernelCase step_state_advance(CaseMaker& make) {
   KernelCase c = make.make("step_state advance");
-  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& state = state_of(make, c);
   CaseMaker::also_output(c, state, exact());
-  const auto args = [&state](Side side) { return step_state::AdvanceArgs{state.as<step_state::StepState>(side)}; };
   c.bytes = sizeof(step_state::StepState);
-  c.reference = [=] { step_state::reference::advance(args(Side::host)); };
-  make.variants(c, make.kernels().step_state, DType::f32, [=](const step_state::Variant& variant, Stream& stream) {
-    variant.advance(stream, args(Side::device));
-  });
+  make.run(c, make.kernels().step_state, &step_state::Variant::advance, step_state::reference::advance,
+           [&](Side side) { return step_state::AdvanceArgs{state.as<step_state::StepState>(side)}; });
   return c;
 }
 
 }  // namespace
+
+Cases sum_of_squares_cases(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kParameters);
+  KernelCase c = make.make("sum_of_squares");
+  BenchArray& x = make.input(c, make.dtype(), n);
+  BenchArray& sum = make.output(c, DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
+  BenchArray& non_finite = make.output(c, DType::i32, 1, exact());
+  BenchArray& first = make.output(c, DType::i64, 1, exact());
+  BenchArray& tiny = make.output(c, DType::i64, 1, exact());
+  BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes(static_cast<std::size_t>(n)));
+  c.bytes = static_cast<double>(x.bytes());
+  c.flops = 2 * static_cast<double>(n);
+  make.run(c, make.kernels().sum_of_squares, &sum_of_squares::Variant::run, sum_of_squares::reference::run,
+           [&](Side side) {
+             return sum_of_squares::Args{.dtype = make.dtype(),
+                                         .x = x.at(side),
+                                         .elements = x.elements(),
+                                         .tiny = 0x1p-8f,
+                                         .sum = sum.as<float>(side),
+                                         .non_finite = non_finite.as<std::int32_t>(side),
+                                         .first_non_finite = first.as<std::int64_t>(side),
+                                         .tiny_count = tiny.as<std::int64_t>(side),
+                                         .workspace = scratch.at(side)};
+           });
+  if (make.has_plain_loops())
+    c.plain_loop = [&x, &sum] { *sum.floats() = plain().sum_of_squares(x.floats(), x.elements()); };
+  return only(std::move(c));
+}
 
 Cases step_state_cases(CaseMaker& make) {
   Cases cases;
@@ -75,10 +96,11 @@ Cases adam_cases(CaseMaker& make) {
   BenchArray& g = make.input(c, DType::f32, n);
   BenchArray& m = make.input(c, DType::f32, n);
   BenchArray& v = make.input(c, DType::f32, n, 0, 1);
-  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& state = state_of(make, c);
   for (const BenchArray* array : {&w, &m, &v}) CaseMaker::also_output(c, *array, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
-  const auto args = [&w, &g, &m, &v, &state, copy, copy_dtype = make.dtype()](Side side) {
+  c.bytes = 7 * static_cast<double>(w.bytes()) + c.unread_bytes;
+  make.run(c, make.kernels().adam, &adam::Variant::run, adam::reference::run, [&](Side side) {
     return adam::Args{.elements = w.elements(),
                       .weights = w.as<float>(side),
                       .gradients = g.as<float>(side),
@@ -86,13 +108,9 @@ Cases adam_cases(CaseMaker& make) {
                       .v = v.as<float>(side),
                       .state = state.as<step_state::StepState>(side),
                       .hyper = {},
-                      .copy_dtype = copy_dtype,
+                      .copy_dtype = make.dtype(),
                       .copy = copy ? copy->at(side) : nullptr};
-  };
-  c.bytes = 7 * static_cast<double>(w.bytes()) + c.unread_bytes;
-  c.reference = [=] { adam::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().adam, DType::f32,
-                [=](const adam::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  });
   const adam::Hyper hyper;
   const PlainAdamStep step{.beta1 = static_cast<float>(hyper.beta1),
                            .beta2 = static_cast<float>(hyper.beta2),
@@ -101,8 +119,7 @@ Cases adam_cases(CaseMaker& make) {
                            .root_correction2 = static_cast<float>(std::sqrt(1 - std::pow(hyper.beta2, kApplied + 1)))};
   if (make.has_plain_loops())
     c.plain_loop = [&w, &g, &m, &v, step] {
-      plain().adam(w.as<float>(Side::device), g.as<float>(Side::device), m.as<float>(Side::device),
-                   v.as<float>(Side::device), w.elements(), step);
+      plain().adam(w.floats(), g.floats(), m.floats(), v.floats(), w.elements(), step);
     };
   return only(std::move(c));
 }
@@ -114,51 +131,43 @@ Cases sgd_cases(CaseMaker& make) {
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& g = make.input(c, DType::f32, n);
   BenchArray& buffer = make.input(c, DType::f32, n);
-  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& state = state_of(make, c);
   for (const BenchArray* array : {&w, &buffer}) CaseMaker::also_output(c, *array, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
-  const auto args = [&w, &g, &buffer, &state, copy, copy_dtype = make.dtype()](Side side) {
+  c.bytes = 5 * static_cast<double>(w.bytes()) + c.unread_bytes;
+  make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference::run, [&](Side side) {
     return sgd::Args{.elements = w.elements(),
                      .weights = w.as<float>(side),
                      .gradients = g.as<float>(side),
                      .momentum_buffer = buffer.as<float>(side),
                      .state = state.as<step_state::StepState>(side),
                      .hyper = {.momentum = static_cast<double>(kMomentum)},
-                     .copy_dtype = copy_dtype,
+                     .copy_dtype = make.dtype(),
                      .copy = copy ? copy->at(side) : nullptr};
-  };
-  c.bytes = 5 * static_cast<double>(w.bytes()) + c.unread_bytes;
-  c.reference = [=] { sgd::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().sgd, DType::f32,
-                [=](const sgd::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  });
   if (make.has_plain_loops())
     c.plain_loop = [&w, &g, &buffer] {
-      plain().sgd(w.as<float>(Side::device), g.as<float>(Side::device), buffer.as<float>(Side::device), w.elements(),
-                  kMomentum, kLearningRate);
+      plain().sgd(w.floats(), g.floats(), buffer.floats(), w.elements(), kMomentum, kLearningRate);
     };
   return only(std::move(c));
 }
 
 Cases ema_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kParameters);
-  constexpr double kDecay = 0.999;
   KernelCase c = make.make("ema");
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& average = make.input(c, DType::f32, n);
-  BenchArray& state = make.object(c, state_after(kApplied));
+  BenchArray& state = state_of(make, c);
   CaseMaker::also_output(c, average, [](double) { return 4 * 0x1p-24; });
-  const auto args = [&w, &average, &state](Side side) {
+  c.bytes = 3 * static_cast<double>(w.bytes());
+  c.flops = 3 * static_cast<double>(n);
+  make.run(c, make.kernels().ema, &ema::Variant::run, ema::reference::run, [&](Side side) {
     return ema::Args{.elements = w.elements(),
                      .weights = w.as<float>(side),
                      .average = average.as<float>(side),
                      .state = state.as<step_state::StepState>(side),
-                     .decay = kDecay};
-  };
-  c.bytes = 3 * static_cast<double>(w.bytes());
-  c.flops = 3 * static_cast<double>(n);
-  c.reference = [=] { ema::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().ema, DType::f32,
-                [=](const ema::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+                     .decay = 0.999};
+  });
   return only(std::move(c));
 }
 

@@ -1,65 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm: the three products of the first linear layer.
-// linear_cross_entropy: the last layer with its loss and all their gradients.
+// softmax_cross_entropy: the loss; linear_cross_entropy: with the last layer and all gradients.
 // peak: nothing but arithmetic.
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/bench/plain_loops.h"
 
 namespace gradring::kernels::bench {
 namespace {
-
-KernelCase product(CaseMaker& make, const std::string& name, const gemm::Args& problem) {
-  KernelCase c = make.make(name);
-  BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
-  BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
-  BenchArray& out = make.output(c, problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
-  std::size_t bytes = 0;
-  for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
-  BenchArray& scratch = make.workspace(c, bytes);
-  const auto args = [&a, &b, &out, &scratch, problem](Side side) {
-    gemm::Args filled = problem;
-    filled.a = a.at(side);
-    filled.b = b.at(side);
-    filled.c = out.at(side);
-    filled.workspace = scratch.at(side);
-    return filled;
-  };
-  c.bytes = static_cast<double>(a.bytes() + b.bytes() + out.bytes());
-  c.flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
-  c.factors = problem.dtype;
-  c.reference = [=] { gemm::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().gemm, problem.dtype,
-                [=](const gemm::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
-  make.peer(c, args(Side::device));
-  return c;
-}
 
 struct Layer {
   std::int64_t batch, in, out;
 };
 
-Layer layer_of(CaseMaker& make) { return {make.extent("batch", 64), make.extent("in", 1600), make.extent("out", 256)}; }
+/// `problem_of` makes a product of a layer's extents.
+template <class ProblemOf>
+KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& problem_of) {
+  const std::int64_t batch = make.extent("batch", 64);
+  const std::int64_t in = make.extent("in", 1600);
+  const std::int64_t out = make.extent("out", 256);
+  const gemm::Args problem = problem_of(Layer{batch, in, out});
+  KernelCase c = make.make(name);
+  BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
+  BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
+  BenchArray& result =
+      make.output(c, problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
+  std::size_t bytes = 0;
+  for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
+  BenchArray& scratch = make.workspace(c, bytes);
+  c.bytes = static_cast<double>(a.bytes() + b.bytes() + result.bytes());
+  c.flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  c.factors = problem.dtype;
+  make.run(c, make.kernels().gemm, &gemm::Variant::run, gemm::reference::run, [&](Side side) {
+    gemm::Args filled = problem;
+    filled.a = a.at(side);
+    filled.b = b.at(side);
+    filled.c = result.at(side);
+    filled.workspace = scratch.at(side);
+    return filled;
+  });
+  return c;
+}
 
 }  // namespace
 
 Cases gemm_cases(CaseMaker& make) {
   const DType dtype = make.dtype();
   Cases cases;
-  Layer l = layer_of(make);
-  cases.push_back(
-      product(make, "gemm y = x w^T",
-              {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.out, .k = l.in, .transpose_b = true}));
-  l = layer_of(make);
-  cases.push_back(
-      product(make, "gemm dx = dy w", {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.in, .k = l.out}));
-  l = layer_of(make);
-  cases.push_back(
-      product(make, "gemm dw = dy^T x",
-              {.dtype = dtype, .c_dtype = DType::f32, .m = l.out, .n = l.in, .k = l.batch, .transpose_a = true}));
+  cases.push_back(product(make, "gemm y = x w^T", [&](const Layer& l) -> gemm::Args {
+    return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.out, .k = l.in, .transpose_b = true};
+  }));
+  cases.push_back(product(make, "gemm dx = dy w", [&](const Layer& l) -> gemm::Args {
+    return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.in, .k = l.out};
+  }));
+  cases.push_back(product(make, "gemm dw = dy^T x", [&](const Layer& l) -> gemm::Args {
+    return {.dtype = dtype, .c_dtype = DType::f32, .m = l.out, .n = l.in, .k = l.batch, .transpose_a = true};
+  }));
   return cases;
+}
+
+Cases softmax_cross_entropy_cases(CaseMaker& make) {
+  const std::int64_t rows = make.extent("rows", 64);
+  const std::int64_t classes = make.extent("classes", 10);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("softmax_cross_entropy");
+  const float scale = 1.0f / static_cast<float>(rows);
+  const auto terms = static_cast<double>(classes + 8);
+  const double row_error = terms * 0x1p-24 * (3 + std::log(static_cast<double>(classes)));
+  BenchArray& logits = make.input(c, dtype, rows * classes);
+  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
+  BenchArray& dlogits = make.output(c, dtype, rows * classes, roundings(dtype, 2, terms * 0x1p-23 * scale));
+  const auto sum_terms = static_cast<double>(rows);
+  BenchArray& loss = make.output(c, DType::f32, 1, roundings(DType::f32, sum_terms, sum_terms * row_error));
+  BenchArray& correct = make.output(c, DType::i32, 1, exact());
+  BenchArray& scratch = make.workspace(c, softmax_cross_entropy::workspace_bytes(rows));
+  c.bytes = 2 * static_cast<double>(logits.bytes());
+  const auto args = make.run(c, make.kernels().softmax_cross_entropy, &softmax_cross_entropy::Variant::run,
+                             softmax_cross_entropy::reference::run, [&](Side side) {
+                               return softmax_cross_entropy::Args{.dtype = dtype,
+                                                                  .rows = rows,
+                                                                  .classes = classes,
+                                                                  .logits = logits.at(side),
+                                                                  .labels = labels.as<std::int32_t>(side),
+                                                                  .scale = scale,
+                                                                  .dlogits = dlogits.at(side),
+                                                                  .loss_sum = loss.as<float>(side),
+                                                                  .correct = correct.as<std::int32_t>(side),
+                                                                  .workspace = scratch.at(side)};
+                             });
+  if (make.has_plain_loops())
+    c.plain_loop = [args] {
+      const auto width = static_cast<std::size_t>(args.classes);
+      *args.loss_sum = 0;
+      for (std::size_t r = 0; r < static_cast<std::size_t>(args.rows); ++r)
+        *args.loss_sum += plain().softmax_cross_entropy(static_cast<const float*>(args.logits) + r * width,
+                                                        static_cast<float*>(args.dlogits) + r * width, width,
+                                                        static_cast<std::size_t>(args.labels[r]), args.scale);
+    };
+  return only(std::move(c));
 }
 
 namespace {
@@ -101,53 +142,47 @@ Cases linear_cross_entropy_cases(CaseMaker& make) {
   BenchArray& loss = make.output(c, DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
   BenchArray& correct = make.workspace(c, sizeof(std::int32_t));  // two classes may be too close to tell
   BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
-  const auto args = [&h, &w, &b, &labels, &dh, &dw, &db, &loss, &correct, &scratch, rows, in, classes, scale,
-                     dtype](Side side) {
-    return linear_cross_entropy::Args{.dtype = dtype,
-                                      .rows = rows,
-                                      .in = in,
-                                      .classes = classes,
-                                      .h = h.at(side),
-                                      .w = w.at(side),
-                                      .b = b.at(side),
-                                      .labels = labels.as<std::int32_t>(side),
-                                      .scale = scale,
-                                      .dh = dh.at(side),
-                                      .dw = dw.as<float>(side),
-                                      .db = db.as<float>(side),
-                                      .loss_sum = loss.as<float>(side),
-                                      .correct = correct.as<std::int32_t>(side),
-                                      .workspace = scratch.at(side)};
-  };
   c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + dw.bytes());
   c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
-  c.reference = [=] { linear_cross_entropy::reference::run(args(Side::host)); };
-  make.variants(
-      c, make.kernels().linear_cross_entropy, dtype,
-      [=](const linear_cross_entropy::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  make.run(c, make.kernels().linear_cross_entropy, &linear_cross_entropy::Variant::run,
+           linear_cross_entropy::reference::run, [&](Side side) {
+             return linear_cross_entropy::Args{.dtype = dtype,
+                                               .rows = rows,
+                                               .in = in,
+                                               .classes = classes,
+                                               .h = h.at(side),
+                                               .w = w.at(side),
+                                               .b = b.at(side),
+                                               .labels = labels.as<std::int32_t>(side),
+                                               .scale = scale,
+                                               .dh = dh.at(side),
+                                               .dw = dw.as<float>(side),
+                                               .db = db.as<float>(side),
+                                               .loss_sum = loss.as<float>(side),
+                                               .correct = correct.as<std::int32_t>(side),
+                                               .workspace = scratch.at(side)};
+           });
   return only(std::move(c));
 }
 
 Cases peak_cases(CaseMaker& make) {
   const std::int64_t tiles = make.extent("tiles", 256);
   const std::int64_t rounds = make.extent("rounds", 64);
+  const DType dtype = make.dtype();
   KernelCase c = make.make("peak");
-  BenchArray& a = make.input(c, make.dtype(), peak::kRows * peak::kInner);
-  BenchArray& b = make.input(c, make.dtype(), peak::kInner * peak::kColumns);
+  BenchArray& a = make.input(c, dtype, peak::kRows * peak::kInner);
+  BenchArray& b = make.input(c, dtype, peak::kInner * peak::kColumns);
   BenchArray& y = make.input(c, DType::f32, tiles * peak::kRows * peak::kColumns);
   CaseMaker::also_output(c, y, [rounds](double expected) {
     return 32 * static_cast<double>(rounds) * 0x1p-24 * (std::fabs(expected) + 17);  // before, |y| is at most 1
   });
-  const auto args = [&a, &b, &y, tiles, rounds, dtype = make.dtype()](Side side) {
+  c.bytes = 2 * static_cast<double>(y.bytes());
+  c.factors = dtype;
+  const auto args = make.run(c, make.kernels().peak, &peak::Variant::run, peak::reference::run, [&](Side side) {
     return peak::Args{
         .dtype = dtype, .tiles = tiles, .rounds = rounds, .a = a.at(side), .b = b.at(side), .y = y.as<float>(side)};
-  };
-  c.bytes = 2 * static_cast<double>(y.bytes());
-  c.flops = peak::flops(args(Side::device));
-  c.factors = make.dtype();
-  c.reference = [=] { peak::reference::run(args(Side::host)); };
-  make.variants(c, make.kernels().peak, make.dtype(),
-                [=](const peak::Variant& variant, Stream& stream) { variant.run(stream, args(Side::device)); });
+  });
+  c.flops = peak::flops(args);
   return only(std::move(c));
 }
 

@@ -2,14 +2,65 @@
 #pragma once
 
 #include <cuda_runtime.h>
+
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/cuda_memory.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
+
+/// A device's memory, from a pool of CUDA's that keeps what was freed. Blocks are taken and given back on a stream that
+/// does nothing else. So neither waits for work: cudaFree would wait for the whole device, without a deadline, and
+/// would break a capture. In return, whoever frees a block must know that no enqueued work uses it any more, as on the
+/// CPU.
+///
+/// Threads   any.
+class DevicePool final : public Buffer::Resource {
+ public:
+  /// Errors    DeviceError if device `index` has no memory pools.
+  explicit DevicePool(int index);
+  ~DevicePool() override;
+
+  /// Any stream may use the block at once; contents undefined, aligned to 256 bytes.
+  ///
+  /// Errors    DeviceError if the memory is not available.
+  Buffer allocate(std::size_t bytes);
+  void release(void* data, std::size_t bytes) noexcept override;
+
+ private:
+  struct Destroy {
+    void operator()(cudaMemPool_t pool) const noexcept;
+    void operator()(cudaStream_t stream) const noexcept;
+  };
+  /// What is free on the device, and in the pool.
+  std::size_t free_bytes(std::size_t& total) const;
+
+  int index_;
+  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+};
+
+/// Host memory that stays where it is, so that every device of the process copies from and to it without a detour. Slow
+/// to get, and to give back, which may wait for the device: keep it.
+///
+/// Threads   any.
+class PinnedMemory final : public Buffer::Resource {
+ public:
+  /// For device `index`, though others reach it too.
+  explicit PinnedMemory(int index) : index_(index) {}
+
+  /// Errors    DeviceError if the memory is not available.
+  Buffer allocate(std::size_t bytes);
+  void release(void* data, std::size_t bytes) noexcept override;
+
+ private:
+  int index_;
+};
 
 /// How many CUDA devices this process sees; 0 also where there is no driver, or too old a one.
 int cuda_device_count();
@@ -50,5 +101,11 @@ class CudaDevice final : public Device {
   DevicePool pool_;
   PinnedMemory pinned_;
 };
+
+/// What nvcc gave a kernel, and how many warps of such a launch the current device's multiprocessors hold. `kernel` is
+/// the address of a __global__ function of this module.
+///
+/// Errors    DeviceError if CUDA does not know it.
+LaunchReport::Resources launch_resources(const void* kernel, std::size_t threads, std::size_t dynamic_shared_bytes);
 
 }  // namespace gradring::kernels

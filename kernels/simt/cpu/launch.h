@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/launch_report.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/error.h"

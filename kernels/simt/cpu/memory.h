@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "kernels/simt/cpu/index.h"
-#include "kernels/simt/engine/async_queue.h"
 #include "kernels/simt/engine/cooperation.h"
 #include "kernels/simt/engine/sanitizer.h"
 #include "kernels/simt/engine/shared_memory.h"

@@ -109,20 +109,18 @@ void mma_sync(fragment<accumulator, M, N, K, C>& d, const fragment<matrix_a, M, 
 
 namespace gradring::simt::detail {
 
-/// ldmatrix: `Count` matrices of 8 rows of 8 words of 16 bits; lane 8 i + r knows the address of row r of matrix i.
-template <int Count>
-void load_matrices(const char* what, std::uint32_t (&registers)[Count], const void* row, bool transpose, Site site) {
+/// ldmatrix: four matrices of 8 rows of 8 words of 16 bits; lane 8 i + r knows the address of row r of matrix i.
+inline void load_matrices(const char* what, std::uint32_t (&registers)[4], const void* row, bool transpose, Site site) {
   const int lane = lane_id();
   const auto address = reinterpret_cast<std::uintptr_t>(row);
-  if (lane < 8 * Count && address % 16 != 0)
-    fail_kernel(site, "the address of a row of ldmatrix is not a multiple of 16 bytes");
+  if (address % 16 != 0) fail_kernel(site, "the address of a row of ldmatrix is not a multiple of 16 bytes");
   std::uint64_t rows[32];
   warp_gather(what, address, rows, site);
   const auto word = [&](int matrix, int row_of_matrix, int column) -> std::uint32_t {
     return reinterpret_cast<const std::uint16_t*>(rows[8 * matrix + row_of_matrix])[column];
   };
   const int outer = lane / 4, inner = lane % 4 * 2;
-  for (int i = 0; i < Count; ++i)
+  for (int i = 0; i < 4; ++i)
     registers[i] = transpose ? word(i, inner, outer) | word(i, inner + 1, outer) << 16
                              : word(i, outer, inner) | word(i, outer, inner + 1) << 16;
 }

@@ -2,7 +2,7 @@
 // AAPCS64: x19 to x30 and the lower halves of v8 to v15 belong to the caller of a function.
 #include <cstdint>
 
-#include "kernels/simt/engine/context.h"
+#include "kernels/simt/engine/fiber.h"
 
 extern "C" void gradring_simt_switch(void** save, void* load) noexcept;
 

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "kernels/simt/engine/context.h"
+#include "kernels/simt/engine/fiber.h"
 
 namespace gradring::simt::detail {
 

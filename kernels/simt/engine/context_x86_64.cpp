@@ -2,7 +2,7 @@
 // System V ABI: rbx, rbp and r12 to r15 belong to the caller of a function; everything else the compiler has saved.
 #include <cstdint>
 
-#include "kernels/simt/engine/context.h"
+#include "kernels/simt/engine/fiber.h"
 
 extern "C" void gradring_simt_switch(void** save, void* load) noexcept;
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <string>
 
-#include "kernels/simt/engine/async_queue.h"
 #include "kernels/simt/engine/block.h"
 #include "kernels/simt/error.h"
 #include "kernels/simt/tensor_layout.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simt/engine/mbarriers.h"
-
 #include <cstdio>
 
 #include "kernels/simt/engine/block.h"

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "kernels/lib/divisor.h"
+#include "kernels/conv2d/patches.cuh"
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
@@ -47,7 +47,7 @@ __global__ void multiply_dots_kernel(const float* x, const float* w, int rows, i
   products.for_each(rows, [&](int r, float sum) { dots[r] = sum; });
 }
 
-__global__ void divide_kernel(kernels::lib::Divisor divisor, const int* dividends, std::size_t count, int* quotients,
+__global__ void divide_kernel(kernels::conv2d::Divisor divisor, const int* dividends, std::size_t count, int* quotients,
                               int* remainders) {
   for (std::size_t i : simt::grid_range(count)) {
     const auto [quotient, remainder] = divisor.divide(dividends[i]);
@@ -85,7 +85,7 @@ void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int 
 
 void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
             int* remainders) {
-  simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::lib::Divisor(divisor), dividends,
+  simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::conv2d::Divisor(divisor), dividends,
                                    count, quotients, remainders);
 }
 
@@ -96,7 +96,7 @@ namespace lib = kernels::lib;
 constexpr int kMostRows = 64;
 constexpr int kWords = 8;  // in a row of a matrix
 
-template <int kMatrices, bool kTranspose>
+template <bool kTranspose>
 __global__ void load_matrices_kernel(SIMT_GRID_CONST(MatrixLoad) load) {
   SIMT_SHARED(std::uint16_t[(kMostRows + 1) * kWords], words);
   const unsigned lane = threadIdx.x;
@@ -104,16 +104,12 @@ __global__ void load_matrices_kernel(SIMT_GRID_CONST(MatrixLoad) load) {
   __syncwarp();  // the rows of all lanes are there
   if (!load.everybody && lane == 31) return;
   const void* row = reinterpret_cast<const char*>(words + load.rows[lane] * kWords) + load.skew;
-  std::uint32_t registers[kMatrices];
-  if constexpr (kMatrices == 4 && kTranspose)
+  std::uint32_t registers[4];
+  if constexpr (kTranspose)
     lib::ldmatrix_x4_trans(registers, row);
-  else if constexpr (kMatrices == 4)
-    lib::ldmatrix_x4(registers, row);
-  else if constexpr (kTranspose)
-    lib::ldmatrix_x2_trans(registers, row);
   else
-    lib::ldmatrix_x2(registers, row);
-  for (unsigned i = 0; i < kMatrices; ++i) load.registers[lane * kMatrices + i] = registers[i];
+    lib::ldmatrix_x4(registers, row);
+  for (unsigned i = 0; i < 4; ++i) load.registers[lane * 4 + i] = registers[i];
 }
 
 __global__ void load_what_others_wrote_kernel(std::uint32_t* to) {
@@ -203,14 +199,10 @@ void with_half(kernels::DType dtype, Visit visit) {
 
 void load_matrices(kernels::Stream& stream, const MatrixLoad& load) {
   const simt::Config warp{.block = kWarp};
-  if (load.matrices == 4 && load.transpose)
-    simt::launch<load_matrices_kernel<4, true>>(stream, warp, load);
-  else if (load.matrices == 4)
-    simt::launch<load_matrices_kernel<4, false>>(stream, warp, load);
-  else if (load.transpose)
-    simt::launch<load_matrices_kernel<2, true>>(stream, warp, load);
+  if (load.transpose)
+    simt::launch<load_matrices_kernel<true>>(stream, warp, load);
   else
-    simt::launch<load_matrices_kernel<2, false>>(stream, warp, load);
+    simt::launch<load_matrices_kernel<false>>(stream, warp, load);
 }
 
 void load_what_others_wrote(kernels::Stream& stream, std::uint32_t* registers) {

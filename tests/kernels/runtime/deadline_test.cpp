@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "kernels/runtime/deadline.h"
-#include "kernels/runtime/running_clock.h"
 
 namespace gradring {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled twice: with the processor's own stack switch, and with the portable one.
-#include "kernels/simt/engine/context.h"
+#include "kernels/simt/engine/fiber.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 #include "kernels/simt/error.h"
 #include "kernels/simt/kernel_name.h"
 #include "tests/kernels/simt/device_fixture.h"

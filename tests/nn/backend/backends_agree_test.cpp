@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/cross_entropy/cross_entropy.h"
 #include "tests/nn/support/program_rig.h"
 
 namespace gradring::tests {

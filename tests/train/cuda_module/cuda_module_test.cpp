@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::train {
 namespace {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "kernels/host/host_device.h"
+#include "kernels/kernel_set.h"
 #include "nn/models/model.h"
 #include "nn/program/program.h"
 #include "tests/nn/support/program_rig.h"
@@ -37,7 +38,7 @@ std::vector<float> summed(DType dtype, int world, const std::function<float(int,
         arena.parameter(parameter)[i] = gradient(group.rank(), i);
     train::BucketReduction reduction(
         {.dtype = dtype},
-        {.group = group, .gradients = memory, .shards = whole, .cast = kernels::cast::variants().front()});
+        {.group = group, .gradients = memory, .shards = whole, .cast = kernels::kernel_set().cast.front()});
     *reduction.loss_slot() = kLoss;
     const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
     for (int bucket = 0; bucket < layout.buckets(); ++bucket) reduction.enqueue_sum(bucket, *stream);

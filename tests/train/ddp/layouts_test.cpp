@@ -10,6 +10,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "data/loader/sampler.h"
+#include "kernels/kernel_set.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/sanitizer.h"
@@ -142,7 +143,7 @@ double share_exposed(kernels::StreamMode communication) {
     const train::BucketMemory gradients({}, group, layout);
     const train::Shards unshared(layout, 1, 0);
     train::BucketReduction reduction(
-        {}, {.group = group, .gradients = gradients, .shards = unshared, .cast = kernels::cast::variants().front()});
+        {}, {.group = group, .gradients = gradients, .shards = unshared, .cast = kernels::kernel_set().cast.front()});
     train::DistributedDataParallel ddp(group, layout, device, *stream, communication);
     group.barrier_on_host();
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/kernel_set.h"
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/ddp/buckets.h"
@@ -38,7 +39,7 @@ struct Rank {
                .group = group,
                .ddp = ddp,
                .shards = shards,
-               .kernel = kernels::sum_of_squares::variants().front()},
+               .kernel = kernels::kernel_set().sum_of_squares.front()},
               train::shards_within(shards, gradients)) {}
 
   std::span<float> of(int parameter) {

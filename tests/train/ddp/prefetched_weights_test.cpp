@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
@@ -31,7 +32,7 @@ struct Rank {
                16 * static_cast<std::size_t>(group.world_size())),
         shards(layout, group.world_size(), group.rank()),
         ddp(group, layout, device, *stream, kernels::StreamMode::in_place),
-        weights({.device = device, .group = group, .shards = shards, .cast = kernels::cast::variants().front()}, ddp,
+        weights({.device = device, .group = group, .shards = shards, .cast = kernels::kernel_set().cast.front()}, ddp,
                 dtype, 2) {}
 
   void set(float value) {

@@ -8,6 +8,7 @@
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/host/host_device.h"
+#include "kernels/kernel_set.h"
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
 
@@ -30,7 +31,7 @@ struct Rank {
                64 * static_cast<std::size_t>(group.world_size())),
         shards(layout, group.world_size(), group.rank()),
         gradients({}, group, layout),
-        weights({.device = device, .group = group, .shards = shards, .cast = kernels::cast::variants().front()},
+        weights({.device = device, .group = group, .shards = shards, .cast = kernels::kernel_set().cast.front()},
                 dtype) {}
 
   std::vector<UpdateSlice> slices(bool no_bias_decay) const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/launch_report.h"
+#include "kernels/runtime/stream.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "train/launch/nodes/leader.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/node_link.h"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "train/launch/host.h"
 #include "train/launch/nodes/token.h"
 #include "train/launch/worker_files.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "kernels/runtime/error.h"
-#include "kernels/runtime/exit_code.h"
 #include "train/launch/options/launch_draft.h"
 #include "train/launch/private_folder.h"
 #include "train/launch/signals.h"

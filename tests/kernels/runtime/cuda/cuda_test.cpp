@@ -10,7 +10,6 @@
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
-#include "kernels/runtime/cuda/launch_resources.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
