@@ -146,7 +146,7 @@ std::vector<const CommandLine*> children_of(const CommandLine& parent, std::span
 std::string last_word(const CommandLine& line) { return line.command.substr(line.command.rfind(' ') + 1); }
 
 /// 'text' for a POSIX shell.
-std::string quoted(std::string_view text) {
+std::string single_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
@@ -173,13 +173,13 @@ std::string case_arms(std::span<const CommandLine> commands, const auto& words_o
   for (const CommandLine& line : commands) {
     for (const Option& option : line.options) {
       if (option.is_flag()) continue;
-      std::string pattern = quoted(path_of(line) + ":--" + option.name);
-      if (option.letter != 0) pattern += "|" + quoted(path_of(line) + ":-" + option.letter);
+      std::string pattern = single_quoted(path_of(line) + ":--" + option.name);
+      if (option.letter != 0) pattern += "|" + single_quoted(path_of(line) + ":-" + option.letter);
       const std::string choices = choices_of(option);
       const std::string action = !choices.empty() ? words_of(choices) : std::string(takes_path(option) ? files : ":");
       values += fmt::format("    {}) {}; return ;;\n", pattern, action);
     }
-    names += fmt::format("    {}) {}{} ;;\n", quoted(path_of(line)), words_of(names_of(line, commands)),
+    names += fmt::format("    {}) {}{} ;;\n", single_quoted(path_of(line)), words_of(names_of(line, commands)),
                          line.takes_words || line.ends_at_word ? fmt::format("; {}", files) : "");
   }
   return fmt::format("  case \"$place:$previous\" in\n{}  esac\n  case \"$place\" in\n{}  esac\n", values, names);
@@ -190,14 +190,14 @@ std::string path_arms(std::span<const CommandLine> commands) {
   std::string arms;
   for (const CommandLine& line : commands)
     for (const CommandLine* child : children_of(line, commands))
-      arms += fmt::format("      {}) place={} ;;\n", quoted(path_of(line) + " " + last_word(*child)),
-                          quoted(path_of(*child)));
+      arms += fmt::format("      {}) place={} ;;\n", single_quoted(path_of(line) + " " + last_word(*child)),
+                          single_quoted(path_of(*child)));
   return arms + "      'launch train') place='train' ;;\n      'launch bench') place='bench' ;;\n";
 }
 
 std::string bash(std::span<const CommandLine> commands) {
   const auto words = [](const std::string& list) {
-    return fmt::format("COMPREPLY+=($(compgen -W {} -- \"$current\"))", quoted(list));
+    return fmt::format("COMPREPLY+=($(compgen -W {} -- \"$current\"))", single_quoted(list));
   };
   return fmt::format(
       R"(# bash completion for gradring: gradring completions bash > ~/.local/share/bash-completion/completions/gradring
