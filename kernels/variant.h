@@ -29,9 +29,9 @@ struct RunVariant {
 
 /// "There is no variant 'dirct'. Did you mean 'direct'? There are: direct, tiled"
 inline std::string no_such_variant(std::string_view name, std::span<const std::string_view> names) {
-  std::string text = "There is no variant '" + std::string(name) + "'." + did_you_mean(name, names) + " There are:";
+  std::string text = "unknown variant '" + std::string(name) + "': expected one of";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i ? ", " : " ") + std::string(names[i]);
-  return text;
+  return text + "." + did_you_mean(name, names);
 }
 
 /// The variant of a table that a user named.
@@ -54,7 +54,7 @@ template <class Variant>
 const Variant& pick_variant(std::span<const Variant> table, const Device& device, DType dtype) {
   for (std::size_t i = table.size(); i-- > 0;)
     if (table[i].supports(device, dtype)) return table[i];
-  throw InvalidArgument("no variant of this operation runs " + std::string(name_of(dtype)) + " on " +
+  throw InvalidArgument("no variant of this operation supports " + std::string(name_of(dtype)) + " on " +
                         device.id().to_string());
 }
 

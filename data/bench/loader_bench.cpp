@@ -45,7 +45,9 @@ std::vector<EpochTime> time_epochs(const Dataset& dataset, const LoaderBenchSpec
 }
 
 std::vector<BatchSlot> allocate_slots(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
-  check(spec.batch_size >= 1 && spec.depth >= 1, "batch size and depth must be 1 or more");
+  check(spec.batch_size >= 1 && spec.depth >= 1, "the batch size is " + std::to_string(spec.batch_size) +
+                                                     " and the depth " + std::to_string(spec.depth) +
+                                                     ", expected 1 or more of each");
   const auto samples = static_cast<std::size_t>(std::min(spec.batch_size, dataset.size()));
   const auto image_bytes = static_cast<std::size_t>(dataset.shape().elements()) * sizeof(float);
   std::vector<BatchSlot> slots(static_cast<std::size_t>(spec.depth));

@@ -93,7 +93,9 @@ std::uint64_t IdxFile::count_values() const {
     count = overflows ? std::numeric_limits<std::uint64_t>::max() : count * factor;
   }
   if (count > source_->most_bytes())
-    throw DataError(path_, "ends before the bytes that its header promises: far more than a file of this size can hold",
+    throw DataError(path_,
+                    "has a header that promises at least " + std::to_string(count) +
+                        " bytes, but a file of this size holds at most " + std::to_string(source_->most_bytes()),
                     kDownloadAgain);
   return count;
 }

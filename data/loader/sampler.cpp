@@ -34,7 +34,8 @@ class DistributedSteps final : public StepSampler {
         world_size_(spec.world_size),
         windows_{.samples = sampler_.size(), .batch_size = spec.samples_of_step / spec.world_size} {
     check(spec.samples_of_step > 0 && spec.samples_of_step % spec.world_size == 0,
-          "the samples of a step must be a multiple of the ranks");
+          "a step has " + std::to_string(spec.samples_of_step) + " samples, expected a multiple of the " +
+              std::to_string(spec.world_size) + " ranks");
   }
 
   std::string_view name() const override { return "distributed"; }
@@ -63,7 +64,8 @@ class ShardedSteps final : public StepSampler {
       : spec_(spec), shard_(shard), windows_{.samples = spec.samples, .batch_size = spec.samples_of_step} {
     check_rank(spec.samples, spec.rank, spec.world_size);
     check(shard > 0 && spec.samples_of_step > 0 && spec.samples_of_step % shard == 0,
-          "the samples of a step must be a multiple of the shard size");
+          "a step has " + std::to_string(spec.samples_of_step) + " samples, expected a multiple of the shard size, " +
+              std::to_string(shard));
   }
 
   std::string_view name() const override { return "sharded"; }

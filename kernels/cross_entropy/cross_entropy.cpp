@@ -123,13 +123,13 @@ void check_args(const Args& args) {
   lib::check_floating(kOp, "dtype", args.dtype);
   lib::check_at_least(kOp, 0, {{"rows", args.rows}});
   lib::check_at_least(kOp, 1, {{"in", args.in}, {"classes", args.classes}});
-  check(args.classes <= kMostClasses, "linear_cross_entropy: " + std::to_string(args.classes) + " classes: at most " +
-                                          std::to_string(kMostClasses) +
+  check(args.classes <= kMostClasses, "linear_cross_entropy: classes is " + std::to_string(args.classes) +
+                                          ", expected at most " + std::to_string(kMostClasses) +
                                           "; for more, use gemm, bias and softmax_cross_entropy");
   lib::check_pointers(kOp, {{"loss_sum", args.loss_sum}, {"correct", args.correct}});
   const bool gradient = args.dw != nullptr;
   check((args.db != nullptr) == gradient && (gradient || args.dh == nullptr),
-        "linear_cross_entropy: dh, dw and db belong together: all or none");
+        "linear_cross_entropy: some of dh, dw and db are null pointers, expected all of them or none");
   if (args.rows == 0) return;
   if (gradient) lib::check_pointer(kOp, "dh", args.dh);
   lib::check_pointers(

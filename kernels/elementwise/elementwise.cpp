@@ -32,7 +32,7 @@ bool holds(DType dtype, double value) {
 
 void check_args(const Args& args) {
   check(holds(args.dtype, args.value),
-        "fill: " + std::to_string(args.value) + " is no value of type " + std::string(name_of(args.dtype)));
+        "fill: " + std::to_string(args.value) + " does not fit type " + std::string(name_of(args.dtype)));
   if (args.elements) lib::check_pointer("fill", "y", args.y);
 }
 
@@ -75,7 +75,7 @@ bool can_add(DType dtype) { return dtype != DType::u8; }
 void check_args(const Args& args) {
   if (!can_add(args.dtype))
     throw InvalidArgument("accumulate: dtype is " + std::string(name_of(args.dtype)) +
-                          ", not f32, f16, bf16, i32 or i64");
+                          ", expected f32, f16, bf16, i32 or i64");
   if (args.elements == 0) return;
   lib::check_pointers("accumulate", {{"x", args.x}, {"y", args.y}});
   lib::check_same_or_apart("accumulate", args.x, args.y, args.elements * size_of(args.dtype));

@@ -12,7 +12,8 @@ namespace {
 double value_of(double unit, const float* scale) { return scale ? unit * static_cast<double>(*scale) : unit; }
 
 void check_unit(double unit) {
-  check(unit > 0 && std::isfinite(unit), "exact_sum: unit is " + std::to_string(unit) + ", but must be above 0");
+  check(unit > 0 && std::isfinite(unit),
+        "exact_sum: unit is " + std::to_string(unit) + ", expected a finite value above 0");
 }
 
 }  // namespace

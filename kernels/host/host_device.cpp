@@ -289,7 +289,8 @@ Buffer HostDevice::allocate(std::size_t bytes, MemoryKind) {
   if (bytes == 0) return {};
   void* data = ::operator new(bytes, kAlignment, std::nothrow);
   if (!data)
-    throw DeviceError("no " + std::to_string(bytes) + " bytes of memory left on the CPU: lower the batch size");
+    throw DeviceError("cannot allocate " + std::to_string(bytes) +
+                      " bytes on the CPU: out of memory; lower the batch size");
   return Buffer(data, bytes, *memory_);
 }
 

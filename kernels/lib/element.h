@@ -48,7 +48,8 @@ void with_element(DType dtype, Visit visit) {
     case DType::f32: return visit(Element<float>());
     case DType::f16: return visit(Element<__half>());
     case DType::bf16: return visit(Element<__nv_bfloat16>());
-    default: throw InvalidArgument("no kernel computes with type " + std::string(name_of(dtype)));
+    default:
+      throw InvalidArgument("kernels do not support dtype " + std::string(name_of(dtype)) + ": use f32, f16 or bf16");
   }
 }
 
@@ -58,7 +59,8 @@ void with_half(DType dtype, Visit visit) {
   switch (dtype) {
     case DType::f16: return visit(Element<__half>());
     case DType::bf16: return visit(Element<__nv_bfloat16>());
-    default: throw InvalidArgument("tensor cores multiply f16 and bf16, not " + std::string(name_of(dtype)));
+    default:
+      throw InvalidArgument("tensor cores do not support dtype " + std::string(name_of(dtype)) + ": use f16 or bf16");
   }
 }
 

@@ -23,21 +23,21 @@ bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_by
 
 void check_floating(std::string_view op, std::string_view argument, DType dtype) {
   if (!is_floating(dtype))
-    refuse(op, std::string(argument) + " is of type " + std::string(name_of(dtype)) + ": it must be f32, f16 or bf16");
+    refuse(op, std::string(argument) + " is " + std::string(name_of(dtype)) + ", expected f32, f16 or bf16");
 }
 
 void check_at_least(std::string_view op, std::int64_t least,
                     std::initializer_list<std::pair<std::string_view, std::int64_t>> arguments) {
   for (const auto& [argument, value] : arguments)
     if (value < least)
-      refuse(op, std::string(argument) + " is " + std::to_string(value) + ": at least " + std::to_string(least) +
-                     " is needed");
+      refuse(op,
+             std::string(argument) + " is " + std::to_string(value) + ", expected at least " + std::to_string(least));
 }
 
 void check_limit(std::string_view op, std::string_view argument, std::int64_t value, std::int64_t most) {
   if (value < 0 || value > most)
-    refuse(op, std::string(argument) + " is " + std::to_string(value) + ": this variant can do " +
-                   std::to_string(most) + " at most; pick another, or split the work");
+    refuse(op, std::string(argument) + " is " + std::to_string(value) + ", expected 0 to " + std::to_string(most) +
+                   " in this variant; use another variant, or split the work");
 }
 
 void check_pointer(std::string_view op, std::string_view argument, const void* pointer) {
@@ -57,16 +57,17 @@ void check_weight_copy(std::string_view op, DType copy_dtype, const void* copy, 
   if (!copy) return;
   if (copy_dtype != DType::f16 && copy_dtype != DType::bf16)
     refuse(op, "copy_dtype is " + std::string(name_of(copy_dtype)) +
-                   ": a copy of the weights is of type f16 or bf16; for f32, take the weights themselves");
+                   ", expected f16 or bf16; for f32, use the weights themselves");
   check_apart(op, weights, elements * sizeof(float), copy, elements * size_of(copy_dtype));
 }
 
 void check_apart(std::string_view op, const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
-  if (overlap(x, x_bytes, y, y_bytes)) refuse(op, "what it reads and what it writes overlap");
+  if (overlap(x, x_bytes, y, y_bytes)) refuse(op, "input and output overlap, expected separate memory");
 }
 
 void check_same_or_apart(std::string_view op, const void* x, const void* y, std::size_t bytes) {
-  if (x != y && overlap(x, bytes, y, bytes)) refuse(op, "what it reads and what it writes overlap in part");
+  if (x != y && overlap(x, bytes, y, bytes))
+    refuse(op, "input and output overlap in part, expected the same or separate memory");
 }
 
 namespace {

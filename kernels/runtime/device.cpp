@@ -19,7 +19,7 @@ DeviceId DeviceId::parse(std::string_view text) {
     const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
     if (failed == std::errc() && end == number.data() + number.size() && index >= 0) return {DeviceKind::cuda, index};
   }
-  throw InvalidArgument("there is no device '" + std::string(text) + "': say cpu, cuda or cuda:<index>");
+  throw InvalidArgument("unknown device '" + std::string(text) + "': expected cpu, cuda or cuda:INDEX");
 }
 
 std::string DeviceId::to_string() const { return kind == DeviceKind::cpu ? "cpu" : "cuda:" + std::to_string(index); }

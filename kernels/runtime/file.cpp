@@ -40,7 +40,7 @@ void wait_for_bytes(const UniqueFd& fd, std::chrono::milliseconds patience) {
   while ((ready < 0 && errno == EINTR) || (ready == 0 && !deadline.passed()));
   if (ready < 0) fail("cannot be read");
   if (ready == 0)
-    throw ReadError("is a pipe or a terminal, and nothing came for " + std::to_string(patience.count()) + " ms");
+    throw ReadError("is a pipe or a terminal that sent nothing for " + std::to_string(patience.count()) + " ms");
 }
 
 }  // namespace

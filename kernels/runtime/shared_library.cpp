@@ -50,7 +50,7 @@ SharedLibrary::SharedLibrary(const std::string& file_name, const std::vector<fs:
 
 void* SharedLibrary::address_of(const char* name) const {
   void* const address = ::dlsym(handle_, name);
-  if (!address) throw DeviceError(path_ + " has no function " + name + ": another version of it is needed");
+  if (!address) throw DeviceError(path_ + " has no function " + name + ": install another version of it");
   return address;
 }
 

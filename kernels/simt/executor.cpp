@@ -120,11 +120,11 @@ std::string text_of(Extent3 extent) {
 void check_launch(const Grid& grid) {
   const Extent3 threads = grid.threads;
   if (threads.count() == 0 || threads.count() > 1024 || threads.x > 1024 || threads.y > 1024 || threads.z > 64)
-    refuse(grid, "bad block size " + text_of(threads) + ": a block has 1 to 1024 threads, at most 64 of them along z");
+    refuse(grid, "bad block size " + text_of(threads) + ": expected 1 to 1024 threads, at most 64 of them along z");
   if (grid.blocks.x > 0x7fffffffu || grid.blocks.y > 65535 || grid.blocks.z > 65535)
-    refuse(grid, "bad grid size " + text_of(grid.blocks) + ": at most 2147483647 x 65535 x 65535 blocks");
+    refuse(grid, "bad grid size " + text_of(grid.blocks) + ": expected at most 2147483647 x 65535 x 65535 blocks");
   if (grid.shared_bytes > detail::kMostSharedBytes)
-    refuse(grid, "bad shared memory size " + std::to_string(grid.shared_bytes) + ": a block has at most " +
+    refuse(grid, "bad shared memory size " + std::to_string(grid.shared_bytes) + ": expected at most " +
                      std::to_string(detail::kMostSharedBytes) + " bytes");
 }
 

@@ -12,7 +12,8 @@ namespace gradring::kernels::step_state {
 void check_args(const PrepareArgs& args) {
   lib::check_pointers("step_state", {{"state", args.state}, {"learning_rates", args.learning_rates}});
   lib::check_at_least("step_state", 1, {{"count", args.count}});
-  check(!args.sum_of_squares || args.most_norm > 0, "step_state: most_norm must be above 0");
+  check(!args.sum_of_squares || args.most_norm > 0,
+        "step_state: most_norm is " + std::to_string(args.most_norm) + ", expected a value above 0");
 }
 
 void check_args(const AdvanceArgs& args) {
@@ -20,9 +21,9 @@ void check_args(const AdvanceArgs& args) {
   if (!args.dynamic) return;
   const LossScalePolicy& policy = args.policy;
   check(policy.growth_factor > 1 && std::isfinite(policy.growth_factor),
-        "step_state: growth_factor must be above 1 and finite");
+        "step_state: growth_factor is " + std::to_string(policy.growth_factor) + ", expected a finite value above 1");
   check(policy.backoff_factor > 0 && policy.backoff_factor < 1,
-        "step_state: backoff_factor must be between 0 and 1, both excluded");
+        "step_state: backoff_factor is " + std::to_string(policy.backoff_factor) + ", expected a value in (0, 1)");
   lib::check_at_least("step_state", 1, {{"growth_interval", policy.growth_interval}});
 }
 

@@ -147,7 +147,8 @@ std::array<std::size_t, 2> sizes_in_turn(std::span<const StageBytes> stages) {
 Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing) {
   using Kind = Checkpointing::Kind;
   check(!stages.empty(), "a program has no stages, expected 1 or more");
-  check(checkpointing.kind != Kind::segments || checkpointing.segments > 0, "the number of segments is below 1");
+  check(checkpointing.kind != Kind::segments || checkpointing.segments > 0,
+        "the number of segments is " + std::to_string(checkpointing.segments) + ", expected 1 or more");
   std::size_t most_segments = stages.size();
   if (checkpointing.kind == Kind::none) most_segments = 1;
   if (checkpointing.kind == Kind::segments) most_segments = static_cast<std::size_t>(checkpointing.segments);

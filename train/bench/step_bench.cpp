@@ -119,7 +119,9 @@ class TimedRank {
 /// Interleaves the steps of the ranks, which have equal numbers of steps.
 void run(std::span<TimedRank* const> ranks) {
   const StepBenchSpec& spec = ranks.front()->spec();
-  check(spec.steps > 0 && spec.warmup >= 0, "there must be steps to measure");
+  check(spec.steps > 0 && spec.warmup >= 0, "the numbers of steps and of warm-up steps are " +
+                                                std::to_string(spec.steps) + " and " + std::to_string(spec.warmup) +
+                                                ", expected 1 or more and 0 or more");
   for (std::int64_t step = -spec.warmup; step < spec.steps; ++step)
     for (TimedRank* rank : ranks) rank->run(step);
 }
@@ -128,8 +130,8 @@ void run(std::span<TimedRank* const> ranks) {
 
 PreparedBatches::PreparedBatches(const data::Dataset& dataset, kernels::Device& device, std::int64_t batch_size) {
   if (batch_size < 1 || batch_size > dataset.size())
-    throw InvalidArgument("a batch cannot have " + std::to_string(batch_size) + " of " +
-                          std::to_string(dataset.size()) + " samples: change --batch-size");
+    throw InvalidArgument("the batch size is " + std::to_string(batch_size) + ", expected 1 to the " +
+                          std::to_string(dataset.size()) + " samples of the dataset: change --batch-size");
   const std::int64_t count = std::min(kMostBatches, dataset.size() / batch_size);
   for (std::int64_t i = 0; i < count; ++i) slots_.push_back(fill(dataset, device, i * batch_size, batch_size));
   const kernels::Shape& sample = dataset.shape();
@@ -149,7 +151,7 @@ ResidentMemory resident_memory() {
     if (line.starts_with("VmHWM:")) memory.most_bytes = std::stoull(line.substr(line.find(':') + 1)) * kKilobyte;
   }
   if (memory.now_bytes == 0 || memory.most_bytes == 0)
-    throw EnvironmentError("/proc/self/status does not say how much memory is resident: is /proc mounted?");
+    throw EnvironmentError("cannot read VmRSS and VmHWM from /proc/self/status: mount /proc");
   return memory;
 }
 
@@ -161,7 +163,9 @@ StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts) {
 
 std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one, const StepBenchSpec& other,
                                                        const StepBenchParts& parts) {
-  check(one.steps == other.steps && one.warmup == other.warmup, "steps in turns must be as many on both sides");
+  check(one.steps == other.steps && one.warmup == other.warmup,
+        "interleaved benchmarks have " + std::to_string(one.steps) + " and " + std::to_string(other.steps) +
+            " steps, expected as many, with equal warm-up");
   TimedRank first(one, parts), second(other, parts);
   run(std::array{&first, &second});
   return {first.report(), second.report()};

@@ -33,8 +33,7 @@ std::chrono::duration<double> time_command(const std::vector<std::string>& words
   const auto begin = std::chrono::steady_clock::now();
   const bool succeeded = ChildProcess({.words = words}).wait();
   const auto end = std::chrono::steady_clock::now();
-  if (!succeeded)
-    throw EnvironmentError(fmt::format("{} did not end well: run it by hand to see why", fmt::join(words, " ")));
+  if (!succeeded) throw EnvironmentError(fmt::format("{} failed: run it alone to see why", fmt::join(words, " ")));
   return end - begin;
 }
 
@@ -67,7 +66,8 @@ TrainingTime train_ourselves(const TimedTrainingSpec& spec, const fs::path& fold
   set("--steps", std::to_string(spec.steps));
   const double before = processor_seconds_of_children();
   if (const int code = launch(options); code != 0)
-    throw EnvironmentError(fmt::format("our own training ended with exit code {}", code));
+    throw EnvironmentError(
+        fmt::format("gradring's training exited with code {}, expected 0: run it alone to see why", code));
   const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"));
   return {.seconds = summary.at("seconds"),
           .processor_seconds = processor_seconds_of_children() - before,

@@ -85,7 +85,7 @@ std::optional<TensorStatistics> statistics_of(const TensorRecord& tensor) {
 }
 
 std::optional<TensorDistance> distance_between(const TensorRecord& a, const TensorRecord& b) {
-  check(a.shape == b.shape, "tensors of different shapes have no distance");
+  check(a.shape == b.shape, "cannot compare tensors of shapes " + shape_text(a.shape) + " and " + shape_text(b.shape));
   const auto values_of_a = values_of(a), values_of_b = values_of(b);
   if (!values_of_a || !values_of_b) return std::nullopt;
   TensorDistance distance;

@@ -172,7 +172,8 @@ TensorRecord read_npy(const InputFile& file, const fs::path& path) {
   const std::string field = read_text(file, path, kVersionEnd, field_bytes);
   const std::size_t header_bytes =
       version == 1 ? get_little_endian<std::uint16_t>(field, 0) : get_little_endian<std::uint32_t>(field, 0);
-  if (header_bytes > kLargestHeader) refuse(path, "has a header of " + std::to_string(header_bytes) + " bytes");
+  if (header_bytes > kLargestHeader)
+    refuse(path, "has a header of " + std::to_string(header_bytes) + " bytes, expected at most 64 KiB");
   const std::string text = read_text(file, path, kVersionEnd + field_bytes, header_bytes);
 
   const auto header = parse_npy_header(text);

@@ -33,7 +33,7 @@ std::filesystem::path checkpoints_of_run(FileSystem& files, const std::filesyste
   constexpr const char* kAdvice = "name a run directory, or the folder of its checkpoints";
   std::error_code ignored;
   if (!std::filesystem::is_directory(run, ignored))
-    throw CheckpointError(run, files.exists(run) ? "is no folder" : "is not there", kAdvice);
+    throw CheckpointError(run, files.exists(run) ? "is not a folder" : "does not exist", kAdvice);
   std::filesystem::path root = checkpoints_in(files, run);
   if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", kAdvice);
   return root;
@@ -204,7 +204,7 @@ std::vector<Verified> verify_run(FileSystem& files, const fs::path& run) {
 std::vector<Verified> verify(FileSystem& files, const fs::path& path) {
   std::error_code ignored;
   if (!files.exists(path))
-    return {{path, {path.string() + ": is not there; name a checkpoint, a run directory or a file"}}};
+    return {{path, {path.string() + ": does not exist; name a checkpoint, a run directory or a file"}}};
   if (!fs::is_directory(path, ignored)) return {check_file(files, path)};
   if (is_checkpoint(files, path)) return {check_checkpoint(files, followed(files, path))};
   try {
@@ -233,7 +233,7 @@ nlohmann::ordered_json to_json(const Verified& verified) {
 }
 
 void run(const VerifyOptions& options, const Words& words) {
-  if (words.empty()) throw UsageError("name what to verify: gradring ckpt verify PATH...");
+  if (words.empty()) throw UsageError("no path to verify: use gradring ckpt verify PATH...");
   PosixFileSystem files;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::size_t checked = 0, bad = 0, unreadable = 0;
@@ -248,7 +248,7 @@ void run(const VerifyOptions& options, const Words& words) {
   if (options.json) print_json(list);
   const std::string what = words.front() + (words.size() > 1 ? ", ..." : "");
   if (bad > 0)
-    throw CheckpointError(what, fmt::format("has {} damaged of {}", bad, checked),
+    throw CheckpointError(what, fmt::format("has {} corrupt of {} checkpoints", bad, checked),
                           "resume from a valid one; --resume auto finds the newest");
   if (unreadable > 0)
     throw EnvironmentError(fmt::format("{}: {} of {} could not be read; look at the disk and at the permissions", what,
@@ -290,8 +290,8 @@ void check_a_valid_one_stays(const CheckpointDirectory& directory, const std::ve
   if (damaged == newest.passed_over.end()) return;  // the run has saved a newer one since
   throw CheckpointError(
       damaged->folder,
-      fmt::format("is damaged, and {} is the newest valid checkpoint, which would go", newest.found->folder.string()),
-      "keep more by --keep-last, or remove the damaged one yourself");
+      fmt::format("is damaged, and the newest valid checkpoint, {}, would be removed", newest.found->folder.string()),
+      "keep more with --keep-last, or remove the damaged one yourself");
 }
 
 std::vector<StepFolder> abandoned_in(FileSystem& files, const std::filesystem::path& root) {
@@ -313,7 +313,7 @@ void report(const std::vector<StepFolder>& removed, const PruneOptions& options)
 void run(const PruneOptions& options, const Words& words) {
   const auto run = only_word(words, "gradring ckpt prune RUN");
   if (options.retention.keep_last == 0 && !options.abandoned)
-    throw UsageError("say how many are to stay: --keep-last N");
+    throw UsageError("--keep-last is missing: give the number of checkpoints to keep");
   PosixFileSystem files;
   const std::filesystem::path root = checkpoints_of_run(files, run);
   CheckpointDirectory directory(files, root, options.retention);

@@ -113,12 +113,12 @@ void run(const FetchOptions& options, const Words& words) {
   const data::CatalogueEntry& entry = data::find_entry(only_word(words, "gradring data fetch NAME"));
   Console out;
   out.on_failure([](const std::string& message) {
-    print_to_stderr(fmt::format("gradring data fetch: {}; the fetch goes on\n", message));
+    print_to_stderr(fmt::format("gradring data fetch: {}; the download continues\n", message));
   });
   FetchProgress progress(out);
   data::fetch(entry, {.data_dir = options.data_dir, .mirrors = options.mirrors}, progress);
   out.write(
-      fmt::format("{0} lies in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
+      fmt::format("{0} is in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
   out.finish();
 }
 

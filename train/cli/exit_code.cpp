@@ -30,7 +30,7 @@ ExitCode exit_code_of(const std::exception& error) {
 }
 
 std::string message_of(const std::exception& error) {
-  if (is<std::bad_alloc>(error)) return "there is not enough memory: lower --batch-size, or start fewer ranks";
+  if (is<std::bad_alloc>(error)) return "out of memory: lower --batch-size, or start fewer ranks";
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   const bool has_no_path = typeid(error) == typeid(std::system_error);  // as std::thread's
   if (has_no_path && system->code() == std::errc::resource_unavailable_try_again)

@@ -217,8 +217,8 @@ data::InMemoryDataset read_images(const std::vector<std::string>& names, const d
   for (const std::string& name : names) {
     const auto pixels = data::to_sample(data::read_png(name), set.sample, invert);
     if (!invert && set.sample[2] == 1 && data::has_light_border(pixels, set.sample))
-      print_to_stderr(fmt::format(
-          "{}: is light around its border, and {} is light on dark: --invert may be what it needs\n", name, set.name));
+      print_to_stderr(
+          fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
     contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
     contents.labels.push_back(0);
   }

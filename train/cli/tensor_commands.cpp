@@ -286,7 +286,7 @@ void write_as_safetensors(FileSystem& files, const fs::path& path, const Tensors
 void write_as_npy(FileSystem& files, const fs::path& path, const Tensors& tensors) {
   if (tensors.size() != 1)
     throw UsageError(fmt::format(
-        "a .npy file holds one tensor, and here are {}: name one by --tensor; gradring ckpt inspect lists them",
+        "a .npy file holds one tensor, but {} are selected: name one with --tensor; gradring ckpt inspect lists them",
         tensors.size()));
   write_npy(files, path, tensors.front());
 }

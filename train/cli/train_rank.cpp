@@ -94,8 +94,8 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const 
   RankLog& opened = *log;
   metrics.add(std::move(log));
   out.on_failure([&opened, path](const std::string& message) {
-    print_to_stderr(fmt::format("gradring train: {}; training goes on, see {}\n", message, path.string()));
-    opened.say(message + "; training goes on");
+    print_to_stderr(fmt::format("gradring train: {}; training continues, see {}\n", message, path.string()));
+    opened.say(message + "; training continues");
   });
   opened.say(fmt::format("rank {} of {}, process {}{}: {} by {}", place.rank, place.world_size, ::getpid(),
                          place.launcher.empty() ? "" : ", started by " + place.launcher, compute.device->description(),

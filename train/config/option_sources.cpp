@@ -25,7 +25,7 @@ std::string text_of(const toml::node& node, const std::string& place) {
   if (const auto* value = node.as_integer()) return std::to_string(value->get());
   if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
   if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  throw UsageError(place + " must be a string, a number or true or false");
+  throw UsageError(place + " has a value of another type: expected a string, a number, true or false");
 }
 
 std::string read_text(const std::string& path) {
@@ -79,7 +79,7 @@ GivenOptions read_config_file(const std::string& path) {
     std::replace(name.begin(), name.end(), '_', '-');
     const std::string line = fmt::format("{}:{}", path, key.source().begin.line);
     const std::string place = fmt::format("{}: '{}'", line, key.str());
-    if (!find_option(name)) throw UsageError(place + " is no option." + nearest_option(name));
+    if (!find_option(name)) throw UsageError(place + " is not an option." + nearest_option(name));
     if (given.contains(name)) throw UsageError(place + " is set twice, with - and with _");
     given[name] = {text_of(node, place), line};
   }

@@ -17,6 +17,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/shared_library.h"
 #include "train/doctor/find_python.h"
+#include "train/launch/worker_environment.h"
 
 namespace gradring::train::doctor {
 namespace {

@@ -40,9 +40,9 @@ class Keys {
   Keys(std::string_view fault, std::string_view text) : fault_(fault) {
     for (const std::string_view part : split(text, ',')) {
       const std::size_t sign = part.find('=');
-      if (sign == std::string_view::npos) refuse(fault_, fmt::format("'{}' must be KEY=VALUE", part));
+      if (sign == std::string_view::npos) refuse(fault_, fmt::format("'{}' is not KEY=VALUE", part));
       const auto [it, fresh] = values_.emplace(part.substr(0, sign), part.substr(sign + 1));
-      if (!fresh) refuse(fault_, fmt::format("'{}' stands there twice", it->first));
+      if (!fresh) refuse(fault_, fmt::format("'{}' is given twice", it->first));
     }
   }
 
@@ -57,14 +57,14 @@ class Keys {
 
   std::string_view need(std::string_view key, const char* what) {
     const auto value = take(key);
-    if (!value) refuse(fault_, fmt::format("needs {}={}", key, what));
+    if (!value) refuse(fault_, fmt::format("{0} is missing: expected {0}={1}", key, what));
     return *value;
   }
 
   void refuse_others() const {
     if (values_.empty()) return;
     const std::string_view other = values_.begin()->first;
-    refuse(fault_, fmt::format("there is no '{}' for it.{}", other, did_you_mean(other, known_)));
+    refuse(fault_, fmt::format("unknown key '{}'.{}", other, did_you_mean(other, known_)));
   }
 
  private:
@@ -88,7 +88,7 @@ void read_steps(std::string_view text, Fault& fault) {
 Fault parse_fault(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string kind = parse_word(kOption, text.substr(0, colon), kKinds);
-  if (colon == text.size()) refuse(text, fmt::format("needs {}:rank=R,step=N", kind));
+  if (colon == text.size()) refuse(text, fmt::format("rank and step are missing: expected {}:rank=R,step=N", kind));
   Keys keys(text, text.substr(colon + 1));
   Fault fault{.kind = static_cast<FaultKind>(std::ranges::find(kKinds, kind) - std::begin(kKinds))};
   if (const auto rank = keys.need("rank", "R, a number or any"); rank != "any")
@@ -132,8 +132,7 @@ std::mt19937_64 generator_of(const Fault& fault, std::size_t position, int attem
 void check_fault(const Fault& fault, const FaultedRun& run) {
   // A later attempt may have another world size.
   if (run.attempt == 0 && fault.rank.value_or(0) >= run.world_size)
-    throw UsageError(
-        fmt::format("--inject names rank {}, but the ranks go from 0 to {}", *fault.rank, run.world_size - 1));
+    throw UsageError(fmt::format("--inject names rank {}, expected 0 to {}", *fault.rank, run.world_size - 1));
   if (fault.kind == FaultKind::nan && run.recorded)
     throw UsageError(
         "--inject nan changes one step, but on a GPU steps are recorded once and launched as they are: add "

@@ -190,7 +190,8 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
   if (spec.name == "cosine") return cosine(peak, spec.least, static_cast<double>(since) / part_of);
   if (spec.name == "one-cycle") return one_cycle(peak, part_of, static_cast<double>(since));
   check(spec.name == "step", "schedule '" + spec.name + "' is unknown: expected constant, step, cosine or one-cycle");
-  check(spec.step_size >= 1, "schedule step has a step size below 1: set --schedule-step-size");
+  check(spec.step_size >= 1,
+        fmt::format("schedule step has step size {}, expected 1 or more: set --schedule-step-size", spec.step_size));
   const std::int64_t decays = since / spec.step_size;
   return peak * std::pow(spec.gamma, static_cast<double>(decays));
 }

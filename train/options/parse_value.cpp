@@ -58,7 +58,7 @@ std::uint64_t parse_seed(std::string_view option, std::string_view text) {
 double parse_number(std::string_view option, std::string_view text, double least) {
   double value = 0;
   if (!read_all(text, value) || !std::isfinite(value) || value < least)
-    refuse(option, text, fmt::format("a number of at least {}", least));
+    refuse(option, text, fmt::format("a finite number of at least {}", least));
   return value;
 }
 

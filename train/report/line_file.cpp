@@ -82,7 +82,8 @@ void PatientLineFile::write_waiting() try {
   failure_.clear();
 } catch (const EnvironmentError& error) {
   if (failure_.empty())
-    print_to_stderr(fmt::format("gradring train: {}; training goes on, the lines wait in memory\n", error.what()));
+    print_to_stderr(
+        fmt::format("gradring train: {}; training continues, the lines are kept in memory\n", error.what()));
   failure_ = error.what();
 }
 

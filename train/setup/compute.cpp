@@ -34,13 +34,13 @@ constexpr std::string_view kAuto = "auto";
 std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
   const bool named = spec.conv != kAuto || spec.gemm != kAuto;
   if (spec.backend == "reference") {
-    if (named) throw UsageError("--backend reference has one way to compute: leave --conv and --gemm out");
+    if (named) throw UsageError("--backend reference has no kernel variants: leave --conv and --gemm out");
     return std::make_unique<nn::ReferenceBackend>(device);
   }
   if (spec.backend == kAuto || spec.backend == "cpu")
     return std::make_unique<nn::CpuBackend>(device, spec.threads,
                                             nn::VariantChoice{.conv = spec.conv, .gemm = spec.gemm});
-  throw UsageError("there is no backend '" + spec.backend + "' for the CPU: there are reference and cpu");
+  throw UsageError("unknown backend '" + spec.backend + "' for the CPU: expected reference or cpu");
 }
 
 Compute on_host(const ComputeSpec& spec) {
@@ -56,7 +56,7 @@ Compute on_host(const ComputeSpec& spec) {
 Compute on_cuda(const ComputeSpec& spec, int index) {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
-    throw DeviceError("there is no CUDA module (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
+    throw DeviceError("no CUDA module found (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
                       "): install the package gradring-cuda, or build with the preset cuda");
   Compute compute;
   compute.module = &open_cuda_module(file);
@@ -136,7 +136,7 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
   CPU_ZERO(&usable);
   CPU_ZERO(&own);
   if (::sched_getaffinity(0, sizeof usable, &usable) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot ask for the cores that this process may use");
+    throw std::system_error(errno, std::generic_category(), "cannot read the CPU affinity of this process");
   const unsigned first = static_cast<unsigned>(place.local_rank) * threads;
   unsigned seen = 0;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
@@ -151,7 +151,7 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
                     "--pin out",
                     needed, threads, seen));
   if (::sched_setaffinity(0, sizeof own, &own) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot bind this process to cores of its own");
+    throw std::system_error(errno, std::generic_category(), "cannot set the CPU affinity of this process");
 }
 
 std::filesystem::path cuda_module_file() {

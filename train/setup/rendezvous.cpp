@@ -74,7 +74,7 @@ std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEn
 
 void check_comm(const GroupSpec& spec, const Compute* compute) {
   if (on_gpu(compute) && (spec.comm == "shm" || spec.comm == "tcp"))
-    throw UsageError(fmt::format("--comm {} carries the host's memory, but gradients lie on {}: leave it out",
+    throw UsageError(fmt::format("--comm {} transfers host memory, but gradients are on {}: leave --comm out",
                                  spec.comm, compute->device->id().to_string()));
   if (!on_gpu(compute) && spec.comm == "nccl")
     throw UsageError(
@@ -85,14 +85,13 @@ void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec, const Co
   if (!spans_nodes(place)) return;
   if (on_gpu(compute))
     throw EnvironmentError(
-        fmt::format("{} ranks on several machines ({} here): on GPUs this version trains on one only", place.world_size,
-                    place.local_world_size));
-  if (spec.comm == "shm")
-    throw UsageError("--comm shm is for ranks of one machine: leave it out, and tcp joins those of several");
+        fmt::format("cannot train {} ranks on several machines ({} on this one) with GPUs: use one machine",
+                    place.world_size, place.local_world_size));
+  if (spec.comm == "shm") throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
   if (place.store_path.empty())
     throw EnvironmentError(
-        fmt::format("{} ranks on several machines ({} here) find each other by `gradring launch --nnodes` "
-                    "alone: start one on each machine",
+        fmt::format("{} ranks on several machines ({} on this one) need a launcher to connect: start `gradring launch "
+                    "--nnodes` on each machine",
                     place.world_size, place.local_world_size));
 }
 

@@ -148,9 +148,8 @@ std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config,
   const std::int64_t now = step_sizes(config, ranks).global;
   if (before == now) return {};
   return fmt::format(
-      "a step has {} samples now, of {} rank{}, and had {} when the checkpoint was saved: --global-batch {} keeps "
-      "that, "
-      "whatever the number of ranks",
+      "a step has {} samples on {} rank{}, but had {} when the checkpoint was saved: --global-batch {} keeps that for "
+      "any number of ranks",
       now, ranks, ranks == 1 ? "" : "s", before, before);
 }
 

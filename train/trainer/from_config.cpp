@@ -26,7 +26,8 @@ comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
 void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
   if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
     throw UsageError(
-        "--wire-dtype fp16 is for --precision fp16, whose loss scale keeps gradients within its range: take bf16");
+        "--wire-dtype fp16 requires --precision fp16, whose loss scale keeps gradients in range: use --wire-dtype "
+        "bf16");
   if (config.schedule.warmup_steps > steps)
     throw UsageError(fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it",
                                  config.schedule.warmup_steps, steps));
@@ -42,12 +43,12 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
       .pass = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
   if (sharded && sizes.global % sizes.pass != 0)
     throw UsageError(
-        fmt::format("a step's {} samples are no whole number of shards of {}: choose --global-batch and --shard-size "
-                    "so that they are",
+        fmt::format("a step has {} samples, expected a multiple of the {} samples of a shard: change --global-batch or "
+                    "--shard-size",
                     sizes.global, sizes.pass));
   if (!sharded && sizes.global % ranks != 0)
     throw UsageError(
-        fmt::format("--global-batch {} cannot be dealt evenly to {} ranks: take another, or --sampler sharded",
+        fmt::format("--global-batch is {}, expected a multiple of the {} ranks: change it, or use --sampler sharded",
                     sizes.global, ranks));
   return sizes;
 }
@@ -76,7 +77,7 @@ std::string precision_name(DType dtype) {
     case DType::f16: return "fp16";
     case DType::bf16: return "bf16";
     default:
-      throw InvalidArgument("type " + std::string(name_of(dtype)) + " is no precision: expected f32, f16 or bf16");
+      throw InvalidArgument("type " + std::string(name_of(dtype)) + " is not a precision: expected f32, f16 or bf16");
   }
 }
 

@@ -12,10 +12,10 @@
 namespace gradring::train {
 namespace {
 
-std::string text_of(double loss) { return std::isnan(loss) ? "no number" : "infinite"; }
+std::string text_of(double loss) { return std::isnan(loss) ? "NaN" : "infinite"; }
 
 [[noreturn]] void give_up(const std::string& problem, double learning_rate) {
-  throw DivergedError(fmt::format("{}: lower --lr (it is {})", problem, learning_rate));
+  throw DivergedError(fmt::format("{}: lower --lr (now {})", problem, learning_rate));
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ std::string NanPolicy::problem_of(std::int64_t step, const StepResult& result) c
                                 : std::string();
   const std::string parameter = parameter_of(result);
   if (parameter.empty()) return fmt::format("the gradients of step {} are not finite{}", step, scale);
-  return fmt::format("the gradients of step {} are not finite{}, the first of them, as backward goes, in {}", step,
-                     scale, parameter);
+  return fmt::format("the gradients of step {} are not finite{}, first in {} (in backward order)", step, scale,
+                     parameter);
 }
 
 /// With loss scaling, an overflow only means that the scale is too large, unless the unscaled loss is not finite.
@@ -67,8 +67,9 @@ NanPolicy::Action NanPolicy::action_for(const StepResult& result) const {
 
 void NanPolicy::end(std::int64_t step, const StepResult& result) const {
   if (result.skipped && spec_.scales_loss && result.loss_scale > kLeastLossScale)
-    throw DivergedError(fmt::format("{}: leave out --on-nan halt, and the loss scale falls; or lower --lr (it is {})",
-                                    problem_of(step, result), spec_.learning_rate));
+    throw DivergedError(
+        fmt::format("{}: leave out --on-nan halt to lower the loss scale instead, or lower --lr (now {})",
+                    problem_of(step, result), spec_.learning_rate));
   give_up(problem_of(step, result), spec_.learning_rate);
 }
 
@@ -76,7 +77,7 @@ void RollbackLimit::count(std::int64_t step, const std::string& problem) {
   step_ = step;
   if (made_ == kMost)
     throw DivergedError(
-        fmt::format("{}, and going back to the newest checkpoint did not help {} times: lower --lr", problem, kMost));
+        fmt::format("{}, and {} rollbacks to the newest checkpoint did not help: lower --lr", problem, kMost));
   ++made_;
 }
 
@@ -98,7 +99,7 @@ ResumePoint Rollback::take() {
   const std::string from = world_.group.broadcast_on_host(newest ? newest->from.string() : "", 0);
   if (from.empty())
     throw DivergedError(problem_ +
-                        ", and there is no checkpoint to go back to yet: lower --lr, or save earlier by "
+                        ", and there is no checkpoint to roll back to: lower --lr, or save earlier with "
                         "--save-every-steps");
   return newest ? std::move(*newest) : ResumePoint{.checkpoint = {}, .from = from};
 }

@@ -33,8 +33,7 @@ enum class OnNan : std::uint8_t {
 /// Errors    InvalidArgument unless it is auto, skip, halt or rollback.
 OnNan on_nan_named(std::string_view name);
 
-/// Errors    DivergedError unless the loss is finite: "the test loss after step 12 is no number: lower --lr (it is
-///           0.1)".
+/// Errors    DivergedError unless the loss is finite: "the test loss after step 12 is NaN: lower --lr (now 0.1)".
 void check_finite(double loss, const std::string& what, double learning_rate);
 
 /// Decides from the result of a step whether training continues. Results have the same bits on every rank, so all ranks
@@ -54,7 +53,7 @@ class NanPolicy {
   /// Errors    always DivergedError: the problem, and what to do.
   [[noreturn]] void end(std::int64_t step, const StepResult& result) const;
 
-  /// "the gradients of step 12 are not finite, the first of them, as backward goes, in fc_layers.0.weight"
+  /// "the gradients of step 12 are not finite, first in fc_layers.0.weight (in backward order)"
   std::string problem_of(std::int64_t step, const StepResult& result) const;
   /// The parameter with the first non-finite gradient; empty if unknown.
   std::string parameter_of(const StepResult& result) const;

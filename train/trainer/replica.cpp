@@ -46,8 +46,7 @@ void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const 
     std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
   const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
   if (!differences.empty())
-    throw CheckpointError(from, differences.to_string(),
-                          "it is of another --optimizer, or one has --ema and the other not: name those of its run");
+    throw CheckpointError(from, differences.to_string(), "use the --optimizer and --ema of the run that saved it");
 }
 
 }  // namespace

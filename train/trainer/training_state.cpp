@@ -48,17 +48,17 @@ JsonValue order_of_samples(const data::Dataset& train_set, std::uint64_t seed) {
 void check_order(const OrderCheck& check) {
   const TrainingProgress& progress = check.progress;
   if (progress.position == 0) return;
-  const std::string where = fmt::format("{} was made within epoch {}, behind sample {}", check.from.string(),
-                                        progress.epoch, progress.position);
+  const std::string where =
+      fmt::format("{} was saved in epoch {}, after sample {}", check.from.string(), progress.epoch, progress.position);
   if (!(check.saved == check.here))
     throw UsageError(
-        fmt::format("{} of {}, but here samples come as {}: resume with the options of that run, or from a "
-                    "checkpoint at an epoch's end",
+        fmt::format("{}, in the sample order {}, but this run has {}: resume with the options of that run, or from a "
+                    "checkpoint at the end of an epoch",
                     where, check.saved.text(), check.here.text()));
   if (!check.sampler.step_at(progress.position))
     throw UsageError(
-        fmt::format("{}, which is no multiple of the {} samples of a step here: choose --global-batch, or "
-                    "--batch-size and the number of ranks, so that it is one",
+        fmt::format("{}, expected a multiple of the {} samples of a step: change --global-batch, or --batch-size and "
+                    "the number of ranks",
                     where, check.samples_of_step));
 }
 
@@ -141,7 +141,7 @@ void CheckpointSaver::report() {
   for (const std::string& problem : world_.checkpoints->take_problems()) world_.metrics.remark(problem);
   if (stop_on_errors_ && world_.checkpoints->failures() >= 2)
     throw SaveError(
-        "two checkpoints in a row could not be saved: free space on the disk, or let the run go on without by "
+        "two checkpoints in a row could not be saved: free space on the disk, or continue without checkpoints with "
         "--on-save-error continue");
 }
 

@@ -30,7 +30,8 @@ cudaMemPool_t make_pool(int index) {
   cuda_check(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, index), "cudaDeviceGetAttribute");
   check<DeviceError>(
       supported != 0,
-      "cuda:" + std::to_string(index) + " has no memory pools, which gradring needs: a virtual GPU, or an old driver?");
+      "cuda:" + std::to_string(index) +
+          " has no memory pools, which gradring needs: update the driver, or use a GPU that is not virtual");
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
@@ -99,7 +100,8 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
   const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (result == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    throw DeviceError("no " + std::to_string(bytes) + " bytes of pinned host memory left: lower the batch size");
+    throw DeviceError("cannot allocate " + std::to_string(bytes) +
+                      " bytes of pinned host memory: out of memory; lower the batch size");
   }
   cuda_check(result, "cudaHostAlloc");
   return Buffer(data, bytes, *this);
@@ -115,9 +117,9 @@ std::string version_text(int version) {
 }
 
 std::string why_no_index(int devices, int index) {
-  return "there is no device cuda:" + std::to_string(index) + ": this process sees " + std::to_string(devices) +
+  return "no device cuda:" + std::to_string(index) + ": this process sees " + std::to_string(devices) +
          (devices == 1 ? " CUDA device, cuda:0" : " CUDA devices, cuda:0 to cuda:" + std::to_string(devices - 1)) +
-         "; name one of these, and see whether CUDA_VISIBLE_DEVICES hides the one that you meant";
+         "; use one of these, and check whether CUDA_VISIBLE_DEVICES hides the other";
 }
 
 std::string why_none(const DeviceCount& count) {
@@ -127,9 +129,9 @@ std::string why_none(const DeviceCount& count) {
            version_text(count.runtime_version) + ": update the driver";
   if (count.result == cudaErrorNoDevice || count.result == cudaSuccess)
     return "the NVIDIA driver (CUDA " + version_text(count.driver_version) +
-           ") finds no GPU: see what nvidia-smi lists, and whether CUDA_VISIBLE_DEVICES hides it";
-  return std::string("the NVIDIA driver answers ") + cudaGetErrorName(count.result) + ", " +
-         cudaGetErrorString(count.result) + ": see whether nvidia-smi works";
+           ") finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES";
+  return std::string("the NVIDIA driver failed: ") + cudaGetErrorName(count.result) + ", " +
+         cudaGetErrorString(count.result) + "; check whether nvidia-smi works";
 }
 
 }  // namespace

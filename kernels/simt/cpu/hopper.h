@@ -63,10 +63,13 @@ using TensorMap = TensorBox;
 /// Errors    InvalidArgument where cuTensorMapEncodeTiled would refuse.
 inline TensorMap make_tensor_map(const TensorBox& box) {
   const auto aligned = [](std::uintptr_t value) { return value % kTensorAlignment == 0; };
-  check(aligned(reinterpret_cast<std::uintptr_t>(box.data)), "a tensor map of data that is not aligned to 16");
-  check(aligned(static_cast<std::uintptr_t>(box.columns) * 2), "a tensor map of rows not of 16 bytes' multiple");
-  check(box.rows > 0 && box.columns > 0, "a tensor map of nothing");
-  check(box.box_rows > 0 && box.box_rows <= 256, "a tensor map whose boxes do not have 1 to 256 rows");
+  check(aligned(reinterpret_cast<std::uintptr_t>(box.data)), "tensor map: the data is not aligned to 16 bytes");
+  check(aligned(static_cast<std::uintptr_t>(box.columns) * 2),
+        "tensor map: rows have " + std::to_string(box.columns * 2) + " bytes, expected a multiple of 16");
+  check(box.rows > 0 && box.columns > 0, "tensor map: the matrix is " + std::to_string(box.rows) + " x " +
+                                             std::to_string(box.columns) + ", expected 1 x 1 or larger");
+  check(box.box_rows > 0 && box.box_rows <= 256,
+        "tensor map: boxes have " + std::to_string(box.box_rows) + " rows, expected 1 to 256");
   return box;
 }
 
@@ -100,9 +103,10 @@ inline unsigned linear_thread() { return threadIdx.x + blockDim.x * (threadIdx.y
 
 inline void check_operand(MatrixDescriptor operand, Site site) {
   if (operand.swizzle_mode() != 1)
-    fail_kernel(site, "an operand of wgmma whose descriptor does not say 128-byte swizzle");
+    fail_kernel(site, "the descriptor of a wgmma operand does not select the 128-byte swizzle");
   if (operand.base_offset() != 0 || operand.address() / kSwizzledRowBytes % 8 != 0)
-    fail_kernel(site, "an operand of wgmma that does not begin with a swizzled pattern, at a multiple of 1024 bytes");
+    fail_kernel(site,
+                "the address of a wgmma operand is not a multiple of 1024 bytes, at which its swizzle pattern begins");
 }
 
 /// The elements of an operand from (outer, inner) on that lie side by side: kCount of a piece of 16 bytes.

@@ -33,7 +33,7 @@ inline void* driver_function(const char* name) {
   kernels::cuda_check(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found), "cudaGetDriverEntryPoint");
 #endif
   if (found != cudaDriverEntryPointSuccess)
-    throw DeviceError("the NVIDIA driver has no " + std::string(name) + ": install a newer one");
+    throw DeviceError("the NVIDIA driver has no " + std::string(name) + ": install a newer driver");
   return function;
 }
 
@@ -56,7 +56,7 @@ inline TensorMap make_tensor_map(const TensorBox& box) {
              box_extents.data(), kEveryElement.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
-    throw DeviceError("cuTensorMapEncodeTiled refuses a matrix of " + std::to_string(box.rows) + " x " +
+    throw DeviceError("cuTensorMapEncodeTiled failed for a matrix of " + std::to_string(box.rows) + " x " +
                       std::to_string(box.columns) + " (error " + std::to_string(static_cast<int>(result)) +
                       "): report it with the shapes of the product");
   return map;

@@ -50,8 +50,8 @@ Stacks::Stacks(std::size_t count, std::size_t bytes_each) : count_(count), bytes
   const std::size_t bytes = count * bytes_each;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw DeviceError("no " + std::to_string(bytes) +
-                      " bytes of address space left for the stacks of a block: raise ulimit -v, or lower --threads");
+    throw DeviceError("cannot map " + std::to_string(bytes) +
+                      " bytes for the stacks of a block: out of address space; raise ulimit -v, or lower --threads");
   memory_ = static_cast<char*>(memory);
 }
 

@@ -14,15 +14,15 @@ constexpr std::int64_t kMostBytes = (1 << 20) - 1;  // the tx-count of PTX
 Mbarriers::Mbarrier& Mbarriers::find(const Fiber& me, Block& block, const void* address) {
   for (unsigned i = 0; i < count_; ++i)
     if (barriers_[i].address == address) return barriers_[i];
-  block.fail(me.site, "an mbarrier that this block has not initialised: %s", describe(me).text);
+  block.fail(me.site, "mbarrier not initialised by this block: %s", describe(me).text);
 }
 
 void Mbarriers::init(const Fiber& me, Block& block, const void* address, unsigned arrivals) {
   for (unsigned i = 0; i < count_; ++i)
-    if (barriers_[i].address == address)
-      block.fail(me.site, "an mbarrier that is initialised already: %s", describe(me).text);
+    if (barriers_[i].address == address) block.fail(me.site, "mbarrier initialised twice: %s", describe(me).text);
   if (arrivals == 0 || count_ == kMost)
-    block.fail(me.site, "an mbarrier for %u arrivals, after %u others: at least 1 is needed, and %u can be: %s",
+    block.fail(me.site,
+               "bad mbarrier: %u arrivals, expected at least 1; %u others in this block, expected fewer than %u: %s",
                arrivals, count_, kMost, describe(me).text);
   barriers_[count_++] = {.address = address, .arrivals = arrivals, .missing_arrivals = arrivals};
 }
@@ -30,12 +30,12 @@ void Mbarriers::init(const Fiber& me, Block& block, const void* address, unsigne
 void Mbarriers::arrive(const Fiber& me, Block& block, const void* address, std::int64_t expected_bytes) {
   Mbarrier& barrier = find(me, block, address);
   if (barrier.missing_arrivals == 0)
-    block.fail(me.site, "one arrival too many at an mbarrier that has had its %u, and waits for bytes: %s",
+    block.fail(me.site, "too many arrivals at an mbarrier: all %u have arrived, and it waits for bytes: %s",
                barrier.arrivals, describe(me).text);
   barrier.missing_bytes += expected_bytes;
   if (barrier.missing_bytes > kMostBytes)
-    block.fail(me.site, "an mbarrier counts %lld bytes at most, not %lld: %s", static_cast<long long>(kMostBytes),
-               static_cast<long long>(barrier.missing_bytes), describe(me).text);
+    block.fail(me.site, "an mbarrier waits for %lld bytes, expected at most %lld: %s",
+               static_cast<long long>(barrier.missing_bytes), static_cast<long long>(kMostBytes), describe(me).text);
   --barrier.missing_arrivals;
   release(&barrier.edges[barrier.phase & 1]);
   end_phase_if_complete(barrier, block);
@@ -44,7 +44,7 @@ void Mbarriers::arrive(const Fiber& me, Block& block, const void* address, std::
 void Mbarriers::land(const Fiber& me, Block& block, const void* address, std::int64_t bytes) {
   Mbarrier& barrier = find(me, block, address);
   if (bytes > barrier.missing_bytes)
-    block.fail(me.site, "%lld bytes land at an mbarrier that expects %lld: %s", static_cast<long long>(bytes),
+    block.fail(me.site, "%lld bytes arrive at an mbarrier that waits for %lld: %s", static_cast<long long>(bytes),
                static_cast<long long>(barrier.missing_bytes), describe(me).text);
   barrier.missing_bytes -= bytes;
   release(&barrier.edges[barrier.phase & 1]);
@@ -68,7 +68,7 @@ void Mbarriers::end_phase_if_complete(Mbarrier& barrier, Block& block) {
 
 void Mbarriers::wait(Fiber& me, Block& block, const void* address, unsigned parity) {
   Mbarrier& barrier = find(me, block, address);
-  if (parity > 1) block.fail(me.site, "the parity of a phase is 0 or 1, not %u: %s", parity, describe(me).text);
+  if (parity > 1) block.fail(me.site, "mbarrier parity is %u, expected 0 or 1: %s", parity, describe(me).text);
   if ((barrier.phase & 1) == parity) {
     waiting_[waiting_count_++] = {&me, static_cast<unsigned>(&barrier - barriers_.data())};
     block.park(me);

@@ -38,7 +38,8 @@ void add_names(std::vector<std::string_view>& names, std::span<const Variant> ta
 
 [[noreturn]] void throw_unknown_conv(const std::string& name, const kernels::KernelSet& kernels,
                                      std::string_view library) {
-  std::vector<std::string_view> names = {kAuto, library};
+  std::vector<std::string_view> names = {kAuto};
+  if (library != kAuto) names.push_back(library);
   add_names(names, kernels.conv2d);
   add_names(names, kernels.conv_relu_pool);
   throw_unknown("conv", name, names);

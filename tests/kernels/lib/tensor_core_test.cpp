@@ -282,9 +282,9 @@ TEST(BulkLoad, CountsBytes) {
       testing::AllOf(testing::HasSubstr("deadlock"), testing::HasSubstr("lacks 0 of 1 arrival(s) and 16 byte(s)"),
                      testing::HasSubstr("hopper_kernels.cu:")));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.expected_bytes -= 16; }),
-              testing::HasSubstr("8192 bytes land at an mbarrier that expects 8176"));
+              testing::HasSubstr("8192 bytes arrive at an mbarrier that waits for 8176"));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.expected_bytes = 1 << 20; }),
-              testing::HasSubstr("counts 1048575 bytes at most"));
+              testing::HasSubstr("expected at most 1048575"));
 }
 
 TEST(BulkLoad, RequiresAnAlignedAddressInSharedMemory) {
@@ -321,9 +321,9 @@ TEST(BarrierPipe, ErrorsNameTheMistake) {
   EXPECT_THAT(message(PipeFault::never_released),
               testing::AllOf(testing::HasSubstr("deadlock"), testing::HasSubstr("wait for an mbarrier"),
                              testing::HasSubstr("lacks"), testing::HasSubstr("hopper_kernels.cu:")));
-  EXPECT_THAT(message(PipeFault::filled_twice), testing::HasSubstr("one arrival too many"));
-  EXPECT_THAT(message(PipeFault::not_initialised), testing::HasSubstr("has not initialised"));
-  EXPECT_THAT(message(PipeFault::initialised_twice), testing::HasSubstr("initialised already"));
+  EXPECT_THAT(message(PipeFault::filled_twice), testing::HasSubstr("too many arrivals"));
+  EXPECT_THAT(message(PipeFault::not_initialised), testing::HasSubstr("not initialised by this block"));
+  EXPECT_THAT(message(PipeFault::initialised_twice), testing::HasSubstr("initialised twice"));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_F(ReadSmallFile, SaysWhyAFileCannotBeRead) {
 TEST_F(ReadSmallFile, WaitsForAPipesWriterUpToItsPatience) {
   const auto path = folder_.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(refusal(path), HasSubstr("nothing came for 50 ms"));
+  EXPECT_THAT(refusal(path), HasSubstr("sent nothing for 50 ms"));
   std::thread writer([&] {
     std::this_thread::sleep_for(milliseconds(50));
     const UniqueFd end(::open(path.c_str(), O_WRONLY));

@@ -53,9 +53,10 @@ TEST(CheckChoice, NamesTheOptionAndWhatThereIs) {
     }
     return std::string();
   };
-  EXPECT_EQ(message({.conv = "tild"}),
-            "--conv: There is no variant 'tild'. Did you mean 'tiled'? There are: auto, cudnn, direct, tiled, native");
-  EXPECT_EQ(message({.gemm = "onednn"}), "--gemm: There is no variant 'onednn'. There are: auto, cublas, strips");
+  EXPECT_EQ(
+      message({.conv = "tild"}),
+      "--conv: unknown variant 'tild': expected one of auto, cudnn, direct, tiled, native. Did you mean 'tiled'?");
+  EXPECT_EQ(message({.gemm = "onednn"}), "--gemm: unknown variant 'onednn': expected one of auto, cublas, strips.");
 }
 
 }  // namespace

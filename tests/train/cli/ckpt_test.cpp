@@ -63,10 +63,10 @@ TEST_F(Ckpt, VerifyNamesEveryProblem) {
   EXPECT_THAT(end.out, AllOf(HasSubstr("ok   run/checkpoints/step-40"),
                              HasSubstr("BAD  run/checkpoints/step-20/model.safetensors is corrupt: tensor '"),
                              HasSubstr("BAD  run/checkpoints/step-20/state.safetensors")));
-  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run has 1 damaged of 2"));
+  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run has 1 corrupt of 2 checkpoints"));
   const json list = json_of({"ckpt", "verify", "run", "nowhere"});
   EXPECT_EQ(list[1]["problems"].size(), 2u);
-  EXPECT_THAT(list[2]["problems"][0], HasSubstr("nowhere: is not there"));
+  EXPECT_THAT(list[2]["problems"][0], HasSubstr("nowhere: does not exist"));
 }
 
 TEST_F(Ckpt, DiffEndsLikeCmp) {
@@ -126,7 +126,8 @@ TEST_F(Ckpt, PruneNeverTakesTheLastSoundOne) {
   flip_a_bit("run/checkpoints/step-40/model.safetensors");
   const ProgramEnd end = place_.run({"ckpt", "prune", "run", "--keep-last", "1"});
   EXPECT_EQ(end.code, 4);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("step-40 is damaged"), HasSubstr("step-20 is the newest valid")));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("step-40 is damaged"),
+                             HasSubstr("the newest valid checkpoint, run/checkpoints/step-20, would be removed")));
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-20")));
 }
 
@@ -231,7 +232,7 @@ TEST_F(Ckpt, ExportsWhatItReadsBack) {
   EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.pt"}).code, 2) << "it already exists";
   const ProgramEnd many = place_.run({"export", "--checkpoint", "run", "--output", "many.npy"});
   EXPECT_EQ(many.code, 2);
-  EXPECT_THAT(many.err, HasSubstr("name one by --tensor"));
+  EXPECT_THAT(many.err, HasSubstr("name one with --tensor"));
   EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.onnx"}).code, 2);
   EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "none/w.pt"}).code, 3);
   for (const std::string& name : place_.left()) EXPECT_THAT(name, Not(HasSubstr("partial")));

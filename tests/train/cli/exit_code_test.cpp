@@ -46,7 +46,7 @@ TEST(MessageOf, PutsNoMemoryIntoWords) {
   EXPECT_EQ(message_of(Error("as it is")), "as it is");
   EXPECT_THAT(message_of(std::system_error(no_thread)),
               ::testing::HasSubstr("cannot start a thread: too little memory"));
-  EXPECT_THAT(message_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory: lower --batch-size"));
+  EXPECT_THAT(message_of(std::bad_alloc()), ::testing::HasSubstr("out of memory: lower --batch-size"));
 }
 
 }  // namespace

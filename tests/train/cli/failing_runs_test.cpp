@@ -40,7 +40,7 @@ TEST(FailingRun, ThatDivergesSaysSo) {
   const ProgramEnd end = place.run(short_training(diverging));
   EXPECT_EQ(end.code, 5);
   EXPECT_THAT(end.err,
-              AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (it is 1000000000000)")));
+              AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (now 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
   EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("training ended: the loss of step "));
   expect_honest_files(place, "diverged");

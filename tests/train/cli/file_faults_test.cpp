@@ -83,7 +83,7 @@ TEST_F(FileFaults, ADiskThatIsFullForAMomentCostsNoMetricsAndNoLog) {
     const ProgramEnd end = run_with("ENOSPC", "launcher write " + file + " 2", place, short_training({"--steps", "9"}));
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.err, HasSubstr(file + ": No space left on device"));
-    EXPECT_THAT(end.err, HasSubstr("training goes on"));
+    EXPECT_THAT(end.err, HasSubstr("training continues"));
     EXPECT_EQ(tests::lines_of(place.path("run/metrics.jsonl")).size(), records) << "steps and evaluations";
     EXPECT_TRUE(fs::exists(place.path("run/checkpoints/step-9")));
   }

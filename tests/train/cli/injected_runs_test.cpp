@@ -44,8 +44,8 @@ TEST(InjectedRun, EndsAsTheFaultSays) {
       {"kill:rank=0,step=1", 137, "rank 0 of 2"},
       {"exit:rank=1,step=5,code=9", 9, "exited with code 9"},
       {"stop:rank=1,step=5", 162, "rank 1"},
-      {"nan:rank=1,step=5", 5, "the loss of step 6 is no number"},
-      {"nan:rank=1,step=10", 5, "the test loss after step 10 is no number"},
+      {"nan:rank=1,step=5", 5, "the loss of step 6 is NaN"},
+      {"nan:rank=1,step=10", 5, "the test loss after step 10 is NaN"},
   };
   for (const auto& [fault, code, said] : cases) {
     SCOPED_TRACE(fault);
@@ -123,7 +123,7 @@ TEST(InjectedRun, IsRefusedWhereItCannotBe) {
   const Workplace place;
   const ProgramEnd none = train(place, {"--inject", "kill:rank=2,step=5"});
   EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.err, HasSubstr("--inject names rank 2, but the ranks go from 0 to 1"));
+  EXPECT_THAT(none.err, HasSubstr("--inject names rank 2, expected 0 to 1"));
   EXPECT_EQ(tests::reasons_in(none.err), 1) << none.err;
   EXPECT_THAT(place.left(), testing::IsEmpty());
 }

@@ -79,7 +79,7 @@ TEST_F(LostOutput, OfATrainingWithoutAReaderIsReportedOnceAndTrainingGoesOn) {
     const ProgramEnd end = run_without_reader(place_, training({"--progress", progress}));
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_EQ(count(end.err, kBrokenPipe), 1u) << end.err;
-    EXPECT_THAT(end.err, HasSubstr("training goes on, see "));
+    EXPECT_THAT(end.err, HasSubstr("training continues, see "));
     EXPECT_EQ(count(log(), kBrokenPipe), 1u) << log();
     expect_trained_to_the_end();
     std::filesystem::remove_all(place_.path("run"));
@@ -142,7 +142,7 @@ TEST_F(LostOutput, DoesNotRestartARunThatIsComplete) {
 TEST_F(LostOutput, OfATrainingOnAFullDiskFailsItAfterTheLastStep) {
   const ProgramEnd end = run_on_full_disk(place_, training());
   EXPECT_EQ(end.code, 3);
-  EXPECT_EQ(count(end.err, std::string(kNoSpace) + "; training goes on"), 1u) << end.err;
+  EXPECT_EQ(count(end.err, std::string(kNoSpace) + "; training continues"), 1u) << end.err;
   EXPECT_THAT(log(), HasSubstr(kNoSpace));
   expect_trained_to_the_end();
 }

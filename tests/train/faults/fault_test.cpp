@@ -44,18 +44,18 @@ TEST(Fault, EveryKindIsParsedAndPrinted) {
 
 TEST(Fault, InvalidTextIsRejectedWithItsReason) {
   EXPECT_THAT(refusal("kil:rank=1,step=2"), HasSubstr("Did you mean 'kill'?"));
-  EXPECT_THAT(refusal("kill"), HasSubstr("--inject kill: needs kill:rank=R,step=N"));
-  EXPECT_THAT(refusal("kill:rank=1"), HasSubstr("needs step=N"));
-  EXPECT_THAT(refusal("kill:step=1"), HasSubstr("needs rank=R"));
+  EXPECT_THAT(refusal("kill"), HasSubstr("--inject kill: rank and step are missing: expected kill:rank=R,step=N"));
+  EXPECT_THAT(refusal("kill:rank=1"), HasSubstr("step is missing: expected step=N"));
+  EXPECT_THAT(refusal("kill:step=1"), HasSubstr("rank is missing: expected rank=R"));
   EXPECT_THAT(refusal("kill:rank=1,step=0"), HasSubstr("--inject step is '0', but must be a whole number from 1"));
   EXPECT_THAT(refusal("kill:rank=1,step=5..4"), HasSubstr("--inject step is '4', but must be a whole number from 5"));
   EXPECT_THAT(refusal("kill:rank=1,step=5.."), HasSubstr("--inject step is ''"));
   EXPECT_THAT(refusal("kill:rank=-1,step=5"), HasSubstr("--inject rank is '-1'"));
-  EXPECT_THAT(refusal("kill:rank=1,step=2,stp=3"), HasSubstr("there is no 'stp' for it. Did you mean 'step'?"));
-  EXPECT_THAT(refusal("kill:rank=1,step=2,ms=3"), HasSubstr("there is no 'ms' for it"));
-  EXPECT_THAT(refusal("kill:rank=1,step=2,rank=1"), HasSubstr("'rank' stands there twice"));
-  EXPECT_THAT(refusal("kill:rank=1,step"), HasSubstr("'step' must be KEY=VALUE"));
-  EXPECT_THAT(refusal("delay:rank=1,step=2"), HasSubstr("needs ms=M"));
+  EXPECT_THAT(refusal("kill:rank=1,step=2,stp=3"), HasSubstr("unknown key 'stp'. Did you mean 'step'?"));
+  EXPECT_THAT(refusal("kill:rank=1,step=2,ms=3"), HasSubstr("unknown key 'ms'"));
+  EXPECT_THAT(refusal("kill:rank=1,step=2,rank=1"), HasSubstr("'rank' is given twice"));
+  EXPECT_THAT(refusal("kill:rank=1,step"), HasSubstr("'step' is not KEY=VALUE"));
+  EXPECT_THAT(refusal("delay:rank=1,step=2"), HasSubstr("ms is missing: expected ms=M"));
   EXPECT_THAT(refusal("exit:rank=1,step=2,code=256"), HasSubstr("--inject code is '256'"));
   EXPECT_THAT(refusal("kill:rank=1,step=2;"), HasSubstr("--inject is ''"));
 }
@@ -116,7 +116,7 @@ TEST(FaultPlan, RejectsRanksOutsideTheWorldAndNanInRecordedSteps) {
     return tests::message_of<UsageError>([&] { plan_faults(parse_faults(faults), run); });
   };
   EXPECT_THAT(plan_refusal("kill:rank=2,step=1", {.world_size = 2}),
-              HasSubstr("--inject names rank 2, but the ranks go from 0 to 1"));
+              HasSubstr("--inject names rank 2, expected 0 to 1"));
   EXPECT_THAT(plan_faults(parse_faults("kill:rank=2,step=1"), {.world_size = 2, .attempt = 1}), IsEmpty())
       << "a world that has shrunk since";
   EXPECT_THAT(plan_refusal("nan:rank=0,step=1", {.recorded = true}), HasSubstr("add --cuda-graph off"));

@@ -48,7 +48,7 @@ TEST(SummaryJson, IsReadBack) {
 
 TEST(UnfinishedRun, HoldsProgressAndReason) {
   const UnfinishedRun run{.outcome = Outcome::diverged,
-                          .reason = "the loss is \"no number\"\xff",
+                          .reason = "the loss is \"NaN\"\xff",
                           .steps = 7,
                           .epoch = 1,
                           .seconds = 0.25,
@@ -58,7 +58,7 @@ TEST(UnfinishedRun, HoldsProgressAndReason) {
                           .backend = "cpu",
                           .precision = "fp32"};
   json written = tests::parse_json(run.to_json());
-  EXPECT_EQ(written.at("reason").get<std::string>().substr(0, 23), "the loss is \"no number\"");
+  EXPECT_EQ(written.at("reason").get<std::string>().substr(0, 17), "the loss is \"NaN\"");
   written.erase("reason");
   EXPECT_EQ(written, tests::parse_json(R"({"outcome": "diverged", "steps": 7, "epoch": 1, "seconds": 0.25,
       "samples_per_second": 100.0, "world_size": 2, "device": "cpu", "backend": "cpu", "precision": "fp32"})"));

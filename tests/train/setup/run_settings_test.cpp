@@ -173,9 +173,9 @@ TEST(StepChange, IsToldWhereTheStepsOfARunGetAnotherSize) {
   TrainConfig config{.batch_size = 16};
   EXPECT_THAT(step_change(checkpoint, config, 2), IsEmpty());
   EXPECT_EQ(step_change(checkpoint, config, 1),
-            "a step has 16 samples now, of 1 rank, and had 32 when the checkpoint was saved: --global-batch 32 keeps "
-            "that, whatever the number of ranks");
-  EXPECT_THAT(step_change(checkpoint, config, 3), testing::HasSubstr("48 samples now, of 3 ranks,"));
+            "a step has 16 samples on 1 rank, but had 32 when the checkpoint was saved: --global-batch 32 keeps that "
+            "for any number of ranks");
+  EXPECT_THAT(step_change(checkpoint, config, 3), testing::HasSubstr("48 samples on 3 ranks,"));
   config.global_batch = 32;
   EXPECT_THAT(step_change(checkpoint, config, 1), IsEmpty());
 }

@@ -303,7 +303,7 @@ TEST_F(StartTest, AutoRefusesANewerFormat) {
 
 TEST_F(StartTest, WhatWasNamedMustBeThereAndSound) {
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_ / "none", run_); }),
-              AllOf(HasSubstr("run/none is not there"), HasSubstr("--resume")));
+              AllOf(HasSubstr("run/none does not exist"), HasSubstr("--resume")));
   make_run();
   EXPECT_THAT(message_of<CheckpointError>([&] { start(run_, run_); }), HasSubstr("holds no valid checkpoint"));
   save(3);

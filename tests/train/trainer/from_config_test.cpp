@@ -47,7 +47,8 @@ TEST(StepSizes, OfShardsAreForAnyNumberOfRanks) {
   }
   config.shard_size = 0;
   EXPECT_THAT(message_of<UsageError>([&] { step_sizes(config, 1); }),
-              AllOf(HasSubstr("120 samples are no whole number of shards of 64"), HasSubstr("--shard-size")));
+              AllOf(HasSubstr("a step has 120 samples, expected a multiple of the 64 samples of a shard"),
+                    HasSubstr("--shard-size")));
 }
 
 TEST(StepSizes, AreShardedWhereRunsMustBeReproducible) {

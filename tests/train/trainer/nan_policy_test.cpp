@@ -62,12 +62,10 @@ TEST(NanPolicy, NamesStepAndParameterAndRemedy) {
   const NanPolicy policy(
       {.on_nan = OnNan::halt, .scales_loss = false, .learning_rate = 0.5, .parameters = kParameters});
   const StepResult known{.loss = 1, .skipped = true, .non_finite = 1};
-  EXPECT_EQ(
-      message_of<DivergedError>([&] { policy.end(12, known); }),
-      "the gradients of step 12 are not finite, the first of them, as backward goes, in fc.bias: lower --lr (it is "
-      "0.5)");
+  EXPECT_EQ(message_of<DivergedError>([&] { policy.end(12, known); }),
+            "the gradients of step 12 are not finite, first in fc.bias (in backward order): lower --lr (now 0.5)");
   EXPECT_EQ(policy.problem_of(12, {.loss = 1, .skipped = true}), "the gradients of step 12 are not finite");
-  EXPECT_EQ(policy.problem_of(12, {.loss = std::nan("")}), "the loss of step 12 is no number");
+  EXPECT_EQ(policy.problem_of(12, {.loss = std::nan("")}), "the loss of step 12 is NaN");
   EXPECT_EQ(policy.parameter_of({}), "");
 }
 

@@ -131,7 +131,7 @@ TEST_F(OnNanTest, RollbackLeavesNoTrace) {
 TEST_F(OnNanTest, RollbackWithoutACheckpointEndsWithAWord) {
   config_.on_nan = "rollback";
   EXPECT_THAT(message_of<train::DivergedError>([&] { train_with_nan({3}); }),
-              AllOf(HasSubstr("step 4"), HasSubstr(kPoisoned), HasSubstr("no checkpoint to go back to")));
+              AllOf(HasSubstr("step 4"), HasSubstr(kPoisoned), HasSubstr("no checkpoint to roll back to")));
 }
 
 TEST_F(OnNanTest, RollbackThatDoesNotHelpEnds) {
@@ -140,7 +140,7 @@ TEST_F(OnNanTest, RollbackThatDoesNotHelpEnds) {
   EXPECT_THAT(message_of<train::DivergedError>([&] {
                 train_with_nan({3, 5, 7, 9});
               }),
-              AllOf(HasSubstr("step 4"), HasSubstr("did not help 3 times")));
+              AllOf(HasSubstr("step 4"), HasSubstr("3 rollbacks to the newest checkpoint did not help")));
   EXPECT_THAT(run_.rank0.back_to, ElementsAre(2, 2, 2));
 }
 

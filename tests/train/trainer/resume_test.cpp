@@ -156,8 +156,8 @@ TEST_F(ResumeElsewhere, DoesNotGoOnWithinAnEpochOfOtherSamples) {
   const Checkpoint within = checkpoint_of(config, 2), at_end = checkpoint_of(config, 3);
   config.seed = 1;
   EXPECT_THAT(refusal<train::UsageError>(config, within),
-              AllOf(HasSubstr("step-2 was made within epoch 0, behind sample 32"), HasSubstr(R"("seed":0)"),
-                    HasSubstr("checkpoint at an epoch's end")));
+              AllOf(HasSubstr("step-2 was saved in epoch 0, after sample 32"), HasSubstr(R"("seed":0)"),
+                    HasSubstr("checkpoint at the end of an epoch")));
   EXPECT_EQ(resumed(1, config, train_set_, test_set_, at_end).rank0.steps.front().step, 4);
 }
 
@@ -167,7 +167,7 @@ TEST_F(ResumeElsewhere, DoesNotCutAStepInTwo) {
   const Checkpoint within = checkpoint_of(config, 1);
   config.batch_size = 12;
   EXPECT_THAT(refusal<train::UsageError>(config, within),
-              AllOf(HasSubstr("no multiple of the 12 samples of a step"), HasSubstr("--batch-size")));
+              AllOf(HasSubstr("expected a multiple of the 12 samples of a step"), HasSubstr("--batch-size")));
 }
 
 TEST_F(ResumeElsewhere, NamesWhatAnotherOptimizerLacks) {

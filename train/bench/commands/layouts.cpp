@@ -123,7 +123,7 @@ void run(Options& options) {
   write_bench_file(options.json, "layouts", provenance, {{"steps", options.steps}, {"tables", tables}});
   fmt::print("\n{} layouts, {} differ\n", layouts, different);
   if (different > 0)
-    throw ReplicaError(fmt::format("{} of {} layouts do not train as they must: see the table", different, layouts));
+    throw ReplicaError(fmt::format("{} of {} layouts differ from the reference: see the table", different, layouts));
 }
 
 }  // namespace

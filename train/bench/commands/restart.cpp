@@ -102,8 +102,11 @@ void RestartedTraining::await(const char* what, Condition condition) {
   const auto deadline = Deadline::after(kPatience);
   while (!condition()) {
     if (!launcher_.running())
-      throw EnvironmentError(fmt::format("the training ended while the bench waited for {}: try it by hand", what));
-    if (deadline.passed()) throw EnvironmentError(fmt::format("waited for {} without success", what));
+      throw EnvironmentError(
+          fmt::format("the training ended while the benchmark waited for {}: run it alone to see why", what));
+    if (deadline.passed())
+      throw EnvironmentError(
+          fmt::format("the benchmark timed out waiting for {}: run the training alone to see why", what));
     std::this_thread::sleep_for(kPollInterval);
   }
 }

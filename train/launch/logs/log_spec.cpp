@@ -17,7 +17,7 @@ namespace {
 constexpr int kBothStreams = 3;
 constexpr int kHighestRank = 65535;
 constexpr const char* kForm =
-    "must be 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or that by local rank, each once, as 0:3,12:1";
+    "must be 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or a list by local rank, each once, such as 0:3,12:1";
 constexpr std::string_view kTime = "${time}";
 
 void replace_all(std::string& text, std::string_view name, const std::string& value) {

@@ -56,7 +56,7 @@ void read_nnodes(LaunchDraft& draft, const std::string& value) {
   draft.has_nnodes = true;
   nodes.least = whole_number(value.substr(0, colon), 1, kMostNodes);
   nodes.most = colon == std::string::npos ? nodes.least : whole_number(value.substr(colon + 1), 1, kMostNodes);
-  if (nodes.least > nodes.most) throw InvalidArgument("is MIN:MAX with a MIN above its MAX");
+  if (nodes.least > nodes.most) throw InvalidArgument("MIN is above MAX");
 }
 
 void read_devices(LaunchOptions& options, const std::string& value) {
@@ -69,8 +69,7 @@ void read_backoff(RestartOptions& restarts, const std::string& value) {
   const auto dots = value.find("..");
   restarts.first_backoff = duration(value.substr(0, dots));
   restarts.longest_backoff = dots == std::string::npos ? restarts.first_backoff : duration(value.substr(dots + 2));
-  if (restarts.first_backoff > restarts.longest_backoff)
-    throw InvalidArgument("is FIRST..LONGEST with FIRST the longer");
+  if (restarts.first_backoff > restarts.longest_backoff) throw InvalidArgument("FIRST is longer than LONGEST");
 }
 
 void read_signals(LaunchOptions& options, const std::string& value) {
@@ -112,7 +111,7 @@ void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
     const std::string key = entry.substr(0, sign);
     if (sign == std::string::npos || key.empty()) throw InvalidArgument("must be KEY=VALUE,KEY=VALUE");
     if (std::ranges::find(kKnown, key) == std::end(kKnown))
-      throw InvalidArgument(fmt::format("there is no setting '{}'.{}", key, did_you_mean(key, kKnown)));
+      throw InvalidArgument(fmt::format("unknown setting '{}'.{}", key, did_you_mean(key, kKnown)));
     if (key == "timeout" || key == "join_timeout") options.join_timeout = duration(entry.substr(sign + 1));
     if (key == "last_call_timeout") options.last_call = duration(entry.substr(sign + 1));
   }
@@ -141,7 +140,7 @@ Options worker_options(LaunchDraft& draft) {
           option("start-method", "spawn|fork|forkserver", "accepted for torchrun, without effect (default spawn)",
                  only({"spawn", "fork", "forkserver"}, "must be spawn, fork or forkserver")),
           option("numa-binding", "NAME", "not supported; see `train --pin`", [](const std::string&) {
-            throw InvalidArgument("NUMA binding is not built yet: leave it out; `train --pin` binds to cores");
+            throw InvalidArgument("NUMA binding is not supported: leave it out; `train --pin` binds ranks to cores");
           })};
 }
 
@@ -167,7 +166,7 @@ Options restart_options(LaunchDraft& draft) {
           option("monitor-interval", "SECONDS", "accepted for torchrun, without effect (default 0.1)",
                  [](const std::string& text) { duration(text); }),
           option("event-log-handler", "NAME", "accepted for torchrun: null (default null)",
-                 only({"null"}, "event handlers are not supported: say null"))};
+                 only({"null"}, "must be null: event handlers are not supported"))};
 }
 
 Options output_options(LaunchDraft& draft) {
@@ -175,7 +174,7 @@ Options output_options(LaunchDraft& draft) {
   return {
       option("log-dir", "DIR", "folder for stdout.log, stderr.log and error.json, in <run id>/attempt_<n>/<local rank>",
              [&](const std::string& text) {
-               if (text.empty()) throw InvalidArgument("must be a folder");
+               if (text.empty()) throw InvalidArgument("must be the path of a folder");
                logs.folder = text;
              }),
       option(

@@ -26,7 +26,7 @@ int number_of_workers(const LaunchDraft& draft, const LaunchWorld& world) try {
   if (!draft.nproc) return std::max(1, static_cast<int>(draft.options.devices.size()));
   const std::string& text = *draft.nproc;
   if (text == "xpu") throw InvalidArgument("xpu is not supported: give the number of workers");
-  if (text == "gpu" && gpus == 0) throw InvalidArgument("there is no GPU here: give the number of workers, or cpu");
+  if (text == "gpu" && gpus == 0) throw InvalidArgument("no GPU found: give the number of workers, or cpu");
   if (text == "gpu" || (text == "auto" && gpus > 0)) return gpus;
   return text == "auto" || text == "cpu" ? world.cores : whole_number(text, 1, kMostWorkersPerNode);
 } catch (const InvalidArgument& error) {
@@ -39,7 +39,7 @@ void resolve_workers(LaunchDraft& draft, const LaunchWorld& world) {
   const auto devices = static_cast<int>(options.devices.size());
   if (devices > 0 && options.nproc_per_node > devices)
     throw InvalidArgument(
-        fmt::format("--nproc-per-node={} workers cannot share the {} of --devices: name more, or start fewer",
+        fmt::format("--nproc-per-node={} is more than the {} GPUs of --devices: name more GPUs, or start fewer",
                     options.nproc_per_node, devices));
   if (options.virtual_local_rank && devices == 0) {
     options.devices = comma_separated(world.lookup("CUDA_VISIBLE_DEVICES").value_or(""));
@@ -147,7 +147,7 @@ void resolve_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
 std::string given_token(const VariableLookup& lookup) try {
   const std::string token = lookup(kTokenVariable).value_or("");
   const std::string file = lookup(kTokenFileVariable).value_or("");
-  if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is set, too: leave one out");
+  if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is also set: unset one of them");
   return file.empty() ? token : read_private_file(file);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", kTokenFileVariable, error.what()));
@@ -158,7 +158,7 @@ std::string given_token(const VariableLookup& lookup) try {
 CommandKind kind_of(const LaunchDraft& draft) {
   if (draft.is_run_path) return CommandKind::python_script;  // as torchrun ranks them
   if (draft.is_module && draft.is_no_python)
-    throw InvalidArgument("--module and --no-python contradict each other: a Python module is no program");
+    throw InvalidArgument("--module and --no-python exclude each other: leave one out");
   if (draft.is_module) return CommandKind::python_module;
   return draft.is_no_python ? CommandKind::program : CommandKind::by_first_word;
 }
@@ -189,7 +189,7 @@ void read_by_first_word(std::span<const std::string> words, LaunchOptions& optio
   if (first == "train" || first == "bench") return run_own(words, options, world);
   if (first.ends_with(".py")) return run_python(words, false, options, world);
   throw InvalidArgument(fmt::format(
-      "'{0}' is neither `train` nor `bench` nor a Python script: to run another program, say `-- {0} ...`", first));
+      "'{0}' is neither `train` nor `bench` nor a Python script: to run another program, use `-- {0} ...`", first));
 }
 
 }  // namespace
@@ -201,7 +201,8 @@ void read_command(std::span<const std::string> words, LaunchDraft& draft, const 
     if (kind == CommandKind::by_first_word) kind = CommandKind::program;
   }
   if (words.empty())
-    throw InvalidArgument("nothing to run: say `train ...`, or `-- program arguments...`; see gradring launch --help");
+    throw InvalidArgument(
+        "no command to run: give `train ...`, or `-- PROGRAM ARGUMENTS...`; see gradring launch --help");
   switch (kind) {
     case CommandKind::program: return run_program(words, draft.options);
     case CommandKind::python_module: return run_python(words, true, draft.options, world);

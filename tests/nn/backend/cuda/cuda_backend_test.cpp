@@ -44,7 +44,7 @@ TEST_F(CudaBackend, RefusesNamesThatNobodyHas) {
       backend(conv, gemm);
       FAIL() << conv << ", " << gemm;
     } catch (const InvalidArgument& error) {
-      EXPECT_THAT(error.what(), HasSubstr("There is no variant 'onednn'"));
+      EXPECT_THAT(error.what(), HasSubstr("unknown variant 'onednn'"));
     }
   }
 }

@@ -128,7 +128,7 @@ TEST_F(ElasticTraining, ReportsAChangedGlobalBatch) {
   lost.wait();
   const auto end = leading.wait();
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("a step has 8 samples now, of 1 rank, and had 16 when the checkpoint was saved"));
+  EXPECT_THAT(end.err, HasSubstr("a step has 8 samples on 1 rank, but had 16 when the checkpoint was saved"));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(OverNodes, RejectsSharedMemory) {
                                     tests::RunningProgram(third.gradring(agent(2, 1, port, training), kToken))};
   const auto end = agents[0].wait();
   EXPECT_EQ(end.code, 2);
-  EXPECT_THAT(end.err, HasSubstr("--comm shm is for ranks of one machine"));
+  EXPECT_THAT(end.err, HasSubstr("--comm shm connects ranks of one machine only"));
   EXPECT_EQ(agents[1].wait().code, 2);
   EXPECT_EQ(agents[2].wait().code, 2);
 }
@@ -94,7 +94,7 @@ TEST(OverNodes, RejectsRanksWithoutACommonLauncher) {
   const auto end =
       place.run(kTraining, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
   EXPECT_EQ(end.code, 3);
-  EXPECT_THAT(end.err, HasSubstr("find each other by `gradring launch --nnodes` alone"));
+  EXPECT_THAT(end.err, HasSubstr("start `gradring launch --nnodes` on each machine"));
 }
 
 }  // namespace
