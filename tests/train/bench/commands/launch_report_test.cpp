@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-<<<<<<<< HEAD:tests/train/bench/commands/kernels_table_test.cpp
 #include "train/bench/commands/options.h"
-========
->>>>>>>> 34dfb1b2b76a90dc5cfeae7894a69daa5f35c0a8:tests/train/cli/launch_report_test.cpp
 
 #include <gtest/gtest.h>
 
