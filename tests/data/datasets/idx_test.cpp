@@ -68,7 +68,9 @@ TEST_F(IdxFile, RefusesLabelsWhereImagesBelong) {
 
 TEST_F(IdxFile, RefusesEveryTruncationOfAPlainFile) {
   for (std::size_t size = 0; size < plain_.size(); ++size)
-    EXPECT_THAT(error(Bytes(plain_.begin(), plain_.begin() + static_cast<long>(size))), HasSubstr("ends ")) << size;
+    EXPECT_THAT(error(Bytes(plain_.begin(), plain_.begin() + static_cast<long>(size))),
+                testing::AnyOf(HasSubstr("ends "), HasSubstr("a file of this size holds at most")))
+        << size;
 }
 
 TEST_F(IdxFile, RefusesEveryTruncationOfAGzipFile) {

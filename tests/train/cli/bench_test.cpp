@@ -168,7 +168,7 @@ TEST(BenchStep, NeedsAsManySamplesAsABatchHas) {
   const ProgramEnd end =
       place.run({"bench", "step", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "65", "--steps", "1"});
   EXPECT_EQ(end.code, 2);
-  EXPECT_THAT(end.err, HasSubstr("65 of 64 samples"));
+  EXPECT_THAT(end.err, HasSubstr("batch size is 65, expected 1 to the 64 samples"));
 }
 
 /// What answers as PyTorch's side does, and takes `seconds` by its own account.

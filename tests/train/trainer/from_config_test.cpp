@@ -33,7 +33,7 @@ TEST(StepSizes, OfAGlobalBatchDoNotDependOnTheRanks) {
     EXPECT_EQ(make_steps(step_sizes(config, ranks), 1000, 0, 0, ranks)->most_of_rank(), 120 / ranks);
   }
   EXPECT_THAT(message_of<UsageError>([&] { step_sizes(config, 7); }),
-              AllOf(HasSubstr("--global-batch 120"), HasSubstr("7 ranks"), HasSubstr("--sampler sharded")));
+              AllOf(HasSubstr("--global-batch is 120"), HasSubstr("7 ranks"), HasSubstr("--sampler sharded")));
 }
 
 TEST(StepSizes, OfShardsAreForAnyNumberOfRanks) {

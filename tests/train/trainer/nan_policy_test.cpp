@@ -74,7 +74,7 @@ TEST(RollbackLimit, EndsTheRunAfterThreeRollbacksWithoutProgress) {
   for (int time = 0; time < train::RollbackLimit::kMost; ++time) rollbacks.count(20, "problem");
   rollbacks.saved(19);
   EXPECT_THAT(message_of<DivergedError>([&] { rollbacks.count(20, "the problem"); }),
-              HasSubstr("the problem, and going"));
+              HasSubstr("the problem, and 3 rollbacks"));
   rollbacks.saved(20);
   EXPECT_EQ(rollbacks.made(), 0);
   rollbacks.count(30, "problem");
