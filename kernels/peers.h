@@ -8,7 +8,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/runtime/device.h"
+#include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
 
@@ -18,8 +18,8 @@ struct NamedCall {
   std::function<void(Stream&)> run;
 };
 
-/// Makes peers for benchmarks from a library that fulfils the same contracts: the same arguments, arrays and bounds. Kernels know no
-/// library; nn's backends implement this.
+/// Makes peers for benchmarks from a library that fulfils the same contracts: the same arguments, arrays and bounds.
+/// Kernels know no library; nn's backends implement this.
 ///
 /// Each call is for one problem and its pointers, which stay valid as long as the peer; what they point at may change
 /// between runs. The maker outlives its peers. Returns nothing if the library has no such operation.

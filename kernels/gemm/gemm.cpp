@@ -16,9 +16,7 @@ void check_args(const Args& args) {
             std::string(name_of(args.dtype)));
   lib::check_at_least("gemm", 0, {{"m", args.m}, {"n", args.n}, {"k", args.k}});
   if (args.m == 0 || args.n == 0) return;
-  if (args.k) {
-    lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
-  }
+  if (args.k) lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
   lib::check_pointer("gemm", "c", args.c);
   const std::size_t c_bytes = lib::bytes_of(args.m * args.n, args.c_dtype);
   lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);

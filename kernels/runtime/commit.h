@@ -3,7 +3,7 @@
 
 namespace gradring {
 
-/// The commit that this was built from: "8a87f55", with "-dirty" where the sources had changes; "unknown" outside of git.
+/// The commit that this was built from: "8a87f55", with "-dirty" if the sources had changes; "unknown" outside of git.
 /// In a library of its own, gradring_commit, so that a new commit rebuilds nothing else.
 extern const char* const kCommit;
 

@@ -70,7 +70,7 @@ function(gradring_room name)
   set_property(GLOBAL APPEND PROPERTY GRADRING_ROOMS gradring_train_${name})
 endfunction()
 
-# gradring_device_sources(adam/1_flat.cu kernel_set.cpp): the same text twice, into gradring_kernels by the host compiler and,
+# gradring_device_sources(bias/1_rows.cu kernel_set.cpp): the same text twice, into gradring_kernels by the host compiler and,
 # where CUDA is built, into the CUDA module: .cu by nvcc, .cpp (no device code) by the host compiler. The LANGUAGE property holds
 # per directory, so the CUDA copy is declared in another one (train/cuda_module), from the list that is kept here.
 # HOPPER: for instructions that compute capability 9.0 has and no later one; nvcc compiles these for that alone.

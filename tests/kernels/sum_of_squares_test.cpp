@@ -12,7 +12,6 @@
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
-#include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
 

@@ -40,8 +40,7 @@ Violations machine_paths(const SourceTree& tree);            ///< no path that h
 Violations retired_words(const SourceTree& tree);            ///< words of tests/rules/retired_words.h
 
 // How the tree is laid out.
-Violations repeated_types(
-    const SourceTree& tree);  ///< of two types with one name the linker keeps whose functions it likes
+Violations repeated_types(const SourceTree& tree);  ///< no type is defined in two files
 Violations top_level_folders(const SourceTree& tree);
 Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is surely a second concept
 

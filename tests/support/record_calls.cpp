@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD (scripts/trace_walks.sh): writes the calls of a program compiled with -finstrument-functions to
-// RECORDED_CALLS/PID, as three 64-bit numbers: nanoseconds, thread, address of the function in the program. Of repeated calls within 5 ms only the first. The first three are
-// the number of calls and zeros. The file is a shared mapping, so it is complete if the process is killed.
+// A library for LD_PRELOAD (scripts/trace_walks.sh): writes the calls of a program compiled with -finstrument-functions
+// to RECORDED_CALLS/PID, as three 64-bit numbers: nanoseconds, thread, address of the function in the program. Of
+// repeated calls within 5 ms it writes only the first. The file begins with the number of calls and two zeros. It is a
+// shared mapping, so it is complete if the process is killed.
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD (scripts/list_messages.sh): writes one line for each exception that gradring or one of its tests
-// throws, "TYPE<tab>what()", and for each text on stderr, "stderr<tab>text", to the FIFO that RECORDED_MESSAGES names. Line ends
-// within become "\n". A FIFO, because tests limit the size of files.
+// A library for LD_PRELOAD (scripts/list_messages.sh): writes one line for each exception that gradring or one of its
+// tests throws, "TYPE<tab>what()", and for each text on stderr, "stderr<tab>text", to the FIFO that RECORDED_MESSAGES
+// names. Line ends within become "\n". A FIFO, because tests limit the size of files.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -16,7 +16,7 @@
 #include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 #include "train/options/usage_error.h"
 #include "train/report/console.h"
 

@@ -5,7 +5,7 @@
 
 #include "train/cli/commands.h"
 #include "train/doctor/doctor.h"
-#include "train/launch/worker_environment.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train {
 namespace {

@@ -16,7 +16,6 @@
 #include "kernels/runtime/nearest_name.h"
 #include "nn/models/model.h"
 #include "train/options/parse_value.h"
-#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {

@@ -7,8 +7,8 @@
 #include "comm/transport/nccl/nccl.h"
 #include "kernels/kernel_set.h"
 #include "kernels/peers.h"
-#include "kernels/runtime/device.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 

@@ -8,7 +8,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/step_bench.h"
-#include "train/config/options.h"
+#include "train/config/train_config.h"
 #include "train/setup/compute.h"
 #include "train/trainer/from_config.h"
 
