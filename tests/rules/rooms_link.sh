@@ -11,7 +11,7 @@ symbols() {  # of every archive: its place, its name, the kind of symbol, the sy
   local place=0
   for archive in "$@"; do
     place=$((place + 1))
-    nm "$archive" 2>/dev/null | awk -v place=$place -v name="$(basename "$archive")" 'NF >= 2 { print place, name, $(NF-1), $NF }'
+    nm "$archive" | awk -v place=$place -v name="$(basename "$archive")" 'NF >= 2 { print place, name, $(NF-1), $NF }'
   done
 }
 

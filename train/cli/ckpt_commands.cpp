@@ -248,7 +248,7 @@ void run(const VerifyOptions& options, const Words& words) {
   if (options.json) print_json(list);
   const std::string what = words.front() + (words.size() > 1 ? ", ..." : "");
   if (bad > 0)
-    throw CheckpointError(what, fmt::format("has {} corrupt of {} checkpoints", bad, checked),
+    throw CheckpointError(what, fmt::format("has {} corrupt of {} checked", bad, checked),
                           "resume from a valid one; --resume auto finds the newest");
   if (unreadable > 0)
     throw EnvironmentError(fmt::format("{}: {} of {} could not be read; look at the disk and at the permissions", what,

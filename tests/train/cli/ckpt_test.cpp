@@ -63,7 +63,7 @@ TEST_F(Ckpt, VerifyNamesEveryProblem) {
   EXPECT_THAT(end.out, AllOf(HasSubstr("ok   run/checkpoints/step-40"),
                              HasSubstr("BAD  run/checkpoints/step-20/model.safetensors is corrupt: tensor '"),
                              HasSubstr("BAD  run/checkpoints/step-20/state.safetensors")));
-  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run has 1 corrupt of 2 checkpoints"));
+  EXPECT_THAT(end.err, StartsWith("gradring ckpt: run has 1 corrupt of 2 checked"));
   const json list = json_of({"ckpt", "verify", "run", "nowhere"});
   EXPECT_EQ(list[1]["problems"].size(), 2u);
   EXPECT_THAT(list[2]["problems"][0], HasSubstr("nowhere: does not exist"));
