@@ -46,12 +46,14 @@ constexpr std::size_t kStagingBytes = 64 * 1024;
 
 void check_range(const SegmentRange& range, const Schedule& schedule) {
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
-  check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset,
-        fmt::format("{} exceeds its segment: found {} {} at element {}, the segment holds {} elements",
-                    schedule.operation, range.slice.elements, name_of(range.dtype), range.slice.offset, room));
-  check(!schedule.sums || has_sum(range.dtype),
-        fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64", schedule.operation,
-                    name_of(range.dtype)));
+  check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset, [&] {
+    return fmt::format("{} exceeds its segment: found {} {} at element {}, the segment holds {} elements",
+                       schedule.operation, range.slice.elements, name_of(range.dtype), range.slice.offset, room);
+  });
+  check(!schedule.sums || has_sum(range.dtype), [&] {
+    return fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64", schedule.operation,
+                       name_of(range.dtype));
+  });
 }
 
 /// Collectives of one group on two streams at once would mix up their messages.
@@ -128,8 +130,9 @@ std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
 
 void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream) {
   check_range(range, schedule);
-  check(root >= 0 && root < world_size(),
-        fmt::format("{} has root rank {}: expected a rank of a world of {}", schedule.operation, root, world_size()));
+  check(root >= 0 && root < world_size(), [&] {
+    return fmt::format("{} has root rank {}: expected a rank of a world of {}", schedule.operation, root, world_size());
+  });
   const CollectiveSpec spec{.schedule = &schedule,
                             .range = range,
                             .chunk_bytes = data_->chunk_bytes(),
@@ -178,7 +181,7 @@ void ProcessGroup::barrier(kernels::Stream& stream) { run(kDisseminationBarrier,
 
 Slice ProcessGroup::shard(std::size_t elements, int rank) const {
   check(rank >= 0 && rank < world_size(),
-        fmt::format("no shard for rank {}: expected a rank of a world of {}", rank, world_size()));
+        [&] { return fmt::format("no shard for rank {}: expected a rank of a world of {}", rank, world_size()); });
   return shard_of(elements, static_cast<std::size_t>(world_size()), static_cast<std::size_t>(rank));
 }
 
@@ -186,8 +189,9 @@ void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*h
 void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values); }
 
 std::string ProcessGroup::broadcast_on_host(const std::string& text, int root) {
-  check(root >= 0 && root < world_size(),
-        fmt::format("broadcast has root rank {}: expected a rank of a world of {}", root, world_size()));
+  check(root >= 0 && root < world_size(), [&] {
+    return fmt::format("broadcast has root rank {}: expected a rank of a world of {}", root, world_size());
+  });
   std::uint64_t length = text.size();
   host_->broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
   std::string result = rank() == root ? text : std::string(length, '\0');

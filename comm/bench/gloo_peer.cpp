@@ -33,7 +33,7 @@ GlooPeer::GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec)
   const std::string greeting = python_.read_line(Deadline::after(timeout_));
   constexpr std::string_view kReady = "ready ";
   check<DeviceError>(greeting.starts_with(kReady),
-                     "the gloo process did not start: found '" + greeting + "', expected 'ready NAME'");
+                     [&] { return "the gloo process did not start: found '" + greeting + "', expected 'ready NAME'"; });
   name_ = greeting.substr(kReady.size());
   group_.barrier_on_host();
 }
@@ -45,9 +45,10 @@ std::vector<double> GlooPeer::seconds(std::size_t bytes, const Repetitions& repe
   std::istringstream answer(python_.read_line(Deadline::after(timeout_)));
   std::vector<double> mine;
   for (double time = 0; answer >> time;) mine.push_back(time);
-  check<DeviceError>(mine.size() == static_cast<std::size_t>(repetitions.iterations),
-                     fmt::format("invalid answer of the gloo process: found {} times, expected {}", mine.size(),
-                                 repetitions.iterations));
+  check<DeviceError>(mine.size() == static_cast<std::size_t>(repetitions.iterations), [&] {
+    return fmt::format("invalid answer of the gloo process: found {} times, expected {}", mine.size(),
+                       repetitions.iterations);
+  });
   return slowest_of_all_ranks(group_, mine);
 }
 

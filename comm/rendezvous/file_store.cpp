@@ -57,12 +57,13 @@ std::optional<std::string> read(const fs::path& path) {
 FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout)
     : directory_(std::move(directory)), lock_timeout_(lock_timeout) {
   if (::mkdir(directory_.c_str(), 0700) == 0) return;
-  check(errno != ENOENT, fmt::format("cannot make store directory {}: its parent does not exist", directory_.string()));
+  check(errno != ENOENT,
+        [&] { return fmt::format("cannot make store directory {}: its parent does not exist", directory_.string()); });
   if (errno != EEXIST) throw_failed("make", directory_);
   struct stat status {};
   if (::stat(directory_.c_str(), &status) != 0) throw_failed("look at", directory_);
   check(S_ISDIR(status.st_mode),
-        fmt::format("cannot use {} as store directory: it is not a directory", directory_.string()));
+        [&] { return fmt::format("cannot use {} as store directory: it is not a directory", directory_.string()); });
 }
 
 fs::path FileStore::path_of(const std::string& key) const { return directory_ / file_name(key); }

@@ -10,15 +10,17 @@
 namespace gradring::comm {
 
 void check_key(const std::string& key) {
-  check(!key.empty() && key.size() <= Store::kMaxKeyBytes,
-        fmt::format("invalid store key: found {} bytes, expected 1 to {}", key.size(), Store::kMaxKeyBytes));
+  check(!key.empty() && key.size() <= Store::kMaxKeyBytes, [&] {
+    return fmt::format("invalid store key: found {} bytes, expected 1 to {}", key.size(), Store::kMaxKeyBytes);
+  });
 }
 
 void check_entry(const std::string& key, const std::string& value) {
   check_key(key);
-  check(value.size() <= Store::kMaxValueBytes,
-        fmt::format("invalid value of store key '{}': found {} bytes, expected at most {}", key, value.size(),
-                    Store::kMaxValueBytes));
+  check(value.size() <= Store::kMaxValueBytes, [&] {
+    return fmt::format("invalid value of store key '{}': found {} bytes, expected at most {}", key, value.size(),
+                       Store::kMaxValueBytes);
+  });
 }
 
 std::int64_t sum_of(const std::string& key, const std::string& value, std::int64_t increment) {
@@ -26,10 +28,10 @@ std::int64_t sum_of(const std::string& key, const std::string& value, std::int64
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   check(error == std::errc() && stop == end,
-        fmt::format("cannot add to store key '{}': found '{}', expected a decimal number", key, value));
+        [&] { return fmt::format("cannot add to store key '{}': found '{}', expected a decimal number", key, value); });
   std::int64_t sum = 0;
   check(!__builtin_add_overflow(number, increment, &sum),
-        fmt::format("cannot add to store key '{}': the sum exceeds 64 bits", key));
+        [&] { return fmt::format("cannot add to store key '{}': the sum exceeds 64 bits", key); });
   return sum;
 }
 

@@ -123,9 +123,10 @@ void check_args(const Args& args) {
   lib::check_floating(kOp, "dtype", args.dtype);
   lib::check_at_least(kOp, 0, {{"rows", args.rows}});
   lib::check_at_least(kOp, 1, {{"in", args.in}, {"classes", args.classes}});
-  check(args.classes <= kMostClasses, "linear_cross_entropy: classes is " + std::to_string(args.classes) +
-                                          ", expected at most " + std::to_string(kMostClasses) +
-                                          "; for more, use gemm, bias and softmax_cross_entropy");
+  check(args.classes <= kMostClasses, [&] {
+    return "linear_cross_entropy: classes is " + std::to_string(args.classes) + ", expected at most " +
+           std::to_string(kMostClasses) + "; for more, use gemm, bias and softmax_cross_entropy";
+  });
   lib::check_pointers(kOp, {{"loss_sum", args.loss_sum}, {"correct", args.correct}});
   const bool gradient = args.dw != nullptr;
   check((args.db != nullptr) == gradient && (gradient || args.dh == nullptr),

@@ -31,8 +31,9 @@ bool holds(DType dtype, double value) {
 }  // namespace
 
 void check_args(const Args& args) {
-  check(holds(args.dtype, args.value),
-        "fill: " + std::to_string(args.value) + " does not fit type " + std::string(name_of(args.dtype)));
+  check(holds(args.dtype, args.value), [&] {
+    return "fill: " + std::to_string(args.value) + " does not fit type " + std::string(name_of(args.dtype));
+  });
   if (args.elements) lib::check_pointer("fill", "y", args.y);
 }
 

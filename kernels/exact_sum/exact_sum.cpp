@@ -13,7 +13,7 @@ double value_of(double unit, const float* scale) { return scale ? unit * static_
 
 void check_unit(double unit) {
   check(unit > 0 && std::isfinite(unit),
-        "exact_sum: unit is " + std::to_string(unit) + ", expected a finite value above 0");
+        [&] { return "exact_sum: unit is " + std::to_string(unit) + ", expected a finite value above 0"; });
 }
 
 }  // namespace

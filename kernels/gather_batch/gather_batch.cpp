@@ -28,9 +28,10 @@ void check_args(const Args& args) {
       kOp, 0,
       {{"samples", args.samples}, {"positions", args.positions}, {"batch", args.batch}, {"elements", args.elements}});
   lib::check_at_least(kOp, 1, {{"channels", args.channels}});
-  check(args.elements % args.channels == 0, "gather_batch: elements is " + std::to_string(args.elements) +
-                                                ", expected a multiple of the " + std::to_string(args.channels) +
-                                                " channels");
+  check(args.elements % args.channels == 0, [&] {
+    return "gather_batch: elements is " + std::to_string(args.elements) + ", expected a multiple of the " +
+           std::to_string(args.channels) + " channels";
+  });
   if (args.batch == 0) return;
   lib::check_pointers(kOp, {{"x", args.x},
                             {"x_labels", args.x_labels},

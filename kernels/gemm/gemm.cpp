@@ -11,9 +11,10 @@ namespace gradring::kernels::gemm {
 
 void check_args(const Args& args) {
   lib::check_floating("gemm", "dtype", args.dtype);
-  check(args.c_dtype == DType::f32 || args.c_dtype == args.dtype,
-        "gemm: c_dtype is " + std::string(name_of(args.c_dtype)) + ", expected f32 or the type of A and B, " +
-            std::string(name_of(args.dtype)));
+  check(args.c_dtype == DType::f32 || args.c_dtype == args.dtype, [&] {
+    return "gemm: c_dtype is " + std::string(name_of(args.c_dtype)) + ", expected f32 or the type of A and B, " +
+           std::string(name_of(args.dtype));
+  });
   lib::check_at_least("gemm", 0, {{"m", args.m}, {"n", args.n}, {"k", args.k}});
   if (args.m == 0 || args.n == 0) return;
   if (args.k) lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});

@@ -14,7 +14,8 @@ namespace {
 void check_geometry(std::string_view op, const Geometry& g) {
   lib::check_at_least(op, 0, {{"batch", g.batch}, {"height", g.height}, {"width", g.width}, {"channels", g.channels}});
   lib::check_at_least(op, 1, {{"window", g.window}, {"stride", g.stride}});
-  check(g.window <= 16, std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most 16");
+  check(g.window <= 16,
+        [&] { return std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most 16"; });
 }
 
 /// Calls visit(output index, first input index of the window) for every output.

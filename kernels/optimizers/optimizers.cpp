@@ -11,14 +11,16 @@ namespace gradring::kernels::adam {
 
 void check_args(const Args& args) {
   const auto check_beta = [](std::string_view name, double beta) {
-    check(beta >= 0 && beta < 1,
-          "adam: " + std::string(name) + " is " + std::to_string(beta) + ", expected a value in [0, 1)");
+    check(beta >= 0 && beta < 1, [&] {
+      return "adam: " + std::string(name) + " is " + std::to_string(beta) + ", expected a value in [0, 1)";
+    });
   };
   check_beta("beta1", args.hyper.beta1);
   check_beta("beta2", args.hyper.beta2);
-  check(args.hyper.epsilon >= 0, "adam: epsilon is " + std::to_string(args.hyper.epsilon) + ", expected 0 or more");
+  check(args.hyper.epsilon >= 0,
+        [&] { return "adam: epsilon is " + std::to_string(args.hyper.epsilon) + ", expected 0 or more"; });
   check(args.hyper.weight_decay >= 0,
-        "adam: weight_decay is " + std::to_string(args.hyper.weight_decay) + ", expected 0 or more");
+        [&] { return "adam: weight_decay is " + std::to_string(args.hyper.weight_decay) + ", expected 0 or more"; });
   lib::check_pointer("adam", "state", args.state);
   if (args.elements == 0) return;
   lib::check_pointers("adam", {{"weights", args.weights}, {"gradients", args.gradients}, {"m", args.m}, {"v", args.v}});
@@ -60,11 +62,13 @@ namespace gradring::kernels::sgd {
 
 void check_args(const Args& args) {
   const Hyper& h = args.hyper;
-  check(h.momentum >= 0, "sgd: momentum is " + std::to_string(h.momentum) + ", expected 0 or more");
-  check(h.weight_decay >= 0, "sgd: weight_decay is " + std::to_string(h.weight_decay) + ", expected 0 or more");
-  check(!h.nesterov || (h.momentum > 0 && h.dampening == 0),
-        "sgd: nesterov with momentum " + std::to_string(h.momentum) + " and dampening " + std::to_string(h.dampening) +
-            ", expected a momentum above 0 and no dampening");
+  check(h.momentum >= 0, [&] { return "sgd: momentum is " + std::to_string(h.momentum) + ", expected 0 or more"; });
+  check(h.weight_decay >= 0,
+        [&] { return "sgd: weight_decay is " + std::to_string(h.weight_decay) + ", expected 0 or more"; });
+  check(!h.nesterov || (h.momentum > 0 && h.dampening == 0), [&] {
+    return "sgd: nesterov with momentum " + std::to_string(h.momentum) + " and dampening " +
+           std::to_string(h.dampening) + ", expected a momentum above 0 and no dampening";
+  });
   lib::check_pointer("sgd", "state", args.state);
   if (args.elements == 0) return;
   lib::check_pointers("sgd", {{"weights", args.weights}, {"gradients", args.gradients}});
@@ -100,7 +104,7 @@ namespace gradring::kernels::ema {
 
 void check_args(const Args& args) {
   check(args.decay >= 0 && args.decay < 1,
-        "ema: decay is " + std::to_string(args.decay) + ", expected a value in [0, 1)");
+        [&] { return "ema: decay is " + std::to_string(args.decay) + ", expected a value in [0, 1)"; });
   lib::check_pointer("ema", "state", args.state);
   if (args.elements == 0) return;
   lib::check_pointers("ema", {{"weights", args.weights}, {"average", args.average}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -73,6 +74,15 @@ void check(bool condition, std::string_view message, std::source_location where 
   if (condition) [[likely]]
     return;
   throw E(std::string(message) + " [" + where.file_name() + ":" + std::to_string(where.line()) + "]");
+}
+
+/// The same for a message that takes time to build: `message()` is called if the condition does not hold.
+///
+/// Example   check(axis < rank, [&] { return "axis is " + std::to_string(axis); })
+template <class E = InvalidArgument, std::invocable Message>
+void check(bool condition, const Message& message, std::source_location where = std::source_location::current()) {
+  if (!condition) [[unlikely]]
+    check<E>(false, std::string_view(message()), where);
 }
 
 }  // namespace gradring

@@ -13,17 +13,19 @@ void check_args(const PrepareArgs& args) {
   lib::check_pointers("step_state", {{"state", args.state}, {"learning_rates", args.learning_rates}});
   lib::check_at_least("step_state", 1, {{"count", args.count}});
   check(!args.sum_of_squares || args.most_norm > 0,
-        "step_state: most_norm is " + std::to_string(args.most_norm) + ", expected a value above 0");
+        [&] { return "step_state: most_norm is " + std::to_string(args.most_norm) + ", expected a value above 0"; });
 }
 
 void check_args(const AdvanceArgs& args) {
   lib::check_pointer("step_state", "state", args.state);
   if (!args.dynamic) return;
   const LossScalePolicy& policy = args.policy;
-  check(policy.growth_factor > 1 && std::isfinite(policy.growth_factor),
-        "step_state: growth_factor is " + std::to_string(policy.growth_factor) + ", expected a finite value above 1");
-  check(policy.backoff_factor > 0 && policy.backoff_factor < 1,
-        "step_state: backoff_factor is " + std::to_string(policy.backoff_factor) + ", expected a value in (0, 1)");
+  check(policy.growth_factor > 1 && std::isfinite(policy.growth_factor), [&] {
+    return "step_state: growth_factor is " + std::to_string(policy.growth_factor) + ", expected a finite value above 1";
+  });
+  check(policy.backoff_factor > 0 && policy.backoff_factor < 1, [&] {
+    return "step_state: backoff_factor is " + std::to_string(policy.backoff_factor) + ", expected a value in (0, 1)";
+  });
   lib::check_at_least("step_state", 1, {{"growth_interval", policy.growth_interval}});
 }
 

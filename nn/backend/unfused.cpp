@@ -32,8 +32,10 @@ std::size_t bytes_of(std::int64_t elements, kernels::DType dtype) {
 
 std::vector<NodeSpec> conv_relu_nodes(const crp::Geometry& geometry, kernels::DType dtype) {
   const auto& g = geometry.conv;
-  check(g.kernel_height == g.kernel_width, "a layer has a kernel of " + std::to_string(g.kernel_height) + " x " +
-                                               std::to_string(g.kernel_width) + ", expected a square one");
+  check(g.kernel_height == g.kernel_width, [&] {
+    return "a layer has a kernel of " + std::to_string(g.kernel_height) + " x " + std::to_string(g.kernel_width) +
+           ", expected a square one";
+  });
   const Shape x{g.batch, g.in_height, g.in_width, g.in_channels};
   const Shape y{g.batch, g.out_height(), g.out_width(), g.out_channels};
   return {{.layer = Conv2d{.in_channels = g.in_channels,

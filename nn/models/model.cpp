@@ -10,7 +10,8 @@ namespace gradring::nn {
 namespace {
 
 void expect(bool condition, std::string_view layer, const Shape& input, std::string_view wanted) {
-  check(condition, std::string(layer) + " has input " + input.to_string() + ", expected " + std::string(wanted));
+  check(condition,
+        [&] { return std::string(layer) + " has input " + input.to_string() + ", expected " + std::string(wanted); });
 }
 
 Shape output_of(const Conv2d& conv, const Shape& input) {
@@ -56,7 +57,7 @@ Model image_classifier(const ImageClassifierSpec& spec) {
   constexpr std::int64_t kHidden = 256;
   const Shape& sample = spec.sample;
   check(sample.rank() == 3,
-        spec.name + " has samples of " + sample.to_string() + ", expected [height, width, channels]");
+        [&] { return spec.name + " has samples of " + sample.to_string() + ", expected [height, width, channels]"; });
   Model model{.name = spec.name, .sample = sample, .classes = spec.classes, .layers = {}};
   for (const Layer& layer : spec.conv_layers)
     model.layers.push_back({"conv_layers." + std::to_string(model.layers.size()), layer});

@@ -39,9 +39,10 @@ void add_linear(const std::string& name, const Linear& linear, const Shape& imag
 
 void check_sizes(const Parameter& parameter, std::size_t ours, std::size_t torch) {
   const auto elements = static_cast<std::size_t>(parameter.shape.elements());
-  check(ours == elements && torch == elements, parameter.name + " has " + std::to_string(elements) +
-                                                   " elements, but the spans have " + std::to_string(ours) + " and " +
-                                                   std::to_string(torch));
+  check(ours == elements && torch == elements, [&] {
+    return parameter.name + " has " + std::to_string(elements) + " elements, but the spans have " +
+           std::to_string(ours) + " and " + std::to_string(torch);
+  });
 }
 
 /// Calls visit(index in our order, index in PyTorch's) for every element.
@@ -122,9 +123,10 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
     const std::size_t begin = elements_;
     for (int index : buckets[b]) {
       const auto i = static_cast<std::size_t>(index);
-      check(i < parameters.size() && bucket_of_[i] == kUnplaced,
-            "bucket " + std::to_string(b) + " lists parameter " + std::to_string(index) +
-                ", which does not exist or is in a bucket already");
+      check(i < parameters.size() && bucket_of_[i] == kUnplaced, [&] {
+        return "bucket " + std::to_string(b) + " lists parameter " + std::to_string(index) +
+               ", which does not exist or is in a bucket already";
+      });
       parameters_[i] = {elements_, static_cast<std::size_t>(parameters[i].shape.elements())};
       bucket_of_[i] = static_cast<int>(b);
       elements_ = rounded_up(elements_ + parameters_[i].elements, kAlignment);
@@ -137,7 +139,7 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
     buckets_.push_back({begin, elements_ - begin});
   }
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    check(bucket_of_[i] != kUnplaced, parameters[i].name + " is in no bucket");
+    check(bucket_of_[i] != kUnplaced, [&] { return parameters[i].name + " is in no bucket"; });
 }
 
 Gradients gradients_in(const Arena& arena) {

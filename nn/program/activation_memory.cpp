@@ -148,7 +148,7 @@ Segmentation choose_segments(std::span<const StageCost> stages, const Checkpoint
   using Kind = Checkpointing::Kind;
   check(!stages.empty(), "a program has no stages, expected 1 or more");
   check(checkpointing.kind != Kind::segments || checkpointing.segments > 0,
-        "the number of segments is " + std::to_string(checkpointing.segments) + ", expected 1 or more");
+        [&] { return "the number of segments is " + std::to_string(checkpointing.segments) + ", expected 1 or more"; });
   std::size_t most_segments = stages.size();
   if (checkpointing.kind == Kind::none) most_segments = 1;
   if (checkpointing.kind == Kind::segments) most_segments = static_cast<std::size_t>(checkpointing.segments);

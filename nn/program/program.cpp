@@ -18,7 +18,7 @@ std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::
     shape = output;
   }
   check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
-        "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits");
+        [&] { return "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits"; });
   return nodes;
 }
 
@@ -57,8 +57,9 @@ double work_of_element(const Layer& layer) {
 PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& next_parameter) {
   PlannedStage stage{.plan = backend.plan(rest), .parameters = {}, .layers = {}};
   const std::size_t taken = stage.plan->nodes();
-  check(taken >= 1 && taken <= rest.size(),
-        "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(rest.size()));
+  check(taken >= 1 && taken <= rest.size(), [&] {
+    return "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(rest.size());
+  });
   stage.parameters = number_parameters(rest.first(taken), next_parameter);
   stage.layers = names_of(rest.first(taken));
   stage.output_bytes = output_bytes_of(rest[taken - 1]);
@@ -131,7 +132,8 @@ std::vector<StageCost> costs_of(const std::vector<PlannedStage>& stages) {
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
                  const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing)
     : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
-  check(max_batch > 0, "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more");
+  check(max_batch > 0,
+        [&] { return "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more"; });
   const bool trains = mode == ProgramMode::training;
   check(trains || checkpointing.kind == Checkpointing::Kind::none, "checkpointing needs a training program");
   plans_ = plan_model(model, max_batch, dtype, trains, backend);
@@ -150,8 +152,9 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                               StepObserver& observer) {
   check_type_of(weights);
-  check(batch > 0 && batch <= max_batch_,
-        "a batch has " + std::to_string(batch) + " samples, expected 1 to " + std::to_string(max_batch_));
+  check(batch > 0 && batch <= max_batch_, [&] {
+    return "a batch has " + std::to_string(batch) + " samples, expected 1 to " + std::to_string(max_batch_);
+  });
   batch_ = batch;
   input_ = x;
   observer.before_forward();
@@ -266,8 +269,9 @@ const void* Program::logits() const {
 }
 
 void Program::check_type_of(const Weights& weights) const {
-  check(weights.dtype == dtype_,
-        "weights have type " + std::string(name_of(weights.dtype)) + ", expected " + std::string(name_of(dtype_)));
+  check(weights.dtype == dtype_, [&] {
+    return "weights have type " + std::string(name_of(weights.dtype)) + ", expected " + std::string(name_of(dtype_));
+  });
 }
 
 ProgramMemory Program::memory() const {

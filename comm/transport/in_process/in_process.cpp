@@ -52,7 +52,7 @@ class ThreadMemory final : public PeerMemory {
 }  // namespace
 
 InProcessRendezvous::InProcessRendezvous(int world_size) {
-  check(world_size >= 1, fmt::format("invalid world size {}: expected at least 1", world_size));
+  check(world_size >= 1, [&] { return fmt::format("invalid world size {}: expected at least 1", world_size); });
   const auto ranks = static_cast<std::size_t>(world_size);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     blocks_.push_back(zeroed(ControlBlock::bytes_for(world_size)));
@@ -64,10 +64,10 @@ InProcessRendezvous::InProcessRendezvous(int world_size) {
 
 void InProcessRendezvous::join(int rank) {
   check(rank >= 0 && rank < world_size(),
-        fmt::format("invalid rank {}: expected a rank of a world of {}", rank, world_size()));
+        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", rank, world_size()); });
   const std::lock_guard lock(mutex_);
   check(!joined_[static_cast<std::size_t>(rank)],
-        fmt::format("rank {} has already joined: start each rank once", rank));
+        [&] { return fmt::format("rank {} has already joined: start each rank once", rank); });
   joined_[static_cast<std::size_t>(rank)] = true;
 }
 

@@ -14,9 +14,9 @@ namespace nccl {
 namespace {
 
 void check_nccl(const Api& api, ncclResult_t result, std::string_view call) {
-  check<DeviceError>(
-      result == ncclSuccess || result == ncclInProgress,
-      fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO for details", call, api.get_error_string(result)));
+  check<DeviceError>(result == ncclSuccess || result == ncclInProgress, [&] {
+    return fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO for details", call, api.get_error_string(result));
+  });
 }
 
 RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependencies) {
@@ -40,9 +40,10 @@ ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const s
     return id;
   }
   const std::string bytes = options.store.wait(key, deadline);
-  check<DeviceError>(
-      bytes.size() == sizeof id.internal,
-      fmt::format("invalid ncclUniqueId in the store: found {} bytes, expected {}", bytes.size(), sizeof id.internal));
+  check<DeviceError>(bytes.size() == sizeof id.internal, [&] {
+    return fmt::format("invalid ncclUniqueId in the store: found {} bytes, expected {}", bytes.size(),
+                       sizeof id.internal);
+  });
   std::memcpy(id.internal, bytes.data(), bytes.size());
   return id;
 }
@@ -63,8 +64,9 @@ std::shared_ptr<Communicator> connect(const NcclOptions& options, const Api& api
 }  // namespace
 
 std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Dependencies& dependencies) {
-  check(options.world_size >= 1 && options.rank >= 0 && options.rank < options.world_size,
-        fmt::format("invalid rank {}: expected a rank of a world of {}", options.rank, options.world_size));
+  check(options.world_size >= 1 && options.rank >= 0 && options.rank < options.world_size, [&] {
+    return fmt::format("invalid rank {}: expected a rank of a world of {}", options.rank, options.world_size);
+  });
   const Deadline deadline = Deadline::after(options.timeout);
   const std::string prefix = "nccl/" + options.name;
   const RankInfo mine = rank_info_of(options, dependencies);

@@ -36,10 +36,12 @@ void check_own_gpus(const std::vector<RankInfo>& all) {
     for (std::size_t other = one + 1; other < all.size(); ++other) {
       const RankInfo &a = all[one], &b = all[other];
       const bool same = a.host == b.host && a.gpu == b.gpu;
-      check<DeviceError>(!same || (a.shares_gpu && b.shares_gpu),
-                         fmt::format("rank {} ({}) and rank {} ({}) use the same GPU {}: give each rank its own GPU, "
-                                     "start fewer ranks, or, for a test, pass --allow-shared-gpu",
-                                     one, a.process, other, b.process, a.gpu));
+      check<DeviceError>(!same || (a.shares_gpu && b.shares_gpu), [&] {
+        return fmt::format(
+            "rank {} ({}) and rank {} ({}) use the same GPU {}: give each rank its own GPU, "
+            "start fewer ranks, or, for a test, pass --allow-shared-gpu",
+            one, a.process, other, b.process, a.gpu);
+      });
     }
 }
 
@@ -87,7 +89,8 @@ RankInfo RankInfo::parse(const std::string& text) {
   RankInfo read;
   fields >> read.world_size >> read.nccl_version >> read.pid >> read.shares_gpu >> read.host >> read.gpu >> std::ws;
   std::getline(fields, read.process);
-  check<DeviceError>(!fields.fail(), "invalid rank info in the store: found '" + text + "', expected 7 fields");
+  check<DeviceError>(!fields.fail(),
+                     [&] { return "invalid rank info in the store: found '" + text + "', expected 7 fields"; });
   return read;
 }
 

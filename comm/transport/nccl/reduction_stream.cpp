@@ -29,9 +29,11 @@ ReductionStream::ReductionStream(kernels::Device& device, std::span<const kernel
 std::byte* ReductionStream::reserve(std::byte* target, std::size_t elements, kernels::DType dtype,
                                     kernels::Stream& stream) {
   Slot& slot = slots_[next_];
-  check(slot.state != State::reserved && elements * size_of(dtype) <= slot_bytes_,
-        fmt::format("a step receives too much data to add: found {} bytes, the scratch slot holds {}; split the step",
-                    elements * size_of(dtype), slot_bytes_));
+  check(slot.state != State::reserved && elements * size_of(dtype) <= slot_bytes_, [&] {
+    return fmt::format(
+        "a step receives too much data to add: found {} bytes, the scratch slot holds {}; split the step",
+        elements * size_of(dtype), slot_bytes_);
+  });
   next_ = (next_ + 1) % kSlots;
   wait_for(slot, stream);
   slot.state = State::reserved;

@@ -37,8 +37,9 @@ ProcessHandle::ProcessHandle(int pid) : pid_(pid), handle_(static_cast<int>(::sy
   if (handle_) return;
   const int reason = errno;
   gone_at_open_ = reason == ESRCH;
-  check<DeviceError>(gone_at_open_ || pidfd_is_unavailable(reason),
-                     fmt::format("cannot watch process {}: {}", pid, std::generic_category().message(reason)));
+  check<DeviceError>(gone_at_open_ || pidfd_is_unavailable(reason), [&] {
+    return fmt::format("cannot watch process {}: {}", pid, std::generic_category().message(reason));
+  });
 }
 
 bool ProcessHandle::gone() const {

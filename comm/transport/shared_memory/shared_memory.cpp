@@ -31,8 +31,9 @@ struct Address {
   static Address parse(const std::string& text) {
     std::istringstream fields(text);
     Address address;
-    check<DeviceError>(static_cast<bool>(fields >> address.pid >> address.fd),
-                       "invalid address of a rank in the store: found '" + text + "', expected 'PID FD'");
+    check<DeviceError>(static_cast<bool>(fields >> address.pid >> address.fd), [&] {
+      return "invalid address of a rank in the store: found '" + text + "', expected 'PID FD'";
+    });
     return address;
   }
 };
@@ -100,14 +101,16 @@ class ProcessMemory final : public PeerMemory {
     files_.push_back(rank == rank_ ? own_ : open(rank, address));
     if (rank == rank_) return;
     const Memfd& file = files_.back();
-    check<DeviceError>(
-        file.size() >= block_bytes,
-        fmt::format("rank {} (process {}) has no control block: expected a rank of gradring", rank, address.pid));
+    check<DeviceError>(file.size() >= block_bytes, [&] {
+      return fmt::format("rank {} (process {}) has no control block: expected a rank of gradring", rank, address.pid);
+    });
     blocks_[index(rank)] = file.map(0, block_bytes);
-    check<DeviceError>(ControlBlock::at(control_block(rank)).valid_for(world_size()),
-                       fmt::format("rank {} (process {}) has another version of gradring or another world size: start "
-                                   "all ranks with the same program and world size",
-                                   rank, address.pid));
+    check<DeviceError>(ControlBlock::at(control_block(rank)).valid_for(world_size()), [&] {
+      return fmt::format(
+          "rank {} (process {}) has another version of gradring or another world size: start "
+          "all ranks with the same program and world size",
+          rank, address.pid);
+    });
   }
 
   /// A killed process closes its files shortly before it is gone.
@@ -135,7 +138,7 @@ class ProcessMemory final : public PeerMemory {
 
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline) {
   check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size));
+        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size); });
   return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
 }
 

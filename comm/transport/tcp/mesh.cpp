@@ -172,8 +172,10 @@ Endpoint Endpoint::parse(const std::string& text) {
   Endpoint endpoint;
   fields >> endpoint.version >> endpoint.world_size >> endpoint.host >> endpoint.port >> endpoint.pid >>
       endpoint.token >> endpoint.node;
-  check<DeviceError>(static_cast<bool>(fields), "invalid endpoint of a rank in the store: found '" + text +
-                                                    "', expected 'VERSION WORLD_SIZE HOST PORT PID TOKEN NODE'");
+  check<DeviceError>(static_cast<bool>(fields), [&] {
+    return "invalid endpoint of a rank in the store: found '" + text +
+           "', expected 'VERSION WORLD_SIZE HOST PORT PID TOKEN NODE'";
+  });
   return endpoint;
 }
 
@@ -216,11 +218,13 @@ std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, cons
 
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline) {
   check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size));
+        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size); });
   const SocketAddress wanted(spec.address, spec.port);
-  check(!wanted.is_wildcard(),
-        fmt::format("invalid address {}: it is a wildcard; give the address at which the other ranks reach this host",
-                    spec.address));
+  check(!wanted.is_wildcard(), [&] {
+    return fmt::format(
+        "invalid address {}: it is a wildcard; give the address at which the other ranks reach this host",
+        spec.address);
+  });
   if (spec.world_size == 1) {
     std::vector<Peer> itself(1);
     return itself;

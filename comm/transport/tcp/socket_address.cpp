@@ -27,7 +27,7 @@ void set_no_delay(const UniqueFd& socket) {
 
 UniqueFd make_socket(int family) {
   UniqueFd socket(::socket(family, kStreamFlags, 0));
-  check<DeviceError>(static_cast<bool>(socket), "cannot create a TCP socket: " + reason_of(errno));
+  check<DeviceError>(static_cast<bool>(socket), [&] { return "cannot create a TCP socket: " + reason_of(errno); });
   return socket;
 }
 
@@ -40,8 +40,9 @@ SocketAddress::SocketAddress(const std::string& host, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
-  check(failure == 0 && found,
-        fmt::format("invalid address '{}': expected a numeric address such as 192.0.2.7 or 2001:db8::7", host));
+  check(failure == 0 && found, [&] {
+    return fmt::format("invalid address '{}': expected a numeric address such as 192.0.2.7 or 2001:db8::7", host);
+  });
   std::memcpy(&storage_, found->ai_addr, found->ai_addrlen);
   length_ = found->ai_addrlen;
   read_back();
@@ -51,7 +52,7 @@ SocketAddress SocketAddress::of(const UniqueFd& socket) {
   SocketAddress address;
   address.length_ = sizeof address.storage_;
   const bool known = ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage_), &address.length_) == 0;
-  check<DeviceError>(known, "cannot read the address of a socket: " + reason_of(errno));
+  check<DeviceError>(known, [&] { return "cannot read the address of a socket: " + reason_of(errno); });
   address.read_back();
   return address;
 }
@@ -97,7 +98,8 @@ UniqueFd begin_connect(const SocketAddress& address) {
 UniqueFd accept_one(const UniqueFd& listener) {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   const bool exhausted = !socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-  check<DeviceError>(!exhausted, "cannot accept a connection: " + reason_of(errno) + "; raise ulimit -n");
+  check<DeviceError>(!exhausted,
+                     [&] { return "cannot accept a connection: " + reason_of(errno) + "; raise ulimit -n"; });
   if (socket) set_no_delay(socket);
   return socket;
 }

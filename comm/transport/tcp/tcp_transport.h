@@ -26,8 +26,9 @@ class TcpSegment final : public Segment {
   /// Errors    DeviceError if there is no memory.
   static std::unique_ptr<TcpSegment> create(std::size_t bytes, std::size_t number) {
     Memory memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow)));
-    check<DeviceError>(memory != nullptr, "cannot allocate a segment of " + std::to_string(bytes) +
-                                              " bytes: out of memory; use smaller buckets");
+    check<DeviceError>(memory != nullptr, [&] {
+      return "cannot allocate a segment of " + std::to_string(bytes) + " bytes: out of memory; use smaller buckets";
+    });
     std::memset(memory.get(), 0, bytes);
     return std::unique_ptr<TcpSegment>(new TcpSegment(std::move(memory), bytes, number));
   }

@@ -28,10 +28,10 @@ cudaMemPool_t make_pool(int index) {
   make_current(index);
   int supported = 0;
   cuda_check(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, index), "cudaDeviceGetAttribute");
-  check<DeviceError>(
-      supported != 0,
-      "cuda:" + std::to_string(index) +
-          " has no memory pools, which gradring needs: update the driver, or use a GPU that is not virtual");
+  check<DeviceError>(supported != 0, [&] {
+    return "cuda:" + std::to_string(index) +
+           " has no memory pools, which gradring needs: update the driver, or use a GPU that is not virtual";
+  });
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;

@@ -12,7 +12,9 @@ void cuda_check(cudaError_t result, std::string_view call, std::source_location 
     return;
   (void)cudaGetLastError();
   check<DeviceError>(
-      false, std::string(call) + " failed: " + cudaGetErrorName(result) + ", " + cudaGetErrorString(result), where);
+      false,
+      [&] { return std::string(call) + " failed: " + cudaGetErrorName(result) + ", " + cudaGetErrorString(result); },
+      where);
 }
 
 void make_current(int index, std::source_location where) {

@@ -130,8 +130,9 @@ void CudaStream::synchronize(Deadline deadline) {
   cudaError_t state = cudaErrorNotReady;
   const bool done = poll_until([&] { return (state = cudaStreamQuery(stream_.get())) != cudaErrorNotReady; }, deadline);
   failure_->rethrow();
-  check<DeviceError>(done,
-                     "a stream of cuda:" + std::to_string(index_) + " did not finish its work before the deadline");
+  check<DeviceError>(done, [&] {
+    return "a stream of cuda:" + std::to_string(index_) + " did not finish its work before the deadline";
+  });
   cuda_check(state, "cudaStreamQuery");
 }
 

@@ -64,12 +64,15 @@ using TensorMap = TensorBox;
 inline TensorMap make_tensor_map(const TensorBox& box) {
   const auto aligned = [](std::uintptr_t value) { return value % kTensorAlignment == 0; };
   check(aligned(reinterpret_cast<std::uintptr_t>(box.data)), "tensor map: the data is not aligned to 16 bytes");
-  check(aligned(static_cast<std::uintptr_t>(box.columns) * 2),
-        "tensor map: rows have " + std::to_string(box.columns * 2) + " bytes, expected a multiple of 16");
-  check(box.rows > 0 && box.columns > 0, "tensor map: the matrix is " + std::to_string(box.rows) + " x " +
-                                             std::to_string(box.columns) + ", expected 1 x 1 or larger");
+  check(aligned(static_cast<std::uintptr_t>(box.columns) * 2), [&] {
+    return "tensor map: rows have " + std::to_string(box.columns * 2) + " bytes, expected a multiple of 16";
+  });
+  check(box.rows > 0 && box.columns > 0, [&] {
+    return "tensor map: the matrix is " + std::to_string(box.rows) + " x " + std::to_string(box.columns) +
+           ", expected 1 x 1 or larger";
+  });
   check(box.box_rows > 0 && box.box_rows <= 256,
-        "tensor map: boxes have " + std::to_string(box.box_rows) + " rows, expected 1 to 256");
+        [&] { return "tensor map: boxes have " + std::to_string(box.box_rows) + " rows, expected 1 to 256"; });
   return box;
 }
 

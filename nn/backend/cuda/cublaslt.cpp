@@ -59,8 +59,9 @@ CublasLtApi CublasLtApi::load() {
 }
 
 void cublas_check(const CublasLtApi& api, cublasStatus_t status, std::string_view call, std::source_location where) {
-  check<DeviceError>(status == CUBLAS_STATUS_SUCCESS, std::string(call) + " failed: " + api.get_status_string(status),
-                     where);
+  check<DeviceError>(
+      status == CUBLAS_STATUS_SUCCESS, [&] { return std::string(call) + " failed: " + api.get_status_string(status); },
+      where);
 }
 
 CublasLt::CublasLt(CublasLtApi api, const kernels::Device& device)

@@ -102,9 +102,10 @@ class CublasLtLinearPlan final : public Plan {
     const auto known = products_.find(batch);
     if (known != products_.end()) return known->second;
     Products products = choose(batch);
-    check<DeviceError>(batch == batch_ || products.complete(),
-                       "cuBLASLt computes this layer for the full batch but not for " + std::to_string(batch) +
-                           " samples: name one of our variants with --gemm");
+    check<DeviceError>(batch == batch_ || products.complete(), [&] {
+      return "cuBLASLt computes this layer for the full batch but not for " + std::to_string(batch) +
+             " samples: name one of our variants with --gemm";
+    });
     return products_.emplace(batch, std::move(products)).first->second;
   }
 

@@ -142,9 +142,10 @@ class CudnnConv2dPlan final : public Plan {
     const auto known = engines_.find(batch);
     if (known != engines_.end()) return known->second;
     Engines engines = choose(geometry_for(batch));
-    check<DeviceError>(batch == geometry_.batch || engines.complete(),
-                       "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
-                           " samples: name one of our variants with --conv");
+    check<DeviceError>(batch == geometry_.batch || engines.complete(), [&] {
+      return "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
+             " samples: name one of our variants with --conv";
+    });
     return engines_.emplace(batch, std::move(engines)).first->second;
   }
 
