@@ -95,7 +95,7 @@ function(gradring_add_levels target)
 ASSERT(SIZEOF(.init_array) == 0, \"a source of a level has a static initialiser, which would run on every processor\")
 " @ONLY)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${GRADRING_LD} -r --force-group-allocation -T ${script} -o ${object}.all $<TARGET_OBJECTS:${copy}>
+      COMMAND ${GRADRING_LD} -r --force-group-allocation -T ${script} -o ${object}.all "$<FILTER:$<TARGET_OBJECTS:${copy}>,EXCLUDE,[.][gp]ch$>"
       COMMAND ${GRADRING_OBJCOPY} --wildcard "--keep-global-symbol=*on_cpu_${level}*" "--keep-global-symbol=_ZT[IS]*"
               ${object}.all ${object}
       DEPENDS $<TARGET_OBJECTS:${copy}> ${script}
