@@ -138,7 +138,7 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
   free.clip_norm = 0;
   EXPECT_NE(train(1, free, set, set).rank0.steps.back().loss, run.rank0.steps.back().loss);
   config.precision = "fp16";
-  config.loss_scale = 0x1p126;  // the first step overflows, and is none
+  config.loss_scale = 0x1p126;  // the first step overflows and is skipped
   const TrainingRun late = train(1, config, set, set);
   EXPECT_TRUE(late.rank0.steps[0].skipped);
   EXPECT_EQ(late.rank0.steps[0].learning_rate, 0.5e-3);
