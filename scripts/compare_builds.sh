@@ -33,6 +33,8 @@ while (($#)); do
   esac
 done
 ((${#programs[@]} == 1 || ${#programs[@]} == 2)) || die "give native, a commit, or two programs"
+[[ $only =~ ^(train|allreduce|step|kernels)(,(train|allreduce|step|kernels))*$ ]] ||
+  die "--only is '$only', expected words of train,allreduce,step,kernels"
 ((pairs >= 6)) || die "--pairs is $pairs: an interval of 95 % needs at least 6"
 
 # build NAME SOURCE ARCH: builds build/for_NAME/gradring from a source tree.
@@ -98,7 +100,7 @@ all_reduce_microseconds() {
 
 # measure NAME FUNCTION: pairs in turns, the first of each alternating; lines "first second" in NAME.<row>.
 measure() {
-  local pair which row
+  local pair which row first second
   for ((pair = 1; pair <= pairs; pair++)); do
     for which in $((pair % 2)) $((1 - pair % 2)); do
       "$2" "${programs[which]}" >"$folder/$which" 2>"$folder/log" || { cat "$folder/log" >&2; die "${programs[which]} failed"; }
