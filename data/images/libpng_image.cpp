@@ -12,7 +12,7 @@ namespace {
 
 /// Twice the uncompressed size of kMostPixels of 16-bit RGBA.
 constexpr std::size_t kLargestPng = 256u << 20;
-constexpr const char* kAdvice = "open it in an image program and save it as a PNG again";
+constexpr const char* kPngAdvice = "open it in an image program and save it as a PNG again";
 
 /// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the
 /// chunk.
@@ -32,7 +32,7 @@ bool promises_more_than_it_has(std::string_view file) {
 class Reading {
  public:
   explicit Reading(const std::filesystem::path& path) : path_(path), file_(bytes_of(path)) {
-    if (promises_more_than_it_has(file_)) throw DataError(path_, "is a truncated or damaged PNG", kAdvice);
+    if (promises_more_than_it_has(file_)) throw DataError(path_, "is a truncated or damaged PNG", kPngAdvice);
     image_.version = PNG_IMAGE_VERSION;
     if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) fail();
     image_.format = PNG_FORMAT_RGBA;
@@ -53,7 +53,7 @@ class Reading {
 
  private:
   [[noreturn]] void fail() const {
-    throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kAdvice);
+    throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kPngAdvice);
   }
 
   /// Not read by libpng, which would block on a pipe without a writer.

@@ -15,10 +15,10 @@
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr auto kTimeout = std::chrono::minutes(1);
-constexpr int kSamples = 7;
+constexpr auto kProbeTimeout = std::chrono::minutes(1);
+constexpr int kProbeSamples = 7;
 /// Long enough that launching and waiting are negligible.
-constexpr double kLeastSeconds = 5e-3;
+constexpr double kLeastProbeSeconds = 5e-3;
 /// A warp each: several times what the largest GPU holds at once, so that the tail is negligible.
 constexpr std::int64_t kMostTiles = 1 << 17;
 constexpr std::int64_t kMostRounds = 1 << 20;
@@ -54,26 +54,26 @@ double PeakFlops::measure(DType dtype) {
   };
   const auto seconds = [&] {
     stream_->enqueue_zero(y.data(), y.size());
-    stream_->synchronize(Deadline::after(kTimeout));
+    stream_->synchronize(Deadline::after(kProbeTimeout));
     const Stopwatch watch;
     variant.run(*stream_, args);
-    stream_->synchronize(Deadline::after(kTimeout));
+    stream_->synchronize(Deadline::after(kProbeTimeout));
     return watch.seconds();
   };
   const auto lesser_of_two = [&] { return std::min(seconds(), seconds()); };
   allocate();
   seconds();  // a kernel is loaded when it is launched for the first time
-  for (; lesser_of_two() < kLeastSeconds && args.rounds < kMostRounds; allocate())
+  for (; lesser_of_two() < kLeastProbeSeconds && args.rounds < kMostRounds; allocate())
     (args.tiles < kMostTiles ? args.tiles : args.rounds) *= 4;
   double least = std::numeric_limits<double>::infinity();
-  for (int sample = 0; sample < kSamples; ++sample) least = std::min(least, seconds());
+  for (int sample = 0; sample < kProbeSamples; ++sample) least = std::min(least, seconds());
   return peak::flops(args) / least;
 }
 
 namespace {
 
-constexpr double kGiga = 1e-9;
-constexpr double kTera = 1e-12;
+constexpr double kPerGiga = 1e-9;
+constexpr double kPerTera = 1e-12;
 /// Of one array that is copied to another: far more than any card's second-level cache, and what its copies are fastest
 /// at.
 constexpr std::size_t kMostBytes = std::size_t{1} << 29;
@@ -97,8 +97,8 @@ class GpuMachine final : public Machine {
         text, sizeof text,
         ": %.1f TFLOP/s in f32, %.1f in f16 by mma.sync; copies %.0f GB/s within 16 MB, %.0f GB/s from memory "
         "(read and written)",
-        peak_.per_second(DType::f32) * kTera, peak_.per_second(DType::f16) * kTera, bytes_per_second(8 << 20) * kGiga,
-        bytes_per_second(kMostBytes) * kGiga);
+        peak_.per_second(DType::f32) * kPerTera, peak_.per_second(DType::f16) * kPerTera,
+        bytes_per_second(8 << 20) * kPerGiga, bytes_per_second(kMostBytes) * kPerGiga);
     return name_ + text;
   }
 
@@ -114,7 +114,7 @@ class GpuMachine final : public Machine {
   }
 
  private:
-  void finish() { stream_->synchronize(Deadline::after(kTimeout)); }
+  void finish() { stream_->synchronize(Deadline::after(kProbeTimeout)); }
 
   /// Of copies between arrays of this size; measured for the next power of two.
   double bytes_per_second(std::size_t bytes) {

@@ -21,6 +21,8 @@
 
 namespace gradring::kernels::bench {
 
+inline constexpr std::int64_t kSeedParameters = 431'242;  ///< of the seed ConvNet
+
 /// Where an argument points: the reference computes on the host, the variants on the device.
 enum class Side : std::uint8_t { host, device };
 

@@ -11,7 +11,7 @@
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr auto kTimeout = std::chrono::minutes(10);
+constexpr auto kMeasureTimeout = std::chrono::minutes(10);
 /// A call shorter than this is repeated, so that the cost of reading the clock is negligible.
 constexpr double kLeastSeconds = 50e-6;
 constexpr int kLeastSamples = 5;
@@ -52,7 +52,7 @@ Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Me
   reset(c, stream);
   const LaunchLog log(stream);
   candidate.run(stream);
-  stream.synchronize(Deadline::after(kTimeout));
+  stream.synchronize(Deadline::after(kMeasureTimeout));
   return {
       .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
 }
@@ -118,7 +118,7 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& mach
     if (!results.back().right()) return;
     timed.push_back(results.size() - 1);
     runs.push_back({.enqueue = [&candidate, &stream] { candidate.run(stream); },
-                    .finish = [&stream] { stream.synchronize(Deadline::after(kTimeout)); }});
+                    .finish = [&stream] { stream.synchronize(Deadline::after(kMeasureTimeout)); }});
   };
   for (const KernelCase::Candidate& candidate : c.variants)
     if (wanted(candidate)) take(candidate, Measured::Kind::variant);

@@ -8,7 +8,7 @@
 namespace gradring::kernels {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kDryRunAlignment = 256;
 constexpr std::uintptr_t kFirstAddress = 1 << 20;
 
 class Nothing final : public Buffer::Resource {
@@ -16,9 +16,11 @@ class Nothing final : public Buffer::Resource {
   void release(void*, std::size_t) noexcept override {}
 };
 
-class HostMemory final : public Buffer::Resource {
+class PinnedMemory final : public Buffer::Resource {
  public:
-  void release(void* data, std::size_t) noexcept override { ::operator delete(data, std::align_val_t(kAlignment)); }
+  void release(void* data, std::size_t) noexcept override {
+    ::operator delete(data, std::align_val_t(kDryRunAlignment));
+  }
 };
 
 class ReachedEvent final : public Event {
@@ -46,7 +48,7 @@ class EmptyRecording final : public Recording {
 
 DryRunDevice::DryRunDevice(const Device& device)
     : device_(device),
-      pinned_(std::make_unique<HostMemory>()),
+      pinned_(std::make_unique<PinnedMemory>()),
       nothing_(std::make_unique<Nothing>()),
       next_address_(kFirstAddress) {}
 
@@ -54,8 +56,8 @@ DryRunDevice::~DryRunDevice() = default;
 
 Buffer DryRunDevice::allocate(std::size_t bytes, MemoryKind kind) {
   if (bytes == 0) return {};
-  if (kind == MemoryKind::pinned) return {::operator new(bytes, std::align_val_t(kAlignment)), bytes, *pinned_};
-  const std::size_t room = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (kind == MemoryKind::pinned) return {::operator new(bytes, std::align_val_t(kDryRunAlignment)), bytes, *pinned_};
+  const std::size_t room = (bytes + kDryRunAlignment - 1) / kDryRunAlignment * kDryRunAlignment;
   return {reinterpret_cast<void*>(next_address_.fetch_add(room)), bytes, *nothing_};
 }
 

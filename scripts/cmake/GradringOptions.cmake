@@ -9,6 +9,7 @@ set(GRADRING_ARCH portable CACHE STRING "Processors to build for: portable (any 
 set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_PRECOMPILE "Read the headers that most files include once for all of them" ON)
+option(GRADRING_UNITY "Compile the sources of a library several at a time" ON)
 option(GRADRING_DEBIAN "Install as Debian's packages do, and let cpack make them" OFF)
 option(GRADRING_STATIC "Need no shared library at run time but glibc's and libgcc_s: static or header-only dependencies" OFF)
 option(GRADRING_MAP_PATHS "Record source files by their path in the repository, so that the program is the same from any folder" OFF)

@@ -2,11 +2,13 @@
 # What the CMakeLists of the folders declare.
 
 # gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
-# LIGHT: it computes little, and is compiled with gradring_light, others with gradring_processor.
+# LIGHT: it computes little, and is compiled with gradring_light, others with gradring_processor. GRADRING_UNITY compiles up to 12
+# sources as one, so that names in their anonymous namespaces must differ; kernels stay alone, for short edits and equal code.
 function(gradring_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "LIGHT" "" "")
   add_library(gradring_${name} STATIC)
   target_link_libraries(gradring_${name} PUBLIC gradring_flags)
+  set_target_properties(gradring_${name} PROPERTIES UNITY_BUILD ${GRADRING_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   if(arg_LIGHT)
     target_link_libraries(gradring_${name} PRIVATE gradring_light)
   else()
@@ -82,7 +84,8 @@ function(gradring_device_sources)
   endif()
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
+    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES
+      LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(gradring_kernels PRIVATE ${path})
     set_property(GLOBAL APPEND PROPERTY ${list} ${path})
   endforeach()
@@ -97,6 +100,7 @@ function(gradring_operation name)
     list(TRANSFORM arg_${kind} PREPEND ${name}/)
   endforeach()
   target_sources(gradring_kernels PRIVATE ${name}/${name}.cpp ${arg_CPU_LEVELS})
+  set_source_files_properties(${arg_CPU_LEVELS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   gradring_device_sources(${arg_LEVELS} ${arg_ONCE})
   gradring_device_sources(HOPPER ${arg_HOPPER})
   gradring_level_sources(gradring_kernels ${arg_LEVELS} ${arg_CPU_LEVELS})
@@ -122,6 +126,7 @@ endfunction()
 function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
+  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${GRADRING_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
   gradring_reuse_headers(test_${name} test_headers)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60

@@ -12,12 +12,12 @@ namespace {
 using kernels::DType;
 using tests::RankWorkspace;
 
-constexpr std::chrono::seconds kLong(60);
+constexpr std::chrono::seconds kDesyncTimeout(60);
 
 /// Runs two ranks that make different calls; expects a Desync on both, with messages that contain `one` and `other`.
-void expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& first,
-                   const std::function<void(ProcessGroup&, RankWorkspace&)>& second, const std::string& one,
-                   const std::string& other) {
+void expect_desync_in_process(const std::function<void(ProcessGroup&, RankWorkspace&)>& first,
+                              const std::function<void(ProcessGroup&, RankWorkspace&)>& second, const std::string& one,
+                              const std::string& other) {
   const auto errors = tests::errors_of_threads(
       2,
       [&](ProcessGroup& group) {
@@ -25,49 +25,50 @@ void expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& fir
         (group.rank() == 0 ? first : second)(group, work);
         group.barrier(*work.stream);
       },
-      kLong);
+      kDesyncTimeout);
   tests::expect_all_desync(errors, {one, other});
 }
 
 TEST(InProcessDesync, ReportsDifferentElementCounts) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); }, "of 100 f32",
-                "of 101 f32");
+  expect_desync_in_process([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                           [](auto& group, auto& work) { group.all_reduce(work.range(101), *work.stream); },
+                           "of 100 f32", "of 101 f32");
 }
 
 TEST(InProcessDesync, ReportsDifferentDtypes) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(100, 0, DType::i32), *work.stream); },
-                "of 100 f32", "of 100 i32");
+  expect_desync_in_process(
+      [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+      [](auto& group, auto& work) { group.all_reduce(work.range(100, 0, DType::i32), *work.stream); }, "of 100 f32",
+      "of 100 i32");
 }
 
 TEST(InProcessDesync, ReportsDifferentRanges) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100, 0), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(100, 100), *work.stream); }, "from element 0",
-                "from element 100");
+  expect_desync_in_process([](auto& group, auto& work) { group.all_reduce(work.range(100, 0), *work.stream); },
+                           [](auto& group, auto& work) { group.all_reduce(work.range(100, 100), *work.stream); },
+                           "from element 0", "from element 100");
 }
 
 TEST(InProcessDesync, ReportsDifferentOperations) {
-  expect_desync([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); }, "reduce_scatter",
-                "all_gather");
+  expect_desync_in_process([](auto& group, auto& work) { group.reduce_scatter(work.range(100), *work.stream); },
+                           [](auto& group, auto& work) { group.all_gather(work.range(100), *work.stream); },
+                           "reduce_scatter", "all_gather");
 }
 
 TEST(InProcessDesync, ReportsAnExtraCall) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
-                "all_reduce 1", "barrier 1");
+  expect_desync_in_process([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); },
+                           [](auto&, auto&) {}, "all_reduce 1", "barrier 1");
 }
 
 TEST(InProcessDesync, ReportsDifferentAlgorithms) {
-  expect_desync(
+  expect_desync_in_process(
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::ring); },
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::direct); },
       "50 of 100 f32 exposed", "50 of 100 f32 ");
 }
 
 TEST(InProcessDesync, ReportsDifferentSegmentSizes) {
-  expect_desync([](auto& group, auto&) { group.allocate(1024); }, [](auto& group, auto&) { group.allocate(2048); },
-                "1024", "2048");
+  expect_desync_in_process([](auto& group, auto&) { group.allocate(1024); },
+                           [](auto& group, auto&) { group.allocate(2048); }, "1024", "2048");
 }
 
 }  // namespace

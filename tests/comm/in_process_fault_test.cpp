@@ -17,7 +17,7 @@ using kernels::DType;
 using tests::expect_error;
 using tests::RankWorkspace;
 
-constexpr std::chrono::seconds kLong(60);
+constexpr std::chrono::seconds kLongTimeout(60);
 constexpr std::chrono::milliseconds kShort(1500);  // enough for all threads to join, also on a busy machine
 
 TEST(InProcessFaults, WaitsForALateRank) {
@@ -57,7 +57,7 @@ TEST(InProcessFaults, AThrowingRankFailsAllOthers) {
         group.all_reduce(work.range(), *work.stream);
         group.barrier(*work.stream);
       },
-      kLong);
+      kLongTimeout);
   for (const std::size_t rank : {0, 1, 3}) expect_error<PeerLost>(errors[rank], 2, "rank 2");
   EXPECT_THROW(std::rethrow_exception(errors[2]), std::runtime_error);
 }
@@ -95,12 +95,12 @@ TEST(InProcessFaults, TimeoutNamesTheRankThatNeverJoins) {
 }
 
 TEST(InProcessFaults, RejectsInvalidRanks) {
-  InProcessHub hub(1, kLong);
+  InProcessHub hub(1, kLongTimeout);
   EXPECT_THROW(hub.join(-1), InvalidArgument);
   EXPECT_THROW(hub.join(1), InvalidArgument);
   hub.join(0);
   EXPECT_THROW(hub.join(0), InvalidArgument);
-  EXPECT_THROW(InProcessHub(0, kLong), InvalidArgument);
+  EXPECT_THROW(InProcessHub(0, kLongTimeout), InvalidArgument);
 }
 
 TEST(InProcessFaults, ThrowsAgainAfterAFailure) {
@@ -112,7 +112,7 @@ TEST(InProcessFaults, ThrowsAgainAfterAFailure) {
         EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
         EXPECT_THROW(group.allocate(8), Desync);
       },
-      kLong);
+      kLongTimeout);
 }
 
 TEST(InProcessFaults, RejectsInvalidRanges) {

@@ -21,7 +21,7 @@ using tests::Outcome;
 using tests::Processes;
 using tests::TransportKind;
 
-constexpr std::chrono::seconds kLong(50);  // less than Processes::outcome waits
+constexpr std::chrono::seconds kFaultTimeout(50);  // less than Processes::outcome waits
 constexpr std::chrono::seconds kShort(2);
 constexpr std::size_t kElements = 20'000;
 constexpr std::size_t kManyElements = 3'000'000;  // transfers of several milliseconds
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Over, ProcessFaults, ::testing::Values(TransportKind::s
 
 void wait_until_all_reduce(Processes& processes, int world) {
   for (int rank = 0; rank < world; ++rank)
-    processes.store().wait("reducing/" + std::to_string(rank), Deadline::after(kLong));
+    processes.store().wait("reducing/" + std::to_string(rank), Deadline::after(kFaultTimeout));
 }
 
 TEST_P(ProcessFaults, SurvivorsNameTheKilledProcess) {
@@ -68,7 +68,7 @@ TEST_P(ProcessFaults, SurvivorsNameTheKilledProcess) {
     SCOPED_TRACE(::testing::Message() << "seed " << kSeed << ", round " << round << ", victim " << victim << " of "
                                       << world);
     // In every other round the kill usually hits a transfer.
-    Processes processes(world, reduces_forever(world, kLong, round % 2 == 0 ? kElements : kManyElements));
+    Processes processes(world, reduces_forever(world, kFaultTimeout, round % 2 == 0 ? kElements : kManyElements));
     wait_until_all_reduce(processes, world);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     ::kill(processes.pid(victim), SIGKILL);
@@ -86,14 +86,14 @@ TEST_P(ProcessFaults, NamesTheKilledProcessAndNotOneThatLeftBecauseOfIt) {
   constexpr int kWorld = 3, kVictim = 2;
   // Rank 1 loses the victim in a host call and leaves; only then does rank 0 start its all_reduce.
   Processes processes(kWorld, [](int rank, Store& store) {
-    auto group = join(store, {.rank = rank, .world_size = kWorld, .timeout = kLong});
+    auto group = join(store, {.rank = rank, .world_size = kWorld, .timeout = kFaultTimeout});
     kernels::HostDevice device;
     const auto stream = device.make_stream(kernels::StreamMode::in_place);
     auto segment = group->allocate(kElements * sizeof(float));
     store.set("reducing/" + std::to_string(rank), "");
     if (rank == kVictim) ::pause();
     if (rank == 0) {
-      store.wait("left", Deadline::after(kLong));
+      store.wait("left", Deadline::after(kFaultTimeout));
       group->all_reduce({.segment = segment.get(), .slice = {0, kElements}}, *stream);
     }
     try {
@@ -116,7 +116,7 @@ TEST_P(ProcessFaults, NamesTheKilledProcessAndNotOneThatLeftBecauseOfIt) {
 
 TEST_P(ProcessFaults, NamesAllKilledProcesses) {
   constexpr int kWorld = 3;
-  Processes processes(kWorld, reduces_forever(kWorld, kLong));
+  Processes processes(kWorld, reduces_forever(kWorld, kFaultTimeout));
   wait_until_all_reduce(processes, kWorld);
   ::kill(processes.pid(0), SIGSTOP);  // so that it sees both deaths at once
   for (const int victim : {1, 2}) ::kill(processes.pid(victim), SIGKILL);
@@ -151,7 +151,7 @@ TEST_P(ProcessFaults, TimeoutNamesTheStoppedProcess) {
 
 TEST_P(ProcessFaults, ExitWithoutGoodbyeIsPeerLost) {
   Processes processes(3, [](int rank, Store& store) {
-    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kFaultTimeout});
     if (rank == 1) ::_exit(7);
     reduce_forever(*group, store);
   });
@@ -164,7 +164,7 @@ TEST_P(ProcessFaults, ExitWithoutGoodbyeIsPeerLost) {
 
 TEST_P(ProcessFaults, AThrowingProcessFailsAllOthers) {
   Processes processes(3, [](int rank, Store& store) {
-    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 3, .timeout = kFaultTimeout});
     if (rank == 2) throw std::runtime_error("a planted error");
     reduce_forever(*group, store);
   });
@@ -190,7 +190,7 @@ TEST_P(ProcessFaults, TimeoutNamesMissingRanks) {
 TEST_P(ProcessFaults, RejectsInvalidRanks) {
   Processes processes(1, [](int, Store& store) {
     for (const int rank : {-1, 2})
-      EXPECT_THROW(join(store, {.rank = rank, .world_size = 2, .timeout = kLong}), InvalidArgument);
+      EXPECT_THROW(join(store, {.rank = rank, .world_size = 2, .timeout = kFaultTimeout}), InvalidArgument);
     tests::require(!::testing::Test::HasFailure(), "it was accepted");
   });
   EXPECT_EQ(processes.outcome(0).kind, "ok");
@@ -198,7 +198,7 @@ TEST_P(ProcessFaults, RejectsInvalidRanks) {
 
 TEST_P(ProcessFaults, ReportsDifferentElementCounts) {
   Processes processes(2, [](int rank, Store& store) {
-    const auto group = join(store, {.rank = rank, .world_size = 2, .timeout = kLong});
+    const auto group = join(store, {.rank = rank, .world_size = 2, .timeout = kFaultTimeout});
     kernels::HostDevice device;
     const auto stream = device.make_stream(kernels::StreamMode::in_place);
     const auto segment = group->allocate(1024);
@@ -226,8 +226,8 @@ TEST_P(ProcessFaults, ReleasesDescriptorsAndMemory) {
   Processes processes(2, [&](int rank, Store& store) {
     const int before = open_descriptors();
     for (int round = 0; round < 3; ++round) {
-      const auto group =
-          join(store, {.rank = rank, .world_size = 2, .timeout = kLong, .name = "group" + std::to_string(round)});
+      const auto group = join(
+          store, {.rank = rank, .world_size = 2, .timeout = kFaultTimeout, .name = "group" + std::to_string(round)});
       const auto segment = group->allocate(1 << 20);
       tests::require(mapped() == (GetParam() == TransportKind::shared_memory),
                      "the segment is in the wrong kind of memory");

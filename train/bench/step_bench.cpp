@@ -36,12 +36,12 @@ data::BatchSlot fill(const data::Dataset& dataset, kernels::Device& device, std:
   return slot;
 }
 
-constexpr auto kPatience = std::chrono::minutes(2);
+constexpr auto kStepTimeout = std::chrono::minutes(2);
 constexpr std::uint64_t kSeed = 0;
 
 std::unique_ptr<comm::ProcessGroup> single_rank_group() {
   comm::MemoryStore store;
-  return comm::make_shared_memory_group(store, {.rank = 0, .world_size = 1, .timeout = kPatience, .name = "bench"});
+  return comm::make_shared_memory_group(store, {.rank = 0, .world_size = 1, .timeout = kStepTimeout, .name = "bench"});
 }
 
 /// A single-rank replica whose parts are all timed.
@@ -86,10 +86,10 @@ class TimedRank {
     const data::Batch& batch = batches_.next();
     const auto begin = std::chrono::steady_clock::now();
     batch_.set(batch);
-    report_.loss =
-        replica_.step()
-            .run({.batch = batch_, .count = batch.count(), .global_samples = batch.count()}, Deadline::after(kPatience))
-            .loss;
+    report_.loss = replica_.step()
+                       .run({.batch = batch_, .count = batch.count(), .global_samples = batch.count()},
+                            Deadline::after(kStepTimeout))
+                       .loss;
     times_.end_step(std::chrono::steady_clock::now() - begin);
   }
 

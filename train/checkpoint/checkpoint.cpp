@@ -25,7 +25,6 @@ constexpr std::size_t kLargestMeta = 2u << 20;
 constexpr std::size_t kHashDigits = 64;
 constexpr std::string_view kBeforeHash = ",\n  \"sha256\": \"";
 constexpr std::string_view kAfterHash = "\"\n}\n";
-constexpr const char* kAdvice = "use another checkpoint";
 
 FileHashes hashes_of(const SafetensorsPlan& plan) {
   FileHashes hashes{.head = sha256_hex(bytes_of(plan.head)), .tensors = {}};
@@ -76,11 +75,12 @@ std::string verified_json(std::string_view text, const fs::path& path) {
   const std::size_t hash_bytes = kBeforeHash.size() + kHashDigits + kAfterHash.size();
   const std::string_view body = text.substr(0, text.size() - std::min(text.size(), kHashDigits + kAfterHash.size()));
   if (text.size() < hash_bytes || !text.ends_with(kAfterHash) || !body.ends_with(kBeforeHash))
-    throw CheckpointError(path, "is corrupt: it does not end with its SHA-256", kAdvice);
+    throw CheckpointError(path, "is corrupt: it does not end with its SHA-256", kUseAnotherCheckpoint);
   const std::string expected(text.substr(body.size(), kHashDigits)), found = sha256_hex(bytes_of(body));
   if (found != expected)
-    throw CheckpointError(
-        path, "is corrupt: it has " + shown_hash(found) + ", its last line says " + shown_hash(expected), kAdvice);
+    throw CheckpointError(path,
+                          "is corrupt: it has " + shown_hash(found) + ", its last line says " + shown_hash(expected),
+                          kUseAnotherCheckpoint);
   return std::string(body.substr(0, body.size() - kBeforeHash.size())) + "\n}";
 }
 
@@ -105,7 +105,7 @@ CheckpointMeta parse_meta(const std::string& text, const fs::path& path) {
         "this program reads format " + std::to_string(kFormat) + ": use the gradring that wrote it, or a newer one");
   if (format < kFormat)
     throw CheckpointError(path, "has format " + std::to_string(format) + ", expected " + std::to_string(kFormat),
-                          kAdvice);
+                          kUseAnotherCheckpoint);
   CheckpointMeta meta{.step = members.number<std::int64_t>("step", 0, kMost),
                       .score = std::nullopt,
                       .about = members.object("about"),
@@ -126,7 +126,7 @@ void read_verified(FileSystem& files, const fs::path& path, const FileHashes& ha
     if (found != expected)
       report(CheckpointError(
           path, "is corrupt: " + what + " has " + shown_hash(found) + ", meta.json says " + shown_hash(expected),
-          kAdvice));
+          kUseAnotherCheckpoint));
     return found == expected;
   };
   const SafetensorsReader reader(open_to_read(files, path), path);
@@ -151,7 +151,8 @@ CheckpointMeta read_meta(FileSystem& files, const fs::path& folder) {
   const fs::path path = folder / kMetaFile;
   const auto file = open_to_read(files, path);
   if (file->size() > kLargestMeta)
-    throw CheckpointError(path, "has " + std::to_string(file->size()) + " bytes, at most 2 MiB are expected", kAdvice);
+    throw CheckpointError(path, "has " + std::to_string(file->size()) + " bytes, at most 2 MiB are expected",
+                          kUseAnotherCheckpoint);
   CheckpointMeta meta = parse_meta(verified_json(read_text(*file, path, 0, file->size()), path), path);
   // The folders of checkpoints are counted and ordered by the steps in their names.
   if (const auto named = step_folder_at(folder); named && named->step != meta.step)

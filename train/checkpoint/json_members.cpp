@@ -11,7 +11,6 @@ using Json = JsonMembers::Json;
 
 constexpr int kMostLevels = 64;
 constexpr std::size_t kMostMembers = 1u << 15;
-constexpr const char* kAdvice = "use another checkpoint";
 
 }  // namespace
 
@@ -20,13 +19,13 @@ Json parse_checkpoint_json(std::string_view text, const std::filesystem::path& p
   const auto within_limits = [&](int depth, Json::parse_event_t event, const Json&) {
     if (event == Json::parse_event_t::key) ++members;
     if (depth > kMostLevels || members > kMostMembers)
-      throw CheckpointError(path, "has JSON of more than 64 levels or 32,768 members", kAdvice);
+      throw CheckpointError(path, "has JSON of more than 64 levels or 32,768 members", kUseAnotherCheckpoint);
     return true;
   };
   try {
     return Json::parse(text, within_limits);
   } catch (const Json::exception&) {
-    throw CheckpointError(path, "is not valid JSON", kAdvice);
+    throw CheckpointError(path, "is not valid JSON", kUseAnotherCheckpoint);
   }
 }
 
@@ -53,13 +52,13 @@ std::map<std::string, std::string> JsonMembers::texts(const char* name) const {
 
 const Json& JsonMembers::at(const char* name) const {
   const auto found = json_.is_object() ? json_.find(name) : json_.end();
-  if (found == json_.end()) throw CheckpointError(path_, "has no member " + in_quotes(name), kAdvice);
+  if (found == json_.end()) throw CheckpointError(path_, "has no member " + in_quotes(name), kUseAnotherCheckpoint);
   return *found;
 }
 
 void JsonMembers::refuse(const char* name, const std::string& expected) const {
   throw CheckpointError(path_, "has " + in_quotes(name) + " = " + in_quotes(at(name).dump()) + ", expected " + expected,
-                        kAdvice);
+                        kUseAnotherCheckpoint);
 }
 
 }  // namespace gradring::train

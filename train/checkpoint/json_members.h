@@ -10,6 +10,9 @@
 
 namespace gradring::train {
 
+/// The advice where a checkpoint is unusable.
+inline constexpr const char* kUseAnotherCheckpoint = "use another checkpoint";
+
 /// Parses JSON of an untrusted checkpoint.
 ///
 /// Errors    CheckpointError with `path`: invalid JSON, more than 64 levels (recursive functions walk it) or 32,768

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPrefixBytes = 8;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& found) {
+[[noreturn]] void refuse_safetensors(const fs::path& path, const std::string& found) {
   throw CheckpointError(path, "is not a valid safetensors file: " + found, "write it again, or use another");
 }
 
@@ -101,7 +101,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    train::refuse(path_, "its header is not valid JSON at byte " + std::to_string(position));
+    refuse_safetensors(path_, "its header is not valid JSON at byte " + std::to_string(position));
   }
 
  private:
@@ -122,14 +122,14 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   void begin_entry(std::string& name) {
     if (name == "__metadata__") {
-      if (std::exchange(saw_metadata_, true)) train::refuse(path_, "its header has the key '__metadata__' twice");
+      if (std::exchange(saw_metadata_, true)) refuse_safetensors(path_, "its header has the key '__metadata__' twice");
       place_ = Place::metadata_start;
       return;
     }
     entry_ = {};
     entry_.name = std::move(name);
     if (const auto defect = name_defect(entry_.name); !defect.empty()) refuse(std::string(defect));
-    if (header_.tensors.size() == kMostTensors) train::refuse(path_, "it has more than 65,536 tensors");
+    if (header_.tensors.size() == kMostTensors) refuse_safetensors(path_, "it has more than 65,536 tensors");
     offsets_.clear();
     saw_type_ = saw_shape_ = saw_offsets_ = false;
     place_ = Place::entry_start;
@@ -137,9 +137,9 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   void begin_metadata(std::string& name) {
     if (header_.metadata.contains(name))
-      train::refuse(path_, "its header has the key " + in_quotes(name) + " twice in __metadata__");
+      refuse_safetensors(path_, "its header has the key " + in_quotes(name) + " twice in __metadata__");
     if (header_.metadata.size() == kMostMetadata)
-      train::refuse(path_, "it has more than 4,096 entries in __metadata__");
+      refuse_safetensors(path_, "it has more than 4,096 entries in __metadata__");
     metadata_key_ = std::move(name);
   }
 
@@ -167,13 +167,14 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   /// Rejects the current entry.
   [[noreturn]] void refuse(const std::string& found) const {
-    train::refuse(path_, "tensor " + in_quotes(entry_.name) + " " + found);
+    refuse_safetensors(path_, "tensor " + in_quotes(entry_.name) + " " + found);
   }
 
   [[noreturn]] void unexpected(const std::string& what) const {
     const std::string found = "has " + what + ", expected " + expected_here();
-    if (place_ == Place::start || place_ == Place::tensors) train::refuse(path_, "its header " + found);
-    if (place_ == Place::metadata || place_ == Place::metadata_start) train::refuse(path_, "its __metadata__ " + found);
+    if (place_ == Place::start || place_ == Place::tensors) refuse_safetensors(path_, "its header " + found);
+    if (place_ == Place::metadata || place_ == Place::metadata_start)
+      refuse_safetensors(path_, "its __metadata__ " + found);
     refuse(found);
   }
 
@@ -208,7 +209,7 @@ void check_names_differ(const std::vector<StoredTensor>& tensors, const fs::path
   names.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
   if (const auto twice = duplicate_name(std::move(names)))
-    refuse(path, "it has the tensor " + in_quotes(*twice) + " twice");
+    refuse_safetensors(path, "it has the tensor " + in_quotes(*twice) + " twice");
 }
 
 /// The tensors, ordered by position, must cover the data without a hole.
@@ -216,20 +217,21 @@ void check_coverage(const std::vector<StoredTensor>& tensors, std::uint64_t data
   std::uint64_t covered = 0;
   for (const StoredTensor& tensor : tensors) {
     if (tensor.begin != covered)
-      refuse(path, std::string(tensor.begin > covered ? "it has a hole" : "its tensors overlap") + " at byte " +
-                       std::to_string(std::min(tensor.begin, covered)) + " of its data, before " +
-                       in_quotes(tensor.name));
+      refuse_safetensors(path, std::string(tensor.begin > covered ? "it has a hole" : "its tensors overlap") +
+                                   " at byte " + std::to_string(std::min(tensor.begin, covered)) +
+                                   " of its data, before " + in_quotes(tensor.name));
     covered = tensor.end;
   }
   if (covered != data_bytes)
-    refuse(path, "its tensors have " + std::to_string(covered) + " bytes, its data has " + std::to_string(data_bytes));
+    refuse_safetensors(
+        path, "its tensors have " + std::to_string(covered) + " bytes, its data has " + std::to_string(data_bytes));
 }
 
 SafetensorsHeader parse_header(std::string_view text, std::uint64_t data_bytes, const fs::path& path) {
-  if (!text.starts_with('{')) refuse(path, "its header does not begin with '{'");
+  if (!text.starts_with('{')) refuse_safetensors(path, "its header does not begin with '{'");
   if (const auto last = text.find_last_not_of(' '); text[last] != '}')
-    refuse(path, "its header is padded with something other than spaces");
-  if (text.find('\0') != text.npos) refuse(path, "its header contains a zero byte");
+    refuse_safetensors(path, "its header is padded with something other than spaces");
+  if (text.find('\0') != text.npos) refuse_safetensors(path, "its header contains a zero byte");
   HeaderParser parser(path);
   nlohmann::json::sax_parse(text.begin(), text.end(), &parser);
   SafetensorsHeader header = parser.take();
@@ -243,11 +245,11 @@ SafetensorsHeader parse_header(std::string_view text, std::uint64_t data_bytes, 
 
 /// Reads N, and checks it before memory is taken for the header.
 std::uint64_t read_header_bytes(const InputFile& file, const fs::path& path) {
-  if (file.size() < kPrefixBytes) refuse(path, "it is shorter than 8 bytes");
+  if (file.size() < kPrefixBytes) refuse_safetensors(path, "it is shorter than 8 bytes");
   const auto header_bytes = get_little_endian<std::uint64_t>(read_text(file, path, 0, kPrefixBytes), 0);
   if (header_bytes > file.size() - kPrefixBytes || header_bytes == 0)
-    refuse(path,
-           "its header has " + std::to_string(header_bytes) + " bytes, in a file of " + std::to_string(file.size()));
+    refuse_safetensors(
+        path, "its header has " + std::to_string(header_bytes) + " bytes, in a file of " + std::to_string(file.size()));
   if (header_bytes > kLargestHeaderBytes)
     throw CheckpointError(path, "has a header of " + std::to_string(header_bytes) + " bytes",
                           "at most " + std::to_string(kLargestHeaderBytes) + " are supported: split the file");

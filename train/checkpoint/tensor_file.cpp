@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kVersionEnd = 8;
 constexpr std::size_t kLargestHeader = 64 * 1024;
-constexpr const char* kAdvice = "save it by numpy.save as a C-ordered, little-endian array of plain numbers";
+constexpr const char* kNpyAdvice = "save it by numpy.save as a C-ordered, little-endian array of plain numbers";
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& found) {
-  throw CheckpointError(path, found, kAdvice);
+[[noreturn]] void refuse_npy(const fs::path& path, const std::string& found) {
+  throw CheckpointError(path, found, kNpyAdvice);
 }
 
-constexpr std::size_t kMostExtents = 32;  // NumPy's own limit
+constexpr std::size_t kMostNpyExtents = 32;  // NumPy's own limit
 
 /// Parses a text from its front; each method returns whether it found its token.
 class Scanner {
@@ -65,7 +65,7 @@ class Scanner {
     if (!literal("(")) return false;
     bool comma = true;
     for (std::int64_t value = 0; !literal(")"); values.push_back(value)) {
-      if (!comma || values.size() == kMostExtents || !number(value)) return false;
+      if (!comma || values.size() == kMostNpyExtents || !number(value)) return false;
       literal("L");
       comma = literal(",");
     }
@@ -116,8 +116,9 @@ std::optional<NpyHeader> parse_npy_header(std::string_view text) {
 
 TensorType type_of(const std::string& descr, const fs::path& path) {
   if (const auto type = find_type(&TensorTypeNames::npy, descr)) return *type;
-  if (descr.find('O') != descr.npos) refuse(path, "holds Python objects, which only unpickling could read");
-  refuse(path, (descr.starts_with('>') ? "holds big-endian numbers " : "holds elements of type ") + in_quotes(descr));
+  if (descr.find('O') != descr.npos) refuse_npy(path, "holds Python objects, which only unpickling could read");
+  refuse_npy(path,
+             (descr.starts_with('>') ? "holds big-endian numbers " : "holds elements of type ") + in_quotes(descr));
 }
 
 constexpr std::uint64_t kStartBytes = 32;  // enough for a pickle of one number
@@ -162,29 +163,29 @@ void refuse_mistaken(const std::filesystem::path& path, std::string_view start) 
 }  // namespace
 
 TensorRecord read_npy(const InputFile& file, const fs::path& path) {
-  if (file.size() < kVersionEnd) refuse(path, "is too short to be a .npy file");
+  if (file.size() < kVersionEnd) refuse_npy(path, "is too short to be a .npy file");
   const std::string start = read_text(file, path, 0, kVersionEnd);
-  if (!start.starts_with(kMagic)) refuse(path, "does not begin with the magic of a .npy file");
+  if (!start.starts_with(kMagic)) refuse_npy(path, "does not begin with the magic of a .npy file");
   const int version = static_cast<unsigned char>(start[kMagic.size()]);
   if (version < 1 || version > 3)
-    refuse(path, "has version " + std::to_string(version) + " of the format, expected 1 to 3");
+    refuse_npy(path, "has version " + std::to_string(version) + " of the format, expected 1 to 3");
   const std::size_t field_bytes = version == 1 ? 2 : 4;
   const std::string field = read_text(file, path, kVersionEnd, field_bytes);
   const std::size_t header_bytes =
       version == 1 ? get_little_endian<std::uint16_t>(field, 0) : get_little_endian<std::uint32_t>(field, 0);
   if (header_bytes > kLargestHeader)
-    refuse(path, "has a header of " + std::to_string(header_bytes) + " bytes, expected at most 64 KiB");
+    refuse_npy(path, "has a header of " + std::to_string(header_bytes) + " bytes, expected at most 64 KiB");
   const std::string text = read_text(file, path, kVersionEnd + field_bytes, header_bytes);
 
   const auto header = parse_npy_header(text);
-  if (!header) refuse(path, "has an unknown header: " + in_quotes(text));
-  if (header->fortran_order) refuse(path, "is in Fortran order");
+  if (!header) refuse_npy(path, "has an unknown header: " + in_quotes(text));
+  if (header->fortran_order) refuse_npy(path, "is in Fortran order");
   TensorRecord record{{"", type_of(header->descr, path), header->shape}, {}};
   const std::uint64_t data_bytes = file.size() - kVersionEnd - field_bytes - header_bytes;
   const auto expected = byte_size(record.type, record.shape);
   if (expected != data_bytes)
-    refuse(path, "holds " + std::to_string(data_bytes) + " bytes of data, which is not " + shape_text(record.shape) +
-                     " of " + header->descr);
+    refuse_npy(path, "holds " + std::to_string(data_bytes) + " bytes of data, which is not " +
+                         shape_text(record.shape) + " of " + header->descr);
   record.bytes.resize(data_bytes);
   read_exactly(file, path, file.size() - data_bytes, record.bytes);
   return record;

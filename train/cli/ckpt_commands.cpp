@@ -136,11 +136,11 @@ void run(const LsOptions& options, const Words& words) {
   print_json(list);
 }
 
-struct VerifyOptions {
+struct VerifyCheckpointOptions {
   bool json = false;
 };
 
-CommandLine command_line(VerifyOptions& options) {
+CommandLine command_line(VerifyCheckpointOptions& options) {
   return {.command = "gradring ckpt verify",
           .purpose = "bitwise comparison of checkpoints with the hashes that were saved",
           .usage = {"gradring ckpt verify PATH..."},
@@ -232,7 +232,7 @@ nlohmann::ordered_json to_json(const Verified& verified) {
   return json;
 }
 
-void run(const VerifyOptions& options, const Words& words) {
+void run(const VerifyCheckpointOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("no path to verify: use gradring ckpt verify PATH...");
   PosixFileSystem files;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -332,7 +332,7 @@ void run(const PruneOptions& options, const Words& words) {
 }  // namespace
 
 const Command kCkptLs = make_command<LsOptions>("ls", "checkpoints of a run");
-const Command kCkptVerify = make_command<VerifyOptions>("verify", "bitwise check against the saved hashes");
+const Command kCkptVerify = make_command<VerifyCheckpointOptions>("verify", "bitwise check against the saved hashes");
 const Command kCkptPrune = make_command<PruneOptions>("prune", "removal of checkpoints that need not stay");
 
 }  // namespace gradring::train

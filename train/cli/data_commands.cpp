@@ -80,7 +80,7 @@ class FetchProgress final : public data::FetchListener {
   bool line_open_ = false;
 };
 
-constexpr const char* kNotes =
+constexpr const char* kDataSetNotes =
     "Files go to DIR/NAME. Valid files are kept, and an interrupted transfer is resumed (FILE.part). Size and SHA-256 "
     "of every file are checked before it gets its name, and a wrong file is removed: mirrors need not be trusted.\n\n"
     "Exit codes: 0 success, 2 usage error, 3 network or disk, 4 wrong content.";
@@ -96,7 +96,7 @@ CommandLine command_line(FetchOptions& options) {
                    .usage = {"gradring data fetch NAME [OPTIONS]"},
                    .options = {data_dir_option(options.data_dir)},
                    .takes_words = true,
-                   .notes = kNotes};
+                   .notes = kDataSetNotes};
   line.options.push_back({.name = "mirror",
                           .value = "URL",
                           .help = "address of a folder with the files, instead of the public mirrors; may be repeated",
@@ -122,11 +122,11 @@ void run(const FetchOptions& options, const Words& words) {
   out.finish();
 }
 
-struct VerifyOptions {
+struct VerifyDataOptions {
   std::string data_dir;
 };
 
-CommandLine command_line(VerifyOptions& options) {
+CommandLine command_line(VerifyDataOptions& options) {
   return {.command = "gradring data verify",
           .purpose = "check of the files of a dataset against their SHA-256",
           .usage = {"gradring data verify NAME [OPTIONS]"},
@@ -134,7 +134,7 @@ CommandLine command_line(VerifyOptions& options) {
           .takes_words = true};
 }
 
-void run(const VerifyOptions& options, const Words& words) {
+void run(const VerifyDataOptions& options, const Words& words) {
   const data::CatalogueEntry& entry = data::find_entry(only_word(words, "gradring data verify NAME"));
   std::size_t faults = 0;
   for (const data::VerifiedFile& file : data::verify(entry, options.data_dir)) {
@@ -197,7 +197,7 @@ void run(const InfoOptions& options, const Words& words) {
 }  // namespace
 
 const Command kDataFetch = make_command<FetchOptions>("fetch", "download of a dataset, resumed and checked");
-const Command kDataVerify = make_command<VerifyOptions>("verify", "check of the files of a dataset");
+const Command kDataVerify = make_command<VerifyDataOptions>("verify", "check of the files of a dataset");
 const Command kDataInfo = make_command<InfoOptions>("info", "available datasets, or statistics of one");
 
 }  // namespace gradring::train

@@ -34,18 +34,18 @@ nlohmann::ordered_json to_json(const Sections& sections) {
   return json;
 }
 
-struct Options {
+struct DoctorOptions {
   bool json = false;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(DoctorOptions& options) {
   return {.command = "gradring doctor",
           .purpose = "features of this program and this machine, and remedies for what is missing",
           .usage = {"gradring doctor [OPTIONS]"},
           .options = {json_switch(options.json)}};
 }
 
-void run(Options& options) {
+void run(DoctorOptions& options) {
   const Sections sections = doctor::examine(system_variable);
   if (options.json)
     print_json(to_json(sections));
@@ -55,6 +55,6 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kDoctorCommand = make_command<Options>("doctor", "features of this program and this machine");
+const Command kDoctorCommand = make_command<DoctorOptions>("doctor", "features of this program and this machine");
 
 }  // namespace gradring::train

@@ -15,13 +15,13 @@
 namespace gradring::train {
 namespace {
 
-struct Options {
+struct PlanOptions {
   ParsedTrain train;
   int world_size = 0;  ///< 0: as --nprocs says
   std::string json_file;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(PlanOptions& options) {
   CommandLine line{.command = "gradring plan",
                    .purpose = "device memory that a training takes on each rank; nothing is trained or allocated",
                    .usage = {"gradring plan [OPTIONS of gradring train] --world-size N"},
@@ -51,7 +51,7 @@ nlohmann::json to_json(const MemoryTable& table, int world_size) {
   return {{"world_size", world_size}, {"planned_bytes", bytes}};
 }
 
-void run(Options& options) {
+void run(PlanOptions& options) {
   const TrainConfig config = resolve(options.train.options, system_variables(), options.train.config_file).config;
   const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 
@@ -72,6 +72,6 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kPlanCommand = make_command<Options>("plan", "device memory that a training takes on each rank");
+const Command kPlanCommand = make_command<PlanOptions>("plan", "device memory that a training takes on each rank");
 
 }  // namespace gradring::train

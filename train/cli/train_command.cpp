@@ -14,7 +14,7 @@
 namespace gradring::train {
 namespace {
 
-constexpr const char* kNotes =
+constexpr const char* kTrainNotes =
     "Every option above General can also be set by an environment variable (--batch-size: GRADRING_BATCH_SIZE) or in "
     "the --config file (batch-size = 64). The command line takes precedence over the environment, and the environment "
     "over the file. GRADRING_CPU_LEVEL selects a lower instruction-set level of the CPU: x86-64-v2, x86-64-v3, "
@@ -125,7 +125,7 @@ CommandLine command_line(ParsedTrain& parsed) {
                    .purpose = "data-parallel training of a model on one or many ranks",
                    .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
                    .options = config_options(parsed),
-                   .notes = kNotes};
+                   .notes = kTrainNotes};
   line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
                                        parsed.print_config));
   line.options.push_back(

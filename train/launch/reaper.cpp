@@ -24,7 +24,7 @@
 namespace gradring::train {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(20);  // until killed workers have ended on a busy machine
+constexpr auto kReapTimeout = std::chrono::seconds(20);  // until killed workers have ended on a busy machine
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(20);
 
 /// A message of the launcher: a group to watch, minus a group to forget, or the path of its folder (longer than a
@@ -40,7 +40,7 @@ struct Message {
 
 /// Retries while dying workers add files, until the folder is removed or something else has its name.
 void remove_folder(const std::filesystem::path& folder) {
-  for (const auto deadline = Deadline::after(kTimeout); !deadline.passed();
+  for (const auto deadline = Deadline::after(kReapTimeout); !deadline.passed();
        std::this_thread::sleep_for(kBetweenAttempts)) {
     const std::error_code error = remove_run_folder(folder);
     if (!error || error == std::errc::not_a_directory || error == std::errc::too_many_symbolic_link_levels ||
@@ -52,7 +52,7 @@ void remove_folder(const std::filesystem::path& folder) {
 /// The folder of a launcher killed before remove_on_death(). It is locked until all descriptors of the launcher are
 /// closed.
 void remove_unknown_folder(pid_t launcher) {
-  for (const auto deadline = Deadline::after(kTimeout); ::getppid() == launcher && !deadline.passed();)
+  for (const auto deadline = Deadline::after(kReapTimeout); ::getppid() == launcher && !deadline.passed();)
     std::this_thread::sleep_for(kBetweenAttempts);
   RunFolder::remove_stale(temporary_folder());
 }

@@ -29,7 +29,7 @@ constexpr std::string_view kFolderPrefix = "gradring-run-", kRandom = "XXXXXX", 
 constexpr const char *kMarker = "made-by-gradring", *kToken = "token";
 /// The reaper of a killed launcher holds the folder until it has removed it.
 constexpr auto kLinkTimeout = std::chrono::seconds(5);
-constexpr PollPace kPace = {
+constexpr PollPace kLinkPace = {
     .spins = 0, .first_nap = std::chrono::milliseconds(5), .longest_nap = std::chrono::milliseconds(50)};
 
 bool is_ours(const UniqueFd& folder) {
@@ -184,7 +184,7 @@ RunLink::RunLink(PrivateFolder place, const RunName& name, const RunFolder& fold
     throw DeviceError(
         fmt::format("cannot create the link {}: {}", (place_.path() / name_).string(), std::strerror(reason)));
   };
-  if (!poll_until(is_created, Deadline::after(kLinkTimeout), kPace))
+  if (!poll_until(is_created, Deadline::after(kLinkTimeout), kLinkPace))
     throw DeviceError(
         fmt::format("another run on this host uses the run id '{}' and the port {}: give this one another id "
                     "(--rdzv-id, TORCHELASTIC_RUN_ID) or port (--master-port, MASTER_PORT)",

@@ -22,7 +22,7 @@ constexpr const char* kRunDir = "--run-dir";
 constexpr const char* kFile = "file";
 
 /// Of a PatientLineFile, in bytes.
-constexpr std::size_t kMostWaiting = 1 << 20;
+constexpr std::size_t kMostWaitingBytes = 1 << 20;
 
 [[noreturn]] void fail(const fs::path& path, int error, const char* other) {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
@@ -64,7 +64,7 @@ void LineFile::append(std::string_view line) {
 }
 
 void PatientLineFile::append(std::string_view line) {
-  if (waiting_bytes_ + line.size() <= kMostWaiting) {
+  if (waiting_bytes_ + line.size() <= kMostWaitingBytes) {
     waiting_.emplace_back(line);
     waiting_bytes_ += line.size();
   } else {

@@ -108,10 +108,10 @@ void check_launcher(const fs::path& run_dir, const Json& holder, const fs::path&
 }
 
 /// Returns errno, or 0.
-int write_whole(const UniqueFd& file, const std::string& text) {
+int replace_text(const UniqueFd& file, const std::string& text) {
   if (::ftruncate(file.get(), 0) != 0) return errno;
   if (::lseek(file.get(), 0, SEEK_SET) != 0) return errno;
-  return write_all(file.get(), text);
+  return gradring::write_all(file.get(), text);
 }
 
 bool is_taken(const UniqueFd& file) {
@@ -179,7 +179,7 @@ bool RunLock::try_lock(const fs::path& launch_folder) {
     release();
     throw;
   }
-  if (const int error = write_whole(file_, describe_this_process(launch_folder))) {
+  if (const int error = replace_text(file_, describe_this_process(launch_folder))) {
     release();
     fail(path, error);
   }

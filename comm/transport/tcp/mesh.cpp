@@ -19,7 +19,7 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr int kVersion = 1;  // of the protocol between ranks
+constexpr int kProtocolVersion = 1;  // of the protocol between ranks
 
 std::string key_of(const TcpSpec& spec, int rank) { return fmt::format("tcp/{}/{}", spec.name, rank); }
 
@@ -186,7 +186,7 @@ Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening) {
   const bool named = ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0';
   std::string node = named ? name : "unknown-host";
   std::replace(node.begin(), node.end(), ' ', '-');
-  return {.version = kVersion,
+  return {.version = kProtocolVersion,
           .world_size = spec.world_size,
           .host = listening.host(),
           .port = listening.port(),

@@ -8,7 +8,6 @@
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr std::int64_t kParameters = 431'242;             // of the seed ConvNet
 constexpr std::int64_t kActivations = 64 * 26 * 26 * 32;  // after its first convolution, at batch 64
 
 }  // namespace
@@ -27,7 +26,7 @@ Cases fill_cases(CaseMaker& make) {
 }
 
 Cases scale_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   const DType dtype = make.dtype();
   KernelCase c = make.make("scale");
   BenchArray& x = make.input(c, dtype, n);
@@ -42,7 +41,7 @@ Cases scale_cases(CaseMaker& make) {
 }
 
 Cases accumulate_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   const DType dtype = make.dtype();
   KernelCase c = make.make("accumulate");
   BenchArray& x = make.input(c, dtype, n);
@@ -61,7 +60,7 @@ Cases accumulate_cases(CaseMaker& make) {
 Cases cast_cases(CaseMaker& make) {
   const DType from = make.dtype();
   const DType to = from == DType::f32 ? DType::f16 : DType::f32;
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("cast to " + std::string(name_of(to)));
   BenchArray& x = make.input(c, from, n);
   BenchArray& y = make.output(c, to, n, exact());

@@ -8,7 +8,6 @@
 namespace gradring::kernels::bench {
 namespace {
 
-constexpr std::int64_t kParameters = 431'242;  // of the seed ConvNet
 constexpr float kLearningRate = 1e-3f;
 constexpr float kMomentum = 0.9f;
 constexpr std::int32_t kApplied = 7;  // steps before the one that is timed
@@ -54,7 +53,7 @@ KernelCase step_state_advance(CaseMaker& make) {
 }  // namespace
 
 Cases sum_of_squares_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("sum_of_squares");
   BenchArray& x = make.input(c, make.dtype(), n);
   BenchArray& sum = make.output(c, DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
@@ -89,7 +88,7 @@ Cases step_state_cases(CaseMaker& make) {
 }
 
 Cases adam_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make(make.dtype() == DType::f32 ? "adam" : "adam with a copy");
   const Bound bound = [](double) { return 4 * 0x1p-24; };
   BenchArray& w = make.input(c, DType::f32, n);
@@ -125,7 +124,7 @@ Cases adam_cases(CaseMaker& make) {
 }
 
 Cases sgd_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make(make.dtype() == DType::f32 ? "sgd with momentum" : "sgd with momentum and a copy");
   const Bound bound = [](double) { return 16 * 0x1p-24; };
   BenchArray& w = make.input(c, DType::f32, n);
@@ -153,7 +152,7 @@ Cases sgd_cases(CaseMaker& make) {
 }
 
 Cases ema_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kParameters);
+  const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("ema");
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& average = make.input(c, DType::f32, n);

@@ -10,13 +10,13 @@
 namespace gradring::tests {
 namespace {
 
-struct Case {
+struct AgreeCase {
   std::string name;
   nn::Model model;
   std::int64_t batch;
 };
 
-std::vector<Case> cases() {
+std::vector<AgreeCase> cases() {
   nn::Model strided{.name = "strided", .sample = {9, 7, 2}, .classes = 3, .layers = {}};
   strided.layers = {{"a", nn::Conv2d{.in_channels = 2, .out_channels = 5, .kernel = 3, .stride = 2, .padding = 1}},
                     {"b", nn::Conv2d{.in_channels = 5, .out_channels = 17, .kernel = 1}},  // two in a row, no ReLU
@@ -51,7 +51,7 @@ std::vector<Case> cases() {
 }
 
 TEST(Backends, AgreeWithTheReference) {
-  for (const Case& c : cases()) {
+  for (const AgreeCase& c : cases()) {
     SCOPED_TRACE(c.name);
     std::mt19937 random(11);
     std::vector<float> images(static_cast<std::size_t>(c.batch * c.model.sample.elements()));

@@ -44,12 +44,12 @@ TEST(Layer, RefusesInputsThatDoNotFit) {
 namespace gradring::tests {
 namespace {
 
-struct Case {
+struct ModelCase {
   std::string golden;
   nn::Model model;
 };
 
-std::vector<Case> cases() {
+std::vector<ModelCase> model_cases() {
   return {{"gray", nn::convnet_deep({28, 28, 1}, 10)}, {"rgb", nn::convnet_deep({32, 32, 3}, 7)}};
 }
 
@@ -91,7 +91,7 @@ TEST(ConvNetDeep, RefusesImagesThatPoolingShrinksToNothing) {
 }
 
 TEST(ConvNetDeep, StartsWithPyTorchsWeights) {
-  for (const Case& c : cases()) {
+  for (const ModelCase& c : model_cases()) {
     SCOPED_TRACE(c.golden);
     const auto golden = read_golden("convnet_deep_step_seed0_" + c.golden);
     const auto parameters = nn::parameters_of(c.model);
@@ -105,7 +105,7 @@ TEST(ConvNetDeep, StartsWithPyTorchsWeights) {
 class ConvNetDeepBy : public testing::TestWithParam<std::string> {};
 
 TEST_P(ConvNetDeepBy, LogitsLossAndEveryGradientMatchPyTorch) {
-  for (const Case& c : cases()) {
+  for (const ModelCase& c : model_cases()) {
     SCOPED_TRACE(c.golden);
     const auto golden = read_golden("convnet_deep_step_seed0_" + c.golden);
     const auto pixels = golden.at("images_u8").as<std::uint8_t>();

@@ -53,14 +53,16 @@ Pass pass_of(ProgramRig& rig, const Samples& samples) {
 const std::vector<std::int64_t> kBatches =
     kThreadSanitizer ? std::vector<std::int64_t>{3, 1} : std::vector<std::int64_t>{3, 2, 3, 1};
 
-struct Case {
+struct CheckpointedCase {
   std::string backend;
   DType dtype;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.backend << ' ' << name_of(c.dtype); }
+std::ostream& operator<<(std::ostream& out, const CheckpointedCase& c) {
+  return out << c.backend << ' ' << name_of(c.dtype);
+}
 
-class Checkpointed : public testing::TestWithParam<Case> {
+class Checkpointed : public testing::TestWithParam<CheckpointedCase> {
  protected:
   static ProgramRig rig(const nn::Model& model, std::int64_t batch, const Checkpointing& checkpointing) {
     return ProgramRig(model, batch, GetParam().backend, nn::ProgramMode::training, GetParam().dtype, checkpointing);
@@ -115,10 +117,10 @@ TEST_P(Checkpointed, ABudgetIsKeptAndNotUndercutForNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Checkpointed,
-                         testing::Values(Case{"reference", DType::f32}, Case{"cpu", DType::f32},
-                                         Case{"kernels", DType::f32}, Case{"cpu", DType::f16},
-                                         Case{"kernels", DType::f16}, Case{"cpu", DType::bf16},
-                                         Case{"kernels", DType::bf16}),
+                         testing::Values(CheckpointedCase{"reference", DType::f32}, CheckpointedCase{"cpu", DType::f32},
+                                         CheckpointedCase{"kernels", DType::f32}, CheckpointedCase{"cpu", DType::f16},
+                                         CheckpointedCase{"kernels", DType::f16}, CheckpointedCase{"cpu", DType::bf16},
+                                         CheckpointedCase{"kernels", DType::bf16}),
                          [](const auto& test) {
                            return test.param.backend + "_" + std::string(name_of(test.param.dtype));
                          });

@@ -10,16 +10,16 @@
 namespace gradring::tests {
 namespace {
 
-struct Case {
+struct GoldenCase {
   std::string backend;
   kernels::DType dtype;
   double tolerance;           ///< of logits and loss; of logits relative, in the Euclidean norm
   double gradient_tolerance;  ///< the same, of gradients
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.backend << ' ' << name_of(c.dtype); }
+void PrintTo(const GoldenCase& c, std::ostream* out) { *out << c.backend << ' ' << name_of(c.dtype); }
 
-class GoldenStep : public testing::TestWithParam<Case> {};
+class GoldenStep : public testing::TestWithParam<GoldenCase> {};
 
 // PyTorch's values are f32. In f16 and bf16 every stored value is rounded, by up to 2^-11 and 2^-8 of its size; what it
 // moves in the logits is of that order. In the gradients it is of the order of its square root: a rounding that makes
@@ -50,14 +50,13 @@ TEST_P(GoldenStep, LogitsLossAndEveryGradientMatchPyTorch) {
 }
 
 using kernels::DType;
-INSTANTIATE_TEST_SUITE_P(Backends, GoldenStep,
-                         testing::Values(Case{"reference", DType::f32, 1e-4, 1e-4}, Case{"cpu", DType::f32, 1e-4, 1e-4},
-                                         Case{"kernels", DType::f32, 1e-4, 1e-4}, Case{"cpu", DType::f16, 4e-3, 4e-2},
-                                         Case{"kernels", DType::f16, 4e-3, 4e-2}, Case{"cpu", DType::bf16, 3e-2, 0.13},
-                                         Case{"kernels", DType::bf16, 3e-2, 0.13}),
-                         [](const auto& test) {
-                           return test.param.backend + "_" + std::string(name_of(test.param.dtype));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Backends, GoldenStep,
+    testing::Values(GoldenCase{"reference", DType::f32, 1e-4, 1e-4}, GoldenCase{"cpu", DType::f32, 1e-4, 1e-4},
+                    GoldenCase{"kernels", DType::f32, 1e-4, 1e-4}, GoldenCase{"cpu", DType::f16, 4e-3, 4e-2},
+                    GoldenCase{"kernels", DType::f16, 4e-3, 4e-2}, GoldenCase{"cpu", DType::bf16, 3e-2, 0.13},
+                    GoldenCase{"kernels", DType::bf16, 3e-2, 0.13}),
+    [](const auto& test) { return test.param.backend + "_" + std::string(name_of(test.param.dtype)); });
 
 }  // namespace
 }  // namespace gradring::tests

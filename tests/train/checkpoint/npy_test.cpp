@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 TensorRecord read(const std::string& file) { return read_npy(MemoryFile(std::as_bytes(std::span(file))), "array.npy"); }
 
-std::string why_refused(const std::string& file) {
+std::string why_npy_refused(const std::string& file) {
   return refusal([&] { read(file); });
 }
 
@@ -89,14 +89,14 @@ TEST(Npy, RejectsInvalidFiles) {
       {file_of(dictionary("(2,)") + "x", 8), "unknown header"},
       {file_of("", 0), "unknown header"},
   };
-  for (const auto& [file, found] : cases) EXPECT_THAT(why_refused(file), HasSubstr(found)) << file;
+  for (const auto& [file, found] : cases) EXPECT_THAT(why_npy_refused(file), HasSubstr(found)) << file;
 }
 
 TEST(Npy, BoundsMemoryOfHostileHeader) {
   const std::string file = file_of(dictionary("(1000000000, 1000)"), 8);
   const std::size_t before = tests::allocated_bytes();
   tests::reset_peak_allocated_bytes();
-  EXPECT_NE(why_refused(file), "");
+  EXPECT_NE(why_npy_refused(file), "");
   EXPECT_LT(tests::peak_allocated_bytes() - before, 1u << 20);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using Kind = PickleValue::Kind;
 
-std::string why_refused(const std::string& pickle) {
+std::string why_pickle_refused(const std::string& pickle) {
   return refusal([&] { read_pickle(pickle, "a.pt"); });
 }
 
@@ -51,7 +51,7 @@ TEST(Pickle, SharesMemoizedValues) {
   const auto& items = pickle.at(pickle.root).items;
   ASSERT_EQ(items.size(), 2u);
   EXPECT_EQ(items[0], items[1]);
-  EXPECT_THAT(why_refused(std::string("h\0.", 3)), HasSubstr("gets a missing value from the memo"));
+  EXPECT_THAT(why_pickle_refused(std::string("h\0.", 3)), HasSubstr("gets a missing value from the memo"));
 }
 
 TEST(Pickle, RejectsUnknownNamesAndOpcodes) {
@@ -74,7 +74,7 @@ TEST(Pickle, RejectsUnknownNamesAndOpcodes) {
       {"\x82\1.", "EXT1 (0x82)"},
       {"\xff.", "0xff"},
   };
-  for (const auto& [pickle, found] : cases) EXPECT_THAT(why_refused(pickle), HasSubstr(found)) << pickle;
+  for (const auto& [pickle, found] : cases) EXPECT_THAT(why_pickle_refused(pickle), HasSubstr(found)) << pickle;
 }
 
 TEST(Pickle, RejectsInvalidPickles) {
@@ -110,7 +110,8 @@ TEST(Pickle, RejectsInvalidPickles) {
       {std::string(5u << 20, 'N'), "5242880 bytes"},
       {std::string(1u << 20, 'N'), "262,144 values"},
   };
-  for (const auto& [pickle, found] : cases) EXPECT_THAT(why_refused(pickle), HasSubstr(found)) << pickle.substr(0, 50);
+  for (const auto& [pickle, found] : cases)
+    EXPECT_THAT(why_pickle_refused(pickle), HasSubstr(found)) << pickle.substr(0, 50);
 }
 
 TEST(Pickle, BoundsMemoryOfHostilePickles) {
@@ -122,7 +123,7 @@ TEST(Pickle, BoundsMemoryOfHostilePickles) {
   for (const std::string& pickle : cases) {
     const std::size_t before = tests::allocated_bytes();
     tests::reset_peak_allocated_bytes();
-    EXPECT_NE(why_refused(pickle), "");
+    EXPECT_NE(why_pickle_refused(pickle), "");
     EXPECT_LT(tests::peak_allocated_bytes() - before, 64u << 20);
   }
 }

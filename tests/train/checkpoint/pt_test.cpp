@@ -70,13 +70,13 @@ void write_archive(FileSystem& files, const std::string& pickle, const OneTensor
   archive.finish();
 }
 
-std::vector<TensorRecord> read(const OneTensor& w) {
+std::vector<TensorRecord> read_one(const OneTensor& w) {
   tests::MemoryDisk disk;
   write_archive(disk, pickle_of(w), w);
   return read_pt(*disk.open("/a"), "/a");
 }
 
-std::string why_refused(const std::string& pickle) {
+std::string why_pt_refused(const std::string& pickle) {
   tests::MemoryDisk disk;
   write_archive(disk, pickle);
   return refusal([&] { read_pt(*disk.open("/a"), "/a"); });
@@ -85,7 +85,7 @@ std::string why_refused(const std::string& pickle) {
 /// The indices in the storage of the elements that were read: the first byte of each, divided by 4.
 std::vector<int> elements_of(const OneTensor& w) {
   std::vector<int> elements;
-  const auto records = read(w);
+  const auto records = read_one(w);
   for (std::size_t i = 0; i < records.at(0).bytes.size(); i += 4)
     elements.push_back(std::to_integer<int>(records.at(0).bytes[i]) / 4);
   return elements;
@@ -134,24 +134,24 @@ TEST(Pt, RejectsTensorsBeyondTheirStorage) {
       {.offset = kHuge, .shape = {1}, .strides = {1}},
       {.offset = 0, .shape = std::vector<std::int64_t>(65, 1), .strides = std::vector<std::int64_t>(65, 1)},
   };
-  for (const OneTensor& w : cases) EXPECT_NE(refusal([&] { read(w); }), "") << shape_text(w.shape);
-  EXPECT_THAT(refusal([&] { read({.storage_elements = 7}); }), HasSubstr("24 bytes for the 7 elements"));
-  EXPECT_THAT(refusal([&] { read({.storage_elements = -1}); }), HasSubstr("storage of 24 bytes"));
-  EXPECT_THAT(refusal([&] { read({.storage_elements = kHuge}); }), HasSubstr("storage of 24 bytes"));
-  EXPECT_THAT(refusal([&] { read({.type = "DoubleStorage"}); }), HasSubstr("24 bytes for the 6 elements"));
-  EXPECT_THAT(refusal([&] { read({.record = "1"}); }), HasSubstr("lacks its record data/1"));
-  EXPECT_THAT(refusal([&] { read({.record = "../../etc/passwd"}); }), HasSubstr("lacks its record"));
-  EXPECT_THAT(refusal([&] { read({.byteorder = "big"}); }), HasSubstr("big-endian"));
+  for (const OneTensor& w : cases) EXPECT_NE(refusal([&] { read_one(w); }), "") << shape_text(w.shape);
+  EXPECT_THAT(refusal([&] { read_one({.storage_elements = 7}); }), HasSubstr("24 bytes for the 7 elements"));
+  EXPECT_THAT(refusal([&] { read_one({.storage_elements = -1}); }), HasSubstr("storage of 24 bytes"));
+  EXPECT_THAT(refusal([&] { read_one({.storage_elements = kHuge}); }), HasSubstr("storage of 24 bytes"));
+  EXPECT_THAT(refusal([&] { read_one({.type = "DoubleStorage"}); }), HasSubstr("24 bytes for the 6 elements"));
+  EXPECT_THAT(refusal([&] { read_one({.record = "1"}); }), HasSubstr("lacks its record data/1"));
+  EXPECT_THAT(refusal([&] { read_one({.record = "../../etc/passwd"}); }), HasSubstr("lacks its record"));
+  EXPECT_THAT(refusal([&] { read_one({.byteorder = "big"}); }), HasSubstr("big-endian"));
 }
 
 TEST(Pt, RejectsOtherObjectsByName) {
-  EXPECT_THAT(why_refused("cos\nsystem\n."), HasSubstr("'os.system'"));
-  EXPECT_THAT(why_refused("K\1."), HasSubstr("does not hold a dictionary"));
-  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wK\1s.", 11)), HasSubstr("'w', which is not a tensor"));
-  EXPECT_THAT(why_refused("}K\1K\1s."), HasSubstr("invalid text for a name"));
-  EXPECT_THAT(why_refused(std::string("}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n)Rs.", 44)),
+  EXPECT_THAT(why_pt_refused("cos\nsystem\n."), HasSubstr("'os.system'"));
+  EXPECT_THAT(why_pt_refused("K\1."), HasSubstr("does not hold a dictionary"));
+  EXPECT_THAT(why_pt_refused(std::string("}X\1\0\0\0wK\1s.", 11)), HasSubstr("'w', which is not a tensor"));
+  EXPECT_THAT(why_pt_refused("}K\1K\1s."), HasSubstr("invalid text for a name"));
+  EXPECT_THAT(why_pt_refused(std::string("}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n)Rs.", 44)),
               HasSubstr("'w', which is not a tensor"));
-  EXPECT_THAT(why_refused(std::string("}(X\1\0\0\0wNX\1\0\0\0wNu.", 18)), HasSubstr("'w' twice"));
+  EXPECT_THAT(why_pt_refused(std::string("}(X\1\0\0\0wNX\1\0\0\0wNu.", 18)), HasSubstr("'w' twice"));
 }
 
 TEST(Pt, FindsWrappedStateDict) {

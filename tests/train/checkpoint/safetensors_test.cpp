@@ -28,7 +28,7 @@ std::string file_of(const std::string& header, std::size_t data_bytes = 0) {
   return file + header + std::string(data_bytes, 'x');
 }
 
-std::string why_refused(const std::string& file) {
+std::string why_safetensors_refused(const std::string& file) {
   return refusal(
       [&] { SafetensorsReader(std::make_unique<MemoryFile>(std::as_bytes(std::span(file))), "hostile.safetensors"); });
 }
@@ -85,8 +85,8 @@ TEST(Safetensors, RoundTripsNoTensors) {
   tests::MemoryDisk disk;
   write_safetensors(disk, "/a", plan_safetensors({}));
   EXPECT_TRUE(read_safetensors(disk, "/a").empty());
-  EXPECT_EQ(why_refused(file_of("{}")), "");
-  EXPECT_EQ(why_refused(file_of("{}   ")), "");
+  EXPECT_EQ(why_safetensors_refused(file_of("{}")), "");
+  EXPECT_EQ(why_safetensors_refused(file_of("{}   ")), "");
 }
 
 TEST(Safetensors, ReadsFilesOfTheReference) {
@@ -119,7 +119,7 @@ struct BadFile {
 TEST(Safetensors, RejectsInvalidFiles) {
   const std::string a = R"("a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
   const auto entry = [](const std::string& fields) { return file_of("{\"a\":{" + fields + "}}", 2); };
-  ASSERT_EQ(why_refused(file_of("{" + a + "}", 2)), "");
+  ASSERT_EQ(why_safetensors_refused(file_of("{" + a + "}", 2)), "");
   const BadFile cases[] = {
       {"", "shorter than 8"},
       {"1234567", "shorter than 8"},
@@ -174,7 +174,8 @@ TEST(Safetensors, RejectsInvalidFiles) {
       {file_of("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3), "overlap at byte 1"},
       {file_of("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2), "overlap at byte 0"},
   };
-  for (const BadFile& bad : cases) EXPECT_THAT(why_refused(bad.file), HasSubstr(bad.found)) << bad.file.substr(0, 200);
+  for (const BadFile& bad : cases)
+    EXPECT_THAT(why_safetensors_refused(bad.file), HasSubstr(bad.found)) << bad.file.substr(0, 200);
 }
 
 /// The largest header that is accepted: `begin`, numbered entries, `end`.
@@ -207,7 +208,7 @@ TEST(Safetensors, BoundsMemoryOfHostileHeaders) {
   for (const auto& [name, file] : cases) {
     const std::size_t before = tests::allocated_bytes();
     tests::reset_peak_allocated_bytes();
-    EXPECT_NE(why_refused(file), "") << name;
+    EXPECT_NE(why_safetensors_refused(file), "") << name;
     EXPECT_LT(tests::peak_allocated_bytes() - before, kBound) << name;
   }
 }
@@ -216,7 +217,7 @@ TEST(Safetensors, BoundsMemoryOfLargestHeader) {
   const std::string file = numbered("{", empty_tensor, "}", 65'536);
   const std::size_t before = tests::allocated_bytes();
   tests::reset_peak_allocated_bytes();
-  EXPECT_EQ(why_refused(file), "");
+  EXPECT_EQ(why_safetensors_refused(file), "");
   EXPECT_LT(tests::peak_allocated_bytes() - before, 64u << 20);
 }
 

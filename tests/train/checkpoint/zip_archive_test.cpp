@@ -25,7 +25,7 @@ std::string archive_of(const std::vector<std::pair<std::string, std::string>>& e
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string why_refused(const std::string& archive) {
+std::string why_zip_refused(const std::string& archive) {
   return refusal([&] {
     const MemoryFile file(bytes_of(archive));
     const ZipReader reader(file, "a.pt");
@@ -53,8 +53,8 @@ TEST(ZipArchive, RoundTripsAndAlignsBytes) {
 TEST(ZipArchive, AllowsTrailingComment) {
   std::string archive = archive_of({{"a", "x"}});
   archive[archive.size() - 2] = 5;
-  EXPECT_EQ(why_refused(archive + "hello"), "");
-  EXPECT_THAT(why_refused(archive + "hell"), HasSubstr("not a zip archive"));
+  EXPECT_EQ(why_zip_refused(archive + "hello"), "");
+  EXPECT_THAT(why_zip_refused(archive + "hell"), HasSubstr("not a zip archive"));
 }
 
 TEST(ZipArchive, RejectsInvalidArchives) {
@@ -65,7 +65,7 @@ TEST(ZipArchive, RejectsInvalidArchives) {
     return std::string(good).replace(at, bytes.size(), bytes);
   };
   const auto cut = [&](std::size_t bytes) { return good.substr(0, bytes); };
-  ASSERT_EQ(why_refused(good), "");
+  ASSERT_EQ(why_zip_refused(good), "");
   const std::pair<std::string, std::string> cases[] = {
       {"", "not a zip archive"},
       {"PK\5\6", "not a zip archive"},
@@ -90,7 +90,7 @@ TEST(ZipArchive, RejectsInvalidArchives) {
       {with(28, "\xff\xff"), "' is invalid"},
       {archive_of({{"a", "x"}, {"a", "y"}}), "two entries"},
   };
-  for (const auto& [archive, found] : cases) EXPECT_THAT(why_refused(archive), HasSubstr(found));
+  for (const auto& [archive, found] : cases) EXPECT_THAT(why_zip_refused(archive), HasSubstr(found));
 }
 
 TEST(ZipArchive, RejectsOverlappingEntries) {
@@ -99,7 +99,7 @@ TEST(ZipArchive, RejectsOverlappingEntries) {
   const std::size_t second = archive.find(zip::kDirectoryEntry, first + 4);
   archive.replace(second, zip::kDirectoryEntryBytes, archive.substr(first, zip::kDirectoryEntryBytes));
   archive.replace(archive.find('b', second), 1, "a");
-  EXPECT_THAT(why_refused(archive), HasSubstr("two entries"));
+  EXPECT_THAT(why_zip_refused(archive), HasSubstr("two entries"));
 }
 
 TEST(ZipArchive, WritesSameBytesAtAnyTime) { EXPECT_EQ(archive_of({{"a", "first"}}), archive_of({{"a", "first"}})); }

@@ -16,7 +16,7 @@ using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
 
-constexpr int kEnvironment = 3;
+constexpr int kEnvironmentExit = 3;
 
 /// The program with files of at most 4096 bytes. Its standard output and error are files, too.
 ProgramEnd with_small_files(const Workplace& place, const Words& words) {
@@ -28,7 +28,7 @@ class FileSizeLimit : public tests::Trained {};
 TEST_F(FileSizeLimit, IsAnErrorOfTheFile) {
   for (const char* file : {"w.pt", "w.safetensors"}) {
     const ProgramEnd end = with_small_files(place_, {"export", "--checkpoint", "run", "--output", file});
-    EXPECT_EQ(end.code, kEnvironment) << end.err;
+    EXPECT_EQ(end.code, kEnvironmentExit) << end.err;
     EXPECT_THAT(end.err, AllOf(HasSubstr(file), HasSubstr("File too large")));
   }
 }
@@ -37,14 +37,14 @@ TEST_F(FileSizeLimit, IsAnErrorOfTheFile) {
 TEST_F(FileSizeLimit, IsAnErrorOfSharedMemory) {
   for (const char* ranks : {"1", "2"}) {
     const ProgramEnd end = with_small_files(place_, tests::short_training({"--run-dir", "new", "--nprocs", ranks}));
-    EXPECT_EQ(end.code, kEnvironment) << end.err;
+    EXPECT_EQ(end.code, kEnvironmentExit) << end.err;
     EXPECT_THAT(end.err, AllOf(HasSubstr("bytes of shared memory: File too large"), HasSubstr("ulimit -f")));
   }
 }
 
 TEST_F(FileSizeLimit, IsAnErrorOfStandardOutput) {
   const ProgramEnd end = with_small_files(place_, {"train", "--help"});
-  EXPECT_EQ(end.code, kEnvironment);
+  EXPECT_EQ(end.code, kEnvironmentExit);
   EXPECT_THAT(end.err, HasSubstr("cannot write standard output: File too large"));
 }
 

@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 
 ParsedTrain parse(const Words& words) { return parse_train(words); }
 
-std::string refusal(const Words& words) {
+std::string train_refusal(const Words& words) {
   return tests::message_of<UsageError>([&] { parse_train(words); });
 }
 
@@ -61,23 +61,25 @@ TEST(ParseTrain, TakesWhatIsNoOptionOfARun) {
 }
 
 TEST(ParseTrain, NamesTheNearestOption) {
-  EXPECT_EQ(refusal({"--batch-sise", "3"}),
+  EXPECT_EQ(train_refusal({"--batch-sise", "3"}),
             "unknown option --batch-sise. Did you mean '--batch-size'? See gradring train --help");
-  EXPECT_EQ(refusal({"--dryrun"}), "unknown option --dryrun. Did you mean '--dry-run'? See gradring train --help");
-  EXPECT_EQ(refusal({"--quux=3"}), "unknown option --quux. See gradring train --help");
+  EXPECT_EQ(train_refusal({"--dryrun"}),
+            "unknown option --dryrun. Did you mean '--dry-run'? See gradring train --help");
+  EXPECT_EQ(train_refusal({"--quux=3"}), "unknown option --quux. See gradring train --help");
 }
 
 TEST(ParseTrain, RefusesWhatIsNoOption) {
-  EXPECT_THAT(refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
-  for (const char* word : {"", "--"}) EXPECT_THAT(refusal({word}), HasSubstr("unexpected argument")) << word;
-  for (const char* word : {"-", "-b", "-lr=1"}) EXPECT_THAT(refusal({word}), HasSubstr("unknown option -")) << word;
+  EXPECT_THAT(train_refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
+  for (const char* word : {"", "--"}) EXPECT_THAT(train_refusal({word}), HasSubstr("unexpected argument")) << word;
+  for (const char* word : {"-", "-b", "-lr=1"})
+    EXPECT_THAT(train_refusal({word}), HasSubstr("unknown option -")) << word;
 }
 
 TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
-  EXPECT_THAT(refusal({"--lr"}), HasSubstr("--lr needs a value"));
-  EXPECT_THAT(refusal({"--lr", "--seed", "1"}), HasSubstr("--lr needs a value"));
-  EXPECT_THAT(refusal({"--config"}), HasSubstr("--config needs a value"));
-  EXPECT_THAT(refusal({"--dry-run=1"}), HasSubstr("--dry-run takes no value"));
+  EXPECT_THAT(train_refusal({"--lr"}), HasSubstr("--lr needs a value"));
+  EXPECT_THAT(train_refusal({"--lr", "--seed", "1"}), HasSubstr("--lr needs a value"));
+  EXPECT_THAT(train_refusal({"--config"}), HasSubstr("--config needs a value"));
+  EXPECT_THAT(train_refusal({"--dry-run=1"}), HasSubstr("--dry-run takes no value"));
 }
 
 TEST(ParseTrain, TakesTheSpellingsOfOtherLaunchersForRanks) {

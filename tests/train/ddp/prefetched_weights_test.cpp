@@ -18,7 +18,7 @@ namespace {
 using kernels::DType;
 
 /// One rank's shards of weights, all of them of the value `value`; communication in place, so that what was fetched is there.
-struct Rank {
+struct PrefetchingRank {
   nn::ArenaLayout layout;
   train::Shards shards;
   kernels::HostDevice device;
@@ -26,7 +26,7 @@ struct Rank {
   train::DistributedDataParallel ddp;
   train::PrefetchedWeights weights;
 
-  Rank(comm::ProcessGroup& group, DType dtype)
+  PrefetchingRank(comm::ProcessGroup& group, DType dtype)
       : layout(nn::parameters_of(nn::convnet({12, 12, 1}, 3)),
                std::vector<std::vector<int>>{{7, 6}, {5, 4}, {3, 2}, {1, 0}},
                16 * static_cast<std::size_t>(group.world_size())),
@@ -57,7 +57,7 @@ struct Rank {
 TEST(PrefetchedWeights, AreThereBeforeTheyAreRead) {
   for (const int world : {1, 2, 3})
     run_ranks(world, [](comm::ProcessGroup& group) {
-      Rank rank(group, DType::f32);
+      PrefetchingRank rank(group, DType::f32);
       for (const float value : {10.0f, 20.0f}) {  // an update between two passes
         rank.set(value);
         rank.begin();
@@ -69,7 +69,7 @@ TEST(PrefetchedWeights, AreThereBeforeTheyAreRead) {
 
 TEST(PrefetchedWeights, FetchTheNextBucketWhileAPlanRuns) {
   run_ranks(2, [](comm::ProcessGroup& group) {
-    Rank rank(group, DType::f32);
+    PrefetchingRank rank(group, DType::f32);
     rank.set(10);
     rank.begin();
     rank.read(0);
@@ -85,7 +85,7 @@ TEST(PrefetchedWeights, FetchTheNextBucketWhileAPlanRuns) {
 
 TEST(PrefetchedWeights, AreRoundedOnTheWay) {
   run_ranks(2, [](comm::ProcessGroup& group) {
-    Rank rank(group, DType::f16);
+    PrefetchingRank rank(group, DType::f16);
     rank.set(1.0f / 3);
     rank.begin();
     const std::array<int, 2> parameters = {6, 7};

@@ -15,15 +15,15 @@
 namespace gradring::tests {
 namespace {
 
-struct Case {
+struct StepsCase {
   std::string golden;
   train::OptimizerSpec optimizer;
   float learning_rate;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.golden; }
+void PrintTo(const StepsCase& c, std::ostream* out) { *out << c.golden; }
 
-std::vector<Case> cases() {
+std::vector<StepsCase> steps_cases() {
   return {{"adam", {.name = "adam"}, 1e-3f},
           {"adam_wd", {.name = "adam", .weight_decay = 1e-2}, 1e-3f},
           {"adamw", {.name = "adamw", .weight_decay = 1e-2}, 1e-3f},
@@ -34,7 +34,7 @@ std::vector<Case> cases() {
           {"sgd_no_bias_decay", {.name = "sgd", .momentum = 0.9, .weight_decay = 0.5, .no_bias_decay = true}, 1e-2f}};
 }
 
-class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, Case>> {};
+class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, StepsCase>> {};
 
 TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
   constexpr std::int64_t kBatch = 32;
@@ -169,7 +169,7 @@ TEST(LearningRates, AreReadByTheDeviceForAppliedStepsAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, GoldenSteps,
-                         testing::Combine(testing::Values("cpu", "reference"), testing::ValuesIn(cases())),
+                         testing::Combine(testing::Values("cpu", "reference"), testing::ValuesIn(steps_cases())),
                          [](const auto& test) {
                            return std::get<0>(test.param) + "_" + std::get<1>(test.param).golden;
                          });

@@ -36,7 +36,7 @@ struct Probe {
   }
 };
 
-std::string refusal(const Words& args, bool takes_words = false) {
+std::string probe_refusal(const Words& args, bool takes_words = false) {
   return tests::message_of<UsageError>([&] { Probe{.takes_words = takes_words}.read(args); });
 }
 
@@ -90,15 +90,15 @@ TEST(CommandLine, LeavesTheArgumentsOfAnotherProgramAlone) {
 TEST(CommandLine, GivesBackWordsWhereTheyAreWanted) {
   Probe probe{.takes_words = true};
   EXPECT_THAT(probe.read({"mnist", "--check", "cifar10"}).words, ElementsAre("mnist", "cifar10"));
-  EXPECT_THAT(refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
-  EXPECT_THAT(refusal({"-x"}, true), HasSubstr("unknown option -x"));
+  EXPECT_THAT(probe_refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
+  EXPECT_THAT(probe_refusal({"-x"}, true), HasSubstr("unknown option -x"));
 }
 
 TEST(CommandLine, RefusesWhatItDoesNotKnow) {
-  EXPECT_EQ(refusal({"--min-byte", "8"}),
+  EXPECT_EQ(probe_refusal({"--min-byte", "8"}),
             "unknown option --min-byte. Did you mean '--min-bytes'? See gradring probe --help");
-  EXPECT_EQ(refusal({"-b"}), "-b needs a value; see gradring probe --help");
-  EXPECT_EQ(refusal({"--min-bytes", "--check"}), "--min-bytes needs a value; see gradring probe --help");
+  EXPECT_EQ(probe_refusal({"-b"}), "-b needs a value; see gradring probe --help");
+  EXPECT_EQ(probe_refusal({"--min-bytes", "--check"}), "--min-bytes needs a value; see gradring probe --help");
 }
 
 TEST(CommandLine, ListsItsOptions) {

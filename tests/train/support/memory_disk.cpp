@@ -28,24 +28,24 @@ struct MemoryDisk::Node {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using FileBytes = std::vector<std::byte>;
 
 /// Shares the bytes with their node, so that they stay when the file is removed while it is open.
 class OpenInput final : public train::InputFile {
  public:
-  explicit OpenInput(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {}
+  explicit OpenInput(std::shared_ptr<const FileBytes> bytes) : bytes_(std::move(bytes)) {}
   std::uint64_t size() const override { return bytes_->size(); }
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     return train::MemoryFile(*bytes_).read_at(offset, out);
   }
 
  private:
-  std::shared_ptr<const Bytes> bytes_;
+  std::shared_ptr<const FileBytes> bytes_;
 };
 
 class OpenOutput final : public train::OutputFile {
  public:
-  OpenOutput(std::shared_ptr<Bytes> bytes, std::shared_ptr<Bytes> synced)
+  OpenOutput(std::shared_ptr<FileBytes> bytes, std::shared_ptr<FileBytes> synced)
       : bytes_(std::move(bytes)), synced_(std::move(synced)) {}
   std::size_t write(std::span<const std::byte> bytes) override {
     bytes_->insert(bytes_->end(), bytes.begin(), bytes.end());
@@ -55,7 +55,7 @@ class OpenOutput final : public train::OutputFile {
   void close() override {}
 
  private:
-  std::shared_ptr<Bytes> bytes_, synced_;
+  std::shared_ptr<FileBytes> bytes_, synced_;
 };
 
 }  // namespace
@@ -111,14 +111,14 @@ void MemoryDisk::add(const char* operation, const fs::path& path, std::shared_pt
 std::unique_ptr<train::OutputFile> MemoryDisk::create(const fs::path& path) {
   auto node = std::make_shared<Node>();
   add("create", path, node);
-  return std::make_unique<OpenOutput>(std::shared_ptr<Bytes>(node, &node->bytes),
-                                      std::shared_ptr<Bytes>(node, &node->synced_bytes));
+  return std::make_unique<OpenOutput>(std::shared_ptr<FileBytes>(node, &node->bytes),
+                                      std::shared_ptr<FileBytes>(node, &node->synced_bytes));
 }
 
 std::unique_ptr<train::InputFile> MemoryDisk::open(const fs::path& path) {
   const auto node = get("open", path);
   if (node->kind != Node::Kind::file) throw FileError("read", path, EISDIR);
-  return std::make_unique<OpenInput>(std::shared_ptr<const Bytes>(node, &node->bytes));
+  return std::make_unique<OpenInput>(std::shared_ptr<const FileBytes>(node, &node->bytes));
 }
 
 void MemoryDisk::rename(const fs::path& from, const fs::path& to) {

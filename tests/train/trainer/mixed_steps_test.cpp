@@ -17,7 +17,7 @@ namespace {
 
 using kernels::DType;
 
-struct Case {
+struct MixedCase {
   std::string backend;  ///< cpu: products in f32, rounded where a GPU stores; kernels: the CUDA text itself
   DType precision;
   std::size_t steps;
@@ -26,9 +26,9 @@ struct Case {
   double weight_tolerance;    ///< after ten steps, the same
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.backend << ' ' << name_of(c.precision); }
+void PrintTo(const MixedCase& c, std::ostream* out) { *out << c.backend << ' ' << name_of(c.precision); }
 
-class MixedSteps : public testing::TestWithParam<Case> {};
+class MixedSteps : public testing::TestWithParam<MixedCase> {};
 
 std::vector<std::int64_t> samples_of_step(std::size_t step, std::int64_t batch) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(batch));
@@ -53,7 +53,7 @@ void expect_rounded_copy(train::Replica& replica) {
 
 TEST_P(MixedSteps, LossesGradientsAndWeightsStayNearPyTorch) {
   constexpr std::int64_t kBatch = 32;
-  const Case& c = GetParam();
+  const MixedCase& c = GetParam();
   const auto golden = tests::read_golden("convnet_10steps_adam");
   const auto first = tests::read_golden("convnet_step_seed0");
   const auto losses = golden.at("losses").as<double>();
@@ -88,11 +88,14 @@ TEST_P(MixedSteps, LossesGradientsAndWeightsStayNearPyTorch) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Precisions, MixedSteps,
-    testing::Values(Case{"cpu", DType::f16, 10, 5e-3, 4e-2, 2e-2}, Case{"kernels", DType::f16, 10, 5e-3, 4e-2, 2e-2},
-                    Case{"cpu", DType::bf16, 10, 4e-2, 0.13, 0.1}, Case{"kernels", DType::bf16, 2, 4e-2, 0.13, 0.1}),
-    [](const auto& test) { return test.param.backend + "_" + std::string(name_of(test.param.precision)); });
+INSTANTIATE_TEST_SUITE_P(Precisions, MixedSteps,
+                         testing::Values(MixedCase{"cpu", DType::f16, 10, 5e-3, 4e-2, 2e-2},
+                                         MixedCase{"kernels", DType::f16, 10, 5e-3, 4e-2, 2e-2},
+                                         MixedCase{"cpu", DType::bf16, 10, 4e-2, 0.13, 0.1},
+                                         MixedCase{"kernels", DType::bf16, 2, 4e-2, 0.13, 0.1}),
+                         [](const auto& test) {
+                           return test.param.backend + "_" + std::string(name_of(test.param.precision));
+                         });
 
 }  // namespace
 }  // namespace gradring::tests

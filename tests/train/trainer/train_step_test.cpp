@@ -23,10 +23,10 @@ constexpr int kEpochs = 3;
 
 Deadline soon() { return Deadline::after(std::chrono::minutes(1)); }
 
-struct Outcome {
+struct StepsOutcome {
   std::vector<double> losses;
   std::vector<float> weights;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const StepsOutcome&) const = default;
 };
 
 struct Way {
@@ -35,8 +35,8 @@ struct Way {
 };
 
 /// Trains one rank's replica out of a resident data set; every rank starts at samples of its own.
-Outcome train(comm::ProcessGroup& group, Way way) {
-  Outcome outcome;
+StepsOutcome train_steps(comm::ProcessGroup& group, Way way) {
+  StepsOutcome outcome;
   const auto dataset = golden_images();
   kernels::HostDevice device;
   const auto backend = make_backend("cpu", device);
@@ -79,10 +79,11 @@ Outcome train(comm::ProcessGroup& group, Way way) {
 }
 
 /// The same by `world` ranks: what came of each.
-std::vector<Outcome> train_ranks(int world, Way way) {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(world));
-  run_ranks(world,
-            [&](comm::ProcessGroup& group) { outcomes[static_cast<std::size_t>(group.rank())] = train(group, way); });
+std::vector<StepsOutcome> train_ranks(int world, Way way) {
+  std::vector<StepsOutcome> outcomes(static_cast<std::size_t>(world));
+  run_ranks(world, [&](comm::ProcessGroup& group) {
+    outcomes[static_cast<std::size_t>(group.rank())] = train_steps(group, way);
+  });
   return outcomes;
 }
 
@@ -115,7 +116,7 @@ class ReplayCounter final : public comm::Transport {
 
 TEST(TrainStep, IsTheSameRecordedAndAheadOfTheHost) {
   for (const int world : {1, 2}) {
-    const std::vector<Outcome> waited = train_ranks(world, {});
+    const std::vector<StepsOutcome> waited = train_ranks(world, {});
     ASSERT_EQ(waited.front().losses.size(), 9u);
     EXPECT_LT(waited.front().losses.back(), waited.front().losses.front());
     EXPECT_EQ(waited.back(), waited.front()) << "replicas of " << world;
@@ -130,9 +131,9 @@ TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
   int replays = 0;
   comm::ProcessGroup group(std::make_unique<ReplayCounter>(device, replays), comm::make_single_rank_transport(device),
                            std::chrono::minutes(1));
-  train(group, {});
+  train_steps(group, {});
   EXPECT_EQ(replays, 0);
-  train(group, {.recorded = true});
+  train_steps(group, {.recorded = true});
   EXPECT_EQ(replays, 9 - 2) << "every step but the first of each size";
 }
 

@@ -12,15 +12,15 @@
 namespace gradring::tests {
 namespace {
 
-Deadline soon() { return Deadline::after(std::chrono::minutes(2)); }
+Deadline in_time() { return Deadline::after(std::chrono::minutes(2)); }
 
-struct Case {
+struct ZeroCase {
   const char* name;
   const char* precision;
   train::OptimizerSpec optimizer;
 };
 
-class ZeroTraining : public testing::TestWithParam<Case> {};
+class ZeroTraining : public testing::TestWithParam<ZeroCase> {};
 
 TEST_P(ZeroTraining, OfFourRanksSavesAndSumsUpWhatPlainRanksDo) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
@@ -53,8 +53,8 @@ TEST_P(ZeroTraining, OfFourRanksSavesAndSumsUpWhatPlainRanksDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, ZeroTraining,
-                         testing::Values(Case{"Adam", "fp32", {.name = "adam", .ema = 0.9}},
-                                         Case{"SgdMomentumFp16", "fp16", {.name = "sgd", .momentum = 0.9}}),
+                         testing::Values(ZeroCase{"Adam", "fp32", {.name = "adam", .ema = 0.9}},
+                                         ZeroCase{"SgdMomentumFp16", "fp16", {.name = "sgd", .momentum = 0.9}}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 struct Layout {
@@ -77,11 +77,11 @@ train::ReplicaState saved_by(const Layout& layout, const data::Dataset& dataset,
     const train::ReplicaState nothing{
         .model = {}, .state = {}, .step = from ? from->step : kernels::step_state::StepState()};
     if (from)
-      rig.replica().load(group.rank() == 0 ? *from : nothing, "step-3", soon());
+      rig.replica().load(group.rank() == 0 ? *from : nothing, "step-3", in_time());
     else
       for (int step = 0; step < 3; ++step)
         rig.step({2 * group.rank() + step, 2 * group.rank() + step + 1}, 2 * layout.world);
-    train::ReplicaState mine = rig.replica().save(soon());
+    train::ReplicaState mine = rig.replica().save(in_time());
     if (group.rank() == 0) saved = std::move(mine);
   });
   return saved;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kFormats[] = {"auto", "contiguous", "channels_last"};
 
-struct Options {
+struct CompareBenchOptions {
   bench::TimedTrainingSpec training;  ///< of every case, but for ranks and batch size
   std::int64_t ranks = 0;             ///< 0: not given
   std::int64_t batch_size = 0;        ///< 0: not given
@@ -38,7 +38,7 @@ struct Options {
 };
 
 /// The cases of docs/results: data-parallel over all cores of a small machine, and one core.
-std::vector<bench::TimedTrainingSpec> cases_of(const Options& options) {
+std::vector<bench::TimedTrainingSpec> cases_of(const CompareBenchOptions& options) {
   std::vector<bench::TimedTrainingSpec> cases(2, options.training);
   cases[0].ranks = 2;
   cases[0].batch_size = 256;
@@ -51,7 +51,7 @@ std::vector<bench::TimedTrainingSpec> cases_of(const Options& options) {
   return cases;
 }
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(CompareBenchOptions& options) {
   return {.command = "gradring bench compare",
           .purpose = "duration of the same training by gradring and by PyTorch",
           .options = dataset_options(
@@ -78,7 +78,7 @@ CommandLine command_line(Options& options) {
 class Peers {
  public:
   Peers(const PythonSearch& search, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
-        const Options& options) {
+        const CompareBenchOptions& options) {
     if (!search.python) return;
     bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
     if (options.format == "auto") {
@@ -177,7 +177,7 @@ std::function<bench::TrainingTime()> our_training(const bench::TimedTrainingSpec
 }
 
 nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
-                        const Options& options) {
+                        const CompareBenchOptions& options) {
   fmt::print("\n{}\n", title(spec));
   const Peers peers(search, spec, data, options);
   const auto folder = data.images.parent_path();
@@ -204,7 +204,7 @@ void check_batches(const std::vector<bench::TimedTrainingSpec>& cases, const dat
                                    spec.dataset, dataset.size()));
 }
 
-void run(Options& options) {
+void run(CompareBenchOptions& options) {
   const std::vector<bench::TimedTrainingSpec> cases = cases_of(options);
   const bench::TimedTrainingSpec& training = options.training;
   const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
@@ -229,6 +229,6 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kBenchCompare = make_command<Options>("compare", "training time compared with PyTorch");
+const Command kBenchCompare = make_command<CompareBenchOptions>("compare", "training time compared with PyTorch");
 
 }  // namespace gradring::train

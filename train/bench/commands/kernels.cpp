@@ -42,7 +42,7 @@ struct KernelsBenchOptions {
   bool ncu = false;       ///< print the profiler's command instead of measuring
 };
 
-constexpr const char* kNotes =
+constexpr const char* kKernelsNotes =
     "Columns:\n"
     "  error    largest error as a fraction of the tolerance; wrong results are not\n"
     "           timed\n"
@@ -90,7 +90,7 @@ CommandLine command_line(KernelsBenchOptions& options) {
   CommandLine line{.command = "gradring bench kernels",
                    .purpose = "correctness and speed of every variant of every operation, on one core or on a GPU",
                    .options = {},
-                   .notes = kNotes};
+                   .notes = kKernelsNotes};
   const auto word = [](const char* name, const char* shown, const char* help, auto read) {
     return Option{.name = name, .value = shown, .help = help, .read = read};
   };
@@ -115,7 +115,7 @@ CommandLine command_line(KernelsBenchOptions& options) {
 }
 
 /// Extents of the same name differ between operations.
-void check(const KernelsBenchOptions& options) {
+void check_options(const KernelsBenchOptions& options) {
   if (!options.extents.empty() && options.operation.empty())
     throw UsageError("--shape needs --op, the operation whose extents it gives");
   if (options.ncu && options.operation.empty())
@@ -191,8 +191,7 @@ void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
   if (!options.variant.empty()) check_name("--variant", options.variant, variants);
 }
 
-constexpr double kMicroseconds = 1e6;
-constexpr double kGiga = 1e-9;
+constexpr double kPerGiga = 1e-9;
 
 std::string_view name_of(kb::Measured::Kind kind) {
   switch (kind) {
@@ -296,9 +295,9 @@ nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& re
   };
   fmt::print(
       "  {:<36} {:>6.2f} {:>9.1f} {:>9.1f} {:>7.1f} {:>8} {:>4.0f} % {:>7}   {:>9.1f} {:>9.1f} {:>4.0f} % {:>7}\n",
-      result.name, result.error, hot * kMicroseconds, result.hot.p95 * kMicroseconds, c.bytes / hot * kGiga,
-      c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kGiga) : "", 100 * hot_roof, times(hot, &kb::Measured::hot),
-      flushed * kMicroseconds, result.flushed.p95 * kMicroseconds, 100 * flushed_roof,
+      result.name, result.error, hot * kMicroseconds, result.hot.p95 * kMicroseconds, c.bytes / hot * kPerGiga,
+      c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kPerGiga) : "", 100 * hot_roof,
+      times(hot, &kb::Measured::hot), flushed * kMicroseconds, result.flushed.p95 * kMicroseconds, 100 * flushed_roof,
       times(flushed, &kb::Measured::flushed));
   print_launches(result.launches);
   nlohmann::json json = {{"name", result.name},
@@ -328,7 +327,7 @@ std::unique_ptr<kernels::PeerMaker> peers_of(const Compute& compute) {
 }
 
 void run(KernelsBenchOptions& options) {
-  check(options);
+  check_options(options);
   if (options.ncu) {
     fmt::print("{}\n", ncu_command(options, own_program()));
     return;

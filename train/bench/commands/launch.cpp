@@ -21,13 +21,13 @@ using kernels::bench::Statistics;
 
 constexpr const char* kWorker = "/bin/true";
 
-struct Options {
+struct LaunchBenchOptions {
   int workers = 8;
   int rounds = 11;
   std::string json;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(LaunchBenchOptions& options) {
   return {.command = "gradring bench launch",
           .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
           .options = {nprocs_option("worker processes (default 8)", "workers", options.workers),
@@ -46,7 +46,7 @@ struct Contender {
   Statistics statistics() const { return kernels::bench::statistics_of(seconds); }
 };
 
-std::vector<Contender> contenders_of(const Options& options, const PythonSearch& search) {
+std::vector<Contender> contenders_of(const LaunchBenchOptions& options, const PythonSearch& search) {
   const std::string workers = std::to_string(options.workers);
   std::vector<Contender> all = {
       {"gradring launch", {own_program(), "launch", "--nproc-per-node", workers, "--", kWorker}}};
@@ -78,7 +78,7 @@ nlohmann::json print(const std::vector<Contender>& contenders) {
   return rows;
 }
 
-void run(Options& options) {
+void run(LaunchBenchOptions& options) {
   const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
   fmt::print("{}\n{} workers, {} rounds; {}\n\n", kernels::bench::to_string(provenance), options.workers,
@@ -90,6 +90,6 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kBenchLaunch = make_command<Options>("launch", "duration of a launch, compared with torchrun");
+const Command kBenchLaunch = make_command<LaunchBenchOptions>("launch", "duration of a launch, compared with torchrun");
 
 }  // namespace gradring::train

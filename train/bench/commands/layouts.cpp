@@ -22,13 +22,13 @@ constexpr std::int64_t kGlobalBatch = 24;
 constexpr std::int64_t kShard = 3;
 constexpr int kMostRanks = 4;
 
-struct Options {
+struct LayoutsBenchOptions {
   std::int64_t steps = 20;
   int ranks = 4;
   std::string json;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(LayoutsBenchOptions& options) {
   return {.command = "gradring bench layouts",
           .purpose =
               "the same training in every layout of ranks, micro-batches, ZeRO stages and activation checkpointing, "
@@ -50,7 +50,7 @@ struct Series {
   std::vector<std::int64_t> passes;
 };
 
-TrainConfig config_of(const Options& options, const char* precision, bool reproducible) {
+TrainConfig config_of(const LayoutsBenchOptions& options, const char* precision, bool reproducible) {
   TrainConfig config;
   config.epochs = 1;
   config.steps = options.steps;
@@ -62,7 +62,7 @@ TrainConfig config_of(const Options& options, const char* precision, bool reprod
   return config;
 }
 
-std::vector<Series> series_of(const Options& options) {
+std::vector<Series> series_of(const LayoutsBenchOptions& options) {
   return {{"sums in floats, FP32", config_of(options, "fp32", false), {1, 2, 3}},
           {"--reproducible, FP32", config_of(options, "fp32", true), {0}},
           {"--reproducible, FP16", config_of(options, "fp16", true), {0}}};
@@ -73,14 +73,14 @@ std::string passes_text(const Layout& layout) {
   return fmt::format("{}", layout.passes > 0 ? layout.passes : (shards + layout.ranks - 1) / layout.ranks);
 }
 
-void print(const LayoutRow& row) {
+void print_row(const LayoutRow& row) {
   fmt::print("{:>5} {:>6} {:>4} {:>9} {:>14.1e} {:>12.1e}  {:<12}  {:<7} {}\n", row.layout.ranks,
              passes_text(row.layout), row.layout.zero, row.layout.recomputes ? "yes" : "no", row.gradient_error,
              row.loss_error, row.parameters_sha256.substr(0, 12),
              row.resumed_equal ? (*row.resumed_equal ? "equal" : "DIFFERS") : "", row.agrees ? "ok" : "DIFFERS");
 }
 
-nlohmann::json to_json(const LayoutRow& row) {
+nlohmann::json row_json(const LayoutRow& row) {
   nlohmann::json json{{"ranks", row.layout.ranks},
                       {"passes", row.layout.passes},
                       {"zero", row.layout.zero},
@@ -93,7 +93,7 @@ nlohmann::json to_json(const LayoutRow& row) {
   return json;
 }
 
-std::vector<LayoutRow> run(const Series& series, const Options& options) {
+std::vector<LayoutRow> run(const Series& series, const LayoutsBenchOptions& options) {
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
   const bool exact = series.config.reproducible;
@@ -103,10 +103,10 @@ std::vector<LayoutRow> run(const Series& series, const Options& options) {
                                        .train_set = *train_set,
                                        .test_set = *test_set,
                                        .save_at = exact ? options.steps / 2 : 0};
-  return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print);
+  return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print_row);
 }
 
-void run(Options& options) {
+void run(LayoutsBenchOptions& options) {
   if (options.ranks > kMostRanks)
     throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
   const auto provenance = kernels::bench::provenance();
@@ -115,7 +115,7 @@ void run(Options& options) {
   std::size_t layouts = 0, different = 0;
   for (const Series& series : series_of(options)) {
     for (const LayoutRow& row : run(series, options)) {
-      tables[series.title].push_back(to_json(row));
+      tables[series.title].push_back(row_json(row));
       ++layouts;
       if (!row.agrees) ++different;
     }
@@ -128,6 +128,7 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kBenchLayouts = make_command<Options>("layouts", "agreement of all layouts of ranks and ZeRO");
+const Command kBenchLayouts =
+    make_command<LayoutsBenchOptions>("layouts", "agreement of all layouts of ranks and ZeRO");
 
 }  // namespace gradring::train

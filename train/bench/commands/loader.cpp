@@ -17,14 +17,14 @@ namespace {
 using data::bench::EpochTime;
 using kernels::bench::Statistics;
 
-struct Options {
+struct LoaderBenchOptions {
   std::string dataset = "digits";
   std::string data_dir;
   std::string json;
   data::bench::LoaderBenchSpec bench;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(LoaderBenchOptions& options) {
   return {.command = "gradring bench loader",
           .purpose = "samples per second that are gathered, normalized and batched",
           .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
@@ -64,7 +64,7 @@ struct Report {
   }
 };
 
-Report measure(const Options& options) {
+Report measure(const LoaderBenchOptions& options) {
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   kernels::HostDevice device;
   Report report{.provenance = kernels::bench::provenance(), .samples = dataset->size(), .shape = dataset->shape()};
@@ -73,7 +73,7 @@ Report measure(const Options& options) {
   return report;
 }
 
-void print(const Report& report, const Options& options) {
+void print(const Report& report, const LoaderBenchOptions& options) {
   fmt::print("{}\n{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
              kernels::bench::to_string(report.provenance), options.dataset, report.samples, report.shape.to_string(),
              options.bench.batch_size, options.bench.epochs);
@@ -89,7 +89,7 @@ void print(const Report& report, const Options& options) {
       "per core: samples over the time of all processors together\n");
 }
 
-nlohmann::json results_of(const Report& report, const Options& options) {
+nlohmann::json results_of(const Report& report, const LoaderBenchOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Row& row : report.rows)
     rows.push_back({{"name", row.name},
@@ -105,7 +105,7 @@ nlohmann::json results_of(const Report& report, const Options& options) {
           {"rows", rows}};
 }
 
-void run(Options& options) {
+void run(LoaderBenchOptions& options) {
   const Report report = measure(options);
   print(report, options);
   write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
@@ -113,6 +113,7 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kBenchLoader = make_command<Options>("loader", "samples per second that become normalized batches");
+const Command kBenchLoader =
+    make_command<LoaderBenchOptions>("loader", "samples per second that become normalized batches");
 
 }  // namespace gradring::train

@@ -11,6 +11,8 @@
 
 namespace gradring::train {
 
+inline constexpr double kMicroseconds = 1e6;  ///< in a second
+
 /// --dataset and --data-dir, and then `more`. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
 std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more);
 

@@ -145,14 +145,14 @@ RestartTime RestartedTraining::crash() {
   return time;
 }
 
-struct Options {
+struct RestartBenchOptions {
   int ranks = 4;
   int rounds = 20;
   std::uint64_t seed = 1;
   std::string json;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(RestartBenchOptions& options) {
   return {.command = "gradring bench restart",
           .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
           .options = {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
@@ -169,7 +169,7 @@ nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
   return {{"name", name}, {"seconds", to_json(statistics)}};
 }
 
-void run(Options& options) {
+void run(RestartBenchOptions& options) {
   const auto provenance = kernels::bench::provenance();
   fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", kernels::bench::to_string(provenance), options.ranks,
              options.rounds, options.seed);
@@ -190,6 +190,6 @@ void run(Options& options) {
 }  // namespace
 
 const Command kBenchRestart =
-    make_command<Options>("restart", "time from the crash of a rank to the first step after it");
+    make_command<RestartBenchOptions>("restart", "time from the crash of a rank to the first step after it");
 
 }  // namespace gradring::train

@@ -15,9 +15,7 @@
 namespace gradring::train {
 namespace {
 
-constexpr double kMicroseconds = 1e6;
-
-struct Options {
+struct StepBenchOptions {
   bench::StepBenchSpec spec;
   nn::Checkpointing checkpointing;
   std::string backend = "auto";
@@ -28,7 +26,7 @@ struct Options {
   std::string json_file;
 };
 
-CommandLine command_line(Options& options) {
+CommandLine command_line(StepBenchOptions& options) {
   return {
       .command = "gradring bench step",
       .purpose = "duration of a training step of one rank, and of its parts",
@@ -62,7 +60,7 @@ CommandLine command_line(Options& options) {
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
 
-void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const Options& options,
+void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const StepBenchOptions& options,
                double step) {
   const double median = seconds.median * kMicroseconds;
   fmt::print("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds, median,
@@ -70,7 +68,7 @@ void print_row(const std::string& name, const kernels::bench::Statistics& second
              100 * seconds.median / step);
 }
 
-void print_report(const bench::StepReport& report, const Options& options) {
+void print_report(const bench::StepReport& report, const StepBenchOptions& options) {
   const auto& step = report.times.step;
   fmt::print("{:<44} {:>9} {:>9} {:>9} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "us/sample", "share");
   for (const auto& part : report.times.parts) print_row(part.name, part.seconds, options, step.median);
@@ -86,7 +84,8 @@ void print_report(const bench::StepReport& report, const Options& options) {
       mebibytes(report.resident.most_bytes));
 }
 
-nlohmann::json results_of(const bench::StepReport& report, const Options& options, const nn::Backend& backend) {
+nlohmann::json results_of(const bench::StepReport& report, const StepBenchOptions& options,
+                          const nn::Backend& backend) {
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& part : report.times.parts)
     parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
@@ -119,7 +118,7 @@ struct Comparison {
   }
 };
 
-void print_comparison(const Comparison& comparison, const Options& options) {
+void print_comparison(const Comparison& comparison, const StepBenchOptions& options) {
   using Memory = nn::ProgramMemory;
   const auto row = [](const std::string& name, const bench::StepReport& report) {
     fmt::print("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
@@ -145,7 +144,7 @@ nlohmann::json results_of(const Comparison& comparison) {
           {"times_activation_bytes", comparison.times_bytes(&nn::ProgramMemory::activations)}};
 }
 
-void run(Options& options) {
+void run(StepBenchOptions& options) {
   const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = "cpu", .backend = options.backend, .threads = threads});
@@ -176,6 +175,6 @@ void run(Options& options) {
 
 }  // namespace
 
-const Command kBenchStep = make_command<Options>("step", "duration of a training step and of its parts");
+const Command kBenchStep = make_command<StepBenchOptions>("step", "duration of a training step and of its parts");
 
 }  // namespace gradring::train

@@ -20,7 +20,7 @@ namespace gradring::train {
 namespace {
 
 /// Limits time and memory for a peer that sends without a pause.
-constexpr int kMaxReads = 64;
+constexpr int kMaxNodeReads = 64;
 constexpr auto kSendTimeout = NodeLink::kHostSilence;
 
 void set(int socket, int level, int option, std::int64_t number) {
@@ -73,7 +73,7 @@ std::vector<nlohmann::json> NodeLink::receive(std::size_t most) {
 
 void NodeLink::read() {
   char buffer[16 * 1024];
-  for (int i = 0; i < kMaxReads && socket_; ++i) {
+  for (int i = 0; i < kMaxNodeReads && socket_; ++i) {
     const ssize_t count = ::recv(socket_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;

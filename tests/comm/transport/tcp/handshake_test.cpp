@@ -17,8 +17,8 @@ using State = Handshake::State;
 
 Deadline later() { return Deadline::after(std::chrono::seconds(60)); }
 
-struct Ends {
-  Ends() {
+struct HandshakeEnds {
+  HandshakeEnds() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     one = UniqueFd(fds[0]);
@@ -44,7 +44,7 @@ std::pair<State, State> handshake(Handshake dialler, Handshake listener) {
 }
 
 std::pair<State, State> handshake(const Identity& dialler, int dialled, const Identity& listener) {
-  Ends ends;
+  HandshakeEnds ends;
   return handshake(Handshake::dial(std::move(ends.one), dialler, dialled, later()),
                    Handshake::answer(std::move(ends.other), listener, later()));
 }
@@ -62,7 +62,7 @@ struct RawClient {
     const ssize_t count = ::recv(ends.one.get(), buffer, sizeof buffer, 0);
     return {buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
   }
-  Ends ends;
+  HandshakeEnds ends;
   Handshake handshake;
 };
 
@@ -73,7 +73,7 @@ std::string hello_of_rank_3() {
 
 TEST(TcpHandshake, AuthenticatesTwoRanksOfOneRun) {
   const RunToken token = RunToken::draw();
-  Ends ends;
+  HandshakeEnds ends;
   const Identity three = identity(3, token);
   const Identity one = identity(1, token);
   Handshake dialler = Handshake::dial(std::move(ends.one), three, 1, later());
@@ -112,7 +112,7 @@ TEST(TcpHandshake, KnowsFromTheFirstMessageWhoHasTheToken) {
   const RunToken token = RunToken::draw();
   const Identity listener = identity(1, token);
   const auto is_unauthenticated_after_hello_of = [&](const Identity& dialler) {
-    Ends ends;
+    HandshakeEnds ends;
     Handshake there = Handshake::dial(std::move(ends.one), dialler, 1, later());
     Handshake here = Handshake::answer(std::move(ends.other), listener, later());
     EXPECT_FALSE(there.unauthenticated()) << "this side connected";
@@ -163,7 +163,7 @@ TEST(TcpHandshake, RejectsReplayedMessages) {
   const Identity listener = identity(1, token);
   const Identity rank = identity(3, token);
   // A man in the middle relays and records the messages of a real rank.
-  Ends ends;
+  HandshakeEnds ends;
   Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
   dialler.advance();
   const auto record = [&] {
@@ -190,7 +190,7 @@ TEST(TcpHandshake, RejectsReplayedMessages) {
 }
 
 TEST(TcpHandshake, RejectsAnEchoOfTheDiallersProof) {
-  Ends ends;
+  HandshakeEnds ends;
   const Identity rank = identity(3, RunToken::draw());
   Handshake dialler = Handshake::dial(std::move(ends.one), rank, 1, later());
   dialler.advance();

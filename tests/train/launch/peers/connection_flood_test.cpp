@@ -39,7 +39,7 @@ using tests::RunningProgram;
 using tests::Words;
 using tests::Workplace;
 
-const Workplace::Variables kToken = {{"GRADRING_TOKEN", "of a test"}};
+const Workplace::Variables kFloodToken = {{"GRADRING_TOKEN", "of a test"}};
 constexpr std::int64_t kMostGrowthKb = 16 * 1024;
 
 constexpr int kPatienceMs = 5000;
@@ -301,8 +301,8 @@ class UnauthenticatedConnections : public ::testing::Test {
 
   Workplace first_, second_;
   int port_ = train::free_tcp_port();
-  RunningProgram leading_{first_.gradring(agent(0, port_), kToken)};
-  RunningProgram following_{second_.gradring(agent(1, port_), kToken)};
+  RunningProgram leading_{first_.gradring(agent(0, port_), kFloodToken)};
+  RunningProgram following_{second_.gradring(agent(1, port_), kFloodToken)};
   std::atomic<int> admitted_ = 0;
   std::vector<Block> quiet_, busy_;
 };
@@ -313,7 +313,7 @@ TEST_F(UnauthenticatedConnections, ChangeNeitherTheTrainingNorTheAgent) {
   const long processor = processor_ms_of(leading_.pid());
   train::LaunchOptions options;
   options.run_id = "flood";
-  options.token = kToken.front().second;
+  options.token = kFloodToken.front().second;
   const auto member = identity_of(options, train::AgentRole::follower);
   std::deque<Intruders> senders;
   for (int i = 0; i < kSenders; ++i) senders.emplace_back(port_, member);

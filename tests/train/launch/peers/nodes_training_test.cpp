@@ -22,9 +22,9 @@ using tests::Words;
 using tests::Workplace;
 
 const Workplace::Variables kToken = {{"GRADRING_TOKEN", "of a test"}};
-const Words kTraining = tests::short_training({"--threads", "1", "--steps", "4"});
+const Words kNodesTraining = tests::short_training({"--threads", "1", "--steps", "4"});
 
-std::string weights_in(const Workplace& place) {
+std::string weights_of_run(const Workplace& place) {
   const json summary = tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
   return summary.is_object() ? summary.at("parameters_sha256").get<std::string>() : "no summary";
 }
@@ -39,19 +39,19 @@ Words agent(int node, int workers, int port, const Words& training) {
 
 TEST(OverNodes, TrainsToTheSameWeightsAsOnOneNode) {
   const Workplace one;
-  const auto alone = one.run(joined({"launch", "--nproc-per-node=4"}, kTraining));
+  const auto alone = one.run(joined({"launch", "--nproc-per-node=4"}, kNodesTraining));
   ASSERT_EQ(alone.code, 0) << alone.err;
 
   const Workplace leader, second, third;  // separate folders, as on separate hosts
   const int port = train::free_tcp_port();
-  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 2, port, kTraining), kToken)),
-                                    tests::RunningProgram(second.gradring(agent(1, 1, port, kTraining), kToken)),
-                                    tests::RunningProgram(third.gradring(agent(2, 1, port, kTraining), kToken))};
+  tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 2, port, kNodesTraining), kToken)),
+                                    tests::RunningProgram(second.gradring(agent(1, 1, port, kNodesTraining), kToken)),
+                                    tests::RunningProgram(third.gradring(agent(2, 1, port, kNodesTraining), kToken))};
   for (auto& running : agents) {
     const auto end = running.wait();
     EXPECT_EQ(end.code, 0) << end.err;
   }
-  EXPECT_EQ(weights_in(leader), weights_in(one));
+  EXPECT_EQ(weights_of_run(leader), weights_of_run(one));
 }
 
 TEST(OverNodes, NeverSendsTheRanksToken) {
@@ -59,9 +59,9 @@ TEST(OverNodes, NeverSendsTheRanksToken) {
   const int port = train::free_tcp_port();
   tests::RecordingProxy proxy(port);
   tests::RunningProgram agents[] = {
-      tests::RunningProgram(leader.gradring(agent(0, 2, port, kTraining), kToken)),
-      tests::RunningProgram(second.gradring(agent(1, 1, proxy.port(), kTraining), kToken)),
-      tests::RunningProgram(third.gradring(agent(2, 1, port, kTraining), kToken))};
+      tests::RunningProgram(leader.gradring(agent(0, 2, port, kNodesTraining), kToken)),
+      tests::RunningProgram(second.gradring(agent(1, 1, proxy.port(), kNodesTraining), kToken)),
+      tests::RunningProgram(third.gradring(agent(2, 1, port, kNodesTraining), kToken))};
   for (auto& running : agents) EXPECT_EQ(running.wait().code, 0);
 
   int contacts = 0;
@@ -78,7 +78,7 @@ TEST(OverNodes, NeverSendsTheRanksToken) {
 TEST(OverNodes, RejectsSharedMemory) {
   const Workplace leader, second, third;
   const int port = train::free_tcp_port();
-  const Words training = joined(kTraining, {"--comm", "shm"});
+  const Words training = joined(kNodesTraining, {"--comm", "shm"});
   tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0, 1, port, training), kToken)),
                                     tests::RunningProgram(second.gradring(agent(1, 1, port, training), kToken)),
                                     tests::RunningProgram(third.gradring(agent(2, 1, port, training), kToken))};
@@ -92,7 +92,7 @@ TEST(OverNodes, RejectsSharedMemory) {
 TEST(OverNodes, RejectsRanksWithoutACommonLauncher) {
   const Workplace place;
   const auto end =
-      place.run(kTraining, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
+      place.run(kNodesTraining, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
   EXPECT_EQ(end.code, 3);
   EXPECT_THAT(end.err, HasSubstr("start `gradring launch --nnodes` on each machine"));
 }

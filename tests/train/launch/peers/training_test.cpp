@@ -24,7 +24,7 @@ using tests::Words;
 using tests::Workplace;
 
 /// One thread, because launchers bind to different numbers of cores.
-const Words kTraining = tests::short_training({"--threads", "1", "--steps", "4"});
+const Words kOneNodeTraining = tests::short_training({"--threads", "1", "--steps", "4"});
 
 /// The losses, bit by bit, and the weights of a finished run.
 struct Outcome {
@@ -44,7 +44,7 @@ Outcome outcome_of(const Workplace& place) {
 
 Outcome by_our_launcher(int ranks) {
   const Workplace place;
-  const ProgramEnd end = place.run(joined({"launch", "--nproc-per-node", std::to_string(ranks)}, kTraining));
+  const ProgramEnd end = place.run(joined({"launch", "--nproc-per-node", std::to_string(ranks)}, kOneNodeTraining));
   EXPECT_EQ(end.code, 0) << end.err;
   return outcome_of(place);
 }
@@ -93,7 +93,7 @@ TEST_F(UnderTorchrun, TrainsToTheSameWeights) {
   for (const Words& way : ways) {
     SCOPED_TRACE(testing::PrintToString(way));
     const Workplace place;
-    const ProgramEnd end = run_by(joined(torchrun_, way), place, kTraining);
+    const ProgramEnd end = run_by(joined(torchrun_, way), place, kOneNodeTraining);
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_EQ(outcome_of(place), expected);
     EXPECT_THAT(tests::text_of(place.path("run/logs/rank_1.log")), HasSubstr("started by torchrun"));
@@ -102,7 +102,7 @@ TEST_F(UnderTorchrun, TrainsToTheSameWeights) {
 
 TEST_F(UnderTorchrun, ReportsTheErrorMessage) {
   const Workplace place;
-  const Words training = joined(kTraining, {"--data-dir", "nowhere"});
+  const Words training = joined(kOneNodeTraining, {"--data-dir", "nowhere"});
   const ProgramEnd end = run_by(joined(torchrun_, {"--standalone"}), place, training);
   EXPECT_EQ(end.code, 1);  // for any failure
   EXPECT_THAT(end.err, HasSubstr("Root Cause"));
@@ -116,7 +116,8 @@ TEST(UnderMpirun, TrainsToTheSameLosses) {
   for (const int ranks : {1, 2, 4}) {
     SCOPED_TRACE(ranks);
     const Workplace place;
-    const ProgramEnd end = run_by({mpirun, "--oversubscribe", "-n", std::to_string(ranks)}, place, kTraining, root_too);
+    const ProgramEnd end =
+        run_by({mpirun, "--oversubscribe", "-n", std::to_string(ranks)}, place, kOneNodeTraining, root_too);
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_EQ(outcome_of(place), by_our_launcher(ranks));
     EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("started by mpirun"));
