@@ -257,7 +257,7 @@ TEST_F(GraphOnGpu, CanBeDestroyedWhileItRuns) {
 }
 
 TEST(HostWork, DropsWorkThatTheStreamRejects) {
-  if (cuda_device_count() > 0) GTEST_SKIP() << "a GPU takes it";
+  if (cuda_device_count() > 0) GTEST_SKIP() << "only without a GPU, which takes it";
   const auto held = std::make_shared<int>(1);
   HostWork work(std::make_shared<DeviceFailure>());
   EXPECT_THROW(work.enqueue([held] { ADD_FAILURE() << "ran"; }, nullptr), DeviceError);

@@ -51,7 +51,7 @@ TEST_F(CudaBackend, RefusesNamesThatNobodyHas) {
 
 TEST_F(CudaBackend, GoesOnWithoutALibraryThatDoesNotStartAndSaysSo) {
   nn::CudaBackend automatic = backend("auto", "auto");
-  if (said_.empty()) GTEST_SKIP() << "cuDNN and cuBLAS start here: there is a GPU";
+  if (said_.empty()) GTEST_SKIP() << "only without a GPU: cuDNN and cuBLAS start here";
   EXPECT_THAT(said_, testing::Contains(HasSubstr("our own kernels compute every convolution (")));
   PlanRig conv(layer_nodes(nn::Conv2d{.in_channels = 1, .out_channels = 2, .kernel = 3}, {2, 5, 5, 1}, false,
                            kernels::DType::f16));

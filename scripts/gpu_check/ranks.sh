@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# For gpu_check.sh: several ranks, and the memory that a training takes on GPU 0.
+
+shared=(--batch-size 32 --device cuda:0 --allow-shared-gpu)
+
+check_shared_gpu() {
+  local ranks
+  for ranks in 2 4; do launch "shared_$ranks" "$ranks" --steps 40 --check-replicas 10 "${shared[@]}"; done
+  passed "2 ranks: loss $(number shared_2 loss); 4 ranks: loss $(number shared_4 loss)"
+}
+
+check_layout_bits() {
+  local options=(--device cuda:0 --steps 40 --batch-size 32 --global-batch 64 --reproducible --precision fp32)
+  launch layout_1 1 "${options[@]}"
+  launch layout_2 2 "${options[@]}" --allow-shared-gpu
+  same_bits layout_1 layout_2
+  passed "$(sha256 layout_1)"
+}
+
+# Graphs that end without a join.
+check_zero_bits() {
+  local graph
+  for graph in on off; do launch "zero_$graph" 2 --steps 40 --zero 3 --accumulate 3 --cuda-graph "$graph" "${shared[@]}"; done
+  same_bits zero_on zero_off
+  passed "$(sha256 zero_on)"
+}
+
+check_lost_rank() {
+  run "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps 200 "${shared[@]}" --progress none --timeout 10s \
+    --run-dir "$work/lost" --inject kill:rank=1,step=20
+  ((code == 137)) || fail "exit code $code, expected 137: $(last_message)"
+  grep -q 'rank 1 of 2 .*was killed' "$work/output" || fail "no message names rank 1: $(last_message)"
+  passed "$(last_message)"
+}
+
+# gpu_values FIELD: one line for each GPU; the check is not made if nvidia-smi does not tell.
+gpu_values() {
+  nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | grep '[0-9A-Z]' ||
+    not_made "nvidia-smi does not tell $1"
+}
+
+two_gpus() {
+  local gpus
+  gpus=$(gpu_values uuid)
+  (($(wc -l <<<"$gpus") > 1)) || not_made "there is one GPU"
+}
+
+check_two_gpus() {
+  two_gpus
+  launch two_gpus 2 --steps 100 --batch-size 64 --check-replicas 10 --device cuda
+  passed "loss $(number two_gpus loss), $(number two_gpus samples_per_second) samples a second"
+}
+
+# while_training QUERY COMMAND...: runs the command and adds the output of QUERY to $work/samples until it has ended.
+while_training() {
+  local query=$1 training ended=0
+  shift
+  : >"$work/samples"
+  ("$@") &
+  training=$!
+  while "$query" >>"$work/samples" && kill -0 "$training" 2>/dev/null; do sleep 0.1; done
+  wait "$training" || ended=$?
+  ((ended == 0)) || exit "$ended"
+}
+
+memory_of_gpu_0() { nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits; }
+
+# A context with the modules of cuDNN and cuBLAS takes several hundred MiB besides what the plan counts.
+check_memory() {
+  local before peak planned beyond
+  before=$(gpu_values memory.used | head -n 1)
+  while_training memory_of_gpu_0 train memory --device cuda --precision fp32 --batch-size 512 --epochs 3
+  peak=$(sort -n "$work/samples" | tail -n 1)
+  planned=$(($(number memory planned_bytes) / 1048576))
+  ((peak > before)) || not_made "nvidia-smi shows $before MiB before the training and at most $peak MiB in it"
+  beyond=$((peak - before - planned))
+  ((beyond <= 1536)) || fail "$((peak - before)) MiB on GPU 0, $planned MiB planned: $beyond MiB beyond, expected at most 1536"
+  passed "$((peak - before)) MiB on GPU 0, $planned MiB planned"
+}
+
+processes_on_gpu_0() {
+  local gpu
+  gpu=$(nvidia-smi -i 0 --query-gpu=uuid --format=csv,noheader)
+  echo sample
+  nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader | grep -F "$gpu" | sort -u || true
+}
+
+# Each rank opens a context on its own GPU only.
+check_contexts() {
+  two_gpus
+  local before most
+  before=$(processes_on_gpu_0 | grep -vc sample || true)
+  while_training processes_on_gpu_0 launch contexts 2 --epochs 3 --batch-size 512 --device cuda
+  most=$(awk '/^sample$/ { n = 0; next } { if (++n > most) most = n } END { print most + 0 }' "$work/samples")
+  ((most > before)) || not_made "nvidia-smi lists no process of the training on GPU 0"
+  ((most - before == 1)) || fail "$((most - before)) processes of the training have a context on GPU 0, expected 1"
+  passed "one process has a context on GPU 0"
+}

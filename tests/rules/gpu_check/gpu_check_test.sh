@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests scripts/gpu_check.sh with stand-ins for the program, the test binaries, nvidia-smi, Python and compute-sanitizer.
+#
+# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|time_limits|commands [PROGRAM]
+set -euo pipefail
+repository=$1
+here=$repository/tests/rules/gpu_check
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+mkdir -p "$place/data/mnist" "$place/build/tests" "$place/commands"
+cp "$here/program.sh" "$place/build/gradring"
+for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda; do
+  cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
+done
+cp "$here"/{nvidia-smi,python3,compute-sanitizer} "$place/commands"
+
+export PATH=$place/commands:/usr/bin:/bin
+unset FAULT VALIDATE GPUS GRADRING_PYTHON
+
+fail() {
+  printf '%s\n' "$*" "--- what gpu_check.sh printed" >&2
+  cat "$place/printed" >&2
+  exit 1
+}
+
+# gpu_check OPTION...: sets `code`; its output is in $place/printed.
+gpu_check() {
+  code=0
+  "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" "$@" >"$place/printed" 2>&1 || code=$?
+}
+
+# expect CODE PATTERN...: how it ended, and lines of its report.
+expect() {
+  local pattern
+  ((code == $1)) || fail "exit code $code, expected $1"
+  for pattern in "${@:2}"; do
+    grep -qE -- "$pattern" "$place/out/gpu_check.md" || fail "no line in gpu_check.md matches '$pattern'"
+  done
+}
+
+# fault NAME CHECK TEXT: this check fails with this text, and another check passes after it.
+fault() {
+  FAULT=$1 gpu_check --data-dir "$place/data" "$2" speed_pytorch_512
+  expect 1 "^\| $2 \| FAILED \| [0-9]+ \| .*$3" '^\| speed_pytorch_512 \| passed ' '^1 passed, 1 failed, 0 not made;'
+  echo "$1: $2 failed"
+}
+
+# absent FAULT CHECK TEXT [OPTION...]: this check is not made, for this reason, and does not count as passed.
+absent() {
+  FAULT=$1 gpu_check "${@:4}" "$2"
+  expect 1 "^\| $2 \| not made \| [0-9]+ \| .*$3" '^0 passed, 0 failed, 1 not made;'
+  echo "$2: not made, $3"
+}
+
+# all_pass: every check that --list names passes.
+all_pass() {
+  local checks
+  checks=$("$repository/scripts/gpu_check.sh" --list | wc -l)
+  ((checks > 30)) || { echo "--list names $checks checks" >&2; exit 1; }
+  gpu_check --data-dir "$place/data"
+  expect 0 "^$checks passed, 0 failed, 0 not made;" '^gradring 0.1.0 \(commit 01234567\)' '^\* GPU 1, NVIDIA H100, 580.10'
+  ! grep -v '| passed |' "$place/out/gpu_check.md" | grep '^| [a-z]' | grep -v '^| check |' || fail "a row is not passed"
+  echo "$checks checks passed"
+}
+
+case ${2-} in
+  all_pass) all_pass ;;
+
+  # The real program accepts every command line, and this would show if it did not.
+  commands)
+    export VALIDATE=$3
+    all_pass
+    for line in 'train --device cuda --no-such-option' 'bench kernels --device cuda --op no_such_operation' \
+      'launch --nproc-per-node 2 train --cuda-graph sometimes' 'doctor --no-such-option'; do
+      # shellcheck disable=SC2086  # its words
+      ! "$place/build/gradring" $line >/dev/null 2>&1 || { echo "accepted: $line" >&2; exit 1; }
+    done
+    ;;
+
+  faults)
+    fault no_device doctor "the program uses 'cpu: AMD EPYC'"
+    fault bench_fails first_kernel 'exit code 1: gradring bench: an illegal memory access'
+    fault wrong_kernel kernels_fp32 '1 variants are wrong'
+    fault skipped_test tests_nn_cuda '1 tests were skipped: OnGpu.Runs: no CUDA device'
+    fault failed_test tests_cuda_module 'exit code 1: .*OnGpu.Runs'
+    fault no_test tests_kernels_runtime 'no test passed'
+    fault train_fails train_fp16 'exit code 3: gradring train: out of memory'
+    fault no_summary train_fp32 'wrote no summary.json'
+    fault runs_on_cpu train_fp32 'it ran on "cpu", expected cuda'
+    fault nan_loss train_fp16 'finite losses of 7 steps, expected 8'
+    fault low_accuracy train_bf16 'accuracy 0.113, expected at least'
+    fault other_accuracy cpu_accuracy 'accuracies differ by more than'
+    fault other_losses first_losses 'losses differ by 4.3e-04'
+    fault graph_changes_weights graph_bits 'the weights differ'
+    fault graph_changes_weights window_bits 'the weights differ'
+    fault graph_changes_weights zero_bits 'the weights differ'
+    fault resume_changes_weights resumed_bits 'the weights differ'
+    fault no_hash graph_bits 'has no parameters_sha256'
+    fault runs_differ reproducible_bits 'the weights differ'
+    fault ranks_change_weights layout_bits 'the weights differ'
+    fault survives_kill lost_rank 'exit code 0, expected 137'
+    fault much_memory memory '3896 MiB beyond'
+    fault second_context contexts '2 processes of the training have a context on GPU 0'
+    fault invalid_access memcheck 'ERROR SUMMARY: 1 error'
+    # JSON of the run before is no result of this one.
+    gpu_check --data-dir "$place/data" kernels_bf16
+    expect 0
+    [[ -s $place/out/kernels_bf16.json ]] || fail "no kernels_bf16.json"
+    FAULT=no_json gpu_check --data-dir "$place/data" kernels_bf16 speed_pytorch_512
+    expect 1 '^\| kernels_bf16 \| FAILED .*wrote no ' '^\| speed_pytorch_512 \| FAILED .*wrote no '
+    # What fails once is not begun again, and no check passes on it.
+    FAULT=low_accuracy gpu_check --data-dir "$place/data" train_fp32 cpu_accuracy
+    expect 1 '^0 passed, 2 failed, 0 not made;'
+    ;;
+
+  not_made)
+    absent no_torch speed_pytorch_512 'python3 does not import torch' --data-dir "$place/data"
+    absent "" speed_epoch_512 'no MNIST'
+    absent unsupported_gpu racecheck "does not support this machine's GPU"
+    absent no_cudnn tests_nn_cuda 'skipped without cuDNN: Engine.IsThere'
+    absent other_system tests_nn_cuda 'does not start here: .*libfmt.so.9'
+    absent no_processes contexts 'nvidia-smi lists no process'
+    GPUS=1 absent "" two_gpus 'there is one GPU'
+    rm "$place/commands/compute-sanitizer"
+    absent "" memcheck 'compute-sanitizer is not in PATH'
+    echo "/elsewhere/libgradring_cuda.so" >>"$place/build/tests/test_cuda_module"
+    absent "" tests_cuda_module 'was built to open /elsewhere/libgradring_cuda.so'
+    rm "$place/build/tests/test_nn_cuda"
+    absent "" tests_nn_cuda 'no test_nn_cuda'
+    rm -r "$place/build/tests"
+    absent "" tests_kernels_runtime 'no test binaries'
+    rm "$place/commands/nvidia-smi"
+    gpu_check
+    ((code == 1)) || fail "exit code $code without a GPU"
+    grep -q 'no NVIDIA driver here' "$place/printed" || fail "no message says that there is no driver"
+    ;;
+
+  time_limits)
+    FAULT=hang gpu_check --check-limit 1 train_fp32 doctor
+    expect 1 '^\| train_fp32 \| FAILED \| [1-9] \| it did not end within 1 s' '^1 passed, 1 failed, 0 not made;'
+    FAULT=hang gpu_check --time-limit 2 doctor train_fp32 train_fp16
+    expect 0 '^\| train_fp32 \| not made .*was reached in it' '^\| train_fp16 \| not made .*was reached before it' '^1 passed'
+    gpu_check --check-limit nothing doctor
+    ((code == 2)) || fail "exit code $code for a limit that is no number"
+    gpu_check no_such_check
+    ((code == 2)) || fail "exit code $code for an unknown check"
+    ;;
+
+  *) echo "unknown test '${2-}'" >&2; exit 2 ;;
+esac

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A stand-in for gradring on a machine with two GPUs: answers what scripts/gpu_check.sh asks, at once and without computing.
+#
+# FAULT names what it does wrong. VALIDATE names the real program, which then has to accept each command line.
+set -euo pipefail
+
+# option NAME DEFAULT: the value of an option in `words`.
+option() {
+  local i
+  for i in "${!words[@]}"; do
+    if [[ ${words[i]} == "$1" ]]; then echo "${words[i + 1]}"; return; fi
+  done
+  echo "$2"
+}
+
+# On the CPU, whatever GPU is asked for; --variant is checked last of all.
+validate() {
+  local line=("${words[@]/#cuda*/cpu}") said
+  case ${words[0]} in
+    bench)
+      said=$("$VALIDATE" "${line[@]}" --variant none-such 2>&1) || true
+      [[ $said == *"--variant names 'none-such'"* ]] || { echo "refused: ${words[*]}: $said" >&2; exit 2; }
+      ;;
+    train) "$VALIDATE" "${line[@]}" --print-config >/dev/null ;;
+    launch) "$VALIDATE" "${line[@]}" --print-config </dev/null >/dev/null ;;
+    *) "$VALIDATE" "${line[@]}" >/dev/null ;;
+  esac
+}
+
+doctor() {
+  local device="cuda:0: NVIDIA H100 80GB HBM3"
+  [[ ${FAULT-} != no_device ]] || device="cpu: AMD EPYC"
+  printf '{\n  "Found": {\n    "cuDNN": {\n      "found": "9.19.0"\n    },\n    "NCCL": {\n      "found": "2.28.9"\n    }\n  },\n'
+  printf '  "Used": {\n    "device": {\n      "found": "%s"\n    }\n  }\n}\n' "$device"
+}
+
+bench() {
+  local json right=true
+  json=$(option -J /dev/null)
+  echo "  flat  0.10  12.5"
+  case ${FAULT-} in
+    no_json) return ;;
+    wrong_kernel) right=false ;;
+    bench_fails) echo "gradring bench: an illegal memory access was encountered" >&2; return 1 ;;
+  esac
+  printf '{\n  "variants": [\n    {\n      "right": true\n    },\n    {\n      "right": %s\n    }\n  ]\n}\n' "$right" >"$json"
+}
+
+train() {
+  local run device steps epochs step loss accuracy=0.981 key
+  run=$(option --run-dir "") device=$(option --device cpu) steps=$(option --steps 0) epochs=$(option --epochs 0)
+  ((steps)) || steps=$((4 * epochs))
+  case ${FAULT-} in
+    hang) sleep 60 ;;
+    train_fails) echo "gradring train: out of memory on cuda:0" >&2; return 3 ;;
+    low_accuracy) [[ $device == cpu ]] || accuracy=0.113 ;;
+    other_accuracy) [[ $device == cpu ]] || accuracy=0.988 ;;
+  esac
+  if [[ "${words[*]}" == *--inject* ]]; then
+    [[ ${FAULT-} != survives_kill ]] || return 0
+    echo "gradring launch: rank 1 of 2 (pid 7 on host) was killed by signal 9 (SIGKILL), the first to fail" >&2
+    return 137
+  fi
+  # What the weights depend on, and what they must not depend on.
+  key="$(option --precision fp16) $steps $(option --global-batch "")"
+  case ${FAULT-} in
+    resume_changes_weights) key+=$(option --resume "") ;;
+    graph_changes_weights) key+=$(option --cuda-graph "") ;;
+    ranks_change_weights) key+=$(option --nproc-per-node "") ;;
+    runs_differ) [[ "${words[*]}" != *--reproducible* ]] || key+=$run ;;
+  esac
+  mkdir -p "$run"
+  for ((step = 1; step <= steps; ++step)); do
+    loss=2.3e+0
+    if [[ $device != cpu ]]; then
+      [[ ${FAULT-} != other_losses ]] || loss=2.301
+      [[ ${FAULT-} != nan_loss || $step != 3 ]] || loss=null
+    fi
+    echo "{\"event\":\"step\",\"step\":$step,\"epoch\":$(((step - 1) / 4)),\"loss\":$loss,\"lr\":0.001,\"seconds\":0.25,\"data_wait\":0}"
+  done >"$run/metrics.jsonl"
+  [[ ${FAULT-} != no_summary ]] || return 0
+  [[ $device != cuda* || ${FAULT-} == runs_on_cpu ]] || device=${device%:*}:0
+  [[ ${FAULT-} != runs_on_cpu ]] || device=cpu
+  {
+    printf '{\n  "outcome": "finished",\n  "accuracy": %s,\n  "loss": 0.1,\n  "train_loss": 0.2,\n  "steps": %d,\n' "$accuracy" "$steps"
+    printf '  "seconds": 1.5,\n  "samples_per_second": 100.0,\n  "device": "%s",\n' "$device"
+    [[ ${FAULT-} == no_hash ]] || printf '  "parameters_sha256": "%s",\n' "$(sha256sum <<<"$key" | cut -c 1-64)"
+    printf '  "memory": {\n    "total": {\n      "planned_bytes": 104857600\n    }\n  }\n}\n'
+  } >"$run/summary.json"
+}
+
+words=("$@")
+[[ -z ${VALIDATE-} ]] || validate
+case $1 in
+  version) echo "gradring 0.1.0 (commit 01234567)" ;;
+  doctor | bench | train) "$1" ;;
+  launch) train ;;
+  *) exit 2 ;;
+esac
