@@ -5,7 +5,7 @@
 
 checks=(
   'doctor 60 the program finds the GPU'
-  'first_kernel 60 one kernel runs and is right'
+  'first_kernel 120 one kernel runs and is right'
   'tests_kernels_runtime_cuda 120 tests of streams, events and memory on the GPU'
   'tests_kernels_runtime 120 tests that every device must pass'
   'tests_cuda_module 60 tests of the loaded CUDA module'

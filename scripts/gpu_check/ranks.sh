@@ -36,7 +36,7 @@ check_lost_rank() {
 
 # gpu_values FIELD: one line for each GPU; the check is not made if nvidia-smi does not tell.
 gpu_values() {
-  nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | grep '[0-9A-Z]' ||
+  nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | grep '^[0-9A-Z]' ||
     not_made "nvidia-smi does not tell $1"
 }
 

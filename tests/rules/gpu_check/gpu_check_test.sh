@@ -14,7 +14,9 @@ cp "$here/program.sh" "$place/build/gradring"
 for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda; do
   cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
 done
-cp "$here"/{nvidia-smi,python3,compute-sanitizer} "$place/commands"
+cp "$here/nvidia_smi.sh" "$place/commands/nvidia-smi"
+cp "$here/python.sh" "$place/commands/python3"
+cp "$here/compute_sanitizer.sh" "$place/commands/compute-sanitizer"
 
 export PATH=$place/commands:/usr/bin:/bin
 unset FAULT VALIDATE GPUS GRADRING_PYTHON
@@ -110,9 +112,9 @@ case ${2-} in
     [[ -s $place/out/kernels_bf16.json ]] || fail "no kernels_bf16.json"
     FAULT=no_json gpu_check --data-dir "$place/data" kernels_bf16 speed_pytorch_512
     expect 1 '^\| kernels_bf16 \| FAILED .*wrote no ' '^\| speed_pytorch_512 \| FAILED .*wrote no '
-    # What fails once is not begun again, and no check passes on it.
-    FAULT=low_accuracy gpu_check --data-dir "$place/data" train_fp32 cpu_accuracy
-    expect 1 '^0 passed, 2 failed, 0 not made;'
+    # A training that failed is not begun again by the next check that needs it.
+    FAULT=nan_loss gpu_check --data-dir "$place/data" train_fp32 cpu_accuracy
+    expect 1 '^\| cpu_accuracy \| FAILED .*the training fp32 failed in an earlier check' '^0 passed, 2 failed, 0 not made;'
     ;;
 
   not_made)
@@ -142,6 +144,17 @@ case ${2-} in
     expect 1 '^\| train_fp32 \| FAILED \| [1-9] \| it did not end within 1 s' '^1 passed, 1 failed, 0 not made;'
     FAULT=hang gpu_check --time-limit 2 doctor train_fp32 train_fp16
     expect 0 '^\| train_fp32 \| not made .*was reached in it' '^\| train_fp16 \| not made .*was reached before it' '^1 passed'
+    # A signal ends the check that runs, too.
+    FAULT=hang "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" train_fp32 >"$place/printed" 2>&1 &
+    script=$!
+    for ((i = 0; i < 100; ++i)); do
+      ! pgrep -f "$place/build/gradring train" >/dev/null || break
+      sleep 0.1
+    done
+    kill "$script"
+    ! wait "$script" || fail "exit code 0 after SIGTERM"
+    grep -q 'interrupted; the results so far' "$place/printed" || fail "no message says that it was interrupted"
+    ! pgrep -f "$place/build/gradring train" >/dev/null || fail "a training runs on after SIGTERM"
     gpu_check --check-limit nothing doctor
     ((code == 2)) || fail "exit code $code for a limit that is no number"
     gpu_check no_such_check
