@@ -29,6 +29,7 @@ checks=(
   'layout_bits 240 the same weights from 1 and 2 ranks with --reproducible'
   'zero_bits 240 ZeRO 3 with accumulation: the same weights with and without CUDA graphs'
   'lost_rank 120 a killed rank is named, and the others end'
+  'stopped_rank 120 so is a rank that is stopped by a signal'
   'two_gpus 240 2 ranks on 2 GPUs over NCCL keep the same weights'
   'contexts 120 of 2 ranks on 2 GPUs one has memory on GPU 0'
   'memcheck 600 compute-sanitizer finds no invalid access in our kernels'

@@ -26,13 +26,16 @@ check_zero_bits() {
   passed "$(sha256 zero_on)"
 }
 
-check_lost_rank() {
+# injected FAULT CODE PATTERN: rank 1 of 2 has a fault; the launcher ends with this code and a message about rank 1.
+injected() {
   run "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps 200 "${shared[@]}" --progress none --timeout 10s \
-    --run-dir "$work/lost" --inject kill:rank=1,step=20
-  ((code == 137)) || fail "exit code $code, expected 137: $(last_message)"
-  grep -q 'rank 1 of 2 .*was killed' "$work/output" || fail "no message names rank 1: $(last_message)"
+    --run-dir "$work/injected_$1" --inject "$1:rank=1,step=20"
+  ((code == $2)) || fail "exit code $code, expected $2: $(last_message)"
+  last_message | grep -q "$3" || fail "the last message is not about rank 1: $(last_message)"
   passed "$(last_message)"
 }
+check_lost_rank() { injected kill 137 'rank 1 of 2 .*was killed'; }
+check_stopped_rank() { injected stop 162 'waited .* for rank 1'; }
 
 # gpu_values FIELD: one line for each GPU; the check is not made if nvidia-smi does not tell.
 gpu_values() {

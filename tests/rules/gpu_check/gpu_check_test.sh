@@ -103,6 +103,7 @@ case ${2-} in
     fault runs_differ reproducible_bits 'the weights differ'
     fault ranks_change_weights layout_bits 'the weights differ'
     fault survives_kill lost_rank 'exit code 0, expected 137'
+    fault blames_itself stopped_rank 'not about rank 1: .*rank 0 of 2'
     fault much_memory memory '3896 MiB beyond'
     fault second_context contexts '2 processes of the training have a context on GPU 0'
     fault invalid_access memcheck 'ERROR SUMMARY: 1 error'

@@ -58,11 +58,18 @@ train() {
     low_accuracy) [[ $device == cpu ]] || accuracy=0.113 ;;
     other_accuracy) [[ $device == cpu ]] || accuracy=0.988 ;;
   esac
-  if [[ "${words[*]}" == *--inject* ]]; then
-    [[ ${FAULT-} != survives_kill ]] || return 0
-    echo "gradring launch: rank 1 of 2 (pid 7 on host) was killed by signal 9 (SIGKILL), the first to fail" >&2
-    return 137
-  fi
+  case $(option --inject "") in
+    kill:*)
+      [[ ${FAULT-} != survives_kill ]] || return 0
+      echo "gradring launch: rank 1 of 2 (pid 7 on host) was killed by signal 9 (SIGKILL), the first to fail" >&2
+      return 137
+      ;;
+    stop:*)
+      [[ ${FAULT-} != blames_itself ]] || { echo "gradring launch: rank 0 of 2 exited with code 162" >&2; return 162; }
+      echo "gradring launch: rank 0 of 2 exited with code 162: rank 0 waited 10.0 s for rank 1 in all_reduce 41" >&2
+      return 162
+      ;;
+  esac
   # What the weights depend on, and what they must not depend on.
   key="$(option --precision fp16) $steps $(option --global-batch "")"
   case ${FAULT-} in
