@@ -146,16 +146,18 @@ case ${2-} in
     FAULT=hang gpu_check --time-limit 2 doctor train_fp32 train_fp16
     expect 0 '^\| train_fp32 \| not made .*was reached in it' '^\| train_fp16 \| not made .*was reached before it' '^1 passed'
     # A signal ends the check that runs, too.
-    FAULT=hang "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" train_fp32 >"$place/printed" 2>&1 &
+    FAULT=hang HUNG=$place/hung "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" train_fp32 \
+      >"$place/printed" 2>&1 &
     script=$!
     for ((i = 0; i < 100; ++i)); do
-      ! pgrep -f "$place/build/gradring train" >/dev/null || break
+      [[ ! -s $place/hung ]] || break
       sleep 0.1
     done
     kill "$script"
     ! wait "$script" || fail "exit code 0 after SIGTERM"
     grep -q 'interrupted; the results so far' "$place/printed" || fail "no message says that it was interrupted"
-    ! pgrep -f "$place/build/gradring train" >/dev/null || fail "a training runs on after SIGTERM"
+    sleep 0.2
+    ! grep -q sleep "/proc/$(<"$place/hung")/cmdline" 2>/dev/null || fail "a training runs on after SIGTERM"
     gpu_check --check-limit nothing doctor
     ((code == 2)) || fail "exit code $code for a limit that is no number"
     gpu_check no_such_check

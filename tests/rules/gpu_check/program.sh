@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A stand-in for gradring on a machine with two GPUs: answers what scripts/gpu_check.sh asks, at once and without computing.
 #
-# FAULT names what it does wrong. VALIDATE names the real program, which then has to accept each command line.
+# FAULT names what it does wrong; with FAULT=hang its process ID is written to the file HUNG.
+# VALIDATE names the real program, which then has to accept each command line.
 set -euo pipefail
 
 # option NAME DEFAULT: the value of an option in `words`.
@@ -53,7 +54,10 @@ train() {
   run=$(option --run-dir "") device=$(option --device cpu) steps=$(option --steps 0) epochs=$(option --epochs 0)
   ((steps)) || steps=$((4 * epochs))
   case ${FAULT-} in
-    hang) sleep 60 ;;
+    hang)
+      echo $$ >"${HUNG:-/dev/null}"
+      exec sleep 60
+      ;;
     train_fails) echo "gradring train: out of memory on cuda:0" >&2; return 3 ;;
     low_accuracy) [[ $device == cpu ]] || accuracy=0.113 ;;
     other_accuracy) [[ $device == cpu ]] || accuracy=0.988 ;;
