@@ -4,7 +4,7 @@
 #
 # Usage: scripts/gpu_check.sh [OPTION...] [CHECK...]
 #
-#   --build-dir DIR    finished build (preset portable or cuda), with its tests; default: build/cuda, built here for this GPU
+#   --build-dir DIR    finished build (preset portable or cuda); default: build/cuda, built here for this GPU
 #   --program FILE     program to check (default DIR/gradring)
 #   --data-dir DIR     folder with mnist/; without it the generated digits are trained on
 #   --out DIR          folder for gpu_check.md, gpu_check.log and the benchmarks' JSON files (default build/gpu_check);
@@ -38,7 +38,12 @@ while (($#)); do
     --build-dir | --program | --data-dir | --out)
       [[ -n ${2-} ]] || usage_error "$1 needs a path"
       path=$(from_here "$2")
-      case $1 in --build-dir) build=$path ;; --program) program=$path ;; --data-dir) data=$path ;; --out) out=$path ;; esac
+      case $1 in
+        --build-dir) build=$path ;;
+        --program) program=$path ;;
+        --data-dir) data=$path ;;
+        --out) out=$path ;;
+      esac
       shift 2
       ;;
     --time-limit | --check-limit)
@@ -64,16 +69,18 @@ report=$out/gpu_check.md log=$out/gpu_check.log
 
 export GRADRING_PYTHON=${GRADRING_PYTHON:-python3}
 export XDG_CACHE_HOME=$work/cache # of --autotune: measured here, not taken from an earlier run
-pip_libraries=$("$GRADRING_PYTHON" -c '
+pip_libraries=$("$GRADRING_PYTHON" 2>/dev/null -c '
 import glob, site
-print(":".join(sorted(path for root in site.getsitepackages() for path in glob.glob(root + "/nvidia/*/lib"))))' 2>/dev/null) || true
+print(":".join(sorted(path for root in site.getsitepackages() for path in glob.glob(root + "/nvidia/*/lib"))))') || true
 [[ -z $pip_libraries ]] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$pip_libraries
 
 passed=0 failed=0 not_made=0 child=""
 # row NAME OUTCOME SECONDS TEXT
 row() {
+  local text
+  text=$(tr '\n|' ' /' <<<"$4" | cut -c 1-240 | sed 's/ *$//')
   case $2 in passed) passed=$((passed + 1)) ;; FAILED) failed=$((failed + 1)) ;; *) not_made=$((not_made + 1)) ;; esac
-  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$(tr '\n|' ' /' <<<"$4" | cut -c 1-240 | sed 's/ *$//')" | tee -a "$report"
+  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$text" | tee -a "$report"
 }
 
 stop() {
@@ -83,7 +90,8 @@ stop() {
 }
 trap stop INT TERM HUP
 
-# limited SECONDS COMMAND...: sets `code`, 124 or 137 after the limit. In the background, so that a signal to this script ends it.
+# limited SECONDS COMMAND...: sets `code`, 124 or 137 after the limit. In the background, so that a signal to this script
+# ends it.
 limited() {
   code=0
   timeout -k 5 "$@" >>"$log" 2>&1 </dev/null &
@@ -118,18 +126,20 @@ if [[ -z $build && -z $program ]]; then
   build=build/cuda
   command -v cmake >/dev/null || die "no cmake here: name a finished build by --build-dir"
   say "Building $build; the output is in $log"
-  cmake --preset cuda -DGRADRING_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=native >>"$log" 2>&1 || die "configuring failed: see $log"
+  cmake --preset cuda -DGRADRING_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=native >>"$log" 2>&1 ||
+    die "the configuration failed: see $log"
   cmake --build --preset cuda >>"$log" 2>&1 || die "the build failed: see $log"
 fi
 program=${program:-$build/gradring}
 [[ -x $program ]] || die "there is no program $program"
 version=$("$program" version 2>&1) || die "$program does not start: $version"
-export GPU_CHECK_PROGRAM=$program GPU_CHECK_BUILD=$build GPU_CHECK_WORK=$work GPU_CHECK_OUT=$out GPU_CHECK_DATA=${data:+$data/mnist}
+export GPU_CHECK_PROGRAM=$program GPU_CHECK_BUILD=$build GPU_CHECK_WORK=$work GPU_CHECK_OUT=$out
+export GPU_CHECK_DATA=${data:+$data/mnist}
 
 {
   printf '%s; %s; %s\n\n' "$version" "$(uname -sr)" "$(date -u '+%F %R UTC')"
-  { nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi lists no GPU"; } |
-    sed 's/^/* GPU /'
+  nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader | sed 's/^/* GPU /' ||
+    echo '* nvidia-smi lists no GPU'
   printf '* data: %s\n' "$([[ -n $data ]] && echo MNIST || echo 'generated digits')"
   printf '\n| check | result | seconds | |\n|---|---|---|---|\n'
 } 2>/dev/null | tee "$report"

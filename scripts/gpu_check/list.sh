@@ -40,7 +40,7 @@ checks=(
   'speed_pytorch_2048 300 the same by PyTorch'
   'speed_kernels_fp16 300 kernels beside cuDNN and cuBLASLt'
   'speed_kernels_fp32 300 the same in FP32'
-  'speed_adam 120 Adam on 64 Mi elements'
+  'speed_adam 120 Adam on 16 Mi elements'
 )
 
 list_checks() {

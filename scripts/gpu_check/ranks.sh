@@ -21,7 +21,9 @@ check_layout_bits() {
 # Graphs that end without a join.
 check_zero_bits() {
   local graph
-  for graph in on off; do launch "zero_$graph" 2 --steps 40 --zero 3 --accumulate 3 --cuda-graph "$graph" "${shared[@]}"; done
+  for graph in on off; do
+    launch "zero_$graph" 2 --steps 40 --zero 3 --accumulate 3 --cuda-graph "$graph" "${shared[@]}"
+  done
   same_bits zero_on zero_off
   passed "$(sha256 zero_on)"
 }
@@ -78,8 +80,9 @@ check_memory() {
   planned=$(($(number memory planned_bytes) / 1048576))
   ((peak > before)) || not_made "nvidia-smi shows $before MiB before the training and at most $peak MiB in it"
   beyond=$((peak - before - planned))
-  ((beyond <= 1536)) || fail "$((peak - before)) MiB on GPU 0, $planned MiB planned: $beyond MiB beyond, expected at most 1536"
-  passed "$((peak - before)) MiB on GPU 0, $planned MiB planned"
+  result="$((peak - before)) MiB on GPU 0, $planned MiB planned"
+  ((beyond <= 1536)) || fail "$result: $beyond MiB beyond, expected at most 1536"
+  passed "$result"
 }
 
 processes_on_gpu_0() {

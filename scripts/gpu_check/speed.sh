@@ -6,8 +6,8 @@
 speed_epoch() {
   [[ -n $data ]] || not_made "no MNIST: name its folder by --data-dir"
   train "epoch_$1" --device cuda --precision fp16 --batch-size "$1" --epochs 7
-  local seconds
-  seconds=$(sed -nE 's/^\{"event":"step",.*"epoch":([0-9]+),.*"seconds":([0-9.e+-]+),.*/\1 \2/p' "$work/epoch_$1/metrics.jsonl" |
+  local metrics=$work/epoch_$1/metrics.jsonl seconds
+  seconds=$(sed -nE 's/^\{"event":"step",.*"epoch":([0-9]+),.*"seconds":([0-9.e+-]+),.*/\1 \2/p' "$metrics" |
     awk '$1 >= 2 { sum[$1] += $2 } END { for (epoch in sum) print sum[epoch] }' | sort -g | sed -n 3p)
   [[ -n $seconds ]] || fail "metrics.jsonl has fewer than 5 epochs after the first two"
   passed "$seconds s an epoch, accuracy $(number "epoch_$1" accuracy)"
@@ -19,7 +19,8 @@ speed_pytorch() {
   local json=$out/speed_pytorch_$1.json
   [[ -n $data ]] || not_made "no MNIST: name its folder by --data-dir"
   "$GRADRING_PYTHON" -c 'import torch' 2>/dev/null || not_made "$GRADRING_PYTHON does not import torch"
-  "$GRADRING_PYTHON" -c 'import torch; raise SystemExit(not torch.cuda.is_available())' || not_made "this PyTorch finds no GPU"
+  "$GRADRING_PYTHON" -c 'import torch; raise SystemExit(not torch.cuda.is_available())' ||
+    not_made "this PyTorch finds no GPU"
   must "$GRADRING_PYTHON" train/bench/pytorch_gpu.py --batch-size "$1" --epochs 5 --data-dir "$data" --json "$json"
   [[ -f $json ]] || fail "pytorch_gpu.py ended with 0 and wrote no $json"
   local times
@@ -30,10 +31,14 @@ speed_pytorch() {
 check_speed_pytorch_512() { speed_pytorch 512; }
 check_speed_pytorch_2048() { speed_pytorch 2048; }
 
-check_speed_kernels_fp16() { kernels speed_kernels_fp16 --dtype fp16; passed "$right variants, in speed_kernels_fp16.json"; }
-check_speed_kernels_fp32() { kernels speed_kernels_fp32 --dtype fp32; passed "$right variants, in speed_kernels_fp32.json"; }
+speed_kernels() {
+  kernels "speed_kernels_$1" --dtype "$1"
+  passed "$right variants, in speed_kernels_$1.json"
+}
+check_speed_kernels_fp16() { speed_kernels fp16; }
+check_speed_kernels_fp32() { speed_kernels fp32; }
 
 check_speed_adam() {
-  kernels speed_adam --op adam --shape elements=67108864
+  kernels speed_adam --op adam --shape elements=16777216
   passed "$(grep -aE '^ +[a-z_]+ +[0-9]' "$work/output" | tail -n 1 | tr -s ' ')"
 }

@@ -10,7 +10,7 @@ else
   dataset=(--dataset digits) least_accuracy=0.95 most_points=1.5
 fi
 
-# train NAME OPTION...: a training with its run directory in $work/NAME, once: a later check of the same name takes its results.
+# train NAME OPTION...: a training in the run directory $work/NAME, once: a later check with the same name takes its results.
 train() {
   local name=$1 run=$work/$1
   shift
@@ -44,7 +44,8 @@ verify() {
   [[ $device == "\"$2"* ]] || fail "it ran on $device, expected $2"
   [[ $(value "$1" outcome) == '"finished"' ]] || fail "the outcome is $(value "$1" outcome), expected finished"
   steps=$(losses "$1" | wc -l)
-  ((steps == $(number "$1" steps))) || fail "metrics.jsonl has finite losses of $steps steps, expected $(value "$1" steps)"
+  ((steps == $(number "$1" steps))) ||
+    fail "metrics.jsonl has finite losses of $steps steps, expected $(value "$1" steps)"
   number "$1" loss >/dev/null
   number "$1" train_loss >/dev/null
 }

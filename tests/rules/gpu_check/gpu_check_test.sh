@@ -11,6 +11,8 @@ trap 'rm -rf "$place"' EXIT
 
 mkdir -p "$place/data/mnist" "$place/build/tests" "$place/commands"
 cp "$here/program.sh" "$place/build/gradring"
+touch "$place/build/libgradring_cuda.so"
+echo "CMAKE_CACHEFILE_DIR:INTERNAL=$place/build" >"$place/build/CMakeCache.txt"
 for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda; do
   cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
 done
@@ -128,12 +130,19 @@ case ${2-} in
     GPUS=1 absent "" two_gpus 'there is one GPU'
     rm "$place/commands/compute-sanitizer"
     absent "" memcheck 'compute-sanitizer is not in PATH'
-    echo "/elsewhere/libgradring_cuda.so" >>"$place/build/tests/test_cuda_module"
-    absent "" tests_cuda_module 'was built to open /elsewhere/libgradring_cuda.so'
+    echo "CMAKE_CACHEFILE_DIR:INTERNAL=/elsewhere" >"$place/build/CMakeCache.txt"
+    absent "" tests_cuda_module 'opens /elsewhere/libgradring_cuda.so, which is not here'
+    rm "$place/build/CMakeCache.txt"
+    absent "" tests_kernels_runtime 'no CMakeCache.txt'
+    echo "CMAKE_CACHEFILE_DIR:INTERNAL=$place/build" >"$place/build/CMakeCache.txt"
     rm "$place/build/tests/test_nn_cuda"
     absent "" tests_nn_cuda 'no test_nn_cuda'
     rm -r "$place/build/tests"
     absent "" tests_kernels_runtime 'no test binaries'
+    code=0
+    "$repository/scripts/gpu_check.sh" --program "$place/build/gradring" --out "$place/out" doctor tests_nn_cuda \
+      >"$place/printed" 2>&1 || code=$?
+    expect 0 '^\| doctor \| passed' '^\| tests_nn_cuda \| not made .*no --build-dir' '^1 passed, 0 failed, 1 not made;'
     rm "$place/commands/nvidia-smi"
     gpu_check
     ((code == 1)) || fail "exit code $code without a GPU"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A stand-in for nvidia-smi: $GPUS GPUs (default 2), on which a training begins after the first look. FAULT as in program.sh.
+# A stand-in for nvidia-smi: $GPUS GPUs (default 2), on which a training begins after the first query. FAULT as in
+# program.sh.
 set -euo pipefail
 
 # Whether this query has been made before, in this run of gpu_check.sh.

@@ -18,7 +18,7 @@ option() {
 # On the CPU, whatever GPU is asked for, and without much memory; --variant is checked last of all.
 validate() {
   local line=("${words[@]/#cuda*/cpu}") said
-  line=("${line[@]/#elements=67108864/elements=64}")
+  line=("${line[@]/#elements=16777216/elements=64}")
   case ${words[0]} in
     bench)
       said=$("$VALIDATE" "${line[@]}" --variant none-such 2>&1) || true
