@@ -3,12 +3,15 @@
 
 # gradring_library(kernels): the static library gradring_kernels, to which subfolders add with target_sources.
 # LIGHT: it computes little, and is compiled with gradring_light, others with gradring_processor. GRADRING_UNITY compiles up to 12
-# sources as one, so that names in their anonymous namespaces must differ; kernels stay alone, for short edits and equal code.
+# sources as one, so that names in their anonymous namespaces must differ. SEPARATE: one object for each source, because the CUDA
+# module links few of them.
 function(gradring_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LIGHT" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LIGHT;SEPARATE" "" "")
   add_library(gradring_${name} STATIC)
   target_link_libraries(gradring_${name} PUBLIC gradring_flags)
-  set_target_properties(gradring_${name} PROPERTIES UNITY_BUILD ${GRADRING_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  if(GRADRING_UNITY AND NOT arg_SEPARATE)
+    set_target_properties(gradring_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   if(arg_LIGHT)
     target_link_libraries(gradring_${name} PRIVATE gradring_light)
   else()
@@ -84,8 +87,7 @@ function(gradring_device_sources)
   endif()
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     set(path ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES
-      LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)
+    set_source_files_properties(${path} TARGET_DIRECTORY gradring_kernels PROPERTIES LANGUAGE CXX)
     target_sources(gradring_kernels PRIVATE ${path})
     set_property(GLOBAL APPEND PROPERTY ${list} ${path})
   endforeach()
@@ -100,7 +102,6 @@ function(gradring_operation name)
     list(TRANSFORM arg_${kind} PREPEND ${name}/)
   endforeach()
   target_sources(gradring_kernels PRIVATE ${name}/${name}.cpp ${arg_CPU_LEVELS})
-  set_source_files_properties(${arg_CPU_LEVELS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   gradring_device_sources(${arg_LEVELS} ${arg_ONCE})
   gradring_device_sources(HOPPER ${arg_HOPPER})
   gradring_level_sources(gradring_kernels ${arg_LEVELS} ${arg_CPU_LEVELS})
@@ -126,7 +127,9 @@ endfunction()
 function(gradring_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${GRADRING_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(GRADRING_UNITY)
+    set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
   target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
   gradring_reuse_headers(test_${name} test_headers)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
