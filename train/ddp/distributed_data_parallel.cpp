@@ -42,9 +42,12 @@ void DistributedDataParallel::enqueue_after_compute(kernels::Event& here,
                                                     const std::function<void(kernels::Stream&)>& communication) {
   compute_.record(here);
   communication_->enqueue_wait(here);
-  if (in_place_) begin_wait();
+  if (!in_place_) return communication(*communication_);
+  begin_wait();
   communication(*communication_);
-  if (in_place_) end_wait();
+  communication_->record(*done_);  // a GPU's streams are always asynchronous
+  compute_.enqueue_wait(*done_);
+  end_wait();
 }
 
 void DistributedDataParallel::enqueue_join() {

@@ -2,11 +2,17 @@
 // The same global batch over 1, 2 and 4 ranks: the same training, as far as rounding lets it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "data/datasets/open_dataset.h"
 #include "data/loader/sampler.h"
@@ -162,6 +168,57 @@ double share_exposed(kernels::StreamMode communication) {
 TEST(DistributedDataParallel, CountsAsExposedWhateverHoldsTheStepUp) {
   EXPECT_GT(share_exposed(kernels::StreamMode::asynchronous), 0.5);
   EXPECT_GT(share_exposed(kernels::StreamMode::in_place), 0.5);
+}
+
+/// A CPU whose streams are all asynchronous, as a GPU's are.
+class AsynchronousDevice final : public kernels::Device {
+ public:
+  kernels::DeviceId id() const override { return device_.id(); }
+  std::string description() const override { return device_.description(); }
+  kernels::Buffer allocate(std::size_t bytes, kernels::MemoryKind kind) override {
+    return device_.allocate(bytes, kind);
+  }
+  std::unique_ptr<kernels::Stream> make_stream(kernels::StreamMode) override {
+    return device_.make_stream(kernels::StreamMode::asynchronous);
+  }
+  std::unique_ptr<kernels::Event> make_event() override { return device_.make_event(); }
+  std::unique_ptr<kernels::Recording> record(kernels::Stream& stream, std::function<void()> enqueue_work) override {
+    return device_.record(stream, std::move(enqueue_work));
+  }
+
+ private:
+  kernels::HostDevice device_;
+};
+
+/// Whether backward goes on before a bucket's sum has ended.
+bool overlaps(kernels::StreamMode communication) {
+  std::atomic<bool> summed = false;
+  bool summed_before_backward_went_on = false;
+  run_ranks(1, [&](comm::ProcessGroup& group) {
+    AsynchronousDevice device;
+    const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
+    const nn::Model model = nn::convnet({28, 28, 1}, 10);
+    const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
+    const std::vector<std::vector<int>> one_bucket = {nn::Program::ready_order(model)};
+    const nn::ArenaLayout layout(parameters, one_bucket, 1);
+    train::DistributedDataParallel ddp(group, layout, device, *stream, communication);
+    ddp.begin_backward([&](int, kernels::Stream& on) {
+      on.enqueue([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        summed = true;
+      });
+    });
+    for (const int parameter : nn::Program::ready_order(model)) ddp.gradient_ready(parameter);
+    stream->enqueue([&] { summed_before_backward_went_on = summed; });
+    ddp.enqueue_join();
+    stream->synchronize(Deadline::after(std::chrono::minutes(1)));
+  });
+  return !summed_before_backward_went_on;
+}
+
+TEST(DistributedDataParallel, OverlapCanBeTurnedOffWhereStreamsAreAsynchronous) {
+  EXPECT_TRUE(overlaps(kernels::StreamMode::asynchronous));
+  EXPECT_FALSE(overlaps(kernels::StreamMode::in_place));
 }
 
 TEST(DistributedDataParallel, EveryRankStartsFromTheWeightsOfRankZero) {
