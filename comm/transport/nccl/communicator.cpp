@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/nccl/communicator.h"
 
-#include <utility>
+#include <fmt/format.h>
 
-#include "kernels/runtime/deadline.h"
+#include <future>
+#include <thread>
+#include <utility>
 
 namespace gradring::comm::nccl {
 namespace {
@@ -12,12 +14,16 @@ bool is_accepted(ncclResult_t result) { return result == ncclSuccess || result =
 
 }  // namespace
 
-ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_size, Deadline deadline) {
+Communicator::~Communicator() { abort("NCCL could not be aborted when the rank left its group"); }
+
+ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_size, const std::string& name,
+                                   Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t result = api_.comm_init_rank_config(&comm_, world_size, id, rank, &config);
+    config.commName = name.c_str();
+    const ncclResult_t result = api().comm_init_rank_config(&comm_, world_size, id, rank, &config);
     if (!is_accepted(result)) return result;
   }
   return complete(deadline);
@@ -26,11 +32,11 @@ ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_s
 ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& calls, Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
-    if (!comm_) return ncclSuccess;
-    ncclResult_t result = api_.group_start();
+    if (!comm_ || stopped_) return ncclSuccess;
+    ncclResult_t result = api().group_start();
     if (result != ncclSuccess) return result;
     result = calls(comm_);
-    const ncclResult_t end = api_.group_end();  // also after an error, or the next group would be nested
+    const ncclResult_t end = api().group_end();  // also after an error, or the next group would be nested
     if (!is_accepted(result)) return result;
     if (!is_accepted(end)) return end;
   }
@@ -39,50 +45,91 @@ ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& 
 
 /// NCCL completes a call in its own thread; before that, no work may be enqueued after it on the stream.
 ncclResult_t Communicator::complete(Deadline deadline) {
-  ncclResult_t state = ncclInProgress;
+  ncclResult_t result = ncclInProgress;
   poll_until(
       [&] {
-        state = async_error();
-        return state != ncclInProgress;
+        result = async_error();
+        return result != ncclInProgress;
       },
       deadline);
-  return state;
+  return result;
 }
 
 ncclResult_t Communicator::async_error() {
   const std::lock_guard lock(mutex_);
+  return stopped_ ? ncclSuccess : state();
+}
+
+/// Requires the lock.
+ncclResult_t Communicator::state() {
   if (!comm_) return ncclSuccess;
-  ncclResult_t state = ncclSuccess;
-  const ncclResult_t result = api_.comm_get_async_error(comm_, &state);
-  return result == ncclSuccess ? state : result;
+  ncclResult_t error = ncclSuccess;
+  const ncclResult_t result = api().comm_get_async_error(comm_, &error);
+  return result == ncclSuccess ? error : result;
 }
 
-ncclResult_t Communicator::register_memory(void* data, std::size_t bytes, void** handle) {
+std::string Communicator::describe(ncclResult_t result) {
   const std::lock_guard lock(mutex_);
-  return comm_ ? api_.comm_register(comm_, data, bytes, handle) : ncclSuccess;
+  return describe_error(api(), result, comm_);
 }
 
-void Communicator::deregister_memory(void* handle) {
-  const std::lock_guard lock(mutex_);
-  if (comm_ && handle) api_.comm_deregister(comm_, handle);
-}
-
-ncclResult_t Communicator::finish(Deadline deadline) {
+void Communicator::stop(const std::string& exit_message) {
   {
     const std::lock_guard lock(mutex_);
-    if (!comm_) return ncclSuccess;
-    const ncclResult_t result = api_.comm_finalize(comm_);
-    if (!is_accepted(result)) return result;
+    stopped_ = true;
   }
-  const ncclResult_t state = complete(deadline);
-  if (state != ncclSuccess) return state;
-  const std::lock_guard lock(mutex_);
-  return comm_ ? api_.comm_destroy(std::exchange(comm_, nullptr)) : ncclSuccess;
+  if (!revoke()) abort(exit_message);
 }
 
-void Communicator::abort() {
-  const std::lock_guard lock(mutex_);
-  if (comm_) api_.comm_abort(std::exchange(comm_, nullptr));
+/// False if NCCL cannot, or does not complete it in time.
+bool Communicator::revoke() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!comm_) return true;
+    if (!api().comm_revoke || !is_accepted(api().comm_revoke(comm_, NCCL_REVOKE_DEFAULT))) return false;
+  }
+  ncclResult_t result = ncclInProgress;
+  poll_until(
+      [&] {
+        const std::lock_guard lock(mutex_);
+        result = state();
+        return result != ncclInProgress;
+      },
+      Deadline::after(dependencies_.abort_timeout));
+  return result == ncclSuccess;
+}
+
+void Communicator::finish(Deadline deadline, const std::string& exit_message) {
+  ncclResult_t result = ncclSuccess;
+  {
+    const std::lock_guard lock(mutex_);
+    if (comm_) result = api().comm_finalize(comm_);
+  }
+  if (is_accepted(result)) result = complete(deadline);
+  if (result != ncclSuccess) return abort(exit_message);
+  free_by(api().comm_destroy);
+}
+
+void Communicator::abort(const std::string& exit_message) {
+  if (!free_by(api().comm_abort)) dependencies_.exit_process(exit_message);
+}
+
+/// Whether `free` returned within the abort timeout; otherwise its thread is left behind. It is called without the lock,
+/// since other threads no longer find the communicator.
+bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) {
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    comm = std::exchange(comm_, nullptr);
+  }
+  if (!comm) return true;
+  std::promise<void> ended;
+  const std::future<void> end = ended.get_future();
+  std::thread([free, comm, ended = std::move(ended)]() mutable {
+    free(comm);
+    ended.set_value();
+  }).detach();
+  return end.wait_for(dependencies_.abort_timeout) == std::future_status::ready;
 }
 
 }  // namespace gradring::comm::nccl

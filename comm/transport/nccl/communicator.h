@@ -3,26 +3,31 @@
 
 #include <functional>
 #include <mutex>
+#include <string>
 
-#include "comm/transport/nccl/nccl_api.h"
+#include "comm/transport/nccl/dependencies.h"
 #include "kernels/runtime/deadline.h"
 
 namespace gradring::comm::nccl {
 
-/// One rank's non-blocking ncclComm_t: no call waits for a peer inside NCCL, and it can be aborted at any time. One
+/// One rank's non-blocking ncclComm_t: no call waits for a peer inside NCCL, and it can be stopped at any time. One
 /// lock serializes all NCCL calls, because none may run during an abort.
 ///
+/// NCCL can hang in an abort, which waits for graphs that captured operations, and in any call that frees the
+/// communicator, which waits for the peers on this host. An abort that takes longer than Dependencies::abort_timeout
+/// ends the process with `exit_message`. A destroy that does is left behind, since all operations are complete.
+///
 /// Threads   safe.
-/// Errors    returns NCCL's result and does not throw; ncclInProgress means that the deadline passed. After an abort
+/// Errors    returns NCCL's result and does not throw; ncclInProgress means that the deadline passed. After a stop
 ///           every call returns ncclSuccess and does nothing.
 class Communicator {
  public:
-  explicit Communicator(const Api& api) : api_(api) {}
+  explicit Communicator(const Dependencies& dependencies) : dependencies_(dependencies) {}
   /// Aborts the communicator unless finish freed it.
-  ~Communicator() { abort(); }
+  ~Communicator();
 
-  /// Connects all ranks. The rank's device must be current in this thread.
-  ncclResult_t connect(const ncclUniqueId& id, int rank, int world_size, Deadline deadline);
+  /// Connects all ranks. The rank's device must be current in this thread. NCCL's log calls the communicator `name`.
+  ncclResult_t connect(const ncclUniqueId& id, int rank, int world_size, const std::string& name, Deadline deadline);
 
   /// Runs `calls` as one NCCL group, and returns when it is enqueued on its stream. Only the first group with a peer
   /// waits for that peer, because NCCL then connects to it.
@@ -30,23 +35,30 @@ class Communicator {
 
   /// The asynchronous error; ncclInProgress while a call is being completed.
   ncclResult_t async_error();
+  /// "remote process exited or there was a network error: ...", with NCCL's last message.
+  std::string describe(ncclResult_t result);
 
-  ncclResult_t register_memory(void* data, std::size_t bytes, void** handle);
-  void deregister_memory(void* handle);
+  /// Ends all operations: waiting streams go on. Revokes the communicator where NCCL can (from 2.28 on), since that
+  /// does not wait for graphs; else aborts it.
+  void stop(const std::string& exit_message);
+  /// Finalizes and frees the communicator, or aborts it if that fails. Requires that all collectives have completed on
+  /// their streams, and that graphs of them are destroyed.
+  void finish(Deadline deadline, const std::string& exit_message);
+  /// Aborts all operations and frees the communicator.
+  void abort(const std::string& exit_message);
 
-  /// Finalizes and frees the communicator. Requires that all collectives have completed on their streams.
-  ncclResult_t finish(Deadline deadline);
-  /// Aborts all operations and frees the communicator. May hang inside NCCL.
-  void abort();
-
-  const Api& api() const { return api_; }
+  const Api& api() const { return dependencies_.api; }
 
  private:
   ncclResult_t complete(Deadline deadline);
+  ncclResult_t state();
+  bool revoke();
+  bool free_by(const std::function<ncclResult_t(ncclComm_t)>& free);
 
-  Api api_;
+  Dependencies dependencies_;
   std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
+  bool stopped_ = false;
 };
 
 }  // namespace gradring::comm::nccl

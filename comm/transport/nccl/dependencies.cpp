@@ -6,7 +6,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
+#include <utility>
 
 namespace gradring::comm::nccl {
 namespace {
@@ -26,6 +29,16 @@ std::string boot_id() {
   return std::getline(file, id) ? id : host_name();
 }
 
+/// Containers share the boot id of their host, but neither its process ids nor, as a rule, its loopback interface.
+std::string namespaces() {
+  std::string all;
+  for (const char* const kind : {"pid", "net"}) {
+    std::error_code missing;
+    all += std::filesystem::read_symlink(fmt::format("/proc/self/ns/{}", kind), missing).string();
+  }
+  return all;
+}
+
 /// Runs no destructors: they would wait for the thread that hangs inside NCCL.
 void exit_now(const std::string& message) {
   std::fputs((message + "\n").c_str(), stderr);
@@ -35,13 +48,14 @@ void exit_now(const std::string& message) {
 
 }  // namespace
 
-Dependencies system_dependencies() {
-  return {.api = load_library(),
+Dependencies system_dependencies(Api api) {
+  return {.api = std::move(api),
           .host = boot_id(),
+          .namespaces = namespaces(),
           .process = fmt::format("process {} on {}", ::getpid(), host_name()),
           .pid = ::getpid(),
-          .set_environment = [](const std::string& name,
-                                const std::string& value) { ::setenv(name.c_str(), value.c_str(), 1); },
+          .set_default_environment = [](const std::string& name,
+                                        const std::string& value) { ::setenv(name.c_str(), value.c_str(), 0); },
           .exit_process = exit_now};
 }
 

@@ -22,18 +22,20 @@ struct PipelineConfig {
 /// The transport's environment, which tests replace.
 struct Dependencies {
   Api api;
-  std::string host;     ///< unique per host and boot
-  std::string process;  ///< describes this process: "process 4711 on node3"
+  std::string host;        ///< unique per host and boot
+  std::string namespaces;  ///< where process ids and loopback addresses mean the same: those of this process
+  std::string process;     ///< describes this process: "process 4711 on node3"
   int pid = 0;
-  std::function<void(const std::string& name, const std::string& value)> set_environment;
-  /// Prints the message and ends the process without calling NCCL. If it returns, the caller waits for the abort.
+  /// Sets a variable of this process unless the user has set it.
+  std::function<void(const std::string& name, const std::string& value)> set_default_environment;
+  /// Prints the message and ends the process without calling NCCL. If it returns, the caller leaves the call behind.
   std::function<void(const std::string& message)> exit_process;
   std::chrono::nanoseconds abort_timeout = std::chrono::seconds(10);  ///< before exit_process
   PipelineConfig pipeline;
 };
 
-/// The real dependencies of this process. Errors: as load_library.
-Dependencies system_dependencies();
+/// The real dependencies of this process, with NCCL's functions.
+Dependencies system_dependencies(Api api);
 
 /// make_nccl_transport with given dependencies.
 std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Dependencies& dependencies);

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <future>
-#include <thread>
 #include <utility>
 
 #include "comm/error.h"
@@ -12,11 +10,11 @@
 namespace gradring::comm::nccl {
 
 GroupHealth::GroupHealth(int rank, GroupFailure::Describe describe, ErrorPropagation& propagation,
-                         Communicator& communicator, const Dependencies& dependencies)
+                         Communicator& communicator, std::chrono::nanoseconds abort_timeout)
     : rank_(rank),
       propagation_(propagation),
       communicator_(communicator),
-      dependencies_(dependencies),
+      abort_timeout_(abort_timeout),
       failure_(rank, std::move(describe), [this](GroupState reason, int failed_rank) {
         if (!follows_) propagation_.report(reason, failed_rank);
       }) {}
@@ -34,6 +32,12 @@ void GroupHealth::fail(const PendingOp& op, const std::function<void(GroupFailur
         op);
   else
     fail_with(raise, op);
+}
+
+void GroupHealth::fail_in_nccl(ncclResult_t result, const PendingOp& op) {
+  const std::string how = fmt::format("failed in NCCL ({})", communicator_.describe(result));
+  const int failed_rank = result == ncclRemoteError ? -1 : rank_;
+  fail(op, [&](GroupFailure& failure) { failure.throw_peer_lost(failed_rank, how, op); });
 }
 
 void GroupHealth::follow(const RootCause& root_cause, const PendingOp& op) {
@@ -55,20 +59,10 @@ void GroupHealth::fail_with(const std::function<void(GroupFailure&)>& raise, con
     reason = error.what();
   }
   failed_.store(true, std::memory_order_release);
-  abort_or_exit(fmt::format(
-      "rank {} exits: the abort of NCCL did not end within {:.1f} s, in {} {}, step {}; cause: {}", rank_,
-      std::chrono::duration<double>(dependencies_.abort_timeout).count(), op.operation, op.number, op.step, reason));
-}
-
-void GroupHealth::abort_or_exit(const std::string& exit_message) {
-  std::promise<void> ended;
-  std::thread aborting([&] {
-    communicator_.abort();
-    ended.set_value();
-  });
-  if (ended.get_future().wait_for(dependencies_.abort_timeout) != std::future_status::ready)
-    dependencies_.exit_process(exit_message);
-  aborting.join();
+  exit_message_ =
+      fmt::format("rank {} exits: the abort of NCCL did not end within {:.1f} s, in {} {}, step {}; cause: {}", rank_,
+                  std::chrono::duration<double>(abort_timeout_).count(), op.operation, op.number, op.step, reason);
+  communicator_.stop(exit_message_);
 }
 
 void GroupHealth::throw_if_failed() const {
@@ -77,8 +71,9 @@ void GroupHealth::throw_if_failed() const {
 
 void GroupHealth::finish(std::chrono::nanoseconds timeout) {
   const std::lock_guard lock(mutex_);
-  if (failed() || communicator_.finish(Deadline::after(timeout)) == ncclSuccess) return;
-  abort_or_exit(
+  if (failed()) return communicator_.abort(exit_message_);
+  communicator_.finish(
+      Deadline::after(timeout),
       fmt::format("rank {} exits: NCCL could neither be finalized nor aborted when the group was closed", rank_));
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "comm/error.h"
+#include "comm/transport/nccl/environment.h"
 #include "comm/transport/nccl/nccl_transport.h"
 #include "kernels/runtime/error.h"
 
@@ -13,10 +14,13 @@ namespace gradring::comm {
 namespace nccl {
 namespace {
 
+std::string failure_of(const std::string& error, std::string_view call) {
+  return fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO for details", call, error);
+}
+
 void check_nccl(const Api& api, ncclResult_t result, std::string_view call) {
-  check<DeviceError>(result == ncclSuccess || result == ncclInProgress, [&] {
-    return fmt::format("{} failed: {}; run again with NCCL_DEBUG=INFO for details", call, api.get_error_string(result));
-  });
+  check<DeviceError>(result == ncclSuccess || result == ncclInProgress,
+                     [&] { return failure_of(describe_error(api, result, nullptr), call); });
 }
 
 RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependencies) {
@@ -27,6 +31,7 @@ RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependenci
           .pid = dependencies.pid,
           .shares_gpu = options.allow_shared_gpu,
           .host = dependencies.host,
+          .namespaces = dependencies.namespaces,
           .gpu = options.gpu,
           .process = dependencies.process};
 }
@@ -48,17 +53,21 @@ ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const s
   return id;
 }
 
-std::shared_ptr<Communicator> connect(const NcclOptions& options, const Api& api, const ncclUniqueId& id,
-                                      Deadline deadline) {
-  auto communicator = std::make_shared<Communicator>(api);
-  const ncclResult_t result = communicator->connect(id, options.rank, options.world_size, deadline);
-  if (result == ncclInProgress)
-    throw Timeout({options.rank, -1, "join", 0},
-                  fmt::format("rank {}: NCCL did not connect the {} ranks in time, although all have joined; check the "
-                              "output of NCCL_DEBUG=INFO, or raise the timeout",
-                              options.rank, options.world_size));
-  check_nccl(api, result, "ncclCommInitRankConfig");
-  return communicator;
+std::unique_ptr<Communicator> connect(const NcclOptions& options, const Dependencies& dependencies,
+                                      const ncclUniqueId& id, Deadline deadline) {
+  auto communicator = std::make_unique<Communicator>(dependencies);
+  const ncclResult_t result = communicator->connect(id, options.rank, options.world_size, options.name, deadline);
+  if (result == ncclSuccess) return communicator;
+  const std::string why =
+      result == ncclInProgress
+          ? fmt::format(
+                "rank {}: NCCL did not connect the {} ranks in time, although all have joined; check the "
+                "output of NCCL_DEBUG=INFO, or raise the timeout",
+                options.rank, options.world_size)
+          : failure_of(communicator->describe(result), "ncclCommInitRankConfig");
+  communicator->abort(why + "; nor did NCCL abort");
+  if (result == ncclInProgress) throw Timeout({options.rank, -1, "join", 0}, why);
+  throw DeviceError(why);
 }
 
 }  // namespace
@@ -71,17 +80,17 @@ std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Depe
   const std::string prefix = "nccl/" + options.name;
   const RankInfo mine = rank_info_of(options, dependencies);
   const std::vector<RankInfo> ranks = exchange_rank_info(options, mine, prefix, deadline);
-  if (options.allow_shared_gpu) allow_shared_gpu(mine, options.rank, dependencies);
+  set_environment(ranks, options.rank, dependencies);
   const ncclUniqueId id = share_unique_id(options, dependencies.api, prefix + "/id", deadline);
   options.make_current();
-  auto communicator = connect(options, dependencies.api, id, deadline);
+  auto communicator = connect(options, dependencies, id, deadline);
   return std::make_unique<NcclTransport>(options, dependencies, std::move(communicator), ranks, prefix);
 }
 
 }  // namespace nccl
 
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options) {
-  return nccl::make_transport(options, nccl::system_dependencies());
+  return nccl::make_transport(options, nccl::system_dependencies(nccl::load_library()));
 }
 
 }  // namespace gradring::comm

@@ -25,6 +25,11 @@ class Library {
     if (!address) throw DeviceError(fmt::format("{} has no symbol {}: {}", file_, name, kAdvice));
     entry = address;
   }
+  /// Leaves the entry empty if the library is too old to have the function.
+  template <class Function>
+  void find_optional(const char* name, std::function<Function>& entry) const {
+    if (auto* const address = reinterpret_cast<Function*>(::dlsym(handle_, name))) entry = address;
+  }
 
  private:
   std::string file_;
@@ -33,21 +38,25 @@ class Library {
 
 }  // namespace
 
+std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm) {
+  const char* const last = api.get_last_error(comm);
+  const std::string text = api.get_error_string(result);
+  return last && *last ? text + ": " + last : text;
+}
+
 Api load_library(const std::string& file) {
   const Library library(file);
   Api api;
   library.find("ncclGetVersion", api.get_version);
   library.find("ncclGetErrorString", api.get_error_string);
+  library.find("ncclGetLastError", api.get_last_error);
   library.find("ncclGetUniqueId", api.get_unique_id);
   library.find("ncclCommInitRankConfig", api.comm_init_rank_config);
   library.find("ncclCommGetAsyncError", api.comm_get_async_error);
   library.find("ncclCommFinalize", api.comm_finalize);
   library.find("ncclCommDestroy", api.comm_destroy);
   library.find("ncclCommAbort", api.comm_abort);
-  library.find("ncclMemAlloc", api.mem_alloc);
-  library.find("ncclMemFree", api.mem_free);
-  library.find("ncclCommRegister", api.comm_register);
-  library.find("ncclCommDeregister", api.comm_deregister);
+  library.find_optional("ncclCommRevoke", api.comm_revoke);
   library.find("ncclGroupStart", api.group_start);
   library.find("ncclGroupEnd", api.group_end);
   library.find("ncclSend", api.send);

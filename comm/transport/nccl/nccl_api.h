@@ -12,22 +12,23 @@ namespace gradring::comm::nccl {
 struct Api {
   std::function<decltype(ncclGetVersion)> get_version;
   std::function<decltype(ncclGetErrorString)> get_error_string;
+  std::function<decltype(ncclGetLastError)> get_last_error;
   std::function<decltype(ncclGetUniqueId)> get_unique_id;
   std::function<decltype(ncclCommInitRankConfig)> comm_init_rank_config;
   std::function<decltype(ncclCommGetAsyncError)> comm_get_async_error;
   std::function<decltype(ncclCommFinalize)> comm_finalize;
   std::function<decltype(ncclCommDestroy)> comm_destroy;
   std::function<decltype(ncclCommAbort)> comm_abort;
-  std::function<decltype(ncclMemAlloc)> mem_alloc;
-  std::function<decltype(ncclMemFree)> mem_free;
-  std::function<decltype(ncclCommRegister)> comm_register;
-  std::function<decltype(ncclCommDeregister)> comm_deregister;
+  std::function<decltype(ncclCommRevoke)> comm_revoke;  ///< empty before NCCL 2.28
   std::function<decltype(ncclGroupStart)> group_start;
   std::function<decltype(ncclGroupEnd)> group_end;
   std::function<decltype(ncclSend)> send;
   std::function<decltype(ncclRecv)> recv;
   std::function<decltype(ncclAllReduce)> all_reduce;
 };
+
+/// "invalid usage: ...": NCCL's text for `result`, and its last message if there is one. `comm` may be null.
+std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm);
 
 /// Loads the library; it stays loaded until the process ends, because it has threads.
 ///

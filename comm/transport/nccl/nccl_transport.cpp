@@ -26,6 +26,20 @@ ncclDataType_t type_of(kernels::DType dtype) {
   return ncclUint8;
 }
 
+/// One rank's part of a segment.
+class NcclSegment final : public Segment {
+ public:
+  /// `number` is the segment's sequence number in its group, from 1.
+  NcclSegment(kernels::Buffer memory, std::size_t bytes, std::uint64_t number)
+      : Segment(memory.data(), bytes), memory_(std::move(memory)), number_(number) {}
+
+  std::uint64_t number() const { return number_; }
+
+ private:
+  kernels::Buffer memory_;
+  std::uint64_t number_;
+};
+
 std::uint64_t number_of(const Segment* segment) {
   return segment ? static_cast<const NcclSegment*>(segment)->number() : 0;
 }
@@ -40,7 +54,7 @@ PeerProcesses watched_processes(const std::vector<RankInfo>& ranks, int rank) {
   const RankInfo& mine = ranks[static_cast<std::size_t>(rank)];
   PeerProcesses processes;
   for (const RankInfo& theirs : ranks) {
-    const bool reachable = theirs.host == mine.host && theirs.pid != mine.pid;
+    const bool reachable = theirs.shares_namespaces(mine) && theirs.pid != mine.pid;
     processes.push_back(reachable ? std::make_unique<ProcessHandle>(theirs.pid) : nullptr);
   }
   return processes;
@@ -50,23 +64,17 @@ GroupFailure::Describe describe_by(const std::vector<RankInfo>& ranks) {
   return [ranks](int peer) { return ranks[static_cast<std::size_t>(peer)].process; };
 }
 
-const char* to_text(bool value) { return value ? "yes" : "no"; }
-
-bool all_yes(const std::vector<std::string>& answers) {
-  return std::ranges::all_of(answers, [](const std::string& answer) { return answer == "yes"; });
-}
-
 }  // namespace
 
 NcclTransport::NcclTransport(const NcclOptions& options, const Dependencies& dependencies,
-                             std::shared_ptr<Communicator> communicator, const std::vector<RankInfo>& ranks,
+                             std::unique_ptr<Communicator> communicator, const std::vector<RankInfo>& ranks,
                              const std::string& prefix)
     : options_(options),
       pipeline_(dependencies.pipeline),
       prefix_(prefix),
       communicator_(std::move(communicator)),
       propagation_(options.store, prefix, options.rank),
-      health_(options.rank, describe_by(ranks), propagation_, *communicator_, dependencies),
+      health_(options.rank, describe_by(ranks), propagation_, *communicator_, dependencies.abort_timeout),
       reduction_stream_(options.device, options.kernels.accumulate, pipeline_.max_slice_bytes),
       empty_message_(options.device.allocate(2)),
       watchdog_({.rank = options.rank, .world_size = options.world_size, .timeout = options.timeout}, options.device,
@@ -176,15 +184,16 @@ void NcclTransport::run(std::vector<Transfer> transfers) {
 
 void NcclTransport::run_group(const std::function<ncclResult_t(ncclComm_t)>& calls) {
   op_.since = Deadline::Clock::now();
-  const ncclResult_t result = communicator_->group(calls, Deadline::after(options_.timeout));
+  // Twice the timeout: the watchdog, which knows who is missing, reports a connection that takes longer than one.
+  const ncclResult_t result = communicator_->group(calls, Deadline::after(2 * options_.timeout));
   health_.throw_if_failed();  // after a failure the communicator may be gone and the result is meaningless
   if (result == ncclSuccess) return;
-  health_.fail(op_, [&](GroupFailure& failure) {
-    if (result == ncclInProgress)
+  if (result == ncclInProgress)
+    health_.fail(op_, [&](GroupFailure& failure) {
       failure.throw_timeout({}, -1, "does not answer NCCL's connect; look at its log, or raise the timeout", op_);
-    failure.throw_peer_lost(options_.rank,
-                            fmt::format("failed in NCCL ({})", communicator_->api().get_error_string(result)), op_);
-  });
+    });
+  else
+    health_.fail_in_nccl(result, op_);
   health_.throw_if_failed();
 }
 
@@ -205,15 +214,12 @@ void NcclTransport::note(const PendingOp& op, const std::string& what, const std
   if (!captured_) watchdog_.note(op, what, peers);
 }
 
-// An allocation gathers three values from all ranks: the size, whether ncclMemAlloc succeeded, and whether the
-// registration succeeded. If one rank fails, all use plain device memory: NCCL needs the same kind on both ends.
 std::unique_ptr<Segment> NcclTransport::allocate(std::size_t bytes, Deadline deadline) {
   health_.throw_if_failed();
   const std::uint64_t number = ++segments_;
   const PendingOp op{.operation = "allocate", .number = number};
-  const std::string topic = fmt::format("memory/{}", number);
-
-  const std::vector<std::string> sizes = gather_values(topic + "/bytes", std::to_string(bytes), op, deadline);
+  const std::vector<std::string> sizes =
+      gather_values(fmt::format("memory/{}", number), std::to_string(bytes), op, deadline);
   for (int peer = 0; peer < world_size(); ++peer)
     if (const std::string& theirs = sizes[static_cast<std::size_t>(peer)]; theirs != std::to_string(bytes)) {
       const std::string text = fmt::format(
@@ -224,17 +230,8 @@ std::unique_ptr<Segment> NcclTransport::allocate(std::size_t bytes, Deadline dea
       health_.throw_if_failed();
     }
 
-  options_.make_current();
   const std::size_t room = std::max<std::size_t>(bytes, 1);
-  NcclMemory memory(communicator_, room);
-  bool registered = all_yes(gather_values(topic + "/there", to_text(static_cast<bool>(memory)), op, deadline));
-  if (registered) {
-    const bool mine = memory.register_it();
-    registered = all_yes(gather_values(topic + "/registered", to_text(mine), op, deadline));
-  }
-  if (!registered) memory = NcclMemory();
-  auto segment = registered ? std::make_unique<NcclSegment>(std::move(memory), bytes, number)
-                            : std::make_unique<NcclSegment>(options_.device.allocate(room), bytes, number);
+  auto segment = std::make_unique<NcclSegment>(options_.device.allocate(room), bytes, number);
   reduction_stream_.stream().enqueue_zero(segment->data(), room);
   reduction_stream_.stream().synchronize(deadline);
   return segment;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/transport/nccl/nccl_memory.h"
 #include "comm/transport/nccl/rank_info.h"
 #include "comm/transport/nccl/reduction_stream.h"
 #include "comm/transport/nccl/watchdog.h"
@@ -15,6 +14,9 @@ namespace gradring::comm::nccl {
 /// The transport of ranks that have a GPU each. A step is one group of ncclSend and ncclRecv on the stream of submit.
 /// Data to add is received into scratch and added by our own kernel.
 ///
+/// Memory    Plain device memory on both ends of every transfer, segments and scratch alike: none is registered with
+///           NCCL. NCCL's User Guide leaves a transfer between registered and other memory undefined; in NCCL 2.28 it
+///           hangs, or sums a stale buffer.
 /// Overlap   Long moves are split into slices (PipelineConfig), each with its own group. Adds run on a second stream,
 ///           ordered by events: one slice is added while the next is sent, and the first slice of the next step is sent
 ///           while the last one is added. The streams are joined at the end of the collective.
@@ -24,7 +26,7 @@ namespace gradring::comm::nccl {
 class NcclTransport final : public Transport, public VendorAllReduce {
  public:
   NcclTransport(const NcclOptions& options, const Dependencies& dependencies,
-                std::shared_ptr<Communicator> communicator, const std::vector<RankInfo>& ranks,
+                std::unique_ptr<Communicator> communicator, const std::vector<RankInfo>& ranks,
                 const std::string& prefix);
   /// Waits, within the timeout, for its collectives, and tells the other ranks that this rank has left.
   ~NcclTransport() override;
@@ -63,7 +65,7 @@ class NcclTransport final : public Transport, public VendorAllReduce {
   NcclOptions options_;
   PipelineConfig pipeline_;
   std::string prefix_;
-  std::shared_ptr<Communicator> communicator_;
+  std::unique_ptr<Communicator> communicator_;
   ErrorPropagation propagation_;
   GroupHealth health_;
   ReductionStream reduction_stream_;

@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kCheckInterval(50);
 
-/// NCCL_VERSION_CODE of the first version that lets ranks share a GPU.
-constexpr int kSharesGpus = 23000;
-
 std::string without_spaces(std::string text) {
   std::replace(text.begin(), text.end(), ' ', '-');
   return text.empty() ? "-" : text;
@@ -80,17 +77,18 @@ GatherResult gather(Store& store, const std::string& key, int rank, int world_si
 }
 
 std::string RankInfo::to_text() const {
-  return fmt::format("{} {} {} {:d} {} {} {}", world_size, nccl_version, pid, shares_gpu, without_spaces(host),
-                     without_spaces(gpu), process);
+  return fmt::format("{} {} {} {:d} {} {} {} {}", world_size, nccl_version, pid, shares_gpu, without_spaces(host),
+                     without_spaces(namespaces), without_spaces(gpu), process);
 }
 
 RankInfo RankInfo::parse(const std::string& text) {
   std::istringstream fields(text);
   RankInfo read;
-  fields >> read.world_size >> read.nccl_version >> read.pid >> read.shares_gpu >> read.host >> read.gpu >> std::ws;
+  fields >> read.world_size >> read.nccl_version >> read.pid >> read.shares_gpu >> read.host >> read.namespaces >>
+      read.gpu >> std::ws;
   std::getline(fields, read.process);
   check<DeviceError>(!fields.fail(),
-                     [&] { return "invalid rank info in the store: found '" + text + "', expected 7 fields"; });
+                     [&] { return "invalid rank info in the store: found '" + text + "', expected 8 fields"; });
   return read;
 }
 
@@ -107,16 +105,6 @@ std::vector<RankInfo> exchange_rank_info(const NcclOptions& options, const RankI
   }
   check_own_gpus(all);
   return all;
-}
-
-void allow_shared_gpu(const RankInfo& mine, int rank, const Dependencies& dependencies) {
-  if (mine.nccl_version >= kSharesGpus) {
-    dependencies.set_environment("NCCL_MULTI_RANK_GPU_ENABLE", "1");
-    return;
-  }
-  dependencies.set_environment("NCCL_HOSTID", fmt::format("{}-{}", mine.host, rank));
-  dependencies.set_environment("NCCL_SOCKET_IFNAME", "lo");
-  dependencies.set_environment("NCCL_IB_DISABLE", "1");
 }
 
 }  // namespace gradring::comm::nccl

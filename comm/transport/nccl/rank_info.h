@@ -27,8 +27,12 @@ struct RankInfo {
   int pid = 0;
   bool shares_gpu = false;
   std::string host;
+  std::string namespaces;
   std::string gpu;
   std::string process;
+
+  /// Whether a process id of one rank, or a loopback address, means the same to the other.
+  bool shares_namespaces(const RankInfo& other) const { return host == other.host && namespaces == other.namespaces; }
 
   std::string to_text() const;
   /// Errors    DeviceError if the text is not a result of to_text.
@@ -41,9 +45,5 @@ struct RankInfo {
 ///           if two ranks have the same GPU and sharing is not allowed for both.
 std::vector<RankInfo> exchange_rank_info(const NcclOptions& options, const RankInfo& mine, const std::string& prefix,
                                          Deadline deadline);
-
-/// Sets NCCL's environment so that ranks of this host may share a GPU. NCCL supports that from 2.30 on. For older
-/// versions each rank reports its own host id, so that NCCL uses sockets: correct, but meaningless for speed.
-void allow_shared_gpu(const RankInfo& mine, int rank, const Dependencies& dependencies);
 
 }  // namespace gradring::comm::nccl

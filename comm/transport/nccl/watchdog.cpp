@@ -122,12 +122,7 @@ void Watchdog::check(const std::optional<Collective>& oldest) {
   }
   if (!oldest || !oldest->since || health_.failed()) return;
   const ncclResult_t state = communicator_.async_error();
-  if (state != ncclSuccess && state != ncclInProgress) {
-    const std::string how = fmt::format("failed in NCCL ({})", communicator_.api().get_error_string(state));
-    const int failed_rank = state == ncclRemoteError ? -1 : spec_.rank;
-    health_.fail(oldest->op, [&](GroupFailure& failure) { failure.throw_peer_lost(failed_rank, how, oldest->op); });
-    return;
-  }
+  if (state != ncclSuccess && state != ncclInProgress) return health_.fail_in_nccl(state, oldest->op);
   const auto waited = Clock::now() - *oldest->since;
   if (waited > spec_.timeout / kPublishFraction) publish_position(*oldest);
   if (waited > spec_.timeout) report_timeout(*oldest);

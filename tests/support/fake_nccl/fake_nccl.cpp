@@ -2,21 +2,43 @@
 #include "tests/support/fake_nccl/fake_nccl.h"
 
 #include <cstring>
+#include <new>
 
 #include "tests/support/fake_nccl/state.h"
 
 namespace gradring::tests {
+namespace {
 
-FakeNccl::FakeNccl(const Behaviour& behaviour) : state_(std::make_shared<State>(behaviour)) {}
+constexpr std::align_val_t kAlignment{256};
+constexpr int kFirstWithRevoke = 22800;  // NCCL_VERSION_CODE
 
-FakeNccl::~FakeNccl() { let_aborts_end(); }
+}  // namespace
+
+FakeNccl::FakeNccl(const Behaviour& behaviour, MisuseLog& misuse)
+    : state_(std::make_shared<State>(behaviour, misuse)) {}
+
+FakeNccl::~FakeNccl() {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& comm : state_->comms) comm->killed = comm->aborted = true;  // nothing may hang any longer
+  state_->changed.notify_all();
+}
 
 comm::nccl::Api FakeNccl::api(int rank) {
   const std::shared_ptr<State> state = state_;
   using Kind = Operation::Kind;
   return {
       .get_version = [state](int* version) { return *version = state->behaviour.version, ncclSuccess; },
-      .get_error_string = [](ncclResult_t result) { return result == ncclRemoteError ? "remote error" : "an error"; },
+      .get_error_string =
+          [](ncclResult_t result) {
+            return result == ncclRemoteError    ? "remote error"
+                   : result == ncclInvalidUsage ? "invalid usage"
+                                                : "an error";
+          },
+      .get_last_error =
+          [state](ncclComm_t comm) {
+            const std::lock_guard lock(state->mutex);
+            return comm ? comm->last_error.c_str() : "";
+          },
       .get_unique_id =
           [state](ncclUniqueId* id) {
             const std::lock_guard lock(state->mutex);
@@ -25,77 +47,83 @@ comm::nccl::Api FakeNccl::api(int rank) {
             std::memcpy(id->internal, &clique, sizeof clique);
             return ncclSuccess;
           },
-      .comm_init_rank_config = [state, rank](ncclComm_t* comm, int world_size, ncclUniqueId id, int,
-                                             ncclConfig_t*) { return state->init(rank, comm, world_size, id); },
+      .comm_init_rank_config = [state, rank](
+                                   ncclComm_t* comm, int world_size, ncclUniqueId id, int,
+                                   ncclConfig_t* config) { return state->init(rank, comm, world_size, id, config); },
       .comm_get_async_error = [state](ncclComm_t comm, ncclResult_t* error) { return state->async_error(comm, error); },
-      .comm_finalize = [state](ncclComm_t comm) { return state->retire(comm, false); },
-      .comm_destroy = [state](ncclComm_t comm) { return state->retire(comm, true); },
+      .comm_finalize = [state](ncclComm_t comm) { return state->finalize(comm); },
+      .comm_destroy = [state](ncclComm_t comm) { return state->destroy(comm); },
       .comm_abort = [state](ncclComm_t comm) { return state->abort(comm); },
-      .mem_alloc = [state, rank](void** data, std::size_t bytes) { return state->allocate(rank, data, bytes); },
-      .mem_free = [state](void* data) { return state->free(data); },
-      .comm_register = [state, rank](ncclComm_t, void* data, std::size_t,
-                                     void** handle) { return state->register_memory(rank, data, handle); },
-      .comm_deregister = [state](ncclComm_t, void* handle) { return state->deregister(handle); },
+      .comm_revoke = state->behaviour.version < kFirstWithRevoke
+                         ? std::function<decltype(ncclCommRevoke)>()
+                         : [state](ncclComm_t comm, int) { return state->revoke(comm); },
       .group_start = [state] { return state->group_start(); },
       .group_end = [state] { return state->group_end(); },
       .send =
           [state](const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                   cudaStream_t stream) {
-            return state->add({.kind = Kind::send,
-                               .comm = comm,
-                               .stream = stream,
-                               .from = from,
-                               .count = count,
-                               .type = type,
-                               .peer = peer});
+            return state->add(
+                {.kind = Kind::send, .comm = comm, .from = from, .count = count, .type = type, .peer = peer}, stream);
           },
       .recv =
           [state](void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-            return state->add({.kind = Kind::receive,
-                               .comm = comm,
-                               .stream = stream,
-                               .to = to,
-                               .count = count,
-                               .type = type,
-                               .peer = peer});
+            return state->add(
+                {.kind = Kind::receive, .comm = comm, .to = to, .count = count, .type = type, .peer = peer}, stream);
           },
       .all_reduce =
           [state](const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                   cudaStream_t stream) {
-            return state->add({.kind = Kind::all_reduce,
-                               .comm = comm,
-                               .stream = stream,
-                               .from = from,
-                               .to = to,
-                               .count = count,
-                               .type = type});
+            return state->add(
+                {.kind = Kind::all_reduce, .comm = comm, .from = from, .to = to, .count = count, .type = type}, stream);
           },
   };
 }
 
-void FakeNccl::kill(int rank) {
+void* FakeNccl::mem_alloc(std::size_t bytes) {
   const std::lock_guard lock(state_->mutex);
-  for (const auto& comm : state_->comms)
-    if (comm->rank == rank) comm->killed = true;
+  void* const data = ::operator new(bytes, kAlignment);
+  state_->exportable[data] = bytes;
+  return data;
 }
 
-void FakeNccl::fail(int rank, ncclResult_t error) {
+void FakeNccl::mem_free(void* data) {
   const std::lock_guard lock(state_->mutex);
-  for (const auto& comm : state_->comms)
-    if (comm->rank == rank) comm->error = error;
+  state_->exportable.erase(data);
+  state_->registered.erase(data);
+  ::operator delete(data, kAlignment);
 }
 
-void FakeNccl::let_aborts_end() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->behaviour.aborts_hang = false;
-  }
+void FakeNccl::comm_register(const void* data, std::size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->registered[data] = bytes;
+}
+
+void FakeNccl::set_environment(const std::string& name, const std::string& value) {
+  const std::lock_guard lock(state_->mutex);
+  if (name == "NCCL_GRAPH_REGISTER") state_->graphs_register = value != "0";
+}
+
+void FakeNccl::change(int rank, const std::function<void(ncclComm&)>& change) {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& comm : state_->comms)
+    if (comm->rank == rank) change(*comm);
   state_->changed.notify_all();
 }
 
-std::vector<std::string> FakeNccl::misuse() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->misuse;
+void FakeNccl::kill(int rank) {
+  change(rank, [](ncclComm& comm) { comm.killed = true; });
+}
+
+void FakeNccl::stop(int rank) {
+  change(rank, [](ncclComm& comm) { comm.stopped = true; });
+}
+
+void FakeNccl::resume(int rank) {
+  change(rank, [](ncclComm& comm) { comm.stopped = false; });
+}
+
+void FakeNccl::fail(int rank, ncclResult_t error) {
+  change(rank, [error](ncclComm& comm) { comm.error = error; });
 }
 
 std::size_t FakeNccl::groups() const {

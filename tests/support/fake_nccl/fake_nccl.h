@@ -3,50 +3,58 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "comm/transport/nccl/nccl_api.h"
+#include "tests/support/fake_nccl/misuse_log.h"
 
 namespace gradring::tests {
 
-/// A fake NCCL for ranks that are threads and for CPU streams. It guarantees only what NCCL guarantees: a group does
-/// nothing before its end and may still be in progress afterwards; its sends and receives run concurrently in stream
-/// order and wait for their peers; an abort ends waiting operations without an error.
+/// A fake NCCL for ranks that are threads with a FakeGpu each. It guarantees only what NCCL 2.28 guarantees: a group
+/// does nothing before its end and is in progress afterwards; its sends and receives run concurrently in stream order
+/// and wait for their peers; the first group with a peer waits for that peer; a revoke or an abort ends operations
+/// without an error; a communicator is freed only when graphs and peers allow it.
 ///
-/// A rank whose messages do not match waits forever, as on a GPU. Forbidden calls are recorded (`misuse`).
+/// It refuses what NCCL refuses, with a message in ncclGetLastError, hangs where NCCL hangs, and notes as misuse what
+/// NCCL does not notice (rules.h).
 ///
-/// Threads   safe. Streams may hold its work after its destruction.
+/// Threads   safe. Streams may hold its work after its destruction; the log must outlive that.
 class FakeNccl {
  public:
   struct Behaviour {
     int version = NCCL_VERSION_CODE;
-    int polls_in_progress = 2;     ///< how often an accepted call reports ncclInProgress
-    int init_fails_for = -1;       ///< rank
-    int no_memory_for = -1;        ///< rank
-    int no_registration_for = -1;  ///< rank
-    bool aborts_hang = false;      ///< until let_aborts_end
+    int polls_in_progress = 2;  ///< how often an accepted call reports ncclInProgress
+    int init_fails_for = -1;    ///< rank
+    bool aborts_hang = false;   ///< until the rank is killed
   };
-  FakeNccl() : FakeNccl(Behaviour{}) {}
-  explicit FakeNccl(const Behaviour& behaviour);
+  FakeNccl(const Behaviour& behaviour, MisuseLog& misuse);
   ~FakeNccl();
 
   /// The functions for one rank.
   comm::nccl::Api api(int rank);
 
-  /// The rank's operations do not run from now on.
+  /// NCCL functions that the transport does not use, because they lead to mixed registration.
+  void* mem_alloc(std::size_t bytes);
+  void mem_free(void* data);
+  void comm_register(const void* data, std::size_t bytes);
+  /// A variable that the process sets before it calls NCCL.
+  void set_environment(const std::string& name, const std::string& value);
+
+  /// The rank's process ends: its operations do not run, and no peer waits for its threads.
   void kill(int rank);
+  /// The rank's process stops: its operations do not run, and its calls do not return, until it continues.
+  void stop(int rank);
+  void resume(int rank);
   /// The rank's communicators report `error` from now on.
   void fail(int rank, ncclResult_t error);
-  void let_aborts_end();
 
-  /// Descriptions of forbidden calls and of mismatched messages.
-  std::vector<std::string> misuse() const;
   /// The number of groups so far.
   std::size_t groups() const;
 
   struct State;
 
  private:
+  void change(int rank, const std::function<void(ncclComm&)>& change);
+
   std::shared_ptr<State> state_;
 };
 

@@ -5,24 +5,13 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "tests/support/fake_nccl/fake_gpu.h"
 #include "tests/support/fake_nccl/fake_nccl.h"
-
-/// NCCL's header only declares its communicator; this is the fake's.
-struct ncclComm {
-  int rank = 0;
-  int clique = 0;  // number of the unique id, equal for all ranks of a group
-  int world_size = 1;
-  int polls = 0;  // remaining ncclInProgress answers
-  ncclResult_t error = ncclSuccess;
-  bool killed = false;
-  bool aborted = false;
-  bool freed = false;
-  std::uint64_t reductions = 0;  // enqueued so far
-};
 
 namespace gradring::tests {
 
@@ -30,14 +19,44 @@ struct Operation {
   enum class Kind { send, receive, all_reduce };
   Kind kind = Kind::send;
   ncclComm* comm = nullptr;
-  cudaStream_t stream = nullptr;
+  FakeStream* stream = nullptr;
   const void* from = nullptr;
   void* to = nullptr;
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
   int peer = 0;
-  std::uint64_t reduction = 0;
+  bool registered = false;  ///< its buffer, when the group was launched
 };
+
+/// The bytes of the operation's buffer.
+std::size_t bytes_of(const Operation& operation);
+
+}  // namespace gradring::tests
+
+/// NCCL's header only declares its communicator; this is the fake's.
+struct ncclComm {
+  int rank = 0;
+  int clique = 0;  // number of the unique id, equal for all ranks of a group
+  int world_size = 1;
+  int device = 0;  // that was current at the initialization
+  bool blocking = true;
+  int polls = 0;  // remaining ncclInProgress answers
+  ncclResult_t error = ncclSuccess;
+  std::string last_error;
+  std::vector<gradring::tests::Operation> held;  // of a group that is not launched yet
+  int in_flight = 0;                             // groups on streams
+  int graphs = 0;                                // captured groups whose graph lives
+  bool finalizing = false;
+  bool revoked = false;
+  bool aborted = false;  // its operations end
+  bool freeing = false;  // a destroy or an abort has begun
+  bool freed = false;
+  bool killed = false;
+  bool stopped = false;
+  std::uint64_t reductions = 0;  // run so far
+};
+
+namespace gradring::tests {
 
 /// A send that waits for its receive.
 struct Message {
@@ -51,37 +70,56 @@ struct Reduction {
   int arrived = 0;
 };
 
-/// The state that all ranks share, guarded by one mutex.
+/// The state that all ranks share, guarded by one mutex. communicators.cpp and groups.cpp implement the calls, work.cpp
+/// what streams run, rules.h what is forbidden.
 struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
-  explicit State(const Behaviour& how) : behaviour(how) {}
+  using Lock = std::unique_lock<std::mutex>;
+  State(const Behaviour& how, MisuseLog& log) : behaviour(how), misuse(log) {}
 
-  ncclResult_t init(int rank, ncclComm_t* comm, int world_size, const ncclUniqueId& id);
+  ncclResult_t init(int rank, ncclComm_t* comm, int world_size, const ncclUniqueId& id, const ncclConfig_t* config);
   ncclResult_t async_error(ncclComm_t comm, ncclResult_t* error);
+  ncclResult_t finalize(ncclComm_t comm);
+  ncclResult_t destroy(ncclComm_t comm);
   ncclResult_t abort(ncclComm_t comm);
-  ncclResult_t retire(ncclComm_t comm, bool frees);
+  ncclResult_t revoke(ncclComm_t comm);
+
   ncclResult_t group_start();
   ncclResult_t group_end();
-  ncclResult_t add(const Operation& operation);
-  ncclResult_t allocate(int rank, void** data, std::size_t bytes);
-  ncclResult_t free(void* data);
-  ncclResult_t register_memory(int rank, void* data, void** handle);
-  ncclResult_t deregister(void* handle);
+  ncclResult_t add(Operation operation, cudaStream_t stream);
+
+  bool is_registered(const Operation& operation, bool captured) const;
 
   /// Work of a stream: all operations of one group on it.
   void run(const std::vector<Operation>& operations);
-  void note_misuse(const std::string& what) { misuse.push_back(what); }
+
+  /// Notes what a call reports, for ncclGetLastError.
+  ncclResult_t refuse(ncclComm_t comm, ncclResult_t result, const std::string& text);
+  /// Begins a call: a stopped process makes none.
+  Lock enter(ncclComm_t comm);
+  /// Whether all that the communicator has accepted is done; launches what it may.
+  bool settle(ncclComm_t comm, Lock& lock);
+  void wait_until_settled(ncclComm_t comm, Lock& lock);
+  bool is_connected(const Operation& operation) const;
+  void launch(ncclComm_t comm, Lock& lock);
+  void drop_held_group(ncclComm_t comm);
+  ncclResult_t free(ncclComm_t comm, bool aborts, Lock& lock);
+  bool may_free(const ncclComm& comm) const;
+  /// Counts in `counter` until the result is destroyed.
+  std::shared_ptr<void> hold(int& counter);
 
   Behaviour behaviour;
+  MisuseLog& misuse;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::unique_ptr<ncclComm>> comms;
-  std::map<int, int> arrived;                                                          // by clique
-  std::map<std::thread::id, std::pair<int, std::vector<Operation>>> open_groups;       // nesting depth and operations
+  std::map<int, int> arrived;                                                     // by clique
+  std::map<std::thread::id, std::pair<int, std::vector<Operation>>> open_groups;  // nesting depth and operations
+  std::set<std::tuple<int, int, int, bool>> connectors;                           // clique, from, to, of the sender
   std::map<std::tuple<int, int, int>, std::deque<std::shared_ptr<Message>>> channels;  // by clique, from, to
   std::map<std::pair<int, std::uint64_t>, Reduction> reductions;
-  std::set<void*> memory;
-  std::set<void*> registered;
-  std::vector<std::string> misuse;
+  std::map<const void*, std::size_t> registered;  // by ncclCommRegister: bytes by address
+  std::map<const void*, std::size_t> exportable;  // from ncclMemAlloc: bytes by address
+  bool graphs_register = true;                    // NCCL_GRAPH_REGISTER
   std::size_t groups = 0;
   int cliques = 0;
 };

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "comm/transport/sum.h"
-#include "tests/support/fake_nccl/state.h"
+#include "tests/support/fake_nccl/rules.h"
 
 namespace gradring::tests {
 namespace {
@@ -22,14 +22,13 @@ DType dtype_of(ncclDataType_t type) {
   }
 }
 
-std::size_t bytes_of(const Operation& operation) { return operation.count * size_of(dtype_of(operation.type)); }
-
 /// A running operation of a group.
 struct Underway {
   Operation operation;
   std::shared_ptr<Message> message;  // of a send
-  bool joined = false;               // an all-reduce contains this rank's part
-  bool refused = false;              // its message does not match, which is recorded
+  std::uint64_t reduction = 0;       // number of an all-reduce
+  bool joined = false;               // it contains this rank's part
+  bool refused = false;              // its message breaks a rule: it hangs
   bool done = false;
 };
 
@@ -39,10 +38,9 @@ bool advance_receive(FakeNccl::State& state, Underway& one) {
   auto& channel = state.channels[{mine.comm->clique, mine.peer, mine.comm->rank}];
   if (channel.empty() || one.refused) return false;
   const Operation& theirs = channel.front()->operation;
-  if (theirs.count != mine.count || theirs.type != mine.type) {
-    state.note_misuse("rank " + std::to_string(mine.comm->rank) + " receives " + std::to_string(mine.count) +
-                      " elements from rank " + std::to_string(mine.peer) + ", which sends " +
-                      std::to_string(theirs.count));
+  for (const Wrong& wrong : {mismatched_sizes(theirs, mine), mixed_registration(theirs, mine)}) {
+    if (!wrong) continue;
+    state.misuse.note(*wrong);
     one.refused = true;
     return false;
   }
@@ -54,7 +52,7 @@ bool advance_receive(FakeNccl::State& state, Underway& one) {
 
 bool advance_reduction(FakeNccl::State& state, Underway& one) {
   const Operation& mine = one.operation;
-  Reduction& all = state.reductions[{mine.comm->clique, mine.reduction}];
+  Reduction& all = state.reductions[{mine.comm->clique, one.reduction}];
   const bool joins = !std::exchange(one.joined, true);
   if (joins) {
     const auto* const part = static_cast<const std::byte*>(mine.from);
@@ -79,10 +77,12 @@ bool advance(FakeNccl::State& state, Underway& one) {
 
 }  // namespace
 
+std::size_t bytes_of(const Operation& operation) { return operation.count * size_of(dtype_of(operation.type)); }
+
 void FakeNccl::State::run(const std::vector<Operation>& operations) {
   std::unique_lock lock(mutex);
   ncclComm* const comm = operations.front().comm;
-  changed.wait(lock, [&] { return !comm->killed || comm->aborted; });
+  changed.wait(lock, [&] { return (!comm->killed && !comm->stopped) || comm->aborted; });
   std::vector<Underway> underway;
   for (const Operation& operation : operations) {
     Underway one{.operation = operation};
@@ -90,6 +90,7 @@ void FakeNccl::State::run(const std::vector<Operation>& operations) {
       one.message = std::make_shared<Message>(Message{.operation = operation});
       channels[{comm->clique, comm->rank, operation.peer}].push_back(one.message);
     }
+    if (operation.kind == Operation::Kind::all_reduce) one.reduction = comm->reductions++;
     underway.push_back(std::move(one));
   }
   changed.notify_all();

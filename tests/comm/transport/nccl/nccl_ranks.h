@@ -12,16 +12,18 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/transport/in_process/in_process.h"
 #include "comm/transport/nccl/dependencies.h"
-#include "kernels/host/host_device.h"
+#include "tests/support/fake_nccl/fake_gpu.h"
 #include "tests/support/fake_nccl/fake_nccl.h"
 
 namespace gradring::tests {
 
-/// Ranks that are threads, connected by the NCCL transport and a fake NCCL. Host helpers use the in-process transport.
+/// Ranks that are threads with a fake GPU each, connected by the NCCL transport and a fake NCCL. Host helpers use the
+/// in-process transport. The destructor fails the test if a rank misused NCCL or its GPU.
 class NcclRanks {
  public:
   explicit NcclRanks(int world_size, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
                      const FakeNccl::Behaviour& behaviour = {});
+  ~NcclRanks();
 
   /// A rank's group. Collectives run on an asynchronous stream, as on a GPU; the host then waits for it, so that the
   /// test cases of all transports apply.
@@ -35,7 +37,9 @@ class NcclRanks {
 
   FakeNccl& fake() { return fake_; }
   comm::MemoryStore& store() { return store_; }
-  kernels::HostDevice& device() { return device_; }
+  FakeGpu& device(int rank) { return *gpus_[static_cast<std::size_t>(rank)]; }
+  /// Misuse so far, which then does not fail the test.
+  std::vector<std::string> take_misuse() { return misuse_.take(); }
   /// The messages of ranks that would have ended their process.
   std::vector<std::string> exit_messages() const;
   /// The environment variables that the ranks set for NCCL: "NCCL_HOSTID=...".
@@ -43,15 +47,18 @@ class NcclRanks {
 
   /// May be changed before the ranks join.
   bool allow_shared_gpu = false;
-  std::string gpu;  ///< empty: each rank has its own
-  std::chrono::nanoseconds abort_timeout = std::chrono::seconds(20);
-  bool captured = false;  ///< whether every stream is treated as captured
+  std::string gpu;  ///< bus id of all ranks; empty: each rank has its own
+  /// Changes a rank's dependencies.
+  std::function<void(int rank, comm::nccl::Dependencies& dependencies)> adjust = [](int, auto&) {};
+  bool make_current = true;  ///< whether ranks make their device current, as the CUDA module does
+  bool captured = false;     ///< whether join's groups capture each collective into a graph, and run that
 
  private:
   int world_size_;
   std::chrono::nanoseconds timeout_;
+  MisuseLog misuse_;
   FakeNccl fake_;
-  kernels::HostDevice device_;
+  std::vector<std::unique_ptr<FakeGpu>> gpus_;
   kernels::KernelSet kernels_;
   comm::MemoryStore store_;
   std::shared_ptr<comm::InProcessRendezvous> control_;

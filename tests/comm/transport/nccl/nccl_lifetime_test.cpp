@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that die, stop, leave or keep graphs: no rank waits longer than the timeout and the time for an abort.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "comm/error.h"
+#include "tests/comm/support/expect_error.h"
+#include "tests/comm/support/rank_workspace.h"
+#include "tests/comm/support/ranks.h"
+#include "tests/comm/transport/nccl/nccl_ranks.h"
+
+namespace gradring::comm {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using tests::expect_error;
+using tests::NcclRanks;
+using tests::RankWorkspace;
+
+constexpr std::chrono::milliseconds kShort(1500);
+constexpr std::chrono::milliseconds kAbort(300);
+
+void abort_fast(int, nccl::Dependencies& dependencies) { dependencies.abort_timeout = kAbort; }
+
+class NcclLostRank : public ::testing::TestWithParam<int> {};
+
+TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
+  NcclRanks ranks(GetParam(), kShort);
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    RankWorkspace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier_on_host();
+    if (group.rank() == 1) ranks.fake().kill(1);
+    group.barrier_on_host();
+    group.all_reduce(work.range(), *work.stream);
+  });
+  for (const std::exception_ptr& error : errors) EXPECT_THROW(std::rethrow_exception(error), Timeout);
+  EXPECT_THAT(ranks.exit_messages(), IsEmpty());
+}
+
+/// NCCL's abort waits for the stopped process where it is connected with it, so those ranks end their process instead.
+TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
+  const std::size_t neighbours = GetParam() == 2 ? 1 : 2;
+  NcclRanks ranks(GetParam(), kShort);
+  ranks.adjust = abort_fast;
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    RankWorkspace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier_on_host();
+    if (group.rank() != 1) return group.all_reduce(work.range(), *work.stream);
+    ranks.fake().stop(1);
+    poll_until([&] { return ranks.exit_messages().size() == neighbours; }, Deadline::after(20 * kShort));
+    ranks.fake().resume(1);
+  });
+  for (std::size_t rank = 0; rank < errors.size(); ++rank)
+    if (rank != 1) expect_error<Timeout>(errors[rank], 1, "all_reduce 2");
+  EXPECT_THAT(ranks.exit_messages(), SizeIs(neighbours));
+  EXPECT_THAT(ranks.exit_messages(), Each(HasSubstr("abort of NCCL did not end")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, NcclLostRank, ::testing::Values(2, 8),
+                         [](const auto& test) { return fmt::format("World{}", test.param); });
+
+/// A process that waits for a signal.
+class IdleProcess {
+ public:
+  IdleProcess() : pid_(::fork()) {
+    if (pid_ == 0)
+      while (true) ::pause();
+  }
+  ~IdleProcess() { kill(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(NcclLifetime, EndOfAPeersProcessIsNoticedWithoutATimeout) {
+  NcclRanks ranks(3);
+  IdleProcess process;
+  ranks.adjust = [&](int rank, nccl::Dependencies& dependencies) {
+    dependencies.pid = rank == 1 ? process.pid() : ::getpid();
+  };
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    RankWorkspace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    group.barrier_on_host();
+    if (group.rank() == 1) {
+      ranks.fake().kill(1);
+      process.kill();
+      while (true) {
+        group.throw_if_failed();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    group.all_reduce(work.range(), *work.stream);
+  });
+  for (const std::size_t rank : {0, 2}) expect_error<PeerLost>(errors[rank], 1, "rank 1");
+}
+
+/// Containers of one host share its boot id, but not its process ids.
+TEST(NcclLifetime, ProcessIdOfAnotherContainerIsNotWatched) {
+  NcclRanks ranks(2);
+  IdleProcess process;
+  const pid_t ended = process.pid();
+  process.kill();
+  ranks.adjust = [&](int rank, nccl::Dependencies& dependencies) {
+    dependencies.pid = rank == 0 ? ::getpid() : ended;
+    dependencies.namespaces = fmt::format("container {}", rank);
+  };
+  ranks.run([](ProcessGroup& group) {
+    RankWorkspace work(group);
+    group.all_reduce(work.range(), *work.stream);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // peers are checked every 50 ms
+    group.throw_if_failed();
+    group.barrier_on_host();
+  });
+}
+
+/// Runs two ranks that capture a graph; rank 1 then leaves, so that rank 0 fails, and keeps its graph for a while.
+void fail_with_a_live_graph(NcclRanks& ranks) {
+  ranks.adjust = abort_fast;
+  const auto errors = tests::errors_of_threads(
+      2,
+      [&](ProcessGroup& group) {
+        tests::FakeGpu& gpu = ranks.device(group.rank());
+        const auto stream = gpu.make_stream(kernels::StreamMode::asynchronous);
+        group.barrier(*stream);  // connects the ranks
+        const auto graph = gpu.record(*stream, [&] { group.barrier(*stream); });
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        if (group.rank() == 1) return;
+        group.replay(*stream, [&] { graph->enqueue(*stream); });
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        std::this_thread::sleep_for(3 * kAbort);
+        group.throw_if_failed();
+      },
+      [&](int rank) { return ranks.join_on_callers_streams(rank); });
+  EXPECT_THROW(std::rethrow_exception(errors[0]), PeerLost);
+  EXPECT_FALSE(errors[1]);
+}
+
+TEST(NcclLifetime, RevokeEndsAGroupWhoseGraphLives) {
+  NcclRanks ranks(2, kShort);
+  fail_with_a_live_graph(ranks);
+  EXPECT_THAT(ranks.exit_messages(), IsEmpty());
+}
+
+TEST(NcclLifetime, RankExitsIfItsGraphLivesAndNcclCannotRevoke) {
+  NcclRanks ranks(2, kShort, {.version = 22700});
+  fail_with_a_live_graph(ranks);
+  EXPECT_THAT(ranks.exit_messages(), SizeIs(1));
+}
+
+TEST(NcclLifetime, ExitsIfTheAbortHangs) {
+  NcclRanks ranks(2, kShort, {.aborts_hang = true});
+  ranks.adjust = abort_fast;
+  std::atomic<bool> waiting{true};
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
+    RankWorkspace work(group);
+    try {
+      if (group.rank() == 0) group.all_reduce(work.range(), *work.stream);
+    } catch (...) {
+      waiting = false;
+      throw;
+    }
+    while (group.rank() == 1 && waiting) std::this_thread::sleep_for(kShort / 10);
+  });
+  expect_error<Timeout>(errors[0], 1, "all_reduce 1");
+  ASSERT_THAT(ranks.exit_messages(), Not(IsEmpty()));
+  EXPECT_THAT(ranks.exit_messages().front(), HasSubstr("abort of NCCL did not end"));
+  EXPECT_THAT(ranks.exit_messages().front(), HasSubstr("all_reduce 1"));
+}
+
+TEST(NcclLifetime, ExitsIfTheAbortAfterAFailedJoinHangs) {
+  NcclRanks ranks(2, kShort / 5, {.init_fails_for = 1, .aborts_hang = true});
+  ranks.adjust = abort_fast;
+  const auto errors = ranks.errors([](ProcessGroup&) {});
+  EXPECT_THROW(std::rethrow_exception(errors[0]), Timeout);
+  EXPECT_THAT(ranks.exit_messages(), ElementsAre(HasSubstr("NCCL did not connect the 2 ranks in time")));
+}
+
+/// NCCL's destroy waits for the threads of peers, which may leave much later.
+TEST(NcclLifetime, RankLeavesBeforeItsPeers) {
+  NcclRanks ranks(2);
+  ranks.adjust = abort_fast;
+  std::atomic<bool> left{false};
+  std::thread first([&] {
+    {
+      const auto group = ranks.join(0);
+      RankWorkspace work(*group);
+      group->all_reduce(work.range(), *work.stream);
+    }
+    left = true;
+  });
+  {
+    const auto group = ranks.join(1);
+    RankWorkspace work(*group);
+    group->all_reduce(work.range(), *work.stream);
+    first.join();
+    EXPECT_TRUE(left);
+  }
+  EXPECT_THAT(ranks.exit_messages(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gradring::comm

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_nccl/rules.h"
+
+#include <fmt/format.h>
+
+namespace gradring::tests {
+namespace {
+
+const std::byte* begin_of(const Operation& operation) {
+  return static_cast<const std::byte*>(operation.kind == Operation::Kind::receive ? operation.to : operation.from);
+}
+
+}  // namespace
+
+// Reported by NCCL.
+
+/// ncclInvalidArgument: a non-blocking communicator takes no call before ncclCommGetAsyncError has returned success for
+/// the last one (init.cc, ncclCommEnsureReady).
+Wrong in_progress(bool settled) {
+  if (settled) return {};
+  return "Attempt to use communicator before the previous operation returned ncclSuccess";
+}
+
+/// ncclInvalidUsage: a revoked communicator takes no operations (nccl.h, ncclCommRevoke).
+Wrong revoked(const ncclComm& comm) {
+  if (!comm.revoked) return {};
+  return "the communicator is revoked";
+}
+
+/// ncclInvalidArgument: the configuration must come from NCCL_CONFIG_INITIALIZER, and `blocking` be 0, 1 or undefined
+/// (init.cc, parseCommConfig).
+Wrong invalid_config(const ncclConfig_t& config) {
+  if (config.magic != 0xcafebeef) return "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER";
+  if (config.blocking != 0 && config.blocking != 1 && config.blocking != NCCL_CONFIG_UNDEF_INT)
+    return fmt::format("Invalid config blocking attribute value {}", config.blocking);
+  return {};
+}
+
+/// ncclInvalidUsage: the ranks of a communicator have different GPUs (init.cc, "Duplicate GPU detected"). A rank that
+/// forgets to make its own current initializes on device 0.
+Wrong same_gpu(const ncclComm& one, const ncclComm& other) {
+  if (one.clique != other.clique || one.rank == other.rank || one.device != other.device) return {};
+  return fmt::format("Duplicate GPU detected : rank {} and rank {} both on CUDA device {}", one.rank, other.rank,
+                     one.device);
+}
+
+/// ncclUnhandledCudaError: a kernel of the communicator's device cannot be launched on a stream of another
+/// (cudaErrorInvalidResourceHandle).
+Wrong stream_of_another_gpu(const Operation& operation) {
+  const int stream = operation.stream->gpu().index();
+  if (stream == operation.comm->device) return {};
+  return fmt::format("Cuda failure 'invalid resource handle': stream of device {}, communicator of device {}", stream,
+                     operation.comm->device);
+}
+
+/// ncclInvalidArgument: blocking and non-blocking communicators do not share a group (group.h, ncclGroupCommJoin).
+Wrong mixes_blocking(const std::vector<Operation>& group) {
+  for (const Operation& operation : group)
+    if (operation.comm->blocking != group.front().comm->blocking)
+      return "Blocking and nonblocking communicators are not allowed in the same group";
+  return {};
+}
+
+// Not noticed by NCCL.
+
+/// Accesses freed memory (nccl.h: a destroyed or aborted communicator must not be used).
+Wrong freed(const ncclComm& comm) {
+  if (!comm.freed) return {};
+  return fmt::format("rank {} uses a communicator that was freed", comm.rank);
+}
+
+/// Deadlocks where both ranks send first: outside of a group, each call is a group of its own, and the next one on the
+/// stream waits for it (User Guide, "Point-to-point communication").
+Wrong outside_of_group(int depth) {
+  if (depth > 0) return {};
+  return "a call outside of a group: it blocks until its peer's call";
+}
+
+/// Computes wrongly: the sends and receives of a group run concurrently, in no order (User Guide, "Group Calls"), so
+/// nothing may touch what a receive writes.
+Wrong overlapping_buffers(const std::vector<Operation>& group) {
+  for (const Operation& written : group) {
+    if (written.kind != Operation::Kind::receive) continue;
+    for (const Operation& other : group)
+      if (&other != &written && begin_of(other) < begin_of(written) + bytes_of(written) &&
+          begin_of(written) < begin_of(other) + bytes_of(other))
+        return fmt::format("rank {} receives into a buffer that the same group uses again", written.comm->rank);
+  }
+  return {};
+}
+
+/// Records graphs that differ between ranks: what other threads enqueue on a captured stream becomes part of the graph,
+/// wherever it falls (CUDA, cudaStreamBeginCapture).
+Wrong captured_by_another_thread(const Operation& operation) {
+  const auto capture = operation.stream->capture();
+  if (!capture || capture->thread == std::this_thread::get_id()) return {};
+  return fmt::format("rank {} calls NCCL on a captured stream from another thread than the capturing one",
+                     operation.comm->rank);
+}
+
+/// Hangs, or sums a stale buffer: each side decides by its own buffer whether data goes directly between the buffers
+/// (User Guide, "User Buffer Registration": "undefined behavior"; sendrecv_reg.cc, ncclRegisterP2pIpcBuffer).
+Wrong mixed_registration(const Operation& send, const Operation& receive) {
+  if (send.registered == receive.registered) return {};
+  return fmt::format("mixed registration: rank {} sends {} memory, rank {} receives into {} memory", send.comm->rank,
+                     send.registered ? "registered" : "other", receive.comm->rank,
+                     receive.registered ? "registered" : "other");
+}
+
+/// Hangs, or writes out of bounds: messages have no headers (User Guide, ncclSend: "the same datatype and count").
+Wrong mismatched_sizes(const Operation& send, const Operation& receive) {
+  if (send.count == receive.count && send.type == receive.type) return {};
+  return fmt::format("rank {} receives {} elements from rank {}, which sends {}", receive.comm->rank, receive.count,
+                     send.comm->rank, send.count);
+}
+
+}  // namespace gradring::tests
