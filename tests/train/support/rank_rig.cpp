@@ -16,7 +16,8 @@ Deadline soon() { return Deadline::after(std::chrono::minutes(2)); }
 
 struct RankRig::Parts {
   const data::Dataset& dataset;
-  kernels::HostDevice device;
+  kernels::HostDevice own_device;
+  kernels::Device& device;
   std::unique_ptr<nn::Backend> backend;
   kernels::KernelSet kernels = kernels::kernel_set();
   train::Replica replica;
@@ -24,6 +25,7 @@ struct RankRig::Parts {
 
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
+        device(options.device ? *options.device : own_device),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
         replica(

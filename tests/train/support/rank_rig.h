@@ -37,6 +37,7 @@ class RankRig {
     bool recorded = false;
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
+    kernels::Device* device = nullptr;  ///< null: a CPU device of its own
     /// What a test puts around the backend.
     std::function<std::unique_ptr<nn::Backend>(std::unique_ptr<nn::Backend>)> decorate;
   };

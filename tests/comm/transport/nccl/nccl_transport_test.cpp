@@ -104,6 +104,34 @@ TEST(NcclTransport, RunsManyCollectivesWithoutHostWaits) {
     if (error) std::rethrow_exception(error);
 }
 
+TEST(NcclTransport, ReplaysAGraphWithoutCallingNccl) {
+  constexpr int kWorld = 3;
+  NcclRanks ranks(kWorld);
+  const auto errors = tests::errors_of_threads(
+      kWorld,
+      [&](ProcessGroup& group) {
+        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+        tests::FakeGpu& gpu = ranks.device(group.rank());
+        const auto stream = gpu.make_stream(kernels::StreamMode::asynchronous);
+        const auto segment = group.allocate(1000 * sizeof(float));
+        for (std::size_t i = 0; i < 1000; ++i) segment->as<float>()[i] = 1;
+        const auto graph = gpu.record(*stream, [&] {
+          group.all_reduce({.segment = segment.get(), .slice = {0, 1000}}, *stream);
+        });
+        group.barrier_on_host();
+        const std::size_t groups = ranks.fake().groups();
+        tests::require(segment->as<float>()[999] == 1, "a capture ran");
+        for (int replay = 0; replay < 3; ++replay) group.replay(*stream, [&] { graph->enqueue(*stream); });
+        stream->synchronize(deadline);
+        group.throw_if_failed();
+        for (std::size_t i = 0; i < 1000; ++i) tests::require(segment->as<float>()[i] == 27, "a sum is wrong");
+        tests::require(ranks.fake().groups() == groups, "a replay called NCCL");
+      },
+      [&](int rank) { return ranks.join_on_callers_streams(rank); });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 TEST(NcclTransport, SplitsLongMovesIntoSlices) {
   NcclRanks ranks(2);
   std::size_t short_groups = 0;
