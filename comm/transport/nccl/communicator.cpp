@@ -114,8 +114,8 @@ void Communicator::abort(const std::string& exit_message) {
   if (!free_by(api().comm_abort)) dependencies_.exit_process(exit_message);
 }
 
-/// Whether `free` returned within the abort timeout; otherwise its thread is left behind. It is called without the lock,
-/// since other threads no longer find the communicator.
+/// Whether `free` returned within the abort timeout; otherwise its thread is left behind. Called without the lock, since
+/// other threads no longer find the communicator.
 bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) {
   ncclComm_t comm = nullptr;
   {

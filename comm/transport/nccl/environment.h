@@ -7,8 +7,8 @@
 
 namespace gradring::comm::nccl {
 
-/// Sets the NCCL_* variables of a group of `ranks`, of which this process is `rank`, unless the user has set them. To be
-/// called before NCCL reads them, so before ncclGetUniqueId:
+/// Sets the NCCL_* variables of a group of `ranks`, of which this process is `rank`, unless the user has set them. Call
+/// it before NCCL reads them, so before ncclGetUniqueId:
 ///
 ///   * NCCL_GRAPH_REGISTER=0: a graph would register memory that NCCL can export, and only that, and so mix registered
 ///     with other memory in one transfer;

@@ -110,13 +110,13 @@ ncclResult_t FakeNccl::State::free(ncclComm_t comm, bool aborts, Lock& lock) {
   return ncclSuccess;
 }
 
-/// A destroy and an abort wait until no graph refers to the communicator (init.cc, commDestroySync), and until the peers
-/// on this host that are connected with it are freed or gone: its proxy thread serves them (proxy.cc, ncclProxyService).
+/// A destroy and an abort wait until no graph refers to the communicator (init.cc, commDestroySync), and until the
+/// connected peers on this host are freed or gone: its proxy thread serves them (proxy.cc, ncclProxyService).
 bool FakeNccl::State::may_free(const ncclComm& comm) const {
   if (comm.graphs > 0) return false;
   return std::ranges::all_of(comms, [&](const auto& peer) {
-    const bool connected = connectors.contains({comm.clique, comm.rank, peer->rank, true}) ||
-                           connectors.contains({comm.clique, peer->rank, comm.rank, true});
+    const bool connected =
+        is_connected(comm.clique, comm.rank, peer->rank) || is_connected(comm.clique, peer->rank, comm.rank);
     return peer.get() == &comm || peer->clique != comm.clique || !connected || peer->freeing || peer->killed;
   });
 }

@@ -45,7 +45,7 @@ std::unique_ptr<kernels::Recording> FakeGpu::record(kernels::Stream& stream, std
   return std::make_unique<FakeGraph>(std::move(std::exchange(capture_, nullptr)->items));
 }
 
-/// NCCL enqueues a group in its own thread, some time after ncclGroupEnd: work that is enqueued meanwhile runs before it
+/// NCCL enqueues a group in its own thread, some time after ncclGroupEnd: what is enqueued meanwhile runs before it
 /// (User Guide, "Group Calls": wait until the communicator is no longer in progress).
 void FakeStream::put(Capture::Item item) {
   if (held_operations_ > 0)

@@ -17,7 +17,7 @@ namespace gradring::tests {
 
 class FakeGpu;
 
-/// Work that is captured into a graph. A graph runs it in the order in which it was enqueued, which is one of the orders
+/// Work that is captured into a graph. A graph runs it in the order in which it was enqueued, one of the orders
 /// that its events allow.
 struct Capture {
   using Item = std::function<void(kernels::Stream& stream)>;

@@ -5,7 +5,6 @@
 #include "tests/support/fake_nccl/rules.h"
 
 namespace gradring::tests {
-
 namespace {
 
 constexpr int kAllRanks = -1;  // the peer of a collective
@@ -59,18 +58,23 @@ ncclResult_t FakeNccl::State::group_end() {
 }
 
 /// The first group with a peer waits in ncclGroupEnd, or in progress after it, for the peer's group that connects the
-/// other end (group.cc, ncclP2PPreconnectFunc), and the first collective for all ranks (ncclCollPreconnect). A peer that never comes is waited for forever.
+/// other end (group.cc, ncclP2PPreconnectFunc), and the first collective for all ranks (ncclCollPreconnect). It
+/// waits forever for a peer that never comes.
 bool FakeNccl::State::is_connected(const Operation& operation) const {
   const auto& [clique, rank] = std::pair(operation.comm->clique, operation.comm->rank);
   switch (operation.kind) {
-    case Operation::Kind::send: return connectors.contains({clique, rank, operation.peer, false});
-    case Operation::Kind::receive: return connectors.contains({clique, operation.peer, rank, true});
+    case Operation::Kind::send: return is_connected(clique, rank, operation.peer);
+    case Operation::Kind::receive: return is_connected(clique, operation.peer, rank);
     case Operation::Kind::all_reduce:
       for (int peer = 0; peer < operation.comm->world_size; ++peer)
         if (!connectors.contains({clique, peer, kAllRanks, true})) return false;
       return true;
   }
   return false;
+}
+
+bool FakeNccl::State::is_connected(int clique, int from, int to) const {
+  return connectors.contains({clique, from, to, true}) && connectors.contains({clique, from, to, false});
 }
 
 /// NCCL launches a group from a thread of its own after ncclGroupEnd (group.cc, groupLaunchNonBlocking): until then its

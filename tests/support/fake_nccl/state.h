@@ -100,6 +100,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   bool settle(ncclComm_t comm, Lock& lock);
   void wait_until_settled(ncclComm_t comm, Lock& lock);
   bool is_connected(const Operation& operation) const;
+  bool is_connected(int clique, int from, int to) const;
   void launch(ncclComm_t comm, Lock& lock);
   void drop_held_group(ncclComm_t comm);
   ncclResult_t free(ncclComm_t comm, bool aborts, Lock& lock);

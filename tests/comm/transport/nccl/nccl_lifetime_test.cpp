@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "comm/error.h"
@@ -33,10 +34,13 @@ constexpr std::chrono::milliseconds kAbort(300);
 
 void abort_fast(int, nccl::Dependencies& dependencies) { dependencies.abort_timeout = kAbort; }
 
-class NcclLostRank : public ::testing::TestWithParam<int> {};
+/// World size, and whether collectives are captured.
+class NcclLostRank : public ::testing::TestWithParam<std::tuple<int, bool>> {};
 
 TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
-  NcclRanks ranks(GetParam(), kShort);
+  const auto& [world, captured] = GetParam();
+  NcclRanks ranks(world, kShort);
+  ranks.captured = captured;
   const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
     group.all_reduce(work.range(), *work.stream);
@@ -51,8 +55,10 @@ TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
 
 /// NCCL's abort waits for the stopped process where it is connected with it, so those ranks end their process instead.
 TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
-  const std::size_t neighbours = GetParam() == 2 ? 1 : 2;
-  NcclRanks ranks(GetParam(), kShort);
+  const auto& [world, captured] = GetParam();
+  const std::size_t neighbours = world == 2 ? 1 : 2;
+  NcclRanks ranks(world, kShort);
+  ranks.captured = captured;
   ranks.adjust = abort_fast;
   const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
@@ -64,13 +70,16 @@ TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
     ranks.fake().resume(1);
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
-    if (rank != 1) expect_error<Timeout>(errors[rank], 1, "all_reduce 2");
+    if (rank != 1) expect_error<Timeout>(errors[rank], 1, captured ? "graph" : "all_reduce 2");
   EXPECT_THAT(ranks.exit_messages(), SizeIs(neighbours));
   EXPECT_THAT(ranks.exit_messages(), Each(HasSubstr("abort of NCCL did not end")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, NcclLostRank, ::testing::Values(2, 8),
-                         [](const auto& test) { return fmt::format("World{}", test.param); });
+INSTANTIATE_TEST_SUITE_P(Worlds, NcclLostRank, ::testing::Combine(::testing::Values(2, 8), ::testing::Bool()),
+                         [](const auto& test) {
+                           return fmt::format("World{}{}", std::get<0>(test.param),
+                                              std::get<1>(test.param) ? "Captured" : "");
+                         });
 
 /// A process that waits for a signal.
 class IdleProcess {
