@@ -125,7 +125,8 @@ bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) 
   if (!comm) return true;
   std::promise<void> ended;
   const std::future<void> end = ended.get_future();
-  std::thread([free, comm, ended = std::move(ended)]() mutable {
+  std::thread([free, comm, make_current = make_current_, ended = std::move(ended)]() mutable {
+    make_current();  // NCCL restores what was current: in a new thread that is device 0
     free(comm);
     ended.set_value();
   }).detach();

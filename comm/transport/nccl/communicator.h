@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "comm/transport/nccl/dependencies.h"
 #include "kernels/runtime/deadline.h"
@@ -22,7 +23,9 @@ namespace gradring::comm::nccl {
 ///           every call returns ncclSuccess and does nothing.
 class Communicator {
  public:
-  explicit Communicator(const Dependencies& dependencies) : dependencies_(dependencies) {}
+  /// `make_current` makes the rank's device current in the calling thread.
+  Communicator(const Dependencies& dependencies, std::function<void()> make_current)
+      : dependencies_(dependencies), make_current_(std::move(make_current)) {}
   /// Aborts the communicator unless finish freed it.
   ~Communicator();
 
@@ -56,6 +59,7 @@ class Communicator {
   bool free_by(const std::function<ncclResult_t(ncclComm_t)>& free);
 
   Dependencies dependencies_;
+  std::function<void()> make_current_;
   std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
   bool stopped_ = false;

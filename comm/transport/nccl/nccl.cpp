@@ -55,7 +55,7 @@ ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const s
 
 std::unique_ptr<Communicator> connect(const NcclOptions& options, const Dependencies& dependencies,
                                       const ncclUniqueId& id, Deadline deadline) {
-  auto communicator = std::make_unique<Communicator>(dependencies);
+  auto communicator = std::make_unique<Communicator>(dependencies, options.make_current);
   const ncclResult_t result = communicator->connect(id, options.rank, options.world_size, options.name, deadline);
   if (result == ncclSuccess) return communicator;
   const std::string why =

@@ -99,6 +99,7 @@ ncclResult_t FakeNccl::State::abort(ncclComm_t comm) {
 }
 
 ncclResult_t FakeNccl::State::free(ncclComm_t comm, bool aborts, Lock& lock) {
+  if (const Wrong wrong = frees_with_another_device(*comm, FakeGpu::current())) misuse.note(*wrong);
   comm->freeing = true;
   drop_held_group(comm);
   if (aborts && !behaviour.aborts_hang) comm->aborted = true;

@@ -69,6 +69,14 @@ Wrong freed(const ncclComm& comm) {
   return fmt::format("rank {} uses a communicator that was freed", comm.rank);
 }
 
+/// Takes half a gigabyte of another GPU: NCCL restores the device that was current by cudaSetDevice (group.cc,
+/// ncclGroupEndInternal), which makes a context there. A new thread has device 0.
+Wrong frees_with_another_device(const ncclComm& comm, int current) {
+  if (comm.device == current) return {};
+  return fmt::format("rank {} frees its communicator of device {} while device {} is current", comm.rank, comm.device,
+                     current);
+}
+
 /// Deadlocks where both ranks send first: outside of a group, each call is a group of its own, and the next one on the
 /// stream waits for it (User Guide, "Point-to-point communication").
 Wrong outside_of_group(int depth) {

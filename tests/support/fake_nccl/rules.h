@@ -22,6 +22,7 @@ Wrong stream_of_another_gpu(const Operation& operation);
 Wrong mixes_blocking(const std::vector<Operation>& group);
 
 Wrong freed(const ncclComm& comm);
+Wrong frees_with_another_device(const ncclComm& comm, int current);
 Wrong outside_of_group(int depth);
 Wrong overlapping_buffers(const std::vector<Operation>& group);
 Wrong captured_by_another_thread(const Operation& operation);

@@ -341,6 +341,13 @@ TEST(NcclMisuse, RevokedCommunicatorTakesNoOperations) {
   EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInvalidUsage);
 }
 
+TEST(NcclMisuse, NotesAFreeWithAnotherCurrentDevice) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  ranks.api[1].comm_abort(ranks.comm[1]);
+  EXPECT_THAT(ranks.noted(), HasSubstr("frees its communicator of device 1 while device 0 is current"));
+}
+
 TEST(NcclMisuse, NotesUseOfAFreedCommunicator) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
