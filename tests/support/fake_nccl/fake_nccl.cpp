@@ -2,14 +2,12 @@
 #include "tests/support/fake_nccl/fake_nccl.h"
 
 #include <cstring>
-#include <new>
 
 #include "tests/support/fake_nccl/state.h"
 
 namespace gradring::tests {
 namespace {
 
-constexpr std::align_val_t kAlignment{256};
 constexpr int kFirstWithRevoke = 22800;  // NCCL_VERSION_CODE
 
 }  // namespace
@@ -81,16 +79,9 @@ comm::nccl::Api FakeNccl::api(int rank) {
 
 void* FakeNccl::mem_alloc(std::size_t bytes) {
   const std::lock_guard lock(state_->mutex);
-  void* const data = ::operator new(bytes, kAlignment);
+  void* const data = state_->allocated.emplace_back(bytes).data();
   state_->exportable[data] = bytes;
   return data;
-}
-
-void FakeNccl::mem_free(void* data) {
-  const std::lock_guard lock(state_->mutex);
-  state_->exportable.erase(data);
-  state_->registered.erase(data);
-  ::operator delete(data, kAlignment);
 }
 
 void FakeNccl::comm_register(const void* data, std::size_t bytes) {

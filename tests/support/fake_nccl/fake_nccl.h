@@ -32,9 +32,9 @@ class FakeNccl {
   /// The functions for one rank.
   comm::nccl::Api api(int rank);
 
-  /// NCCL functions that the transport does not use, because they lead to mixed registration.
+  /// NCCL functions that the transport does not use, because they lead to mixed registration. Memory stays until the
+  /// fake and its work on streams are gone.
   void* mem_alloc(std::size_t bytes);
-  void mem_free(void* data);
   void comm_register(const void* data, std::size_t bytes);
   /// A variable that the process sets before it calls NCCL.
   void set_environment(const std::string& name, const std::string& value);

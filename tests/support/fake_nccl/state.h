@@ -120,6 +120,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   std::map<std::pair<int, std::uint64_t>, Reduction> reductions;
   std::map<const void*, std::size_t> registered;  // by ncclCommRegister: bytes by address
   std::map<const void*, std::size_t> exportable;  // from ncclMemAlloc: bytes by address
+  std::deque<std::vector<std::byte>> allocated;   // that memory
   bool graphs_register = true;                    // NCCL_GRAPH_REGISTER
   std::size_t groups = 0;
   int cliques = 0;

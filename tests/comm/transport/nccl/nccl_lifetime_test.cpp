@@ -16,6 +16,7 @@
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
+#include "tests/support/sanitizer.h"
 
 namespace gradring::comm {
 namespace {
@@ -29,7 +30,8 @@ using tests::expect_error;
 using tests::NcclRanks;
 using tests::RankWorkspace;
 
-constexpr std::chrono::milliseconds kShort(1500);
+/// Long enough for eight ranks on a busy machine.
+constexpr std::chrono::milliseconds kShort(tests::kSanitizer.empty() ? 1500 : 6000);
 constexpr std::chrono::milliseconds kAbort(300);
 
 void abort_fast(int, nccl::Dependencies& dependencies) { dependencies.abort_timeout = kAbort; }
