@@ -31,19 +31,22 @@ std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const Share
   return std::make_unique<ProcessGroup>(std::move(data), transport("control"), options.timeout);
 }
 
+std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOptions& options,
+                                              const std::string& channel) {
+  TcpSpec spec;
+  spec.rank = options.rank;
+  spec.world_size = options.world_size;
+  spec.name = options.name + "/" + channel;
+  spec.address = options.address;
+  spec.port = options.port;
+  spec.token = options.token;
+  return std::make_unique<TcpTransport>(tcp::connect_mesh(store, spec, Deadline::after(options.timeout)), spec.rank);
+}
+
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options) {
-  const auto transport = [&](const std::string& channel) {
-    TcpSpec spec;
-    spec.rank = options.rank;
-    spec.world_size = options.world_size;
-    spec.name = options.name + "/" + channel;
-    spec.address = options.address;
-    spec.port = options.port;
-    spec.token = options.token;
-    return std::make_unique<TcpTransport>(tcp::connect_mesh(store, spec, Deadline::after(options.timeout)), spec.rank);
-  };
-  auto data = transport("data");
-  return std::make_unique<ProcessGroup>(std::move(data), transport("control"), options.timeout);
+  auto data = make_tcp_transport(store, options, "data");
+  return std::make_unique<ProcessGroup>(std::move(data), make_tcp_transport(store, options, "control"),
+                                        options.timeout);
 }
 
 }  // namespace gradring::comm

@@ -69,4 +69,8 @@ struct TcpGroupOptions {
 ///           Desync if a rank has another world size.
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options);
 
+/// One transport of such a group, as the control channel of ranks whose data goes another way. `channel` is its name,
+/// unique in the group.
+std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOptions& options, const std::string& channel);
+
 }  // namespace gradring::comm

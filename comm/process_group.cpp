@@ -3,46 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "comm/collectives/collective.h"
 #include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
+#include "comm/host_channel.h"
 #include "comm/transport/partition.h"
 #include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
 
 namespace gradring::comm {
-
-/// Collectives on host values (flags, counts, texts). They run in the caller, through a small staging buffer.
-///
-/// Threads   one thread at a time.
-class HostChannel {
- public:
-  /// Blocks until all ranks have joined.
-  HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout);
-
-  /// Every rank's bytes in rank order; the length is equal on all ranks.
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine);
-  /// Copies the root's bytes to all ranks; the length is equal on all ranks.
-  void broadcast(std::span<std::byte> bytes, int root);
-  void barrier();
-
- private:
-  void run(const Schedule& schedule, std::size_t bytes, int root);
-
-  std::unique_ptr<Transport> transport_;
-  std::chrono::nanoseconds timeout_;
-  std::unique_ptr<Segment> staging_;
-  std::uint64_t collectives_ = 0;
-};
-
 namespace {
-
-/// Holds all flags and counts of an epoch, and one byte of each of 65,536 ranks.
-constexpr std::size_t kStagingBytes = 64 * 1024;
 
 void check_range(const SegmentRange& range, const Schedule& schedule) {
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
@@ -81,46 +54,11 @@ void sum_on_host(HostChannel& channel, std::span<T> values) {
 
 }  // namespace
 
-HostChannel::HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout)
-    : transport_(std::move(transport)),
-      timeout_(timeout),
-      staging_(transport_->allocate(std::max(kStagingBytes, static_cast<std::size_t>(transport_->world_size())),
-                                    Deadline::after(timeout))) {}
-
-void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
-  const SegmentRange range{.segment = staging_.get(), .slice = {0, bytes}, .dtype = kernels::DType::u8};
-  Collective collective({.schedule = &schedule, .range = range, .root = root, .number = ++collectives_}, *transport_);
-  drive(collective, *transport_, Deadline::after(timeout_));
-}
-
-std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine) {
-  const auto world = static_cast<std::size_t>(transport_->world_size());
-  const auto rank = static_cast<std::size_t>(transport_->rank());
-  const std::size_t slot = staging_->size() / world;
-  std::vector<std::byte> all(world * mine.size());
-  for (std::size_t begin = 0; begin < mine.size(); begin += slot) {
-    const std::size_t bytes = std::min(slot, mine.size() - begin);
-    std::memcpy(staging_->data() + rank * bytes, mine.data() + begin, bytes);
-    run(kRingAllGather, world * bytes, 0);
-    for (std::size_t from = 0; from < world; ++from)
-      std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * bytes, bytes);
-  }
-  return all;
-}
-
-void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
-  for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
-    const std::size_t length = std::min(staging_->size(), bytes.size() - begin);
-    if (transport_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, length);
-    run(kChainBroadcast, length, root);
-    std::memcpy(bytes.data() + begin, staging_->data(), length);
-  }
-}
-
-void HostChannel::barrier() { run(kDisseminationBarrier, 0, 0); }
-
 ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout)
-    : data_(std::move(data)), host_(std::make_unique<HostChannel>(std::move(control), timeout)), timeout_(timeout) {}
+    : ProcessGroup(std::move(data), std::make_unique<HostChannel>(std::move(control), timeout), timeout) {}
+
+ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<HostChannel> control, Duration timeout)
+    : data_(std::move(data)), host_(std::move(control)), timeout_(timeout) {}
 
 ProcessGroup::~ProcessGroup() = default;
 
@@ -189,14 +127,7 @@ void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*h
 void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values); }
 
 std::string ProcessGroup::broadcast_on_host(const std::string& text, int root) {
-  check(root >= 0 && root < world_size(), [&] {
-    return fmt::format("broadcast has root rank {}: expected a rank of a world of {}", root, world_size());
-  });
-  std::uint64_t length = text.size();
-  host_->broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
-  std::string result = rank() == root ? text : std::string(length, '\0');
-  host_->broadcast(std::as_writable_bytes(std::span(result)), root);
-  return result;
+  return host_->broadcast_text(text, root);
 }
 
 std::vector<std::byte> ProcessGroup::all_gather_on_host(std::span<const std::byte> mine) {

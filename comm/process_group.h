@@ -46,6 +46,8 @@ class ProcessGroup {
   ///
   /// Errors    Timeout that names the missing ranks.
   ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Transport> control, Duration timeout);
+  /// The same with a control channel that is already in use.
+  ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<HostChannel> control, Duration timeout);
   ~ProcessGroup();
 
   int rank() const { return data_->rank(); }
