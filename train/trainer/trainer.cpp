@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "train/config/resolve.h"
@@ -16,7 +17,14 @@
 namespace gradring::train {
 namespace {
 
+/// The longest abort of a collective on a GPU (comm/transport/nccl/dependencies.h), and some slack.
+constexpr std::chrono::seconds kAbortTime(15);
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
+/// than the host's, and the error that follows names the missing rank: the host must not give up before.
+Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
 
 }  // namespace
 
@@ -196,7 +204,7 @@ void Trainer::save(std::optional<double> score) {
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
   TrainingState state{.progress = progress_,
-                      .replica = replica_.save(Deadline::after(config_.timeout)),
+                      .replica = replica_.save(after_collectives(config_.timeout)),
                       .samples_of_step = sizes_.global,
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_.train_set, config_.seed),
@@ -264,7 +272,7 @@ void Trainer::take_results(bool all) {
   while (!pending_.empty()) {
     const bool must = all || replica_.step().full();
     const std::optional<StepResult> result =
-        must ? replica_.step().wait(Deadline::after(config_.timeout)) : replica_.step().poll();
+        must ? replica_.step().wait(after_collectives(config_.timeout)) : replica_.step().poll();
     if (!result) return;
     report(*result);
   }
@@ -323,7 +331,7 @@ void Trainer::check_weights() {
 }
 
 Sha256 Trainer::hash_of_weights() {
-  const kernels::Buffer host = replica_.weights_on_host(Deadline::after(config_.timeout));
+  const kernels::Buffer host = replica_.weights_on_host(after_collectives(config_.timeout));
   return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }
 
