@@ -7,6 +7,7 @@
 
 #include "comm/error.h"
 #include "comm/groups.h"
+#include "comm/host_channel.h"
 #include "comm/rendezvous/file_store.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/transport/shared_memory/shared_memory.h"
@@ -28,47 +29,59 @@ bool spans_nodes(const WorkerEnvironment& place) { return place.world_size != pl
 
 std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
 
+comm::TcpGroupOptions tcp_options(const WorkerEnvironment& place, const GroupSpec& spec) {
+  comm::TcpGroupOptions options;
+  options.rank = place.rank;
+  options.world_size = place.world_size;
+  options.timeout = spec.timeout;
+  options.name = name_of(place);
+  if (!place.node_address.empty()) options.address = place.node_address;
+  if (!place.store_path.empty()) options.token = read_rank_token(place.store_path);
+  // Rank 0 must not draw one: it would go through the store, which agents send each other unencrypted.
+  if (options.token.empty() && !place.node_address.empty() && spans_nodes(place))
+    throw EnvironmentError(
+        place.store_path +
+        " has no token for the ranks: the launcher writes one for each attempt; start the run again");
+  return options;
+}
+
 /// Gradients are in host memory.
 std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
                                               const GroupSpec& spec) {
-  if (spec.comm == "tcp" || spans_nodes(place)) {
-    comm::TcpGroupOptions options;
-    options.rank = place.rank;
-    options.world_size = place.world_size;
-    options.timeout = spec.timeout;
-    options.name = name_of(place);
-    if (!place.node_address.empty()) options.address = place.node_address;
-    if (!place.store_path.empty()) options.token = read_rank_token(place.store_path);
-    // Rank 0 must not draw one: it would go through the store, which agents send each other unencrypted.
-    if (options.token.empty() && !place.node_address.empty() && spans_nodes(place))
-      throw EnvironmentError(
-          place.store_path +
-          " has no token for the ranks: the launcher writes one for each attempt; start the run again");
-    return comm::make_tcp_group(store, options);
-  }
+  if (spec.comm == "tcp" || spans_nodes(place)) return comm::make_tcp_group(store, tcp_options(place, spec));
   return comm::make_shared_memory_group(
       store, {.rank = place.rank, .world_size = place.world_size, .timeout = spec.timeout, .name = name_of(place)});
 }
 
+/// For host values. Shared memory between the ranks of one machine, so that no port is opened there.
+std::unique_ptr<comm::Transport> make_control_transport(comm::Store& store, const WorkerEnvironment& place,
+                                                        const GroupSpec& spec) {
+  if (spans_nodes(place)) return comm::make_tcp_transport(store, tcp_options(place, spec), "control");
+  return comm::make_shared_memory_transport(
+      store, {.rank = place.rank, .world_size = place.world_size, .name = name_of(place) + "/control"},
+      Deadline::after(spec.timeout));
+}
+
 std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& place,
-                                                    const GroupSpec& spec, const Compute& compute) {
+                                                    const GroupSpec& spec, const Compute& compute,
+                                                    comm::HostChannel& control) {
   if (place.world_size == 1 && spec.comm == "auto") return comm::make_single_rank_transport(*compute.device);
   comm::NcclOptions options{
       .store = store, .device = *compute.device, .kernels = compute.kernels, .timeout = spec.timeout};
   options.rank = place.rank;
   options.world_size = place.world_size;
   options.name = name_of(place);
+  options.broadcast = [&control](const std::string& text) { return control.broadcast_text(text, 0); };
   options.allow_shared_gpu = spec.allow_shared_gpu;
   return compute.module->make_nccl_transport(options);
 }
 
-/// Gradients are in GPU memory; host values go through shared memory.
+/// Gradients are in GPU memory and go through NCCL, host values through the control channel, which is there first: it
+/// authenticates the ranks of other machines, and NCCL does not.
 std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
                                               const Compute& compute) {
-  auto data = make_gpu_transport(store, place, spec, compute);
-  auto control = comm::make_shared_memory_transport(
-      store, {.rank = place.rank, .world_size = place.world_size, .name = name_of(place) + "/control"},
-      Deadline::after(spec.timeout));
+  auto control = std::make_unique<comm::HostChannel>(make_control_transport(store, place, spec), spec.timeout);
+  auto data = make_gpu_transport(store, place, spec, compute, *control);
   return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
 }
 
@@ -81,12 +94,8 @@ void check_comm(const GroupSpec& spec, const Compute* compute) {
         "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
 }
 
-void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec) {
   if (!spans_nodes(place)) return;
-  if (on_gpu(compute))
-    throw EnvironmentError(
-        fmt::format("cannot train {} ranks on several machines ({} on this one) with GPUs: use one machine",
-                    place.world_size, place.local_world_size));
   if (spec.comm == "shm") throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
   if (place.store_path.empty())
     throw EnvironmentError(
@@ -121,7 +130,7 @@ RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline
 
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
   check_comm(spec, compute);
-  check_nodes(place, spec, compute);
+  check_nodes(place, spec);
   Ranks ranks;
   if (place.world_size == 1) {
     ranks.store = std::make_unique<comm::MemoryStore>();

@@ -56,11 +56,12 @@ struct Ranks {
 /// have joined. `compute` must outlive the group; null: a CPU.
 ///
 /// Only tcp opens ports, on 127.0.0.1 or, with several nodes, on this node's address, and closes them once all have
-/// joined. On GPUs, gradients go through NCCL; a single rank needs it only if --comm names it.
+/// joined. On GPUs, gradients go through NCCL, which a single rank needs only if --comm names it; host values go
+/// through shared memory, or with several nodes through tcp.
 ///
-/// Errors    UsageError if `comm` does not fit the device; EnvironmentError for ranks on several machines with GPUs, or
-///           without a launcher over all of them; DeviceError without NCCL, or if ranks share a GPU and must not;
-///           comm::Timeout that names the missing ranks; comm::PeerLost.
+/// Errors    UsageError if `comm` does not fit the device; EnvironmentError for ranks on several machines without a
+///           launcher over all of them; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout
+///           that names the missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
 
 }  // namespace gradring::train

@@ -36,17 +36,14 @@ RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependenci
           .process = dependencies.process};
 }
 
-/// Rank 0 creates the ncclUniqueId, the others read it from the store.
-ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api, const std::string& key, Deadline deadline) {
+/// Created by rank 0. It says where NCCL's bootstrap listens, and with it anyone could join: so it goes to authenticated
+/// ranks only, and not through the store.
+ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api) {
   ncclUniqueId id{};
-  if (options.rank == 0) {
-    check_nccl(api, api.get_unique_id(&id), "ncclGetUniqueId");
-    options.store.set(key, std::string(id.internal, sizeof id.internal));
-    return id;
-  }
-  const std::string bytes = options.store.wait(key, deadline);
+  if (options.rank == 0) check_nccl(api, api.get_unique_id(&id), "ncclGetUniqueId");
+  const std::string bytes = options.broadcast(std::string(id.internal, sizeof id.internal));
   check<DeviceError>(bytes.size() == sizeof id.internal, [&] {
-    return fmt::format("invalid ncclUniqueId in the store: found {} bytes, expected {}", bytes.size(),
+    return fmt::format("invalid ncclUniqueId from rank 0: found {} bytes, expected {}", bytes.size(),
                        sizeof id.internal);
   });
   std::memcpy(id.internal, bytes.data(), bytes.size());
@@ -81,7 +78,7 @@ std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Depe
   const RankInfo mine = rank_info_of(options, dependencies);
   const std::vector<RankInfo> ranks = exchange_rank_info(options, mine, prefix, deadline);
   set_environment(ranks, options.rank, dependencies);
-  const ncclUniqueId id = share_unique_id(options, dependencies.api, prefix + "/id", deadline);
+  const ncclUniqueId id = share_unique_id(options, dependencies.api);
   options.make_current();
   auto communicator = connect(options, dependencies, id, deadline);
   return std::make_unique<NcclTransport>(options, dependencies, std::move(communicator), ranks, prefix);

@@ -22,7 +22,9 @@ struct NcclOptions {
   const kernels::KernelSet& kernels;  ///< of that device; `accumulate` adds received data
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::string name = "group";  ///< prefix of this group's keys in the store
-  std::string gpu;             ///< PCI bus id
+  /// Rank 0's text, on every rank: the control channel's broadcast, which carries the ncclUniqueId.
+  std::function<std::string(const std::string& text)> broadcast;
+  std::string gpu;  ///< PCI bus id
   /// Whether several ranks may share a GPU, for tests. Before NCCL 2.30 they then use loopback sockets.
   bool allow_shared_gpu = false;
   /// Makes the device current in this thread; NCCL uses the current device.
@@ -36,7 +38,7 @@ struct NcclOptions {
 /// captured graphs of its collectives must not.
 ///
 /// Errors    DeviceError if NCCL is missing, is too old or fails, or if ranks share a GPU without permission. Timeout
-///           that names the missing ranks; Desync if ranks have different world sizes.
+///           that names the missing ranks; Desync if ranks have different world sizes; what `broadcast` throws.
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options);
 
 }  // namespace gradring::comm

@@ -82,6 +82,10 @@ std::unique_ptr<comm::Transport> NcclRanks::transport(int rank) {
   options.gpu = gpu.empty() ? "gpu" + std::to_string(rank) : gpu;
   options.allow_shared_gpu = allow_shared_gpu;
   options.make_current = [device = make_current ? rank : 0] { FakeGpu::make_current(device); };
+  options.broadcast = [this, rank](const std::string& text) {
+    if (rank == 0) store_.set("broadcast", text);
+    return store_.wait("broadcast", Deadline::after(timeout_));
+  };
   options.is_captured = [](kernels::Stream& stream) { return static_cast<FakeStream&>(stream).capture() != nullptr; };
   comm::nccl::Dependencies dependencies;
   dependencies.api = fake_.api(rank);
