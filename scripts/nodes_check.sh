@@ -1,34 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Three network namespaces as hosts, with 2, 1 and 1 ranks: trains over them; then cuts one host off (its link is set down) and
-# sees the rest go on from the last checkpoint; then lets a host join later. All come to the weights of one host.
+# Three network namespaces as hosts, with 2, 1 and 1 ranks: trains over them; kills a rank; then cuts one host off (its link is set
+# down) and sees the rest go on from the last checkpoint; then lets a host join later. All come to the weights of one host.
 #
-# Usage: scripts/nodes_check.sh [GRADRING]
+# Usage: scripts/nodes_check.sh [GRADRING [DEVICE]]
 #
-# GRADRING is the program that was built (default: build/release/gradring). Needs root and `ip` (iproute2), or skips: namespaces and veth
-# pairs are made and removed. Prints what each case came to, and how long the rest took to go on after the loss of a host; ends
-# with an error at the first that went wrong.
+# GRADRING is the program that was built (default: build/release/gradring), DEVICE what its ranks train on (default: cpu; cuda needs two
+# GPUs on this machine, or the program of tests/train/cuda_module/stand_in). Needs root, `ip` (iproute2) and `unshare` (util-linux),
+# or skips: namespaces and veth pairs are made and removed. Each host has processes and a boot id of its own. Prints what each case
+# came to, and how long the rest took to go on after the loss of a host; ends with an error at the first that went wrong.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if [[ ${1:-} == -h || ${1:-} == --help ]]; then usage; exit; fi
 gradring=$(from_here "${1:-build/release/gradring}")
+device=${2:-cpu}
 [[ -x $gradring ]] || die "$gradring is not there: build it, or name it"
 tag=gr$$
 may_make_hosts() {
   command -v ip >/dev/null && ip netns add "$tag-hub" && ip -n "$tag-hub" link add name switch type bridge &&
-    ip -n "$tag-hub" link add port type veth peer name other && ip -n "$tag-hub" link del port
+    ip -n "$tag-hub" link add port type veth peer name other && ip -n "$tag-hub" link del port &&
+    unshare --pid --fork --kill-child --mount-proc mount --bind /dev/null /proc/sys/kernel/random/boot_id
 } 2>/dev/null
 if ! may_make_hosts; then
   ip netns del "$tag-hub" 2>/dev/null || true
-  echo "skipped: needs ip (iproute2), and to be allowed to make network namespaces, bridges and veth pairs"
+  echo "skipped: needs ip (iproute2), unshare (util-linux), and to be allowed to make namespaces, bridges and veth pairs"
   exit 0
 fi
 folder=$(mktemp -d)
 agents=()
 GRADRING_TOKEN=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n')
 export GRADRING_TOKEN
+if [[ -e ${gradring%/*}/libnccl.so.2 ]]; then # the program of tests/train/cuda_module/stand_in
+  export LD_LIBRARY_PATH=${gradring%/*} GRADRING_STAND_IN_NCCL=$folder
+fi
 
 clean_up() {
   for agent in "${agents[@]}"; do kill -9 "$agent" 2>/dev/null || true; done
@@ -54,6 +60,7 @@ make_hosts() {
     ip -n "$tag-$host" addr add "10.99.0.$((host + 1))/24" dev eth0
     ip -n "$tag-$host" link set eth0 up
     ip -n "$tag-$host" link set lo up
+    echo "00000000-0000-4000-8000-00000000000$host" >"$folder/boot$host"
   done
 }
 
@@ -62,7 +69,10 @@ start() {
   local host=$1 name=$2
   shift 2
   mkdir -p "$folder/$name"
-  (cd "$folder/$name" && TMPDIR=/tmp exec ip netns exec "$tag-$host" "$gradring" launch --rdzv-id nodes-check "$@") \
+  # shellcheck disable=SC2016
+  (cd "$folder/$name" && TMPDIR=/tmp exec ip netns exec "$tag-$host" unshare --pid --fork --kill-child --mount-proc bash -c \
+    'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"' _ "$folder/boot$host" \
+    "$gradring" launch --rdzv-id nodes-check "$@") \
     >"$folder/$name.out" 2>"$folder/$name.err" &
   started=$!
   agents+=("$started")
@@ -90,7 +100,8 @@ wait_for() {
 weights() { sed -n 's/.*"parameters_sha256": *"\([0-9a-f]*\)".*/\1/p' "$folder/$1/run/summary.json"; }
 
 trains() {
-  local ranks=(2 1 1) pids=() training=(train --steps 20 --batch-size 16 --threads 1 --progress none --device cpu --run-dir run)
+  local ranks=(2 1 1) pids=() training=(train --steps 20 --batch-size 16 --threads 1 --progress none --device "$device" --precision fp32
+    --run-dir run)
   for host in 0 1 2; do
     start "$host" "train$host" --nnodes 3 --node-rank "$host" --nproc-per-node "${ranks[host]}" --master-addr 10.99.0.1 "${training[@]}"
     pids+=("$started")
@@ -102,9 +113,25 @@ trains() {
   echo "trained over 3 hosts with 2, 1 and 1 ranks: the same weights as on one"
 }
 
+# loses_a_rank RANK SURVIVOR HOST: every agent returns the killed rank's code; the survivor on the host says why its run ended.
+loses_a_rank() {
+  local ranks=(2 1 1) pids=() name=lost$1
+  for host in 0 1 2; do
+    start "$host" "$name-$host" --nnodes 3 --node-rank "$host" --nproc-per-node "${ranks[host]}" --master-addr 10.99.0.1 \
+      train --steps 2000 --batch-size 16 --threads 1 --progress none --device "$device" --precision fp32 --run-dir run --timeout 10s \
+      --inject "kill:rank=$1,step=5"
+    pids+=("$started")
+  done
+  for pid in "${pids[@]}"; do expect 137 "$pid" "an agent whose run lost rank $1"; done
+  grep -q "rank $1 of 4 .* was killed by signal 9" "$folder/$name-0.err" || fail "the leader did not name rank $1"
+  grep -q "training ended: .*rank $1 " "$folder/$name-$3/run/logs/rank_$2.log" ||
+    fail "rank $2 did not name rank $1: $(tail -n 1 "$folder/$name-$3/run/logs/rank_$2.log")"
+  echo "rank $1 killed: every agent returned 137, and rank $2 on another host named it"
+}
+
 # The first attempt pauses in its middle, so that what happens to hosts happens then.
 elastic_training=(train --reproducible --global-batch 32 --batch-size 8 --steps 60 --save-every-steps 5 --resume auto --timeout 8s
-  --threads 1 --progress none --device cpu --run-dir run --inject "delay:rank=0,step=21,ms=4000")
+  --threads 1 --progress none --device "$device" --precision fp32 --run-dir run --inject "delay:rank=0,step=21,ms=4000")
 elastic_options=(--rdzv-backend c10d --rdzv-endpoint 10.99.0.1:29400 --rdzv-conf 'last_call_timeout=2,join_timeout=60'
   --kill-grace 15)
 
@@ -153,6 +180,8 @@ takes_a_host_in() {
 
 make_hosts
 trains
+loses_a_rank 1 2 1 # beside rank 0
+loses_a_rank 3 0 0 # alone on its host
 trains_undisturbed
 loses_a_host
 takes_a_host_in

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// libnccl.so.2 for ranks that are processes and for CPU streams: a message is a file in the folder that the environment
+// variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects; what NCCL
+// forbids is checked by tests/support/fake_nccl.
+#include <nccl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/transport/sum.h"
+#include "kernels/simt/executor.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using gradring::kernels::DType;
+
+constexpr std::align_val_t kAlignment{256};
+constexpr std::chrono::microseconds kNap(100);
+
+/// What a rank's communicator shares with the work of its streams.
+struct Member {
+  fs::path folder;  // of the group
+  int rank = 0;
+  int world_size = 1;
+  std::atomic<bool> aborted{false};
+  std::atomic<ncclResult_t> error{ncclInProgress};  // until all ranks are there
+
+  fs::path place_of(int who) const { return folder / ("rank-" + std::to_string(who)); }
+  void look_for_ranks() {
+    for (int who = 0; who < world_size; ++who)
+      if (!fs::exists(place_of(who))) return;
+    error = ncclSuccess;
+  }
+  void put(const fs::path& name, const void* data, std::size_t bytes) {
+    const fs::path draft = folder / (name.string() + ".draft");
+    std::ofstream file(draft, std::ios::binary);
+    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    file.close();
+    std::error_code failed;
+    if (file) fs::rename(draft, folder / name, failed);
+    if (!file || failed) error = ncclSystemError;
+  }
+  /// Waits for the message; empty after an abort. NCCL's receive of another length waits for ever, too.
+  std::vector<std::byte> take(const fs::path& name, std::size_t bytes) {
+    const fs::path path = folder / name;
+    std::error_code missing;
+    while (!aborted && (fs::file_size(path, missing) != bytes || missing)) std::this_thread::sleep_for(kNap);
+    if (aborted) return {};
+    std::vector<std::byte> message(bytes);
+    std::ifstream(path, std::ios::binary)
+        .read(reinterpret_cast<char*>(message.data()), static_cast<std::streamsize>(bytes));
+    return message;
+  }
+};
+
+struct Operation {
+  enum class Kind { send, receive, all_reduce };
+  Kind kind = Kind::send;
+  std::shared_ptr<Member> member;
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::u8;
+  std::string message;  // its file
+
+  std::size_t bytes() const { return count * size_of(dtype); }
+  std::string part_of(int rank) const { return message + "-" + std::to_string(rank); }
+};
+
+struct Group {
+  int depth = 0;
+  std::map<cudaStream_t, std::vector<Operation>> operations;
+};
+thread_local Group group;
+
+DType dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32: return DType::f32;
+    case ncclFloat16: return DType::f16;
+    case ncclBfloat16: return DType::bf16;
+    case ncclInt32: return DType::i32;
+    case ncclInt64: return DType::i64;
+    default: return DType::u8;
+  }
+}
+
+void start(const Operation& operation) {
+  Member& member = *operation.member;
+  if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.from, operation.bytes());
+  if (operation.kind == Operation::Kind::all_reduce)
+    member.put(operation.part_of(member.rank), operation.from, operation.bytes());
+}
+
+void receive(const Operation& operation) {
+  const std::vector<std::byte> message = operation.member->take(operation.message, operation.bytes());
+  if (message.empty()) return;
+  std::memcpy(operation.to, message.data(), message.size());
+  fs::remove(operation.member->folder / operation.message);
+}
+
+/// In rank order. The parts stay: nobody knows who reads one last.
+void all_reduce(const Operation& operation) {
+  Member& member = *operation.member;
+  std::vector<std::byte> sum;
+  for (int rank = 0; rank < member.world_size; ++rank) {
+    const std::vector<std::byte> part = member.take(operation.part_of(rank), operation.bytes());
+    if (part.empty()) return;
+    if (sum.empty())
+      sum = part;
+    else
+      gradring::comm::add_into(sum.data(), part.data(), operation.count, operation.dtype);
+  }
+  std::memcpy(operation.to, sum.data(), sum.size());
+}
+
+/// Work of a stream. All sends leave first, so the order of receives does not matter.
+void run(const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) start(operation);
+  for (const Operation& operation : operations) {
+    if (operation.kind == Operation::Kind::receive) receive(operation);
+    if (operation.kind == Operation::Kind::all_reduce) all_reduce(operation);
+  }
+}
+
+ncclResult_t add(cudaStream_t stream, Operation operation) {
+  if (group.depth == 0) return ncclInvalidUsage;
+  group.operations[stream].push_back(std::move(operation));
+  return ncclSuccess;
+}
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Member> member = std::make_shared<Member>();
+  std::map<std::pair<int, int>, int> messages = {};  // so far, by sender and receiver
+  int reductions = 0;
+
+  std::string next(int from, int to) {
+    return std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(messages[{from, to}]++);
+  }
+};
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclSystemError ? "the stand-in's folder is missing or full" : "an error of the stand-in";
+}
+
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const char* const folder = std::getenv("GRADRING_STAND_IN_NCCL");
+  std::string path = std::string(folder ? folder : "/nonexistent") + "/stand-in-XXXXXX";
+  if (path.size() >= sizeof id->internal || !::mkdtemp(path.data())) return ncclSystemError;
+  *id = {};
+  std::memcpy(id->internal, path.data(), path.size());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int world_size, ncclUniqueId id, int rank, ncclConfig_t*) {
+  auto made = std::make_unique<ncclComm>();
+  made->member->folder = id.internal;
+  made->member->rank = rank;
+  made->member->world_size = world_size;
+  if (!std::ofstream(made->member->place_of(rank))) return ncclSystemError;
+  *comm = made.release();
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  if (comm->member->error == ncclInProgress) comm->member->look_for_ranks();
+  *error = comm->member->error;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->member->aborted = true;
+  return ncclCommDestroy(comm);
+}
+
+ncclResult_t ncclMemAlloc(void** data, std::size_t bytes) {
+  *data = ::operator new(bytes, kAlignment);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemFree(void* data) {
+  ::operator delete(data, kAlignment);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(ncclComm_t, void* data, std::size_t, void** handle) {
+  *handle = data;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t, void*) { return ncclSuccess; }
+
+ncclResult_t ncclGroupStart() {
+  ++group.depth;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (--group.depth > 0) return ncclSuccess;
+  for (auto& [stream, operations] : std::exchange(group.operations, {}))
+    reinterpret_cast<gradring::simt::LaunchQueue*>(stream)->enqueue_launch(
+        [operations = std::move(operations)](gradring::simt::Executor&) { run(operations); });
+  return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add(stream, {.kind = Operation::Kind::send,
+                      .member = comm->member,
+                      .from = from,
+                      .count = count,
+                      .dtype = dtype_of(type),
+                      .message = comm->next(comm->member->rank, peer)});
+}
+
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add(stream, {.kind = Operation::Kind::receive,
+                      .member = comm->member,
+                      .to = to,
+                      .count = count,
+                      .dtype = dtype_of(type),
+                      .message = comm->next(peer, comm->member->rank)});
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return add(stream, {.kind = Operation::Kind::all_reduce,
+                      .member = comm->member,
+                      .from = from,
+                      .to = to,
+                      .count = count,
+                      .dtype = dtype_of(type),
+                      .message = "sum-" + std::to_string(comm->reductions++)});
+}
+
+}  // extern "C"
