@@ -2,7 +2,6 @@
 // libnccl.so.2 for ranks that are processes and for CPU streams: a message is a file in the folder that the environment
 // variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects; what NCCL
 // forbids is checked by tests/support/fake_nccl.
-#include <nccl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/transport/nccl/nccl_api.h"
 #include "comm/transport/sum.h"
 #include "kernels/simt/executor.h"
 
