@@ -87,6 +87,13 @@ class LossPlan {
   virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;
 };
 
+/// Gradients that a node's backward pass is asked for: what is never asked for needs no plan and no workspace.
+enum class Backward : std::uint8_t {
+  none,        ///< an evaluation program has no backward pass
+  parameters,  ///< the first node of a program: BackwardPass::dx is null
+  all,
+};
+
 /// One layer of a program with its shapes; the batch extent is the largest batch.
 struct NodeSpec {
   Layer layer;
@@ -94,6 +101,7 @@ struct NodeSpec {
   Shape output;
   kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
   std::string name = {};                       ///< of the layer, in its model
+  Backward backward = Backward::all;
 };
 
 /// The loss of a program.

@@ -9,12 +9,14 @@
 namespace gradring::nn {
 namespace {
 
-std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype) {
+std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains) {
   std::vector<NodeSpec> nodes;
   Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
   for (const NamedLayer& named : model.layers) {
     const Shape output = output_shape(named.layer, shape);
-    if (!std::holds_alternative<Flatten>(named.layer)) nodes.push_back({named.layer, shape, output, dtype, named.name});
+    const Backward backward = !trains ? Backward::none : nodes.empty() ? Backward::parameters : Backward::all;
+    if (!std::holds_alternative<Flatten>(named.layer))
+      nodes.push_back({named.layer, shape, output, dtype, named.name, backward});
     shape = output;
   }
   check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
@@ -68,12 +70,12 @@ PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& n
   return stage;
 }
 
-/// `fuses_loss`: the backend may plan the loss together with the last layer.
+/// `trains`: there is a backward pass, and the backend may plan the loss together with the last layer.
 ///
 /// Errors    InvalidArgument if the layers do not fit each other or the backend.
-ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool fuses_loss, Backend& backend) {
-  const std::vector<NodeSpec> nodes = nodes_of(model, batch, dtype);
-  const bool may_fuse = fuses_loss && nodes.size() > 1;  // a fused first layer would compute a gradient of the images
+ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend) {
+  const std::vector<NodeSpec> nodes = nodes_of(model, batch, dtype, trains);
+  const bool may_fuse = trains && nodes.size() > 1;  // a fused first layer would compute a gradient of the images
   ModelPlans plans;
   plans.head.plan = backend.plan_cross_entropy({.rows = batch, .classes = model.classes, .dtype = dtype},
                                                may_fuse ? &nodes.back() : nullptr);
