@@ -15,6 +15,9 @@ using kernels::DType;
 /// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
 constexpr std::uint32_t kAlignment = 16;
 
+/// A pointer of exactly that alignment, never read.
+const void* least_aligned_pointer() { return reinterpret_cast<const void*>(std::uintptr_t{kAlignment}); }
+
 cudaDataType_t cublas_type(DType dtype) {
   switch (dtype) {
     case DType::f32: return CUDA_R_32F;
@@ -100,7 +103,7 @@ CublasLtMatmul::Description CublasLtMatmul::make_description() const {
   set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, cublas_epilogue(spec_.epilogue));
   if (spec_.epilogue != Epilogue::none) {
-    const void* const stand_in = description.get();  // the heuristic needs a pointer; enqueue() sets the real one
+    const void* const stand_in = least_aligned_pointer();  // the heuristic reads its alignment; enqueue() sets the bias
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cublas_type(spec_.d_dtype));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, stand_in);
   }

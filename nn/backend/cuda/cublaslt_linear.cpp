@@ -17,7 +17,9 @@ struct Products {
   std::optional<CublasLtMatmul> wgrad;  ///< dw^T [in, out] = x^T dy^T', with db if wgrad_sums
   bool wgrad_sums = false;
 
-  bool complete() const { return forward && dgrad && wgrad; }
+  bool complete(Backward backward) const {
+    return forward && (wgrad || backward == Backward::none) && (dgrad || backward != Backward::all);
+  }
 };
 
 class CublasLtLinearPlan final : public Plan {
@@ -26,11 +28,12 @@ class CublasLtLinearPlan final : public Plan {
       : dtype_(node.dtype),
         layer_(std::get<Linear>(node.layer)),
         batch_(node.input[0]),
+        backward_(node.backward),
         relu_(relu),
         cublas_(std::move(cublas)),
         helpers_(helpers) {}
 
-  bool complete() { return products_for(batch_).complete(); }
+  bool complete() { return products_for(batch_).complete(backward_); }
 
   std::size_t nodes() const override { return relu_ ? 2 : 1; }
   std::size_t saved_bytes() const override { return 0; }
@@ -102,7 +105,7 @@ class CublasLtLinearPlan final : public Plan {
     const auto known = products_.find(batch);
     if (known != products_.end()) return known->second;
     Products products = choose(batch);
-    check<DeviceError>(batch == batch_ || products.complete(), [&] {
+    check<DeviceError>(batch == batch_ || products.complete(backward_), [&] {
       return "cuBLASLt computes this layer for the full batch but not for " + std::to_string(batch) +
              " samples: name one of our variants with --gemm";
     });
@@ -116,7 +119,8 @@ class CublasLtLinearPlan final : public Plan {
       products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, epilogue));
       products.forward_does = epilogue;
     }
-    products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
+    if (backward_ == Backward::none) return products;
+    if (backward_ == Backward::all) products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
     products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));
     products.wgrad_sums = products.wgrad.has_value();
     if (!products.wgrad) products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::none));
@@ -126,6 +130,7 @@ class CublasLtLinearPlan final : public Plan {
   DType dtype_;
   Linear layer_;
   std::int64_t batch_;
+  Backward backward_;
   bool relu_;
   std::shared_ptr<CublasLt> cublas_;
   HelperKernels helpers_;

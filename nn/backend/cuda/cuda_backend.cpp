@@ -34,6 +34,13 @@ auto opened(const std::string& choice, std::string_view library, const std::stri
   }
 }
 
+CudaLibraries open_libraries(const VariantChoice& choice, kernels::Device& device, const CudaBackendOptions& options) {
+  return {.cudnn = opened(choice.conv, CudaBackend::kConvLibrary, "no cuDNN: our own kernels compute every convolution",
+                          options, [&] { return open_cudnn(device, options); }),
+          .cublas = opened(choice.gemm, CudaBackend::kGemmLibrary, "no cuBLAS: our own kernels compute every product",
+                           options, [&] { return std::make_shared<CublasLt>(CublasLtApi::load(), device); })};
+}
+
 [[noreturn]] void throw_unsupported(const NodeSpec& node, std::string_view library, std::string_view option) {
   throw InvalidArgument(std::string(library) + " cannot compute " + std::string(kind_of(node.layer)) + " of " +
                         node.input.to_string() + " in " + std::string(kernels::name_of(node.dtype)) +
@@ -43,14 +50,15 @@ auto opened(const std::string& choice, std::string_view library, const std::stri
 }  // namespace
 
 CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options)
+    : CudaBackend(kernels, device, options, open_libraries(checked(options, kernels), device, options)) {}
+
+CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options,
+                         CudaLibraries libraries)
     : kernels_(kernels),
       device_(device),
       choice_(checked(options, kernels)),
       plans_(kernels, device, ours(choice_)),
-      cudnn_(opened(choice_.conv, kConvLibrary, "no cuDNN: our own kernels compute every convolution", options,
-                    [&] { return open_cudnn(device, options); })),
-      cublas_(opened(choice_.gemm, kGemmLibrary, "no cuBLAS: our own kernels compute every product", options,
-                     [&] { return std::make_shared<CublasLt>(CublasLtApi::load(), device); })) {}
+      libraries_(std::move(libraries)) {}
 
 std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {
   if (std::holds_alternative<Conv2d>(nodes.front().layer)) return plan_convolution(nodes);
@@ -58,12 +66,18 @@ std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {
   return plans_.plan(nodes.front());
 }
 
+// The fused kernel computes on tensor cores, of which f32 has none: there a library, or tiles layer by layer, is faster.
+bool CudaBackend::fuses(kernels::DType dtype) const {
+  return choice_.conv == kAuto ? dtype != kernels::DType::f32 : choice_.conv != kConvLibrary;
+}
+
 std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
-  if (choice_.conv != kConvLibrary)
+  if (fuses(node.dtype))
     if (auto plan = plans_.plan_fused(nodes)) return plan;
-  if (cudnn_) {
-    if (auto plan = plan_cudnn_conv2d(nodes, cudnn_, HelperKernels::pick(kernels_, device_, node.dtype))) return plan;
+  if (libraries_.cudnn) {
+    if (auto plan = plan_cudnn_conv2d(nodes, libraries_.cudnn, HelperKernels::pick(kernels_, device_, node.dtype)))
+      return plan;
     if (choice_.conv == kConvLibrary) throw_unsupported(node, kConvLibrary, "--conv");
   }
   return plans_.plan(node);
@@ -77,8 +91,8 @@ std::unique_ptr<LossPlan> CudaBackend::plan_cross_entropy(const CrossEntropySpec
 
 std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
-  if (cublas_) {
-    if (auto plan = plan_cublaslt_linear(nodes, cublas_, HelperKernels::pick(kernels_, device_, node.dtype)))
+  if (libraries_.cublas) {
+    if (auto plan = plan_cublaslt_linear(nodes, libraries_.cublas, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
     if (choice_.gemm == kGemmLibrary) throw_unsupported(node, kGemmLibrary, "--gemm");
   }

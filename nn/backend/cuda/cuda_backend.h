@@ -10,9 +10,15 @@
 
 namespace gradring::nn {
 
-/// NVIDIA GPUs: our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for products, our kernels
-/// for the rest and in place of a missing library. A choice other than auto forces one of our kernels, or a library, by
-/// its name.
+/// NVIDIA's libraries on one device; null where one is missing or not used.
+struct CudaLibraries {
+  std::shared_ptr<Cudnn> cudnn;
+  std::shared_ptr<CublasLt> cublas;
+};
+
+/// NVIDIA GPUs: in f16 and bf16 our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for
+/// products, our kernels for the rest and in place of a missing library. A choice other than auto forces one of our
+/// kernels, or a library, by its name.
 class CudaBackend final : public Backend {
  public:
   static constexpr std::string_view kConvLibrary = "cudnn";
@@ -23,12 +29,16 @@ class CudaBackend final : public Backend {
   /// Errors    InvalidArgument if a chosen name is unknown; DeviceError if a chosen library is missing or does not
   ///           start.
   CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options);
+  /// With these libraries, for tests.
+  CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options,
+              CudaLibraries libraries);
 
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override;
 
  private:
+  bool fuses(kernels::DType dtype) const;
   std::unique_ptr<Plan> plan_convolution(std::span<const NodeSpec> nodes);
   std::unique_ptr<Plan> plan_product(std::span<const NodeSpec> nodes);
 
@@ -36,8 +46,7 @@ class CudaBackend final : public Backend {
   const kernels::Device& device_;
   VariantChoice choice_;
   KernelPlans plans_;
-  std::shared_ptr<Cudnn> cudnn_;  // null if not used; shared with plans, as cublas_
-  std::shared_ptr<CublasLt> cublas_;
+  CudaLibraries libraries_;  // shared with plans
 };
 
 }  // namespace gradring::nn

@@ -41,10 +41,12 @@ class Cudnn;
 /// Errors    DeviceError if it is missing or does not start; says what to install.
 std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOptions& options);
 
-/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes. Our
-/// kernels add bias and ReLU if no engine fuses them, and convert dw to f32 if cuDNN gives it in 16 bits only.
+/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes that
+/// NodeSpec::backward asks for. Our kernels add the bias if no engine does, compute the ReLU, and convert dw to f32 if
+/// cuDNN gives it in 16 bits only, as cuDNN 9.19 does.
 ///
-/// Numerics  sums in f32; f32 factors are not rounded to TF32. As reproducible as the options require.
+/// Numerics  within the bounds of kernels/conv2d, but for dw: in f16 and bf16 it is rounded to that type first, so in
+///           f16 a dw of 65520 or more, loss scale included, overflows. Deterministic where cuDNN has such an engine.
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
                                         const HelperKernels& helpers);
 
@@ -58,7 +60,8 @@ using EnqueuedPass = std::function<void(kernels::Stream&)>;
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
                         const kernels::conv2d::ForwardArgs& args);
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args);
-/// Also empty if cuDNN gives dw in 16 bits only, which the contract's rounding excludes. Cannot accumulate.
+/// Also empty if cuDNN gives dw in 16 bits only, which the contract's rounding excludes: of 16-bit types cuDNN 9.19
+/// gives no other. Cannot accumulate.
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args);
 
 class CublasLt;

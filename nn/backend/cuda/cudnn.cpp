@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "kernels/runtime/cuda/cuda_stream.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
-
-constexpr std::int64_t kMostConfigs = 32;  // of one heuristic; each proposes fewer for a convolution
-constexpr std::int64_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
 
 CudnnDescriptor engine_of(const CudnnDescriptor& config) {
   auto engines = config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
@@ -29,10 +27,10 @@ std::int64_t knob_type(const CudnnApi& api, const CudnnDescriptor& knob) {
   return type;
 }
 
-std::string name_of(const CudnnApi& api, const CudnnDescriptor& config) {
-  std::string name = "engine " + std::to_string(engine_of(config).int64(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-  const auto knobs =
-      config.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMostKnobs);
+std::string name_of(const CudnnApi& api, const CudnnDescriptor& config, const CudnnDescriptor& engine) {
+  std::string name = "engine " + std::to_string(engine.int64(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  const auto knobs = config.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                                        CUDNN_KNOB_TYPE_COUNTS);
   if (!knobs.empty()) name += " knobs";
   for (const CudnnDescriptor& knob : knobs)
     name += " " + std::to_string(knob_type(api, knob)) + "=" +
@@ -46,16 +44,22 @@ std::vector<CudnnDescriptor> heuristic(const CudnnApi& api, const CudnnDescripto
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (!heuristic.try_finalize()) return {};
-  return heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostConfigs);
+  return heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                               heuristic.result_count());
 }
 
-bool obeys(const CudnnEngineRules& rules, const CudnnDescriptor& config) {
-  const auto notes = engine_of(config).numerical_notes();
-  const auto has = [&notes](cudnnBackendNumericalNote_t note) { return std::ranges::find(notes, note) != notes.end(); };
-  if (rules.reproducible && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (rules.exact_products && (has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) || has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)))
+bool is_deterministic(const CudnnEngineConfig& config) { return !config.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC); }
+
+bool obeys(const CudnnEngineRules& rules, const CudnnEngineConfig& config) {
+  const auto has_any = [&config](std::initializer_list<cudnnBackendNumericalNote_t> notes) {
+    return std::ranges::any_of(notes, [&config](cudnnBackendNumericalNote_t note) { return config.has(note); });
+  };
+  if (rules.reproducible && !is_deterministic(config)) return false;
+  if (rules.exact_products && has_any({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_TENSOR_CORE}))
     return false;
-  return !has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  return !has_any({CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_FFT,
+                   CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+                   CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13});
 }
 
 constexpr int kRuns = 5;
@@ -88,16 +92,18 @@ std::vector<CudnnEngineConfig> engine_configs(const CudnnApi& api, const CudnnDe
   std::vector<CudnnEngineConfig> configs;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
     for (CudnnDescriptor& config : heuristic(api, graph, mode)) {
-      std::string name = name_of(api, config);
+      const CudnnDescriptor engine = engine_of(config);
+      std::string name = name_of(api, config, engine);
       if (std::ranges::find(configs, name, &CudnnEngineConfig::name) == configs.end())
-        configs.push_back({std::move(config), std::move(name)});
+        configs.push_back({std::move(config), std::move(name), engine.numerical_notes()});
     }
+  std::ranges::stable_partition(configs, is_deterministic);  // so that a resumed run ends with the same bits
   return configs;
 }
 
 std::optional<CudnnEngine> make_engine(const CudnnApi& api, cudnnHandle_t handle, const CudnnEngineConfig& config,
                                        const CudnnEngineRules& rules) {
-  if (!obeys(rules, config.descriptor)) return std::nullopt;
+  if (!obeys(rules, config)) return std::nullopt;
   CudnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle)
       .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config.descriptor);
@@ -172,6 +178,10 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   const kernels::Buffer w = device_.allocate(bytes(geometry.weight_elements(), kernels::DType::f32));  // or half of it
   const kernels::Buffer y = device_.allocate(bytes(geometry.out_elements(), problem.dtype));
   const kernels::Buffer b = device_.allocate(bytes(geometry.out_channels, problem.dtype));
+  const std::map<ConvTensor, void*> memory = {
+      {kTensorX, x.data()}, {kTensorW, w.data()}, {kTensorY, y.data()}, {kTensorB, b.data()}};
+  std::vector<CudnnPointer> tensors;
+  for (const ConvTensor tensor : tensors_of(problem.pass)) tensors.push_back({tensor, memory.at(tensor)});
   const kernels::Buffer workspace = device_.allocate(workspace_bytes);
   const auto stream = device_.make_stream(kernels::StreamMode::asynchronous);
   for (const kernels::Buffer* buffer : {&x, &w, &y, &b}) stream->enqueue_zero(buffer->data(), buffer->size());
@@ -179,11 +189,8 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < engines.size(); ++i) {
-    const double seconds = measure(device_.id().index, *stream, [&] {
-      enqueue(*stream, engines[i],
-              {{kTensorX, x.data()}, {kTensorW, w.data()}, {kTensorY, y.data()}, {kTensorB, b.data()}},
-              workspace.data());
-    });
+    const double seconds =
+        measure(device_.id().index, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
     if (seconds < least) {
       least = seconds;
       best = i;
@@ -192,7 +199,7 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   return engines[best];
 }
 
-void Cudnn::enqueue(kernels::Stream& stream, const CudnnEngine& engine, std::initializer_list<CudnnPointer> tensors,
+void Cudnn::enqueue(kernels::Stream& stream, const CudnnEngine& engine, const std::vector<CudnnPointer>& tensors,
                     void* workspace) {
   make_current(device_);
   std::vector<std::int64_t> ids;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,9 +21,13 @@ namespace gradring::nn {
 struct CudnnEngineConfig {
   CudnnDescriptor descriptor;
   std::string name;  ///< "engine 12 knobs 2=1 3=0": equal for equal configurations of one version of cuDNN
+  std::vector<cudnnBackendNumericalNote_t> notes;
+
+  bool has(cudnnBackendNumericalNote_t note) const { return std::ranges::find(notes, note) != notes.end(); }
 };
 
-/// Requirements on an engine, besides sums in f32.
+/// Requirements on an engine, besides the error bounds of kernels/conv2d: sums in f32, of the products themselves
+/// (neither Winograd's transform nor Fourier's).
 struct CudnnEngineRules {
   bool reproducible = false;
   bool exact_products = false;  ///< f32 factors are not rounded to TF32
@@ -37,7 +41,8 @@ struct CudnnEngine {
   std::size_t workspace_bytes = 0;
 };
 
-/// The configurations for a graph in cuDNN's order of preference: heuristics A and B, then the fallback. May be empty.
+/// The configurations for a graph: the deterministic ones, then the others, each in cuDNN's order of preference, which
+/// is heuristics A and B, then the fallback. May be empty.
 std::vector<CudnnEngineConfig> engine_configs(const CudnnApi& api, const CudnnDescriptor& graph);
 
 /// Compiles a configuration; nullopt if it breaks the rules or cuDNN cannot compile it.
@@ -61,7 +66,7 @@ class Cudnn {
   /// Errors    CudnnError if cuDNN does not start on this device.
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
-  /// The engine for a problem: the one named `preferred` if it compiles, else the first in cuDNN's order that does;
+  /// The engine for a problem: the one named `preferred` if it compiles, else the first of engine_configs that does;
   /// nullopt if none does.
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
                                     const std::string& preferred);
@@ -73,7 +78,7 @@ class Cudnn {
   std::string share(const Chooser& choose) const { return share_choice_(choose); }
 
   /// Errors    CudnnError if it cannot be enqueued.
-  void enqueue(kernels::Stream& stream, const CudnnEngine& engine, std::initializer_list<CudnnPointer> tensors,
+  void enqueue(kernels::Stream& stream, const CudnnEngine& engine, const std::vector<CudnnPointer>& tensors,
                void* workspace);
 
   const CudnnApi& api() const { return api_; }

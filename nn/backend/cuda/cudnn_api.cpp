@@ -93,6 +93,15 @@ std::vector<cudnnBackendNumericalNote_t> CudnnDescriptor::numerical_notes() cons
   return notes;
 }
 
+std::int64_t CudnnDescriptor::result_count() const {
+  std::int64_t count = 0;
+  cudnn_check(
+      api(),
+      api().get_attribute(get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+      "cudnnBackendGetAttribute");
+  return count;
+}
+
 std::vector<CudnnDescriptor> CudnnDescriptor::descriptors(cudnnBackendAttributeName_t name,
                                                           cudnnBackendDescriptorType_t type, std::int64_t most) const {
   std::vector<CudnnDescriptor> filled;

@@ -75,6 +75,8 @@ class CudnnDescriptor {
   std::int64_t int64(cudnnBackendAttributeName_t name) const;
   /// Empty if the attribute is not set.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
+  /// How many descriptors a heuristic has as its results. Of other attributes cuDNN does not tell.
+  std::int64_t result_count() const;
   /// Descriptors of `type` that cuDNN fills, at most `most` of them.
   std::vector<CudnnDescriptor> descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                            std::int64_t most) const;

@@ -19,18 +19,20 @@ using kernels::conv2d::Geometry;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// The engines for one batch size.
+/// The engines for one batch size, of the passes that will be asked for.
 struct Engines {
-  std::optional<CudnnEngine> fused;    ///< with bias and ReLU
-  std::optional<CudnnEngine> forward;  ///< if there is no fused one
+  std::optional<CudnnEngine> forward;
+  bool adds_bias = false;  ///< as part of forward
   std::optional<CudnnEngine> dgrad;
   std::optional<CudnnEngine> wgrad;
   DType dw_dtype = DType::f32;
 
-  bool complete() const { return (fused || forward) && dgrad && wgrad; }
+  bool complete(Backward backward) const {
+    return forward && (wgrad || backward == Backward::none) && (dgrad || backward != Backward::all);
+  }
   std::size_t workspace_bytes() const {
     std::size_t most = 0;
-    for (const auto* engine : {&fused, &forward, &dgrad, &wgrad})
+    for (const auto* engine : {&forward, &dgrad, &wgrad})
       if (*engine) most = std::max(most, (*engine)->workspace_bytes);
     return most;
   }
@@ -40,8 +42,7 @@ struct Engines {
 struct Names {
   std::map<ConvPass, std::string> of;
 
-  static constexpr ConvPass kPasses[] = {ConvPass::forward_bias_relu, ConvPass::forward, ConvPass::dgrad,
-                                         ConvPass::wgrad};
+  static constexpr ConvPass kPasses[] = {ConvPass::forward_bias, ConvPass::forward, ConvPass::dgrad, ConvPass::wgrad};
   std::string text() {
     std::string lines;
     for (const ConvPass pass : kPasses) lines += of[pass] + "\n";
@@ -58,13 +59,18 @@ struct Names {
 class CudnnConv2dPlan final : public Plan {
  public:
   CudnnConv2dPlan(const NodeSpec& node, bool relu, std::shared_ptr<Cudnn> cudnn, const HelperKernels& helpers)
-      : dtype_(node.dtype), geometry_(conv2d_geometry(node)), relu_(relu), cudnn_(std::move(cudnn)), helpers_(helpers) {
+      : dtype_(node.dtype),
+        geometry_(conv2d_geometry(node)),
+        backward_(node.backward),
+        relu_(relu),
+        cudnn_(std::move(cudnn)),
+        helpers_(helpers) {
     if (cudnn_->autotunes()) preferred_ = Names::parse(cudnn_->share([this] { return tune().text(); }));
     const Engines& engines = engines_for(geometry_.batch);
     most_workspace_ = engines.workspace_bytes();
   }
 
-  bool complete() { return engines_for(geometry_.batch).complete(); }
+  bool complete() { return engines_for(geometry_.batch).complete(backward_); }
 
   std::size_t nodes() const override { return relu_ ? 2 : 1; }
   std::size_t saved_bytes() const override { return 0; }
@@ -74,20 +80,17 @@ class CudnnConv2dPlan final : public Plan {
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     const Geometry geometry = geometry_for(pass.batch);
     const Engines& engines = engines_for(pass.batch);
-    const CudnnPointer x{kTensorX, pass.x}, w{kTensorW, pass.parameters[0]}, b{kTensorB, pass.parameters[1]},
-        y{kTensorY, pass.y};
-    if (engines.fused) {
-      cudnn_->enqueue(stream, *engines.fused, {x, w, b, y}, pass.workspace);
-      return;
-    }
-    cudnn_->enqueue(stream, *engines.forward, {x, w, y}, pass.workspace);
-    helpers_.bias.add(stream, {.dtype = dtype_,
-                               .rows = rows(geometry),
-                               .channels = geometry.out_channels,
-                               .x = pass.y,
-                               .bias = pass.parameters[1],
-                               .y = pass.y});
-    if (relu_)
+    std::vector<CudnnPointer> tensors = {{kTensorX, pass.x}, {kTensorW, pass.parameters[0]}, {kTensorY, pass.y}};
+    if (engines.adds_bias) tensors.push_back({kTensorB, pass.parameters[1]});
+    cudnn_->enqueue(stream, *engines.forward, tensors, pass.workspace);
+    if (!engines.adds_bias)
+      helpers_.bias.add(stream, {.dtype = dtype_,
+                                 .rows = rows(geometry),
+                                 .channels = geometry.out_channels,
+                                 .x = pass.y,
+                                 .bias = pass.parameters[1],
+                                 .y = pass.y});
+    if (relu_)  // not by cuDNN, whose ReLU need not keep a NaN: an overflow would pass every check as 0
       helpers_.relu.forward(stream, {.dtype = dtype_, .x = pass.y, .y = pass.y, .elements = out_elements(geometry)});
   }
 
@@ -134,7 +137,9 @@ class CudnnConv2dPlan final : public Plan {
   }
   /// For dw before its conversion to f32; a smaller batch may need it though the largest does not.
   std::size_t dw_bytes() const {
-    return dtype_ == DType::f32 ? 0 : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(dtype_);
+    return dtype_ == DType::f32 || backward_ == Backward::none
+               ? 0
+               : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(dtype_);
   }
 
   /// An epoch has two batch sizes, the full one and the short last one, which uses the workspace of the first.
@@ -142,7 +147,7 @@ class CudnnConv2dPlan final : public Plan {
     const auto known = engines_.find(batch);
     if (known != engines_.end()) return known->second;
     Engines engines = choose(geometry_for(batch));
-    check<DeviceError>(batch == geometry_.batch || engines.complete(), [&] {
+    check<DeviceError>(batch == geometry_.batch || engines.complete(backward_), [&] {
       return "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
              " samples: name one of our variants with --conv";
     });
@@ -158,9 +163,11 @@ class CudnnConv2dPlan final : public Plan {
       return cudnn_->choose(problem(pass, geometry, dw_dtype), most_workspace_, preferred_.of[pass]);
     };
     Engines engines;
-    if (relu_) engines.fused = find(ConvPass::forward_bias_relu);
-    if (!engines.fused) engines.forward = find(ConvPass::forward);
-    engines.dgrad = find(ConvPass::dgrad);
+    engines.forward = find(ConvPass::forward_bias);
+    engines.adds_bias = engines.forward.has_value();
+    if (!engines.forward) engines.forward = find(ConvPass::forward);
+    if (backward_ == Backward::none) return engines;
+    if (backward_ == Backward::all) engines.dgrad = find(ConvPass::dgrad);
     engines.wgrad = find(ConvPass::wgrad);
     if (!engines.wgrad && dtype_ != DType::f32) {
       engines.dw_dtype = dtype_;
@@ -175,9 +182,10 @@ class CudnnConv2dPlan final : public Plan {
       return cudnn_->tune(problem(pass, geometry_, dw_dtype), most_workspace_);
     };
     Names names;
-    if (relu_) names.of[ConvPass::forward_bias_relu] = fastest(ConvPass::forward_bias_relu);
-    if (names.of[ConvPass::forward_bias_relu].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
-    names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
+    names.of[ConvPass::forward_bias] = fastest(ConvPass::forward_bias);
+    if (names.of[ConvPass::forward_bias].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
+    if (backward_ == Backward::none) return names;
+    if (backward_ == Backward::all) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
     names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad);
     if (names.of[ConvPass::wgrad].empty() && dtype_ != DType::f32)
       names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad, dtype_);
@@ -186,6 +194,7 @@ class CudnnConv2dPlan final : public Plan {
 
   DType dtype_;
   Geometry geometry_;
+  Backward backward_;
   bool relu_;
   std::shared_ptr<Cudnn> cudnn_;  // one handle, shared with other plans
   HelperKernels helpers_;

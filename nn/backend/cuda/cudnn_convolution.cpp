@@ -10,8 +10,8 @@ using kernels::DType;
 using kernels::conv2d::Geometry;
 using Extents = std::array<std::int64_t, 4>;
 
-/// Intermediate tensors of a graph, which are not stored.
-enum VirtualTensor : std::int64_t { kTensorSum = 10, kTensorBiased };
+/// The convolution before its bias, which is not stored.
+constexpr std::int64_t kTensorSum = 10;
 
 cudnnDataType_t cudnn_type(DType dtype) {
   switch (dtype) {
@@ -27,7 +27,7 @@ cudnnDataType_t cudnn_type(DType dtype) {
 std::string_view name_of(ConvPass pass) {
   switch (pass) {
     case ConvPass::forward: return "forward";
-    case ConvPass::forward_bias_relu: return "forward_bias_relu";
+    case ConvPass::forward_bias: return "forward_bias";
     case ConvPass::dgrad: return "dgrad";
     case ConvPass::wgrad: return "wgrad";
   }
@@ -66,8 +66,7 @@ class GraphBuilder {
   }
   CudnnDescriptor y() const { return tensor(kTensorY, output(), type()); }
   CudnnDescriptor b() const { return tensor(kTensorB, {1, problem_.geometry.out_channels, 1, 1}, type()); }
-  /// An intermediate result in f32.
-  CudnnDescriptor between(std::int64_t id) const { return tensor(id, output(), CUDNN_DATA_FLOAT, true); }
+  CudnnDescriptor sum() const { return tensor(kTensorSum, output(), CUDNN_DATA_FLOAT, true); }
 
   CudnnDescriptor convolution() const {
     const Geometry& g = problem_.geometry;
@@ -122,20 +121,17 @@ class GraphBuilder {
     return operation;
   }
 
-  /// result = mode(x), or mode(x, b) if there is a `b`.
-  CudnnDescriptor pointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& x, const CudnnDescriptor* b,
-                            const CudnnDescriptor& result) const {
+  /// y = sum + b
+  CudnnDescriptor add_bias(const CudnnDescriptor& sum) const {
     CudnnDescriptor description(api_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+    description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD)
         .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-    if (mode == CUDNN_POINTWISE_RELU_FWD)  // as our ReLU, so that overflow checks see it
-      description.set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, CUDNN_PROPAGATE_NAN);
     description.finalize();
     CudnnDescriptor operation(api_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description)
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x)
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result);
-    if (b) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum)
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b())
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y());
     operation.finalize();
     return operation;
   }
@@ -146,11 +142,10 @@ class GraphBuilder {
       case ConvPass::forward: all.push_back(forward(y())); break;
       case ConvPass::dgrad: all.push_back(dgrad()); break;
       case ConvPass::wgrad: all.push_back(wgrad()); break;
-      case ConvPass::forward_bias_relu: {
-        const CudnnDescriptor sum = between(kTensorSum), biased = between(kTensorBiased), bias = b();
-        all.push_back(forward(sum));
-        all.push_back(pointwise(CUDNN_POINTWISE_ADD, sum, &bias, biased));
-        all.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, biased, nullptr, y()));
+      case ConvPass::forward_bias: {
+        const CudnnDescriptor result = sum();
+        all.push_back(forward(result));
+        all.push_back(add_bias(result));
       }
     }
     return all;
@@ -181,6 +176,11 @@ std::string ConvProblem::key() const {
   append("stride", {geometry.stride});
   append("padding", {geometry.padding});
   return text;
+}
+
+std::vector<ConvTensor> tensors_of(ConvPass pass) {
+  if (pass == ConvPass::forward_bias) return {kTensorX, kTensorW, kTensorB, kTensorY};
+  return {kTensorX, kTensorW, kTensorY};
 }
 
 CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem) {

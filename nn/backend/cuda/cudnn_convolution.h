@@ -12,10 +12,10 @@ namespace gradring::nn {
 
 /// What one graph computes.
 enum class ConvPass : std::uint8_t {
-  forward,            ///< y = conv(x, w)
-  forward_bias_relu,  ///< y = max(conv(x, w) + b, 0), only y is stored
-  dgrad,              ///< dx from dy, w
-  wgrad,              ///< dw from x, dy
+  forward,       ///< y = conv(x, w)
+  forward_bias,  ///< y = conv(x, w) + b, rounded once
+  dgrad,         ///< dx from dy, w
+  wgrad,         ///< dw from x, dy
 };
 
 /// A convolution pass with everything that cuDNN's choice of an engine depends on. Sums are in f32.
@@ -31,6 +31,9 @@ struct ConvProblem {
 
 /// Tensor ids in a graph: x or dx, w or dw, y or dy, b.
 enum ConvTensor : std::int64_t { kTensorX = 1, kTensorW, kTensorY, kTensorB };
+
+/// The tensors of a pass's graph: executing it takes exactly these.
+std::vector<ConvTensor> tensors_of(ConvPass pass);
 
 /// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
 inline constexpr std::int64_t kCudnnAlignment = 16;

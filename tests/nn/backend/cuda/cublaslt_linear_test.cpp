@@ -61,6 +61,93 @@ TEST_F(CublasLtLinear, IsNoneWithoutAnAlgorithm) {
   EXPECT_EQ(plan(rig), nullptr);
 }
 
+/// The heuristic reads the pointer's alignment: equal layers must be planned alike in every process.
+TEST_F(CublasLtLinear, TellsTheHeuristicTheAlignmentThatEveryBiasHas) {
+  PlanRig rig(layer_nodes(kLayers[0], {2, 7}, true, DType::f16));
+  const auto first = plan(rig), second = plan(rig);
+  ASSERT_GE(fake_.bias_pointers.size(), 4u);
+  for (const void* const pointer : fake_.bias_pointers) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer), 16u);
+}
+
+TEST_F(CublasLtLinear, PlansOnlyTheGradientsThatAreAskedFor) {
+  const auto products = [&](nn::Backward backward) {
+    std::vector<nn::NodeSpec> nodes = layer_nodes(kLayers[0], {2, 7}, false, DType::f32);
+    nodes.front().backward = backward;
+    PlanRig rig(nodes);
+    fake_.asked = 0;
+    EXPECT_NE(plan(rig), nullptr);
+    return fake_.asked;
+  };
+  EXPECT_EQ(products(nn::Backward::all), 3);
+  EXPECT_EQ(products(nn::Backward::parameters), 2);
+  EXPECT_EQ(products(nn::Backward::none), 1);
+}
+
+/// cuBLASLt itself checks descriptions, layouts and preferences, and needs no GPU for that; its heuristic does.
+class RealCublasLt : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      real_ = nn::CublasLtApi::load();
+    } catch (const DeviceError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  /// The real functions, with a heuristic that always knows an algorithm.
+  nn::CublasLtApi api() const {
+    const nn::CublasLtApi fake = fake_.api();
+    nn::CublasLtApi api = real_;
+    api.create = fake.create;
+    api.destroy = fake.destroy;
+    api.get_heuristic = [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                           cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                           cublasLtMatmulHeuristicResult_t* result, int* found) {
+      result->state = CUBLAS_STATUS_SUCCESS;
+      *found = 1;
+      return CUBLAS_STATUS_SUCCESS;
+    };
+    return api;
+  }
+
+  FakeCublasLt fake_;
+  nn::CublasLtApi real_;
+};
+
+TEST_F(RealCublasLt, AcceptsWhatPlansOfEveryModelSay) {
+  kernels::HostDevice device;
+  const auto cublas = std::make_shared<nn::CublasLt>(api(), device);
+  int plans = 0;
+  for (const std::string_view name : nn::model_names())
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+      for (const std::int64_t batch : {1, 96, 128, 2048}) {
+        nn::Shape shape{batch, 28, 28, 1};
+        for (const nn::NamedLayer& named : nn::make_model(name, {28, 28, 1}, 10).layers) {
+          const nn::Shape input = shape;
+          shape = nn::output_shape(named.layer, input);
+          if (!std::holds_alternative<nn::Linear>(named.layer)) continue;
+          SCOPED_TRACE(testing::Message() << name << " " << named.name << " " << name_of(dtype) << " " << batch);
+          EXPECT_NO_THROW(++plans;
+                          nn::plan_cublaslt_linear(layer_nodes(named.layer, input, true, dtype), cublas,
+                                                   nn::HelperKernels::pick(kernels::kernel_set(), device, dtype)));
+        }
+      }
+  EXPECT_EQ(plans, 48);
+}
+
+TEST_F(RealCublasLt, RejectsWhatIsNotSo) {
+  cublasLtMatmulDesc_t description = nullptr;
+  ASSERT_EQ(real_.matmul_create(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
+  const char too_small = 0;
+  EXPECT_NE(real_.matmul_set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, &too_small, sizeof too_small),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(real_.matmul_destroy(description), CUBLAS_STATUS_SUCCESS);
+  cublasLtMatmulPreference_t preference = nullptr;
+  ASSERT_EQ(real_.preference_create(&preference), CUBLAS_STATUS_SUCCESS);
+  EXPECT_NE(real_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &too_small, sizeof too_small),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(real_.preference_destroy(preference), CUBLAS_STATUS_SUCCESS);
+}
+
 TEST(CublasCheck, NamesTheCallAndItsPlace) {
   FakeCublasLt fake;
   try {

@@ -38,6 +38,56 @@ TEST_F(CudaBackend, OpensNoLibraryWhereOurKernelsAreNamed) {
   expect_same(linear.run({ours.plan(linear.nodes()).get()}, 4), linear.run_ours(4));
 }
 
+/// Our kernels as a GPU's tables support them, on the CPU's device.
+class TablesOfAGpu {
+ public:
+  TablesOfAGpu() {
+    constexpr auto floating = [](const kernels::Device&, kernels::DType) { return true; };
+    constexpr auto half = [](const kernels::Device&, kernels::DType dtype) { return dtype != kernels::DType::f32; };
+    for (kernels::conv2d::Variant variant : kernels::kernel_set().conv2d) {
+      variant.supports = variant.name.ends_with("mma") ? +half : +floating;
+      conv2d_.push_back(variant);
+    }
+    for (kernels::conv_relu_pool::Variant variant : kernels::kernel_set().conv_relu_pool) {
+      variant.supports = variant.name.ends_with("mma") ? +half : +floating;
+      if (variant.name != "native") conv_relu_pool_.push_back(variant);  // which nvcc's set does not have
+    }
+  }
+  kernels::KernelSet set() const {
+    kernels::KernelSet set = kernels::kernel_set();
+    set.conv2d = conv2d_;
+    set.conv_relu_pool = conv_relu_pool_;
+    return set;
+  }
+
+ private:
+  std::vector<kernels::conv2d::Variant> conv2d_;
+  std::vector<kernels::conv_relu_pool::Variant> conv_relu_pool_;
+};
+
+std::vector<nn::NodeSpec> pooled_convolution(kernels::DType dtype) {
+  std::vector<nn::NodeSpec> nodes =
+      layer_nodes(nn::Conv2d{.in_channels = 1, .out_channels = 2, .kernel = 3}, {2, 6, 6, 1}, true, dtype);
+  const nn::Shape input = nodes.back().output;
+  nodes.push_back({nn::MaxPool2d{}, input, nn::output_shape(nn::MaxPool2d{}, input), dtype});
+  return nodes;
+}
+
+TEST_F(CudaBackend, FusesWithPoolingWhereTensorCoresCompute) {
+  const TablesOfAGpu tables;
+  const auto planned = [&](const std::string& conv, kernels::DType dtype, std::shared_ptr<nn::Cudnn> cudnn) {
+    nn::CudaBackendOptions options;
+    options.conv = conv;
+    nn::CudaBackend backend(tables.set(), device_, options, {.cudnn = std::move(cudnn), .cublas = nullptr});
+    return backend.plan(pooled_convolution(dtype))->description();
+  };
+  using enum kernels::DType;
+  EXPECT_EQ(planned("auto", f16, nullptr), "conv_relu_pool/mma");
+  EXPECT_EQ(planned("auto", bf16, nullptr), "conv_relu_pool/mma");
+  EXPECT_EQ(planned("auto", f32, nullptr), "conv2d/tiled") << "in f32 the fused kernel has one thread per weight";
+  EXPECT_EQ(planned("direct", f32, nullptr), "conv_relu_pool/direct") << "by its name";
+}
+
 TEST_F(CudaBackend, RefusesNamesThatNobodyHas) {
   for (const auto& [conv, gemm] : {std::pair{"onednn", "auto"}, std::pair{"auto", "onednn"}}) {
     try {

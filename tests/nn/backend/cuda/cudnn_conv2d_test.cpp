@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nn/backend/cuda/cuda_backend.h"
 #include "nn/backend/cuda/cudnn.h"
 #include "tests/nn/backend/cuda/fake_cudnn.h"
 #include "tests/nn/backend/cuda/plan_rig.h"
@@ -53,12 +54,27 @@ TEST_F(CudnnConv2d, AgreesWhereNothingIsFused) {
   expect_agreement();
 }
 
-TEST_F(CudnnConv2d, AgreesWhereGradientsOfWeightsMustBeConverted) {
-  fake_.f32_dw = false;
+TEST_F(CudnnConv2d, AgreesWhereGradientsOfWeightsNeedNoConversion) {
+  fake_.f32_dw = true;
   expect_agreement();
 }
 
-TEST_F(CudnnConv2d, TakesTheReluAlongWhereItFusesAndLeavesNoDescriptorBehind) {
+/// An overflow that a ReLU turned into 0 would pass every check. Ours keeps it; cuDNN does not say that its own does.
+TEST_F(CudnnConv2d, LeavesTheReluToOurKernel) {
+  PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
+  int relus = 0;
+  static int* counted = nullptr;
+  counted = &relus;
+  nn::HelperKernels helpers = nn::HelperKernels::pick(kernels::kernel_set(), rig.device(), DType::f16);
+  helpers.relu.forward = [](kernels::Stream&, const kernels::relu::ForwardArgs&) { ++*counted; };
+  const auto cudnn = nn::plan_cudnn_conv2d(
+      rig.nodes(), std::make_shared<nn::Cudnn>(fake_.api(), rig.device(), nn::CudaBackendOptions{}), helpers);
+  const PlanResult result = rig.run({cudnn.get()}, 2);
+  EXPECT_EQ(relus, 1);
+  EXPECT_THAT(result.y, testing::Contains(testing::Lt(0))) << "before the ReLU";
+}
+
+TEST_F(CudnnConv2d, TakesTheReluAlongAndLeavesNoDescriptorBehind) {
   PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
   {
     const auto cudnn = plan(rig);
@@ -69,13 +85,13 @@ TEST_F(CudnnConv2d, TakesTheReluAlongWhereItFusesAndLeavesNoDescriptorBehind) {
 }
 
 TEST_F(CudnnConv2d, IsNoneWithoutAnEngine) {
-  fake_.mode_a.clear();
+  fake_.mode_a.emplace();
   PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, false, DType::f16));
   EXPECT_EQ(plan(rig), nullptr);
 }
 
 TEST_F(CudnnConv2d, StatesTheLargestWorkspaceAndRoomForAConversion) {
-  fake_.mode_a.front().workspace_bytes = 1000;
+  fake_.mode_a = {{.index = 1, .notes = {}, .workspace_bytes = 1000, .knobs = {}}};
   PlanRig f32(layer_nodes(kConvolutions[1], {2, 6, 5, 3}, true, DType::f32));
   EXPECT_EQ(plan(f32)->workspace_bytes(), 1024u);
   PlanRig f16(layer_nodes(kConvolutions[1], {2, 6, 5, 3}, true, DType::f16));
@@ -104,17 +120,47 @@ TEST_F(CudnnConv2d, TakesWhatTheRankThatChoosesHasFoundFastest) {
   EXPECT_THAT(fake_.executed, testing::Each(7)) << "the first of its own order";
 }
 
-TEST_F(CudnnConv2d, IsReproducibleIfAskedTo) {
-  fake_.mode_a = {{.index = 7, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, .knobs = {}},
-                  {.index = 8, .notes = {}, .knobs = {}}};
+TEST_F(CudnnConv2d, PrefersDeterministicEnginesAndInsistsOnThemIfAskedTo) {
+  const FakeEngine random{.index = 7, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, .knobs = {}};
+  fake_.mode_a = {random};
+  fake_.fallback = {{.index = 8, .notes = {}, .knobs = {}}};
   PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
   nn::CudaBackendOptions options;
   rig.run({plan(rig, options).get()}, 2);
-  EXPECT_THAT(fake_.executed, testing::Each(7));
+  EXPECT_THAT(fake_.executed, testing::Each(8)) << "though cuDNN would rather take the other";
   fake_.executed.clear();
-  options.reproducible = true;
+  fake_.fallback.clear();
   rig.run({plan(rig, options).get()}, 2);
-  EXPECT_THAT(fake_.executed, testing::Each(8));
+  EXPECT_THAT(fake_.executed, testing::Each(7));
+  options.reproducible = true;
+  EXPECT_EQ(plan(rig, options), nullptr);
+}
+
+TEST_F(CudnnConv2d, PlansOnlyTheGradientsThatAreAskedFor) {
+  const auto engines = [&](nn::Backward backward) {
+    std::vector<nn::NodeSpec> nodes = layer_nodes(kConvolutions[0], {2, 5, 5, 1}, false, DType::f32);
+    nodes.front().backward = backward;
+    PlanRig rig(nodes);
+    fake_.graphs.clear();
+    EXPECT_NE(plan(rig), nullptr);
+    return fake_.graphs;
+  };
+  EXPECT_THAT(engines(nn::Backward::all), testing::ElementsAre("forward_bias f32", "dgrad f32", "wgrad f32 dw f32"));
+  EXPECT_THAT(engines(nn::Backward::parameters), testing::ElementsAre("forward_bias f32", "wgrad f32 dw f32"));
+  EXPECT_THAT(engines(nn::Backward::none), testing::ElementsAre("forward_bias f32"));
+}
+
+/// In f32 also where our fused kernel would take the pooling along: that has no variant on tensor cores.
+TEST_F(CudnnConv2d, IsTheBackendsChoiceForF32) {
+  kernels::HostDevice device;
+  std::vector<nn::NodeSpec> nodes = layer_nodes(kConvolutions[0], {2, 6, 6, 1}, true, DType::f32);
+  const nn::Shape input = nodes.back().output;
+  nodes.push_back({nn::MaxPool2d{}, input, nn::output_shape(nn::MaxPool2d{}, input), DType::f32});
+  const auto cudnn = std::make_shared<nn::Cudnn>(fake_.api(), device, nn::CudaBackendOptions{});
+  nn::CudaBackend backend(kernels::kernel_set(), device, {}, {.cudnn = cudnn, .cublas = nullptr});
+  EXPECT_EQ(backend.plan(nodes)->description(), "cudnn");
+  for (nn::NodeSpec& node : nodes) node.dtype = DType::f16;
+  EXPECT_THAT(backend.plan(nodes)->description(), testing::StartsWith("conv_relu_pool/"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/host/host_device.h"
 #include "nn/backend/cuda/cudnn_convolution.h"
 #include "tests/nn/backend/cuda/fake_cudnn.h"
 
@@ -73,16 +74,59 @@ TEST_F(CudnnEngines, KeepToTheRules) {
                   {.index = 2, .notes = {}, .workspace_bytes = 100, .knobs = {}},
                   {.index = 3, .notes = {}, .compiles = false, .knobs = {}},
                   {.index = 4, .notes = {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, .knobs = {}},
-                  {.index = 5, .notes = {}, .knobs = {}}};
-  EXPECT_THAT(made({.most_workspace_bytes = 100}), ElementsAre("engine 0", "engine 1", "engine 2", "engine 5"));
+                  {.index = 5, .notes = {}, .knobs = {}},
+                  {.index = 6, .notes = {CUDNN_NUMERICAL_NOTE_FFT}, .knobs = {}},
+                  {.index = 7, .notes = {CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4}, .knobs = {}}};
+  EXPECT_THAT(made({.most_workspace_bytes = 100}), ElementsAre("engine 1", "engine 2", "engine 5", "engine 0"));
   EXPECT_THAT(made({.reproducible = true}), ElementsAre("engine 1", "engine 5"));
-  EXPECT_THAT(made({.exact_products = true}), ElementsAre("engine 0", "engine 5"));
+  EXPECT_THAT(made({.exact_products = true}), ElementsAre("engine 5", "engine 0"));
+}
+
+TEST_F(CudnnEngines, AreAllThatAHeuristicNames) {
+  constexpr std::int64_t kMany = 84;  // as many as the real one has named
+  fake_.mode_a.emplace();
+  for (std::int64_t index = 0; index < kMany; ++index)
+    fake_.mode_a->push_back({.index = index, .notes = {}, .knobs = {}});
+  EXPECT_EQ(configs().size(), static_cast<std::size_t>(kMany));
+}
+
+/// The stand-in offers what the real library offered on the GPU that it stands in for.
+TEST_F(CudnnEngines, OfTheFakeAreThoseOfTheRecord) {
+  const kernels::conv2d::Geometry geometry = kGeometries[0];
+  int engines = 0;
+  for (const nn::ConvProblem& problem : problems_of(geometry)) {
+    const std::string key = problem.key(), kind = key.substr(0, key.find(" x "));
+    const Offer* const offer = fake_.record.find("sm_90", kind);
+    ASSERT_NE(offer, nullptr) << kind;
+    EXPECT_EQ(engines_of(nn::engine_configs(api_, nn::make_graph(api_, nullptr, problem))), offer->engines) << kind;
+    engines += static_cast<int>(offer->engines.size());
+  }
+  EXPECT_GT(engines, 0);
+}
+
+TEST_F(CudnnEngines, RunWithTheTensorsOfTheirGraphAndNoOthers) {
+  kernels::HostDevice device;
+  nn::Cudnn cudnn(api_, device, {});
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const kernels::Buffer memory = device.allocate(4096, kernels::MemoryKind::device);
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::forward_bias, ConvPass::dgrad, ConvPass::wgrad}) {
+    const nn::ConvProblem problem{.pass = pass, .geometry = kGeometries[1]};
+    SCOPED_TRACE(problem.key());
+    const auto engine = cudnn.choose(problem, nn::kMostCudnnWorkspaceBytes, "");
+    ASSERT_TRUE(engine.has_value());
+    std::vector<nn::CudnnPointer> tensors;
+    for (const nn::ConvTensor tensor : nn::tensors_of(pass)) tensors.push_back({tensor, memory.data()});
+    EXPECT_NO_THROW(cudnn.enqueue(*stream, *engine, tensors, memory.data()));
+    if (pass == ConvPass::forward_bias) continue;
+    tensors.push_back({nn::kTensorB, memory.data()});
+    EXPECT_THROW(cudnn.enqueue(*stream, *engine, tensors, memory.data()), nn::CudnnError);
+  }
 }
 
 TEST_F(CudnnEngines, AreNoneForAGraphThatIsNotKnown) {
   fake_.fuses = false;
-  const auto graph = nn::make_graph(
-      api_, nullptr, {.pass = ConvPass::forward_bias_relu, .geometry = kGeometries[0], .dtype = DType::f16});
+  const auto graph =
+      nn::make_graph(api_, nullptr, {.pass = ConvPass::forward_bias, .geometry = kGeometries[0], .dtype = DType::f16});
   EXPECT_TRUE(nn::engine_configs(api_, graph).empty());
 }
 
@@ -102,12 +146,12 @@ TEST(CudnnCheck, NamesTheCallItsWordsAndItsPlace) {
 TEST(ConvProblem, HasAKeyOfAllThatDecides) {
   nn::ConvProblem problem{.pass = ConvPass::wgrad, .geometry = kGeometries[1], .dtype = DType::f16};
   EXPECT_EQ(problem.key(), "wgrad f16 dw f32 x 3 9 7 1 w 5 3 3 stride 2 padding 1");
-  problem.pass = ConvPass::forward_bias_relu;
-  EXPECT_EQ(problem.key(), "forward_bias_relu f16 x 3 9 7 1 w 5 3 3 stride 2 padding 1");
+  problem.pass = ConvPass::forward_bias;
+  EXPECT_EQ(problem.key(), "forward_bias f16 x 3 9 7 1 w 5 3 3 stride 2 padding 1");
 }
 
 /// The library itself checks tensors, operations and graphs, and needs no GPU for that.
-TEST(RealCudnn, AcceptsEveryGraph) {
+TEST(CudnnGraphs, AreAcceptedByTheRealLibrary) {
   nn::CudnnApi api;
   try {
     api = nn::CudnnApi::load();
@@ -116,7 +160,7 @@ TEST(RealCudnn, AcceptsEveryGraph) {
   }
   for (const auto& geometry : kGeometries)
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-      for (const ConvPass pass : {ConvPass::forward, ConvPass::forward_bias_relu, ConvPass::dgrad, ConvPass::wgrad}) {
+      for (const ConvPass pass : {ConvPass::forward, ConvPass::forward_bias, ConvPass::dgrad, ConvPass::wgrad}) {
         const nn::ConvProblem problem{.pass = pass, .geometry = geometry, .dtype = dtype};
         EXPECT_NO_THROW(nn::make_graph(api, nullptr, problem)) << problem.key();
       }

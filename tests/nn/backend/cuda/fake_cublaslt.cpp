@@ -102,6 +102,9 @@ cublasStatus_t get_heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                              cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  ++the_fake->asked;
+  if (of(description).values.contains(CUBLASLT_MATMUL_DESC_BIAS_POINTER))
+    the_fake->bias_pointers.push_back(of(description).get<const void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
   if (the_fake->refused.contains(of(description).get<cublasLtEpilogue_t>(CUBLASLT_MATMUL_DESC_EPILOGUE)))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <set>
+#include <vector>
 
 #include "nn/backend/cuda/cublaslt.h"
 
@@ -22,6 +23,8 @@ class FakeCublasLt {
 
   std::set<cublasLtEpilogue_t> refused;  ///< epilogues for which it has no algorithm
   std::multiset<cublasLtEpilogue_t> executed;
+  int asked = 0;                           ///< calls of the heuristic
+  std::vector<const void*> bias_pointers;  ///< that the heuristic saw, of the epilogues with one
 };
 
 }  // namespace gradring::tests

@@ -16,19 +16,51 @@ using State = FakeDescriptor;
 using Handle = std::shared_ptr<State>;
 Handle& of(cudnnBackendDescriptor_t descriptor) { return *static_cast<Handle*>(descriptor); }
 
-bool knows(const State& graph) {
-  const std::vector<Handle>& operations = graph.children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
-  if (operations.size() > 1) return the_fake->fuses;
-  const State& operation = *operations.front();
-  if (operation.type != CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR || the_fake->f32_dw) return true;
-  const auto type = [&](cudnnBackendAttributeName_t name) {
-    return operation.child(name).one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-  };
-  return type(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X) == type(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+std::string type_of(const State& tensor) {
+  switch (tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
+    case CUDNN_DATA_HALF: return "f16";
+    case CUDNN_DATA_BFLOAT16: return "bf16";
+    default: return "f32";
+  }
 }
 
-const std::vector<FakeEngine>& engines_of(cudnnBackendHeurMode_t mode) {
-  if (mode == CUDNN_HEUR_MODE_A) return the_fake->mode_a;
+const std::vector<Handle>& operations_of(const State& graph) {
+  return graph.children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+}
+
+/// "wgrad f16 dw f32", as a record names what a graph computes.
+std::string kind_of(const State& graph) {
+  const State& conv = *operations_of(graph).front();
+  switch (conv.type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+      return std::string(operations_of(graph).size() > 1 ? "forward_bias " : "forward ") +
+             type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+      return "dgrad " + type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
+    default:
+      return "wgrad " + type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X)) + " dw " +
+             type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));
+  }
+}
+
+bool has_f32_dw(const std::string& kind) { return kind == "wgrad f16 dw f32" || kind == "wgrad bf16 dw f32"; }
+
+bool knows(const State& graph) {
+  return (operations_of(graph).size() == 1 || the_fake->fuses) && (!has_f32_dw(kind_of(graph)) || the_fake->f32_dw);
+}
+
+/// What the real heuristics offered for such a graph, and for what they did not know one engine.
+std::vector<FakeEngine> recorded_engines(const std::string& kind) {
+  const Offer* const offer = the_fake->record.find("sm_90", kind);
+  if (!offer || has_f32_dw(kind)) return {{.index = 1, .notes = {}, .workspace_bytes = 64, .knobs = {}}};
+  std::vector<FakeEngine> engines;
+  for (const OfferedEngine& engine : offer->engines)
+    engines.push_back({.index = engine.index, .notes = engine.notes, .workspace_bytes = 64, .knobs = {}});
+  return engines;
+}
+
+std::vector<FakeEngine> engines_of(cudnnBackendHeurMode_t mode, const State& graph) {
+  if (mode == CUDNN_HEUR_MODE_A) return the_fake->mode_a ? *the_fake->mode_a : recorded_engines(kind_of(graph));
   return mode == CUDNN_HEUR_MODE_B ? the_fake->mode_b : the_fake->fallback;
 }
 
@@ -67,6 +99,7 @@ cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
       !state.child(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine.compiles)
     return CUDNN_STATUS_NOT_SUPPORTED;
   state.finished = true;
+  if (state.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) the_fake->graphs.push_back(kind_of(state));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -117,7 +150,8 @@ void fill(const State& state, cudnnBackendAttributeName_t name, std::int64_t ask
   };
   count = 0;
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-    for (const FakeEngine& engine : engines_of(state.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE)))
+    for (const FakeEngine& engine : engines_of(state.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE),
+                                               state.child(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)))
       give(engine, 0);
   } else if (name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES) {
     for (std::size_t i = 0; i < state.engine.knobs.size(); ++i) give(state.engine, i);
@@ -167,7 +201,9 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
   for (std::size_t i = 0; i < ids.size(); ++i) memory[ids[i]] = pointers.at(i);
   // Of the graph that the heuristic was asked about, which its configurations carry on.
   const State& config = of(plan)->child(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  run_fake_graph(config.child(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), memory);
+  const State& graph = config.child(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+  if (!holds_exactly(memory, graph)) return CUDNN_STATUS_BAD_PARAM;
+  run_fake_graph(graph, memory);
   the_fake->executed.push_back(engine.index);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <stdexcept>
 
 #include "kernels/runtime/dtype.h"
@@ -94,18 +95,18 @@ void forward(const Operations& operations, const FakeMemory& memory) {
   const FakeDescriptor& conv = *operations.front();
   const View x(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X), memory);
   const View w(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W), memory);
-  const bool fused = operations.size() == 3;
-  View y(fused ? operations[2]->child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)
-               : conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
+  const bool adds_bias = operations.size() == 2;
+  View y(adds_bias ? operations[1]->child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)
+                   : conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
          memory);
   std::vector<double> sums = zeros(y.extents);
   each_product(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC), x.extents, w.extents, y.extents,
                [&](auto at_x, auto at_w, auto at_y) { sums[flat(y.extents, at_y)] += x.get(at_x) * w.get(at_w); });
   y.each([&](auto at, std::size_t i) {
     double value = sums[i];
-    if (fused) {
+    if (adds_bias) {
       const View b(operations[1]->child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC), memory);
-      value = std::max(value + b.get({0, at[1], 0, 0}), 0.0);
+      value += b.get({0, at[1], 0, 0});
     }
     y.set(at, value);
   });
@@ -132,6 +133,18 @@ void wgrad(const FakeDescriptor& conv, const FakeMemory& memory) {
 }
 
 }  // namespace
+
+bool holds_exactly(const FakeMemory& memory, const FakeDescriptor& graph) {
+  std::set<std::int64_t> in_graph, in_memory;
+  for (const auto& operation : graph.children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS))
+    for (const auto& [name, children] : operation->children)
+      for (const auto& child : children)
+        if (child->type == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
+            child->values.at(CUDNN_ATTR_TENSOR_IS_VIRTUAL).at(0) == std::byte{0})
+          in_graph.insert(child->one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID));
+  for (const auto& [id, data] : memory) in_memory.insert(id);
+  return in_graph == in_memory;
+}
 
 void run_fake_graph(const FakeDescriptor& graph, const FakeMemory& memory) {
   const Operations& operations = graph.children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
