@@ -42,17 +42,18 @@ need_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# need_cudnn: NVIDIA's wheels of cuDNN and cuBLASLt in build/nvidia, where neither the loader nor /usr/local/cuda has cuDNN.
-# As VIRTUAL_ENV, that folder is where CMake and the program look. Without pip or network says so and goes on.
+# need_cudnn: where neither the loader nor /usr/local/cuda has cuDNN, NVIDIA's wheels of the version that is recorded, and of
+# cuBLASLt, in build/nvidia. As VIRTUAL_ENV, that folder is where CMake and the program look. Without network it goes on.
 need_cudnn() {
-  local name=libcudnn.so.9 nvcc=${CUDACXX-} major
+  local name=libcudnn.so.9 nvcc=${CUDACXX-} major version
   [[ $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null) != *"$name"* ]] || return 0
   ! compgen -G "/usr/local/cuda/lib*/$name" >/dev/null || return 0
   [[ -n $nvcc ]] || nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
   major=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-  say "Installing cuDNN for CUDA $major in build/nvidia"
-  if { [[ -x build/nvidia/bin/pip ]] || python3 -m venv build/nvidia; } &&
-    build/nvidia/bin/pip install -q "nvidia-cudnn-cu$major==9.19.*"; then
+  version=$(sed -n '1s/^cuDNN //p' tests/nn/backend/cuda/cudnn_record.txt)
+  say "Installing cuDNN $version for CUDA $major in build/nvidia"
+  if python3 -m venv build/nvidia &&
+    build/nvidia/bin/pip install -q "nvidia-cudnn-cu$major==$version.*"; then
     export VIRTUAL_ENV=$PWD/build/nvidia
   else
     say "No cuDNN: tests that need it are skipped"
