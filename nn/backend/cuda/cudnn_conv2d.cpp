@@ -90,7 +90,7 @@ class CudnnConv2dPlan final : public Plan {
                                  .x = pass.y,
                                  .bias = pass.parameters[1],
                                  .y = pass.y});
-    if (relu_)  // not by cuDNN, whose ReLU need not keep a NaN: an overflow would pass every check as 0
+    if (relu_)  // ours keeps a NaN; cuDNN does not say that its own does
       helpers_.relu.forward(stream, {.dtype = dtype_, .x = pass.y, .y = pass.y, .elements = out_elements(geometry)});
   }
 

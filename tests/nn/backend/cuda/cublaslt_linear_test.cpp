@@ -62,14 +62,14 @@ TEST_F(CublasLtLinear, IsNoneWithoutAnAlgorithm) {
 }
 
 /// The heuristic reads the pointer's alignment: equal layers must be planned alike in every process.
-TEST_F(CublasLtLinear, TellsTheHeuristicTheAlignmentThatEveryBiasHas) {
+TEST_F(CublasLtLinear, GivesTheHeuristicAConstantBiasPointer) {
   PlanRig rig(layer_nodes(kLayers[0], {2, 7}, true, DType::f16));
   const auto first = plan(rig), second = plan(rig);
   ASSERT_GE(fake_.bias_pointers.size(), 4u);
   for (const void* const pointer : fake_.bias_pointers) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer), 16u);
 }
 
-TEST_F(CublasLtLinear, PlansOnlyTheGradientsThatAreAskedFor) {
+TEST_F(CublasLtLinear, PlansOnlyRequestedGradients) {
   const auto products = [&](nn::Backward backward) {
     std::vector<nn::NodeSpec> nodes = layer_nodes(kLayers[0], {2, 7}, false, DType::f32);
     nodes.front().backward = backward;
@@ -113,7 +113,7 @@ class RealCublasLt : public testing::Test {
   nn::CublasLtApi real_;
 };
 
-TEST_F(RealCublasLt, AcceptsWhatPlansOfEveryModelSay) {
+TEST_F(RealCublasLt, AcceptsThePlansOfEveryModel) {
   kernels::HostDevice device;
   const auto cublas = std::make_shared<nn::CublasLt>(api(), device);
   int plans = 0;
@@ -134,7 +134,7 @@ TEST_F(RealCublasLt, AcceptsWhatPlansOfEveryModelSay) {
   EXPECT_EQ(plans, 48);
 }
 
-TEST_F(RealCublasLt, RejectsWhatIsNotSo) {
+TEST_F(RealCublasLt, RejectsAttributesOfWrongSize) {
   cublasLtMatmulDesc_t description = nullptr;
   ASSERT_EQ(real_.matmul_create(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
   const char too_small = 0;

@@ -73,7 +73,7 @@ std::vector<nn::NodeSpec> pooled_convolution(kernels::DType dtype) {
   return nodes;
 }
 
-TEST_F(CudaBackend, FusesWithPoolingWhereTensorCoresCompute) {
+TEST_F(CudaBackend, FusesConvolutionAndPoolingOnlyIn16Bits) {
   const TablesOfAGpu tables;
   const auto planned = [&](const std::string& conv, kernels::DType dtype, std::shared_ptr<nn::Cudnn> cudnn) {
     nn::CudaBackendOptions options;

@@ -59,8 +59,8 @@ TEST_F(CudnnConv2d, AgreesWhereGradientsOfWeightsNeedNoConversion) {
   expect_agreement();
 }
 
-/// An overflow that a ReLU turned into 0 would pass every check. Ours keeps it; cuDNN does not say that its own does.
-TEST_F(CudnnConv2d, LeavesTheReluToOurKernel) {
+/// It keeps a NaN; cuDNN does not say that its own does.
+TEST_F(CudnnConv2d, ComputesReluWithOurKernel) {
   PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
   int relus = 0;
   static int* counted = nullptr;
@@ -120,7 +120,7 @@ TEST_F(CudnnConv2d, TakesWhatTheRankThatChoosesHasFoundFastest) {
   EXPECT_THAT(fake_.executed, testing::Each(7)) << "the first of its own order";
 }
 
-TEST_F(CudnnConv2d, PrefersDeterministicEnginesAndInsistsOnThemIfAskedTo) {
+TEST_F(CudnnConv2d, PrefersDeterministicEngines) {
   const FakeEngine random{.index = 7, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, .knobs = {}};
   fake_.mode_a = {random};
   fake_.fallback = {{.index = 8, .notes = {}, .knobs = {}}};
@@ -136,7 +136,7 @@ TEST_F(CudnnConv2d, PrefersDeterministicEnginesAndInsistsOnThemIfAskedTo) {
   EXPECT_EQ(plan(rig, options), nullptr);
 }
 
-TEST_F(CudnnConv2d, PlansOnlyTheGradientsThatAreAskedFor) {
+TEST_F(CudnnConv2d, PlansOnlyRequestedGradients) {
   const auto engines = [&](nn::Backward backward) {
     std::vector<nn::NodeSpec> nodes = layer_nodes(kConvolutions[0], {2, 5, 5, 1}, false, DType::f32);
     nodes.front().backward = backward;
@@ -151,7 +151,7 @@ TEST_F(CudnnConv2d, PlansOnlyTheGradientsThatAreAskedFor) {
 }
 
 /// In f32 also where our fused kernel would take the pooling along: that has no variant on tensor cores.
-TEST_F(CudnnConv2d, IsTheBackendsChoiceForF32) {
+TEST_F(CudnnConv2d, IsChosenForF32ByTheBackend) {
   kernels::HostDevice device;
   std::vector<nn::NodeSpec> nodes = layer_nodes(kConvolutions[0], {2, 6, 6, 1}, true, DType::f32);
   const nn::Shape input = nodes.back().output;

@@ -82,7 +82,7 @@ TEST_F(CudnnEngines, KeepToTheRules) {
   EXPECT_THAT(made({.exact_products = true}), ElementsAre("engine 5", "engine 0"));
 }
 
-TEST_F(CudnnEngines, AreAllThatAHeuristicNames) {
+TEST_F(CudnnEngines, IncludeAllResultsOfAHeuristic) {
   constexpr std::int64_t kMany = 84;  // as many as the real one has named
   fake_.mode_a.emplace();
   for (std::int64_t index = 0; index < kMany; ++index)
@@ -91,7 +91,7 @@ TEST_F(CudnnEngines, AreAllThatAHeuristicNames) {
 }
 
 /// The stand-in offers what the real library offered on the GPU that it stands in for.
-TEST_F(CudnnEngines, OfTheFakeAreThoseOfTheRecord) {
+TEST_F(CudnnEngines, OfTheFakeMatchTheRecord) {
   const kernels::conv2d::Geometry geometry = kGeometries[0];
   int engines = 0;
   for (const nn::ConvProblem& problem : problems_of(geometry)) {
@@ -104,7 +104,7 @@ TEST_F(CudnnEngines, OfTheFakeAreThoseOfTheRecord) {
   EXPECT_GT(engines, 0);
 }
 
-TEST_F(CudnnEngines, RunWithTheTensorsOfTheirGraphAndNoOthers) {
+TEST_F(CudnnEngines, TakeExactlyTheTensorsOfTheirGraph) {
   kernels::HostDevice device;
   nn::Cudnn cudnn(api_, device, {});
   const auto stream = device.make_stream(kernels::StreamMode::in_place);

@@ -23,7 +23,7 @@ much workspace it takes. No GPU has run them: cuDNN plans for GPUs that are desc
 
 "28, 1.5 MB" is engine 28 with 1.5 MB of workspace. All of these engines are deterministic, and none
 transforms (Winograd, FFT); those of f32 multiply without tensor cores, which would round to TF32. A
-dash: nobody asks for the gradient of the images. The test `CudnnPlans.KeepTheRules` holds the
+dash: nobody asks for the gradient of the images. The test `CudnnPlans.ObeyEngineRules` holds the
 engines of these and other batches to it.
 )";
 

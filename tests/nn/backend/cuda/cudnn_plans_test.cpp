@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "nn/backend/cuda/cudnn.h"
@@ -19,7 +20,6 @@ namespace {
 using kernels::DType;
 using nn::ProgramMode;
 using testing::AnyOf;
-using testing::Contains;
 using testing::Each;
 using testing::Not;
 
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Of, CudnnPlans,
                            return name;
                          });
 
-TEST_P(CudnnPlans, KeepTheRules) {
+TEST_P(CudnnPlans, ObeyEngineRules) {
   for (const std::int64_t batch : {128, 2048})
     for (const auto& nodes : convolutions(batch, ProgramMode::training)) {
       SCOPED_TRACE(testing::Message() << nodes.front().name << ", planned for " << batch);
@@ -88,7 +88,7 @@ TEST_P(CudnnPlans, KeepTheRules) {
     }
 }
 
-TEST_P(CudnnPlans, AreTheSameWhereTheyMustBeReproducible) {
+TEST_P(CudnnPlans, UseTheSameEnginesIfReproducible) {
   constexpr std::int64_t kBatch = 512;
   for (const auto& nodes : convolutions(kBatch, ProgramMode::training)) {
     DevicelessPlan free(*cudnn_, nodes, {}), reproducible(*cudnn_, nodes, {.reproducible = true});
@@ -97,7 +97,7 @@ TEST_P(CudnnPlans, AreTheSameWhereTheyMustBeReproducible) {
   }
 }
 
-TEST_P(CudnnPlans, HaveNoGradientThatNobodyAsksFor) {
+TEST_P(CudnnPlans, OmitUnusedGradients) {
   constexpr std::int64_t kBatch = 1000;
   for (const auto& nodes : convolutions(kBatch, ProgramMode::evaluation)) {
     DevicelessPlan plan(*cudnn_, nodes, {});
@@ -124,7 +124,7 @@ class RealCudnn : public testing::Test {
 };
 
 /// So what it says for other GPUs means something.
-TEST_F(RealCudnn, HasNoBf16PlanForTuring) {
+TEST_F(RealCudnn, HasNoBf16EngineForTuring) {
   const auto has_plan = [](const GpuModel& gpu) {
     DevicelessCudnn cudnn(gpu);
     const auto nodes = convolutions_of(nn::convnet({28, 28, 1}, 10), 64, ProgramMode::training, DType::bf16);
