@@ -120,6 +120,11 @@ class RealCudnn : public testing::Test {
     if (const auto why = DevicelessCudnn::missing()) GTEST_SKIP() << *why;
     version_ = cudnn_version_text(nn::CudnnApi::load().get_version());
   }
+  std::string other_version(const std::string& file) const {
+    return "libcudnn is " + version_ + ", " + file +
+           " is of another version: scripts/cudnn_plans.sh --write makes it anew";
+  }
+
   std::string version_;
 };
 
@@ -136,9 +141,7 @@ TEST_F(RealCudnn, HasNoBf16EngineForTuring) {
 
 TEST_F(RealCudnn, OffersWhatIsRecorded) {
   const CudnnRecord record = CudnnRecord::read();
-  if (record.version != version_)
-    GTEST_SKIP() << "the record is of cuDNN " << record.version << ", this is " << version_
-                 << ": scripts/cudnn_plans.sh --write records it";
+  if (record.version != version_) GTEST_SKIP() << other_version("cudnn_record.txt");
   EXPECT_EQ(CudnnRecord::ask().text(), record.text());
 }
 
@@ -147,8 +150,7 @@ TEST_F(RealCudnn, PlansWhatIsDocumented) {
   std::ostringstream document;
   document << file.rdbuf();
   if (document.str().find("**cuDNN**  " + version_ + ".") == std::string::npos)
-    GTEST_SKIP() << "docs/results/cudnn.md is of another version than " << version_
-                 << ": scripts/cudnn_plans.sh --write makes it anew";
+    GTEST_SKIP() << other_version("docs/results/cudnn.md");
   EXPECT_EQ(cudnn_plan_document(), document.str());
 }
 

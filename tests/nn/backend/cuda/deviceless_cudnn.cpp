@@ -133,7 +133,7 @@ std::optional<std::string> DevicelessCudnn::missing() {
   try {
     const std::size_t version = nn::CudnnApi::load().get_version();
     if (version >= kLeastVersion) return std::nullopt;
-    return "cuDNN " + cudnn_version_text(version) + " cannot plan for a described device, " +
+    return "libcudnn is " + cudnn_version_text(version) + ", which cannot plan for a described device, " +
            cudnn_version_text(kLeastVersion) + " and later can";
   } catch (const DeviceError& error) {
     return error.what();
