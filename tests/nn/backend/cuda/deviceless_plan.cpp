@@ -6,17 +6,6 @@
 namespace gradring::tests {
 namespace {
 
-class IdleStream final : public kernels::Stream {
- public:
-  void enqueue(std::function<void()>) override {}
-  void enqueue_copy(void*, const void*, std::size_t) override {}
-  void enqueue_zero(void*, std::size_t) override {}
-  void record(kernels::Event&) override {}
-  void enqueue_wait(const kernels::Event&) override {}
-  void synchronize(Deadline) override {}
-  void* native_handle() override { return nullptr; }
-};
-
 /// Kernels that do nothing.
 nn::HelperKernels idle_helpers() {
   using namespace kernels;
@@ -38,25 +27,25 @@ DevicelessPlan::DevicelessPlan(DevicelessCudnn& cudnn, const std::vector<nn::Nod
       plan_(nn::plan_cudnn_conv2d(nodes, std::make_shared<nn::Cudnn>(cudnn.api(), device_, options), idle_helpers())) {}
 
 DevicelessPlan::Engines DevicelessPlan::run(std::int64_t batch) {
-  IdleStream stream;
+  const auto stream = device_.make_stream(kernels::StreamMode::in_place);
   alignas(256) std::byte memory[256];  // addresses, never read or written
   const std::vector<const void*> parameters = {memory, memory};
   const std::vector<float*> gradients(2, reinterpret_cast<float*>(memory));
   Engines engines;
   cudnn_.executed.clear();
-  plan_->enqueue_forward(stream,
+  plan_->enqueue_forward(*stream,
                          {.batch = batch, .x = memory, .y = memory, .parameters = parameters, .workspace = memory});
   engines.forward = cudnn_.executed.at(0);
   cudnn_.executed.clear();
   if (backward_ != nn::Backward::none)
-    plan_->enqueue_backward(stream, {.batch = batch,
-                                     .x = memory,
-                                     .y = memory,
-                                     .dy = memory,
-                                     .dx = backward_ == nn::Backward::all ? memory : nullptr,
-                                     .parameters = parameters,
-                                     .gradients = gradients,
-                                     .workspace = memory});
+    plan_->enqueue_backward(*stream, {.batch = batch,
+                                      .x = memory,
+                                      .y = memory,
+                                      .dy = memory,
+                                      .dx = backward_ == nn::Backward::all ? memory : nullptr,
+                                      .parameters = parameters,
+                                      .gradients = gradients,
+                                      .workspace = memory});
   engines.backward = cudnn_.executed;
   return engines;
 }
