@@ -95,6 +95,7 @@ class HostStream : public Stream, public simt::LaunchQueue {
   void enqueue_wait(const Event& event) final;
   unsigned workers() const final { return executor_.workers(); }
   void* native_handle() final { return static_cast<simt::LaunchQueue*>(this); }
+  int device_index() const final { return 0; }
 
  protected:
   simt::Executor executor_;
@@ -249,6 +250,23 @@ void ThreadedStream::drop_queue(const std::exception_ptr& failure) {
 
 namespace {
 
+/// Reads the clock in the stream, between the work before and after.
+class HostTimer final : public Timer {
+ public:
+  void start(Stream& stream) override {
+    stream.enqueue([this] { start_ = Clock::now(); });
+  }
+  void stop(Stream& stream) override {
+    stream.enqueue([this] { stop_ = Clock::now(); });
+  }
+  double seconds() const override { return std::chrono::duration<double>(stop_ - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_;
+  Clock::time_point stop_;
+};
+
 /// A cache line, an AVX-512 register, and enough for every vector type of CUDA.
 constexpr std::align_val_t kAlignment{64};
 
@@ -300,6 +318,8 @@ std::unique_ptr<Stream> HostDevice::make_stream(StreamMode mode) {
 }
 
 std::unique_ptr<Event> HostDevice::make_event() { return std::make_unique<HostEvent>(); }
+
+std::unique_ptr<Timer> HostDevice::make_timer() { return std::make_unique<HostTimer>(); }
 
 std::unique_ptr<Recording> HostDevice::record(Stream&, std::function<void()> enqueue_work) {
   return std::make_unique<CalledAgain>(std::move(enqueue_work));

@@ -22,6 +22,7 @@ class HostDevice final : public Device {
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Timer> make_timer() override;
   std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) override;
 
  private:

@@ -63,6 +63,7 @@ class CountedDevice final : public Device {
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override { return device_.make_stream(mode); }
   std::unique_ptr<Event> make_event() override { return device_.make_event(); }
+  std::unique_ptr<Timer> make_timer() override { return device_.make_timer(); }
   std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) override {
     return device_.record(stream, std::move(enqueue_work));
   }

@@ -94,6 +94,7 @@ class Device {
   virtual Buffer allocate(std::size_t bytes, MemoryKind kind = MemoryKind::device) = 0;
   virtual std::unique_ptr<Stream> make_stream(StreamMode mode) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Timer> make_timer() = 0;
   /// Keeps what `enqueue_work` enqueues on `stream`, and on streams that it is joined with by events. On a GPU that is
   /// a CUDA graph (Graph in runtime/cuda/cuda_stream.h says what it may hold), and nothing runs yet; on a CPU the
   /// function itself, which every enqueue of the recording calls again.

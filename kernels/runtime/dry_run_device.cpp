@@ -30,6 +30,7 @@ class ReachedEvent final : public Event {
 
 class IdleStream final : public Stream {
  public:
+  explicit IdleStream(int device_index) : device_index_(device_index) {}
   void enqueue(std::function<void()>) override {}
   void enqueue_copy(void*, const void*, std::size_t) override {}
   void enqueue_zero(void*, std::size_t) override {}
@@ -37,6 +38,17 @@ class IdleStream final : public Stream {
   void enqueue_wait(const Event&) override {}
   void synchronize(Deadline) override {}
   void* native_handle() override { throw InvalidArgument("a dry-run device cannot launch kernels"); }
+  int device_index() const override { return device_index_; }
+
+ private:
+  int device_index_;
+};
+
+class NoTime final : public Timer {
+ public:
+  void start(Stream&) override {}
+  void stop(Stream&) override {}
+  double seconds() const override { return 0; }
 };
 
 class EmptyRecording final : public Recording {
@@ -61,9 +73,13 @@ Buffer DryRunDevice::allocate(std::size_t bytes, MemoryKind kind) {
   return {reinterpret_cast<void*>(next_address_.fetch_add(room)), bytes, *nothing_};
 }
 
-std::unique_ptr<Stream> DryRunDevice::make_stream(StreamMode) { return std::make_unique<IdleStream>(); }
+std::unique_ptr<Stream> DryRunDevice::make_stream(StreamMode) {
+  return std::make_unique<IdleStream>(device_.id().index);
+}
 
 std::unique_ptr<Event> DryRunDevice::make_event() { return std::make_unique<ReachedEvent>(); }
+
+std::unique_ptr<Timer> DryRunDevice::make_timer() { return std::make_unique<NoTime>(); }
 
 std::unique_ptr<Recording> DryRunDevice::record(Stream&, std::function<void()>) {
   return std::make_unique<EmptyRecording>();

@@ -12,7 +12,7 @@ namespace gradring::kernels {
 
 /// A device without memory, which does no work: what is built on it shows what it would allocate on the device that
 /// this one pretends to be. Its device memory is addresses alone, never to be read or written; pinned memory is real.
-/// Copies and host work on its streams are dropped, and every event counts as reached.
+/// Copies and host work on its streams are dropped, every event counts as reached, and all work takes 0 seconds.
 ///
 /// Threads   any.
 /// Errors    InvalidArgument if a kernel is to be launched on its streams.
@@ -27,6 +27,7 @@ class DryRunDevice final : public Device {
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Timer> make_timer() override;
   std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) override;
 
  private:

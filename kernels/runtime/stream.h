@@ -76,6 +76,8 @@ class Stream {
   virtual void synchronize(Deadline deadline) = 0;
   /// What kernel launches need: a cudaStream_t, or a simt::LaunchQueue*.
   virtual void* native_handle() = 0;
+  /// The index of its device: 1 of "cuda:1"; 0 of the CPU.
+  virtual int device_index() const = 0;
 
   /// Reports every later launch on this stream to `observer`; null, the default, reports none. Not
   /// during a launch.
@@ -84,6 +86,18 @@ class Stream {
 
  private:
   LaunchObserver* launch_observer_ = nullptr;
+};
+
+/// Measures the time between two marks in a stream by the device's own clock: Device::make_timer.
+///
+/// Threads   one.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void start(Stream& stream) = 0;
+  virtual void stop(Stream& stream) = 0;
+  /// Seconds from start to stop; once the host has waited for both.
+  virtual double seconds() const = 0;
 };
 
 /// Records the launches on a stream during its lifetime, then restores the observer from before.

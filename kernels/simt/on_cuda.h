@@ -37,18 +37,6 @@ struct Config {
   std::size_t shared_bytes = 0;
 };
 
-/// The device that a stream is of.
-inline int device_of(kernels::Stream& stream) {
-  int device = 0;
-#if CUDART_VERSION >= 12080
-  kernels::cuda_check(cudaStreamGetDevice(static_cast<cudaStream_t>(stream.native_handle()), &device),
-                      "cudaStreamGetDevice");
-#else  // the stream's last call has made it this thread's
-  kernels::cuda_check(cudaGetDevice(&device), "cudaGetDevice");
-#endif
-  return device;
-}
-
 /// 90 for 9.0.
 inline int compute_capability(const kernels::Device& device) {
   const auto attribute = [&](cudaDeviceAttr which) {
@@ -76,12 +64,8 @@ void tell(kernels::LaunchObserver& observer, const Config& config) {
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-  kernels::make_current(device_of(stream));  // CUDA launches on a stream of the thread's device only
-  constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
-  if (config.shared_bytes > kSharedWithoutAsking)
-    kernels::cuda_check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(config.shared_bytes)),
-                        "cudaFuncSetAttribute");
+  kernels::make_current(stream.device_index());  // CUDA launches on a stream of the thread's device only
+  if (config.shared_bytes > 0) kernels::allow_shared_memory(reinterpret_cast<const void*>(Kernel), config.shared_bytes);
   cudaLaunchConfig_t launch_config{};
   launch_config.gridDim = config.grid;
   launch_config.blockDim = config.block;
@@ -103,7 +87,7 @@ inline Config grid_for(kernels::Stream& stream, std::size_t elements) {
   constexpr std::size_t kThreads = 256;
   constexpr std::size_t kBlocksPerProcessor = 16;
   int processors = 1;
-  kernels::cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_of(stream)),
+  kernels::cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, stream.device_index()),
                       "cudaDeviceGetAttribute");
   const std::size_t useful = (elements + kThreads - 1) / kThreads;
   const std::size_t most = static_cast<std::size_t>(processors) * kBlocksPerProcessor;

@@ -93,6 +93,20 @@ function(gradring_device_sources)
   endforeach()
 endfunction()
 
+# gradring_device_code(target): nvcc compiles its .cu, which include kernels/simt/simt.h.
+function(gradring_device_code target)
+  target_compile_definitions(${target} PRIVATE GRADRING_KERNEL_COPY=on_cuda)
+  # CMake 3.25 does not know that nvcc 12 and later have C++20.
+  if(NOT cuda_std_20 IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
+    set_target_properties(${target} PROPERTIES CUDA_STANDARD_REQUIRED OFF)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+  else()
+    set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+  endif()
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
+endfunction()
+
 # gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation of kernels/, with the sources in its
 # folder. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
 # ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA; CUDA: in place of those.

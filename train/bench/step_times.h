@@ -135,6 +135,7 @@ class TimedStream final : public kernels::Stream {
   }
   void synchronize(Deadline deadline) override { inner_->synchronize(deadline); }
   void* native_handle() override { return inner_->native_handle(); }
+  int device_index() const override { return inner_->device_index(); }
 
  private:
   std::unique_ptr<kernels::Stream> inner_;

@@ -12,9 +12,7 @@ std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions& op
   comm::NcclOptions complete = options;
   complete.gpu = device.bus_id();
   complete.make_current = [index = device.id().index] { kernels::make_current(index); };
-  complete.is_captured = [](kernels::Stream& stream) {
-    return static_cast<kernels::CudaStream&>(stream).is_captured();
-  };
+  complete.is_captured = [](kernels::Stream& stream) { return kernels::is_captured(stream); };
   return comm::make_nccl_transport(complete);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -43,10 +44,7 @@ cudaMemPool_t make_pool(int index) {
 
 }  // namespace
 
-void DevicePool::Destroy::operator()(cudaMemPool_t pool) const noexcept { (void)cudaMemPoolDestroy(pool); }
-void DevicePool::Destroy::operator()(cudaStream_t stream) const noexcept { (void)cudaStreamDestroy(stream); }
-
-DevicePool::DevicePool(int index) : index_(index), pool_(make_pool(index)) {
+DevicePool::DevicePool(int index) : index_(index), pool_(make_pool(index), {index}), stream_(nullptr, {index}) {
   std::uint64_t keep_all = UINT64_MAX;
   cuda_check(cudaMemPoolSetAttribute(pool_.get(), cudaMemPoolAttrReleaseThreshold, &keep_all),
              "cudaMemPoolSetAttribute");
@@ -57,7 +55,7 @@ DevicePool::DevicePool(int index) : index_(index), pool_(make_pool(index)) {
 
 DevicePool::~DevicePool() {
   cudaError_t ignored = cudaSuccess;
-  finish(stream_.get(), ignored);
+  if (try_make_current(index_)) finish(stream_.get(), ignored);
 }
 
 Buffer DevicePool::allocate(std::size_t bytes) {
@@ -81,7 +79,9 @@ Buffer DevicePool::allocate(std::size_t bytes) {
   return buffer;
 }
 
-void DevicePool::release(void* data, std::size_t) noexcept { (void)cudaFreeAsync(data, stream_.get()); }
+void DevicePool::release(void* data, std::size_t) noexcept {
+  if (try_make_current(index_)) (void)cudaFreeAsync(data, stream_.get());
+}
 
 std::size_t DevicePool::free_bytes(std::size_t& total) const {
   std::size_t free = 0;
@@ -94,8 +94,27 @@ std::size_t DevicePool::free_bytes(std::size_t& total) const {
   return free + static_cast<std::size_t>(reserved - used);
 }
 
+PinnedMemory::~PinnedMemory() {
+  if (failure_->happened() || !try_make_current(index_)) return;
+  for (const Block& block : blocks_) (void)cudaFreeHost(block.data);
+}
+
+PinnedMemory::Block* PinnedMemory::unused(std::size_t bytes) {
+  Block* best = nullptr;
+  for (Block& block : blocks_)
+    if (!block.used && block.bytes >= bytes && block.bytes / 2 <= bytes && (!best || block.bytes < best->bytes))
+      best = &block;
+  return best;
+}
+
 Buffer PinnedMemory::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (Block* block = unused(bytes)) {
+    block->used = true;
+    return Buffer(block->data, bytes, *this);
+  }
   make_current(index_);
+  blocks_.reserve(blocks_.size() + 1);
   void* data = nullptr;
   const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (result == cudaErrorMemoryAllocation) {
@@ -104,10 +123,14 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
                       " bytes of pinned host memory: out of memory; lower the batch size");
   }
   cuda_check(result, "cudaHostAlloc");
+  blocks_.push_back({.data = data, .bytes = bytes, .used = true});
   return Buffer(data, bytes, *this);
 }
 
-void PinnedMemory::release(void* data, std::size_t) noexcept { (void)cudaFreeHost(data); }
+void PinnedMemory::release(void* data, std::size_t) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::ranges::find(blocks_, data, &Block::data)->used = false;
+}
 
 namespace {
 
@@ -173,7 +196,7 @@ class CudaRecording final : public Recording {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int index) : index_(existing(index)), pool_(index), pinned_(index) {}
+CudaDevice::CudaDevice(int index) : index_(existing(index)), pool_(index), pinned_(index, failure_) {}
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
@@ -197,11 +220,19 @@ std::unique_ptr<Stream> CudaDevice::make_stream(StreamMode) { return std::make_u
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(index_, failure_); }
 
+std::unique_ptr<Timer> CudaDevice::make_timer() { return std::make_unique<CudaTimer>(index_); }
+
 std::unique_ptr<Recording> CudaDevice::record(Stream& stream, std::function<void()> enqueue_work) {
-  return std::make_unique<CudaRecording>(Graph::capture(static_cast<CudaStream&>(stream), enqueue_work));
+  return std::make_unique<CudaRecording>(Graph::capture(stream, enqueue_work));
 }
 
 namespace {
+
+cudaFuncAttributes attributes_of(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  cuda_check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  return attributes;
+}
 
 int current_device_has(cudaDeviceAttr attribute) {
   int device = 0;
@@ -213,9 +244,15 @@ int current_device_has(cudaDeviceAttr attribute) {
 
 }  // namespace
 
+void allow_shared_memory(const void* kernel, std::size_t dynamic_bytes) {
+  constexpr std::size_t kWithoutAsking = 48 * 1024;
+  if (attributes_of(kernel).sharedSizeBytes + dynamic_bytes <= kWithoutAsking) return;
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(dynamic_bytes)),
+             "cudaFuncSetAttribute");
+}
+
 LaunchReport::Resources launch_resources(const void* kernel, std::size_t threads, std::size_t dynamic_shared_bytes) {
-  cudaFuncAttributes attributes{};
-  cuda_check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  const cudaFuncAttributes attributes = attributes_of(kernel);
   int blocks = 0;
   cuda_check(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(threads), dynamic_shared_bytes),

@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/cuda/cuda_handle.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 
@@ -33,33 +36,42 @@ class DevicePool final : public Buffer::Resource {
   void release(void* data, std::size_t bytes) noexcept override;
 
  private:
-  struct Destroy {
-    void operator()(cudaMemPool_t pool) const noexcept;
-    void operator()(cudaStream_t stream) const noexcept;
-  };
   /// What is free on the device, and in the pool.
   std::size_t free_bytes(std::size_t& total) const;
 
   int index_;
-  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
-  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+  CudaHandle<cudaMemPool_t, cudaMemPoolDestroy> pool_;
+  CudaHandle<cudaStream_t, cudaStreamDestroy> stream_;
 };
 
 /// Host memory that stays where it is, so that every device of the process copies from and to it without a detour. Slow
-/// to get, and to give back, which may wait for the device: keep it.
+/// to get: keep it. cudaFreeHost may wait for the device, without a deadline; so what is freed waits for the next
+/// request, and is given back with the device, unless that failed or hangs.
 ///
 /// Threads   any.
 class PinnedMemory final : public Buffer::Resource {
  public:
   /// For device `index`, though others reach it too.
-  explicit PinnedMemory(int index) : index_(index) {}
+  PinnedMemory(int index, std::shared_ptr<const DeviceFailure> failure) : index_(index), failure_(std::move(failure)) {}
+  ~PinnedMemory() override;
 
   /// Errors    DeviceError if the memory is not available.
   Buffer allocate(std::size_t bytes);
   void release(void* data, std::size_t bytes) noexcept override;
 
  private:
+  struct Block {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    bool used = false;
+  };
+  /// The smallest unused block with room for `bytes` that is not far too large; null if there is none.
+  Block* unused(std::size_t bytes);
+
   int index_;
+  std::shared_ptr<const DeviceFailure> failure_;
+  std::mutex mutex_;
+  std::vector<Block> blocks_;
 };
 
 /// How many CUDA devices this process sees; 0 also where there is no driver, or too old a one.
@@ -93,6 +105,7 @@ class CudaDevice final : public Device {
   Buffer allocate(std::size_t bytes, MemoryKind kind) override;
   std::unique_ptr<Stream> make_stream(StreamMode mode) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Timer> make_timer() override;
   std::unique_ptr<Recording> record(Stream& stream, std::function<void()> enqueue_work) override;
 
  private:
@@ -101,6 +114,12 @@ class CudaDevice final : public Device {
   DevicePool pool_;
   PinnedMemory pinned_;
 };
+
+/// Lets blocks of a kernel have `dynamic_bytes` of dynamic shared memory on the current device. Without this a block has
+/// 48 KB, static and dynamic together.
+///
+/// Errors    DeviceError if CUDA does not know the kernel, or the device has less.
+void allow_shared_memory(const void* kernel, std::size_t dynamic_bytes);
 
 /// What nvcc gave a kernel, and how many warps of such a launch the current device's multiprocessors hold. `kernel` is
 /// the address of a __global__ function of this module.

@@ -23,6 +23,12 @@ void make_current(int index, std::source_location where) {
   if (current != index) cuda_check(cudaSetDevice(index), "cudaSetDevice", where);
 }
 
+bool try_make_current(int index) noexcept {
+  int current = -1;
+  if (cudaGetDevice(&current) != cudaSuccess) return false;
+  return current == index || cudaSetDevice(index) == cudaSuccess;
+}
+
 std::string gibibytes(std::size_t bytes) {
   constexpr std::size_t kGibibyte = std::size_t{1} << 30;
   const std::size_t tenths = bytes / kGibibyte * 10 + (bytes % kGibibyte * 10 + kGibibyte / 2) / kGibibyte;

@@ -29,6 +29,11 @@ void cuda_check(cudaError_t result, std::string_view call,
 /// Errors    as cuda_check.
 void make_current(int index, std::source_location where = std::source_location::current());
 
+/// The same where nothing may throw: what frees memory or destroys a handle, on whatever thread, calls it first.
+///
+/// Returns   false if the device cannot be made current: then there is nothing left to release.
+bool try_make_current(int index) noexcept;
+
 /// The first thing that went wrong in work that a device ran. CUDA has it that a device fails as a whole: after a
 /// kernel's bad access every call on every stream returns the same error. Host work that throws is treated alike; so
 /// whoever waits behind it, on whatever stream, receives the cause.

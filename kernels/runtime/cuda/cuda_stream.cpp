@@ -10,10 +10,9 @@
 
 namespace gradring::kernels {
 
-void CudaEvent::Destroy::operator()(cudaEvent_t event) const noexcept { (void)cudaEventDestroy(event); }
-
-CudaEvent::CudaEvent(int index, std::shared_ptr<DeviceFailure> failure) : failure_(std::move(failure)) {
-  make_current(index);
+CudaEvent::CudaEvent(int index, std::shared_ptr<DeviceFailure> failure)
+    : index_(index), event_(nullptr, {index}), failure_(std::move(failure)) {
+  make_current(index_);
   cudaEvent_t event = nullptr;
   cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   event_.reset(event);
@@ -21,6 +20,7 @@ CudaEvent::CudaEvent(int index, std::shared_ptr<DeviceFailure> failure) : failur
 
 bool CudaEvent::reached() const {
   if (!recorded_.load(std::memory_order_acquire)) return true;
+  make_current(index_);  // whoever asks may be a thread that has used no device yet
   const cudaError_t state = cudaEventQuery(event_.get());
   failure_->rethrow();  // asked after the query: host work that failed before the event has noted it by now
   if (state == cudaErrorNotReady) return false;
@@ -61,10 +61,8 @@ constexpr std::chrono::seconds kLongestFinish(30);
 
 }  // namespace
 
-void CudaStream::Destroy::operator()(cudaStream_t stream) const noexcept { (void)cudaStreamDestroy(stream); }
-
 CudaStream::CudaStream(int index, std::shared_ptr<DeviceFailure> failure)
-    : index_(index), failure_(failure), host_work_(std::move(failure)) {
+    : index_(index), failure_(failure), stream_(nullptr, {index}), host_work_(std::move(failure)) {
   make_current(index_);
   cudaStream_t stream = nullptr;
   cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -73,8 +71,11 @@ CudaStream::CudaStream(int index, std::shared_ptr<DeviceFailure> failure)
 
 CudaStream::~CudaStream() {
   cudaError_t state = cudaErrorNotReady;
-  poll_until([&] { return (state = cudaStreamQuery(stream_.get())) != cudaErrorNotReady; },
-             Deadline::after(kLongestFinish));
+  if (try_make_current(index_))
+    poll_until([&] { return (state = cudaStreamQuery(stream_.get())) != cudaErrorNotReady; },
+               Deadline::after(kLongestFinish));
+  if (state == cudaErrorNotReady)
+    failure_->keep(std::make_exception_ptr(DeviceError("a stream of cuda:" + std::to_string(index_) + " hangs")));
   if (state != cudaSuccess) host_work_.abandon();
 }
 
@@ -83,14 +84,16 @@ void CudaStream::begin_call() {
   make_current(index_);
 }
 
-bool CudaStream::is_captured() const {
+bool is_captured(Stream& stream) {
+  make_current(stream.device_index());
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cuda_check(cudaStreamIsCapturing(stream_.get(), &status), "cudaStreamIsCapturing");
+  cuda_check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native_handle()), &status),
+             "cudaStreamIsCapturing");
   return status != cudaStreamCaptureStatusNone;
 }
 
-void CudaStream::refuse_if_captured(std::string_view call) const {
-  if (is_captured())
+void CudaStream::refuse_if_captured(std::string_view call) {
+  if (is_captured(*this))
     throw InvalidArgument(std::string(call) + " cannot be part of a CUDA graph: do it before or after the capture");
 }
 
@@ -136,22 +139,23 @@ void CudaStream::synchronize(Deadline deadline) {
   cuda_check(state, "cudaStreamQuery");
 }
 
-Stopwatch::Stopwatch(int index) : index_(index), start_(make_mark()), stop_(make_mark()) {}
+CudaTimer::CudaTimer(int index) : index_(index), start_(make_mark()), stop_(make_mark()) {}
 
-Stopwatch::Mark Stopwatch::make_mark() const {
+CudaTimer::Mark CudaTimer::make_mark() const {
   make_current(index_);
   cudaEvent_t event = nullptr;
   cuda_check(cudaEventCreate(&event), "cudaEventCreate");
-  return Mark(event);
+  return Mark(event, {index_});
 }
 
-void Stopwatch::record(const Mark& mark, Stream& stream) {
+void CudaTimer::record(const Mark& mark, Stream& stream) {
   make_current(index_);
   cuda_check(cudaEventRecord(mark.get(), static_cast<cudaStream_t>(stream.native_handle())), "cudaEventRecord");
 }
 
-double Stopwatch::seconds() const {
+double CudaTimer::seconds() const {
   constexpr double kMillisecond = 1e-3;
+  make_current(index_);
   float milliseconds = 0;
   cuda_check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()), "cudaEventElapsedTime");
   return milliseconds * kMillisecond;
@@ -159,21 +163,21 @@ double Stopwatch::seconds() const {
 
 namespace {
 
-struct DestroyDefinition {
-  void operator()(cudaGraph_t graph) const noexcept { (void)cudaGraphDestroy(graph); }
-};
-using Definition = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyDefinition>;
+using Definition = CudaHandle<cudaGraph_t, cudaGraphDestroy>;
 
 /// Ends the capture; what it held is dropped if `enqueue_work` threw.
-Definition end_capture(cudaStream_t stream, cudaError_t& result) {
+Definition end_capture(Stream& stream, cudaError_t& result) {
   cudaGraph_t graph = nullptr;
-  result = cudaStreamEndCapture(stream, &graph);
-  return Definition(graph);
+  result = cudaStreamEndCapture(static_cast<cudaStream_t>(stream.native_handle()), &graph);
+  return Definition(graph, {stream.device_index()});
 }
 
-Definition capture_definition(cudaStream_t stream, const std::function<void()>& enqueue_work) {
+Definition capture_definition(Stream& stream, const std::function<void()>& enqueue_work) {
+  make_current(stream.device_index());
   // Thread-local: the strict modes let a capture fail when a watchdog in another thread asks for an event.
-  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cuda_check(
+      cudaStreamBeginCapture(static_cast<cudaStream_t>(stream.native_handle()), cudaStreamCaptureModeThreadLocal),
+      "cudaStreamBeginCapture");
   cudaError_t result = cudaSuccess;
   try {
     enqueue_work();
@@ -189,16 +193,13 @@ Definition capture_definition(cudaStream_t stream, const std::function<void()>& 
 
 }  // namespace
 
-void Graph::Destroy::operator()(cudaGraphExec_t executable) const noexcept { (void)cudaGraphExecDestroy(executable); }
-
-Graph Graph::capture(CudaStream& stream, const std::function<void()>& enqueue_work) {
-  make_current(stream.device_index());
-  const Definition definition = capture_definition(static_cast<cudaStream_t>(stream.native_handle()), enqueue_work);
+Graph Graph::capture(Stream& stream, const std::function<void()>& enqueue_work) {
+  const Definition definition = capture_definition(stream, enqueue_work);
   cudaGraphExec_t executable = nullptr;
   cuda_check(cudaGraphInstantiate(&executable, definition.get(), 0), "cudaGraphInstantiate");
   Graph graph;
   graph.device_index_ = stream.device_index();
-  graph.executable_.reset(executable);
+  graph.executable_ = {executable, {graph.device_index_}};
   return graph;
 }
 

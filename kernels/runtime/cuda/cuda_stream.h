@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <type_traits>
 
 #include "kernels/runtime/cuda/cuda_error.h"
+#include "kernels/runtime/cuda/cuda_handle.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {
@@ -28,10 +28,8 @@ class CudaEvent final : public Event {
   cudaEvent_t handle() const { return event_.get(); }
 
  private:
-  struct Destroy {
-    void operator()(cudaEvent_t event) const noexcept;
-  };
-  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> event_;
+  int index_;
+  CudaHandle<cudaEvent_t, cudaEventDestroy> event_;
   std::shared_ptr<DeviceFailure> failure_;
   std::atomic<bool> recorded_{false};
 };
@@ -87,44 +85,34 @@ class CudaStream final : public Stream {
   /// Errors    InvalidArgument while the stream is captured; DeviceError if the deadline passes first.
   void synchronize(Deadline deadline) override;
   void* native_handle() override { return stream_.get(); }
-
-  int device_index() const { return index_; }
-  /// Whether what is enqueued now goes into a graph.
-  bool is_captured() const;
+  int device_index() const override { return index_; }
 
  private:
-  struct Destroy {
-    void operator()(cudaStream_t stream) const noexcept;
-  };
   /// What every call does first.
   void begin_call();
-  void refuse_if_captured(std::string_view call) const;
+  void refuse_if_captured(std::string_view call);
 
   int index_;
   std::shared_ptr<DeviceFailure> failure_;
-  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+  CudaHandle<cudaStream_t, cudaStreamDestroy> stream_;
   HostWork host_work_;
 };
 
-/// The time that work takes on the device, between two marks in a stream of device `index`.
-///
-/// Threads   one.
-class Stopwatch {
- public:
-  explicit Stopwatch(int index);
+/// Whether what is enqueued on `stream`, one of CUDA's, now goes into a graph.
+bool is_captured(Stream& stream);
 
-  void start(Stream& stream) { record(start_, stream); }
-  void stop(Stream& stream) { record(stop_, stream); }
-  /// Once the stream has passed both marks. Resolution is about half a microsecond.
-  ///
-  /// Errors    DeviceError if it has not, or work before them failed.
-  double seconds() const;
+/// Two cudaEvent_t with timing, for streams of device `index`. Resolution is about half a microsecond.
+class CudaTimer final : public Timer {
+ public:
+  explicit CudaTimer(int index);
+
+  void start(Stream& stream) override { record(start_, stream); }
+  void stop(Stream& stream) override { record(stop_, stream); }
+  /// Errors    DeviceError if the stream has not passed both marks, or work before them failed.
+  double seconds() const override;
 
  private:
-  struct Destroy {
-    void operator()(cudaEvent_t event) const noexcept { (void)cudaEventDestroy(event); }
-  };
-  using Mark = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
+  using Mark = CudaHandle<cudaEvent_t, cudaEventDestroy>;
 
   Mark make_mark() const;
   void record(const Mark& mark, Stream& stream);
@@ -147,11 +135,11 @@ class Graph {
  public:
   Graph() = default;
 
-  /// Calls `enqueue_work`, which enqueues on `stream`; what it enqueues is kept and not run.
+  /// Calls `enqueue_work`, which enqueues on `stream`, one of CUDA's; what it enqueues is kept and not run.
   ///
   /// Errors    what `enqueue_work` throws; DeviceError if it enqueued what cannot be captured. The stream is then as it
   ///           was before.
-  static Graph capture(CudaStream& stream, const std::function<void()>& enqueue_work);
+  static Graph capture(Stream& stream, const std::function<void()>& enqueue_work);
 
   /// Runs the whole once more, in the order of `stream`, which is of the captured one's device.
   ///
@@ -162,11 +150,8 @@ class Graph {
   void reset() noexcept { executable_.reset(); }
 
  private:
-  struct Destroy {
-    void operator()(cudaGraphExec_t executable) const noexcept;
-  };
   int device_index_ = 0;
-  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> executable_;
+  CudaHandle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
 };
 
 }  // namespace gradring::kernels

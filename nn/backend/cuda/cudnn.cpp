@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "kernels/runtime/cuda/cuda_stream.h"
+#include "kernels/runtime/timed_calls.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
@@ -63,6 +63,7 @@ bool obeys(const CudnnEngineRules& rules, const CudnnEngineConfig& config) {
 }
 
 constexpr int kRuns = 5;
+constexpr int kCallsOfRun = 16;
 constexpr auto kTimeout = std::chrono::seconds(30);
 
 constexpr std::size_t kMeasuredEngines = 8;
@@ -71,17 +72,16 @@ std::size_t bytes(std::int64_t elements, kernels::DType dtype) {
   return static_cast<std::size_t>(elements) * kernels::size_of(dtype);
 }
 
-/// Seconds of one run of `enqueue_work` on device `index`: the best of kRuns after a warm-up. Waits.
-double measure(int index, kernels::Stream& stream, const std::function<void()>& enqueue_work) {
-  kernels::Stopwatch watch(index);
-  enqueue_work();
+/// Seconds of one call of `enqueue_work` on the device: the best of kRuns after a warm-up. Infinite if it cannot be
+/// recorded, because steps are. Waits.
+double measure(kernels::Device& device, kernels::Stream& stream, const std::function<void()>& enqueue_work) {
   double least = std::numeric_limits<double>::infinity();
-  for (int run = 0; run < kRuns; ++run) {
-    watch.start(stream);
-    enqueue_work();
-    watch.stop(stream);
-    stream.synchronize(Deadline::after(kTimeout));
-    least = std::min(least, watch.seconds());
+  enqueue_work();
+  try {
+    kernels::TimedCalls timed(device, stream, enqueue_work, kCallsOfRun);
+    for (int run = 0; run < kRuns; ++run) least = std::min(least, timed.seconds(Deadline::after(kTimeout)));
+  } catch (const DeviceError&) {
+    stream.synchronize(Deadline::after(kTimeout));  // throws if it is the device that failed
   }
   return least;
 }
@@ -190,7 +190,7 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const double seconds =
-        measure(device_.id().index, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
+        measure(device_, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
     if (seconds < least) {
       least = seconds;
       best = i;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/kernels/runtime/cuda/launches.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/kernels/runtime/cuda/fake_cuda_test.h"
+
+namespace gradring::kernels {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+
+class CudaLaunch : public FakeCudaTest {
+ protected:
+  CudaDevice device_{kDevice};
+  std::unique_ptr<Stream> stream_ = device_.make_stream(StreamMode::asynchronous);
+};
+
+TEST_F(CudaLaunch, IsOnTheDeviceOfItsStream) {
+  on_new_thread([&] { tests::launch_nothing(*stream_, 0); });
+  on_new_thread([&] { tests::launch_nothing_for(*stream_, 1000); });
+  EXPECT_EQ(fake().calls["cudaLaunchKernelExC"], 2);
+  EXPECT_THAT(fake().contexts, ElementsAre(Key(kDevice)));
+  EXPECT_THAT(fake().misplaced, IsEmpty());
+}
+
+TEST_F(CudaLaunch, DoesNotAskTheDriverForTheDevice) {
+  tests::launch_nothing(*stream_, 0);
+  tests::launch_nothing_for(*stream_, 1000);
+  EXPECT_EQ(fake().calls["cudaStreamGetDevice"], 0);
+}
+
+TEST_F(CudaLaunch, AsksForSharedMemoryBeyondWhatABlockHas) {
+  constexpr std::size_t kKilobyte = 1024;
+  fake().static_shared[tests::nothing_kernel_address()] = 32 * kKilobyte;
+  tests::launch_nothing(*stream_, 16 * kKilobyte);
+  EXPECT_THAT(fake().allowed_shared, IsEmpty());
+  tests::launch_nothing(*stream_, 16 * kKilobyte + 1);  // static and dynamic together are too much
+  tests::launch_nothing(*stream_, 64 * kKilobyte);      // dynamic alone is
+  EXPECT_EQ(fake().allowed_shared[tests::nothing_kernel_address()], 64 * kKilobyte);
+}
+
+}  // namespace
+}  // namespace gradring::kernels

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_cudart/fake_cudart.h"
+
+namespace gradring::tests {
+
+using Work = std::vector<std::function<void()>>;
+
+/// CUDA's headers only declare what its handles point to; a handle points to one of these.
+struct FakeStream {
+  int device = 0;
+  double free_at = 0;              // when its work is done
+  std::shared_ptr<Work> captured;  // not null while it is captured; shared with the streams that joined
+};
+struct FakeEvent {
+  int device = 0;
+  double at = 0;
+  std::shared_ptr<Work> captured;  // recorded in a stream that was captured then
+};
+struct FakeGraph {
+  int device = 0;
+  Work work;
+};
+struct FakePool {
+  int device = 0;
+};
+
+inline FakeStream& of(cudaStream_t stream) { return *reinterpret_cast<FakeStream*>(stream); }
+inline FakeEvent& of(cudaEvent_t event) { return *reinterpret_cast<FakeEvent*>(event); }
+inline FakeGraph& of(cudaGraph_t graph) { return *reinterpret_cast<FakeGraph*>(graph); }
+inline FakeGraph& of(cudaGraphExec_t graph) { return *reinterpret_cast<FakeGraph*>(graph); }
+inline FakePool& of(cudaMemPool_t pool) { return *reinterpret_cast<FakePool*>(pool); }
+
+/// Each thread's own.
+int& current_device();
+
+/// The beginning of a call that needs a context; with the lock held.
+void open_context(const char* call);
+/// The same for a call on an object of `device`.
+void open_context(const char* call, int device);
+
+/// Notes what is enqueued: it runs now, or is kept if the stream is captured. With the lock held.
+void enqueue(FakeStream& stream, std::function<void()> work);
+
+template <class Object, class Handle>
+cudaError_t make(Handle* handle, Object object) {
+  auto* made = new Object(std::move(object));
+  fake_cuda().alive.insert(made);
+  *handle = reinterpret_cast<Handle>(made);
+  return cudaSuccess;
+}
+
+template <class Handle>
+cudaError_t destroy(Handle handle) {
+  auto* object = &of(handle);
+  if (fake_cuda().alive.erase(object) == 0) return cudaErrorInvalidResourceHandle;
+  delete object;
+  return cudaSuccess;
+}
+
+}  // namespace gradring::tests
