@@ -95,7 +95,7 @@ class CpuMachine final : public Machine {
 
   double least_seconds(const Work& work, bool cold) override { return roofline_.seconds(work, cold); }
 
-  void flush(const KernelCase& c) override {
+  void flush(const KernelCase& c, Stream&) override {
     for (const auto& array : c.arrays) evict({array->as<const std::byte>(Side::device), array->bytes()});
   }
 

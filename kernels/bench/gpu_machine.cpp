@@ -10,6 +10,7 @@
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/philox.h"
+#include "kernels/runtime/timed_calls.h"
 #include "kernels/variant.h"
 
 namespace gradring::kernels::bench {
@@ -79,13 +80,14 @@ constexpr double kPerTera = 1e-12;
 constexpr std::size_t kMostBytes = std::size_t{1} << 29;
 constexpr std::size_t kLeastBytes = std::size_t{1} << 16;
 constexpr int kCopySamples = 9;
-/// Bytes of each sample, so that the clock and the launches are negligible.
+/// Bytes of each sample, so that the resolution of the device's clock is negligible.
 constexpr std::size_t kSampleBytes = std::size_t{1} << 32;
 
 class GpuMachine final : public Machine {
  public:
   GpuMachine(Device& device, const KernelSet& kernels)
-      : peak_(device, kernels),
+      : device_(device),
+        peak_(device, kernels),
         from_(device.allocate(kMostBytes)),
         to_(device.allocate(kMostBytes)),
         stream_(device.make_stream(StreamMode::asynchronous)),
@@ -108,14 +110,9 @@ class GpuMachine final : public Machine {
     return work.flops > 0 ? std::max(moving, work.flops / peak_.per_second(work.factors)) : moving;
   }
 
-  void flush(const KernelCase&) override {
-    stream_->enqueue_zero(from_.data(), from_.size());
-    finish();
-  }
+  void flush(const KernelCase&, Stream& stream) override { stream.enqueue_zero(from_.data(), from_.size()); }
 
  private:
-  void finish() { stream_->synchronize(Deadline::after(kProbeTimeout)); }
-
   /// Of copies between arrays of this size; measured for the next power of two.
   double bytes_per_second(std::size_t bytes) {
     const std::size_t size = std::clamp(std::bit_ceil(bytes), kLeastBytes, kMostBytes);
@@ -126,16 +123,14 @@ class GpuMachine final : public Machine {
 
   double measure(std::size_t size) {
     const auto repeats = static_cast<int>(std::min<std::size_t>(1000, kSampleBytes / size));
+    const auto copy = [&] { stream_->enqueue_copy(to_.data(), from_.data(), size); };
+    TimedCalls copies(device_, *stream_, copy, repeats);
     std::vector<double> seconds;
-    for (int sample = 0; sample < kCopySamples; ++sample) {
-      const Stopwatch watch;
-      for (int i = 0; i < repeats; ++i) stream_->enqueue_copy(to_.data(), from_.data(), size);
-      finish();
-      seconds.push_back(watch.seconds() / repeats);
-    }
+    for (int sample = 0; sample < kCopySamples; ++sample) seconds.push_back(copies.seconds(Deadline::after(kTimeout)));
     return 2.0 * static_cast<double>(size) / statistics_of(seconds).least;
   }
 
+  Device& device_;
   PeakFlops peak_;
   Buffer from_;
   Buffer to_;

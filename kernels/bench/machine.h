@@ -31,8 +31,8 @@ class Machine {
   virtual std::string limits() = 0;
   /// The least time for some work, with its arrays in cache as far as they fit, or (cold) in none.
   virtual double least_seconds(const Work& work, bool cold) = 0;
-  /// Removes the arrays of `c` from all caches.
-  virtual void flush(const KernelCase& c) = 0;
+  /// Removes the arrays of `c` from all caches, at once or as work on `stream`.
+  virtual void flush(const KernelCase& c, Stream& stream) = 0;
 };
 
 /// One core of this processor, with the limits of CpuRoofline. Factors of 16 bits are multiplied in f32.

@@ -6,21 +6,20 @@
 #include <limits>
 
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/runtime/timed_calls.h"
 
 namespace gradring::kernels::bench {
 namespace {
 
 constexpr auto kMeasureTimeout = std::chrono::minutes(10);
-/// A call shorter than this is repeated, so that the cost of reading the clock is negligible.
+/// A call shorter than this is repeated, so that reading the clock costs nothing, and launching is done meanwhile.
 constexpr double kLeastSeconds = 50e-6;
 constexpr int kLeastSamples = 5;
 
-/// What a timed call enqueues, and how to wait for it.
-struct Run {
-  std::function<void()> enqueue;
-  std::function<void()> finish;
-};
+/// What a timed call enqueues.
+using Run = std::function<void()>;
+
+Deadline deadline() { return Deadline::after(kMeasureTimeout); }
 
 void reset(const KernelCase& c, Stream& stream) {
   for (const auto& array : c.arrays) array->reset(stream);
@@ -52,16 +51,9 @@ Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Me
   reset(c, stream);
   const LaunchLog log(stream);
   candidate.run(stream);
-  stream.synchronize(Deadline::after(kMeasureTimeout));
+  stream.synchronize(deadline());
   return {
       .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
-}
-
-double seconds_of(const Run& run, int repeats) {
-  const Stopwatch watch;
-  for (int i = 0; i < repeats; ++i) run.enqueue();
-  run.finish();
-  return watch.seconds() / repeats;
 }
 
 /// Calls sample(i) for each contender, interleaved, as long as the effort allows.
@@ -77,30 +69,33 @@ std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
   return statistics;
 }
 
-std::vector<Statistics> time_hot(const std::vector<Run>& runs, const Effort& effort) {
-  std::vector<int> repeats;
-  for (const Run& run : runs) {
-    seconds_of(run, 1);  // warms up code, data and pages
-    repeats.push_back(static_cast<int>(std::clamp(kLeastSeconds / seconds_of(run, 1), 1.0, 1000.0)));
+/// As many calls as take kLeastSeconds. The first also warm up code, data and pages.
+TimedCalls timed_calls(Device& device, Stream& stream, const Run& run) {
+  constexpr int kMostCalls = 1000;
+  for (int calls = 1;; calls = std::min(4 * calls, kMostCalls)) {
+    TimedCalls timed(device, stream, run, calls);
+    if (timed.seconds(deadline()) * calls >= kLeastSeconds || calls == kMostCalls) return timed;
   }
-  return in_turns(runs.size(), effort, [&](std::size_t i) {
-    if (repeats[i] == 1) seconds_of(runs[i], 1);  // the one before used other memory
-    return seconds_of(runs[i], repeats[i]);
-  });
 }
 
-std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, Machine& machine,
-                                     const Effort& effort) {
-  return in_turns(runs.size(), effort, [&](std::size_t i) {
-    machine.flush(c);
-    return seconds_of(runs[i], 1);
-  });
+std::vector<Statistics> time_hot(const std::vector<Run>& runs, Device& device, Stream& stream, const Effort& effort) {
+  std::vector<TimedCalls> timed;
+  for (const Run& run : runs) timed.push_back(timed_calls(device, stream, run));
+  return in_turns(runs.size(), effort, [&](std::size_t i) { return timed[i].seconds(deadline()); });
+}
+
+std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, Device& device, Stream& stream,
+                                     Machine& machine, const Effort& effort) {
+  std::vector<TimedCalls> timed;
+  for (const Run& run : runs) timed.emplace_back(device, stream, run, 1);
+  return in_turns(runs.size(), effort,
+                  [&](std::size_t i) { return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline()); });
 }
 
 }  // namespace
 
-std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& machine, const Effort& effort,
-                              const std::string& variant) {
+std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
+                              const Effort& effort, const std::string& variant) {
   const auto wanted = [&variant](const KernelCase::Candidate& candidate) {
     return variant.empty() || candidate.name == variant;
   };
@@ -117,8 +112,7 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& mach
     results.push_back(checked(c, candidate, kind, expected, stream));
     if (!results.back().right()) return;
     timed.push_back(results.size() - 1);
-    runs.push_back({.enqueue = [&candidate, &stream] { candidate.run(stream); },
-                    .finish = [&stream] { stream.synchronize(Deadline::after(kMeasureTimeout)); }});
+    runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
   };
   for (const KernelCase::Candidate& candidate : c.variants)
     if (wanted(candidate)) take(candidate, Measured::Kind::variant);
@@ -126,12 +120,12 @@ std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& mach
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});
     timed.push_back(results.size() - 1);
-    runs.push_back({.enqueue = c.plain_loop, .finish = [] {}});
+    runs.push_back(c.plain_loop);
   }
   if (runs.empty()) return results;
   reset(c, stream);
-  const std::vector<Statistics> hot = time_hot(runs, effort);
-  const std::vector<Statistics> flushed = time_flushed(c, runs, machine, effort);
+  const std::vector<Statistics> hot = time_hot(runs, device, stream, effort);
+  const std::vector<Statistics> flushed = time_flushed(c, runs, device, stream, machine, effort);
   for (std::size_t i = 0; i < timed.size(); ++i) {
     results[timed[i]].hot = hot[i];
     results[timed[i]].flushed = flushed[i];

@@ -8,7 +8,7 @@
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/stream.h"
+#include "kernels/runtime/device.h"
 
 namespace gradring::kernels::bench {
 
@@ -36,11 +36,11 @@ inline constexpr const char* kPlainLoop = "plain loop";
 /// Runs every variant once, then the peers, and compares their results with the reference's; then times those that are
 /// right, and the plain loop, interleaved. `variant`: if not empty, the only variant to run.
 ///
-/// Hot calls follow each other on the stream, and the host waits once for all of them; the host waits for each flushed
-/// call, so that on a GPU its time includes the launch.
+/// Times are the device's (TimedCalls): of hot calls that follow each other, and of one flushed call. What the host needs
+/// to launch them is not included.
 ///
 /// Errors    what the operation throws.
-std::vector<Measured> measure(const KernelCase& c, Stream& stream, Machine& machine, const Effort& effort,
-                              const std::string& variant);
+std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
+                              const Effort& effort, const std::string& variant);
 
 }  // namespace gradring::kernels::bench

@@ -44,7 +44,7 @@ TEST(MeasureCase, DoesNotTimeWrongResults) {
   World world;
   CaseMaker make = world.maker({});
   const KernelCase c = ones(make, {{"right", 1.0f}, {"near", 1.125f}, {"far", 1.5f}, {"nan", std::nanf("")}});
-  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
   ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(results[0].error, 0);
   EXPECT_EQ(results[1].error, 0.5);
@@ -61,7 +61,7 @@ TEST(MeasureCase, DetectsUnwrittenOutputs) {
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"right", 1.0f}});
   c.variants.push_back({"lazy", [](Stream&) {}});  // runs after one that left the right values there
-  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
   EXPECT_TRUE(results[0].right());
   EXPECT_FALSE(results[1].right());
 }
@@ -72,12 +72,12 @@ TEST(MeasureCase, MeasuresOneVariantAndThePlainLoop) {
   KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
   int loops = 0;
   c.plain_loop = [&loops] { ++loops; };
-  const auto results = measure(c, *world.stream, *world.machine, kLittle, "b");
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "b");
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].name, "b");
   EXPECT_EQ(results[1].name, kPlainLoop);
   EXPECT_GT(loops, 1);
-  EXPECT_TRUE(measure(c, *world.stream, *world.machine, kLittle, "none").empty());
+  EXPECT_TRUE(measure(c, world.device, *world.stream, *world.machine, kLittle, "none").empty());
 }
 
 TEST(MeasureCase, ChecksAndTimesPeersForAnyVariant) {
@@ -85,7 +85,7 @@ TEST(MeasureCase, ChecksAndTimesPeersForAnyVariant) {
   CaseMaker make = world.maker({});
   KernelCase c = ones(make, {{"a", 1.0f}, {"b", 1.0f}});
   c.peers = {{"library", c.variants.front().run}, {"broken", [](Stream&) {}}};
-  const auto results = measure(c, *world.stream, *world.machine, kLittle, "b");
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "b");
   ASSERT_EQ(results.size(), 3u);
   EXPECT_EQ(results[0].kind, Measured::Kind::variant);
   EXPECT_EQ(results[1].name, "library");
@@ -98,7 +98,7 @@ TEST(MeasureCase, ReportsTheKernelsOfOneCall) {
   World world;
   CaseMaker make = world.maker({{"elements", 5000}});
   const KernelCase c = std::move(relu_cases(make).front());
-  const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
   ASSERT_FALSE(results.empty());
   ASSERT_EQ(results[0].launches.size(), 1u);
   EXPECT_EQ(results[0].launches[0].kernel, "relu_forward_flat_kernel<float>");
@@ -171,7 +171,7 @@ TEST_P(EveryOperation, HasCasesWhoseVariantsAllPass) {
     const Cases cases = family.cases(make);
     EXPECT_FALSE(cases.empty()) << family.operation;
     for (const KernelCase& c : cases) {
-      const auto results = measure(c, *world.stream, *world.machine, kLittle, "");
+      const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
       EXPECT_FALSE(results.empty()) << c.name;
       for (const Measured& result : results) EXPECT_LE(result.error, 1) << c.name << ", " << result.name;
     }
@@ -189,7 +189,7 @@ TEST(PlainLoops, ComputeWhatTheReferenceDoes) {
       c.variants = {{"plain loop as a variant", [&c](Stream&) { c.plain_loop(); }}};
       if (family.operation == "softmax_cross_entropy" || family.operation == "sum_of_squares")
         c.outputs.resize(1);  // they leave out the count of right rows, and the flag
-      for (const Measured& result : measure(c, *world.stream, *world.machine, kLittle, ""))
+      for (const Measured& result : measure(c, world.device, *world.stream, *world.machine, kLittle, ""))
         EXPECT_LE(result.error, 1) << c.name;
     }
   }

@@ -35,7 +35,8 @@ std::vector<Problem> problems_of(const PeerNames& names) {
   };
 }
 
-void expect_peer(const kb::KernelCase& c, const std::string& name, kernels::Stream& stream, kb::Machine& machine) {
+void expect_peer(const kb::KernelCase& c, const std::string& name, kernels::Device& device, kernels::Stream& stream,
+                 kb::Machine& machine) {
   SCOPED_TRACE(c.name + " [" + c.shape + "] " + std::string(name_of(c.dtype)));
   if (name.empty()) {
     EXPECT_TRUE(c.peers.empty());
@@ -43,7 +44,7 @@ void expect_peer(const kb::KernelCase& c, const std::string& name, kernels::Stre
   }
   ASSERT_EQ(c.peers.size(), 1u);
   EXPECT_EQ(c.peers.front().name, name);
-  const auto results = kb::measure(c, stream, machine, kLittle, c.variants.front().name);
+  const auto results = kb::measure(c, device, stream, machine, kLittle, c.variants.front().name);
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results.back().kind, kb::Measured::Kind::peer);
   EXPECT_LE(results.back().error, 1);
@@ -62,7 +63,7 @@ void expect_peers(kernels::PeerMaker& peers, kernels::Device& device, kernels::D
                         .dtype = dtype,
                         .extents = problem.extents,
                         .peers = &peers});
-    for (const kb::KernelCase& c : problem.cases(make)) expect_peer(c, problem.peer, *stream, *machine);
+    for (const kb::KernelCase& c : problem.cases(make)) expect_peer(c, problem.peer, device, *stream, *machine);
   }
 }
 

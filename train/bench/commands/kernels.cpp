@@ -350,7 +350,7 @@ void run(KernelsBenchOptions& options) {
   table.begin();
   for (const kb::CaseFamily& family : families_of(options))
     for (const kb::KernelCase& c : family.cases(make)) {
-      const auto results = kb::measure(c, *stream, *machine, options.effort, options.variant);
+      const auto results = kb::measure(c, *compute.device, *stream, *machine, options.effort, options.variant);
       if (!results.empty()) table.add(c, results);
     }
   write_bench_file(options.json_file, "kernels", provenance, table.results());
