@@ -23,6 +23,7 @@ namespace wmma = nvcuda::wmma;
 
 constexpr TileShape kTile{.rows = 64, .columns = 64, .depth = 32};
 constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kBlocksOfProcessor = 6;  // with more, registers would be spilled
 constexpr int kFragment = 16;
 constexpr int kWarpExtent = 32;  // rows, and columns, of a warp
 constexpr int kWarpsAcross = kTile.columns / kWarpExtent;
@@ -61,7 +62,7 @@ __device__ void multiply(Sums (&sums)[kEach][kEach], const TileA& tile_a, const 
 }
 
 template <class C, class P>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
     conv2d_product_wmma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int share_depth) {
   using TileA = OperandTile<decltype(P::a), kTile.rows, kTile.depth>;
   using TileB = OperandTile<decltype(P::b), kTile.columns, kTile.depth>;
