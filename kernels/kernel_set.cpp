@@ -57,6 +57,7 @@ DECLARE(gemm, mma);
 DECLARE(gemm, wgmma);
 DECLARE(peak, multiply_adds);
 DECLARE(peak, mma);
+DECLARE(peak, wgmma);
 DECLARE(step_state, one_thread);
 
 inline namespace GRADRING_KERNEL_COPY {
@@ -87,7 +88,7 @@ KernelSet kernel_set() {
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
-      .peak = table(peak::multiply_adds, peak::mma),
+      .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
       .relu = table(COPY_TO_RUN(relu, flat)),
       .scale = table(COPY_TO_RUN(scale, flat)),
       .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),

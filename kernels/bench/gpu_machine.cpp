@@ -42,12 +42,13 @@ double PeakFlops::per_second(DType dtype) {
   return entry->second;
 }
 
+const peak::Variant& PeakFlops::variant(DType dtype) const { return pick_variant(kernels_.peak, device_, dtype); }
+
 double PeakFlops::measure(DType dtype) {
-  const peak::Variant& variant = pick_variant(kernels_.peak, device_, dtype);
   BenchArray a(device_, dtype, some_values(peak::kRows * peak::kInner));
   BenchArray b(device_, dtype, some_values(peak::kInner * peak::kColumns));
   for (BenchArray* array : {&a, &b}) array->reset(*stream_);
-  peak::Args args{.dtype = dtype, .tiles = 32, .rounds = 16, .a = a.at(Side::device), .b = b.at(Side::device)};
+  peak::Args args{.dtype = dtype, .tiles = 128, .rounds = 16, .a = a.at(Side::device), .b = b.at(Side::device)};
   Buffer y;
   const auto allocate = [&] {
     y = device_.allocate(static_cast<std::size_t>(args.tiles * peak::kRows * peak::kColumns) * sizeof(float));
@@ -57,7 +58,7 @@ double PeakFlops::measure(DType dtype) {
     stream_->enqueue_zero(y.data(), y.size());
     stream_->synchronize(Deadline::after(kProbeTimeout));
     const Stopwatch watch;
-    variant.run(*stream_, args);
+    variant(dtype).run(*stream_, args);
     stream_->synchronize(Deadline::after(kProbeTimeout));
     return watch.seconds();
   };
@@ -95,12 +96,12 @@ class GpuMachine final : public Machine {
 
   std::string limits() override {
     char text[200];
-    std::snprintf(
-        text, sizeof text,
-        ": %.1f TFLOP/s in f32, %.1f in f16 by mma.sync; copies %.0f GB/s within 16 MB, %.0f GB/s from memory "
-        "(read and written)",
-        peak_.per_second(DType::f32) * kPerTera, peak_.per_second(DType::f16) * kPerTera,
-        bytes_per_second(8 << 20) * kPerGiga, bytes_per_second(kMostBytes) * kPerGiga);
+    std::snprintf(text, sizeof text,
+                  ": %.1f TFLOP/s in f32, %.1f in f16 by %s; copies %.0f GB/s within 16 MB, %.0f GB/s from memory "
+                  "(read and written)",
+                  peak_.per_second(DType::f32) * kPerTera, peak_.per_second(DType::f16) * kPerTera,
+                  std::string(peak_.variant(DType::f16).name).c_str(), bytes_per_second(8 << 20) * kPerGiga,
+                  bytes_per_second(kMostBytes) * kPerGiga);
     return name_ + text;
   }
 
@@ -126,7 +127,8 @@ class GpuMachine final : public Machine {
     const auto copy = [&] { stream_->enqueue_copy(to_.data(), from_.data(), size); };
     TimedCalls copies(device_, *stream_, copy, repeats);
     std::vector<double> seconds;
-    for (int sample = 0; sample < kCopySamples; ++sample) seconds.push_back(copies.seconds(Deadline::after(kTimeout)));
+    for (int sample = 0; sample < kCopySamples; ++sample)
+      seconds.push_back(copies.seconds(Deadline::after(kProbeTimeout)));
     return 2.0 * static_cast<double>(size) / statistics_of(seconds).least;
   }
 

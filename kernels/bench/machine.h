@@ -74,6 +74,8 @@ class PeakFlops {
   ///
   /// Errors    InvalidArgument if no kernel multiplies that type here.
   double per_second(DType dtype);
+  /// The kernel that is measured for a type.
+  const peak::Variant& variant(DType dtype) const;
 
  private:
   double measure(DType dtype);

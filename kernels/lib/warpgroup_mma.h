@@ -48,6 +48,14 @@ __device__ inline unsigned char* align_shared(unsigned char* memory) {
   return memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
 }
 
+/// Shows products what this thread wrote to shared memory by itself; then __syncthreads by all. What TMA copied there
+/// needs no such call.
+__device__ inline void warpgroup_publish() {
+#ifdef __CUDACC__
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 /// Before the first fence: the compiler does not move what is written to the sums behind it. By index: nvcc unrolls a
 /// loop over references too late, keeps the sums in memory, and wgmma waits for each.
 template <int kCount>

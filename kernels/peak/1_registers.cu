@@ -7,8 +7,7 @@
 // Traffic and bound: 1 KB a tile against 4096 operations a round; bound by the units that multiply and add; mma by the
 //   tensor cores, as far as mma.sync reaches them.
 // Gains of mma: 2048 multiply-adds an instruction and warp instead of 32.
-// Still slow because: on sm_90 wgmma, which reads its operands from shared memory, does more; what is measured here is
-//   the peak of kernels that use mma.sync.
+// Still slow because: mma.sync does not keep the tensor cores of sm_90 busy.
 // Limits: mma: f16 and bf16.
 
 #include <cstring>

@@ -14,8 +14,9 @@ inline constexpr std::int64_t kInner = 16;
 
 /// Nothing but arithmetic: adds the product of two small matrices to every tile of y, `rounds` times over,
 ///   y[t] += a b.
-/// The matrices lie in registers all the while; so the time is that of the multiply-adds, and the arithmetic that they
-/// come to a second is the most that kernels written this way can do. kernels/bench/gpu_machine.cpp measures it.
+/// The matrices lie in registers, or in shared memory where that is as fast, all the while; so the time is that of the
+/// multiply-adds, and the arithmetic that they come to a second is the most that kernels written this way can do.
+/// kernels/bench/gpu_machine.cpp measures it.
 ///
 /// Shapes    a: [16, 16], b: [16, 8], y: [tiles, 16, 8], row-major, contiguous; tiles, rounds >= 0.
 /// Types     a and b: f32, f16 or bf16, equal; y: f32; sums in f32.

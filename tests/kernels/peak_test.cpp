@@ -38,8 +38,8 @@ struct Tiles {
 
 TEST(Peak, ComputesExactlyTheProductsThatItCounts) {
   for (DType dtype : kFloating)
-    for (const std::int64_t tiles : {0, 1, 7, 9, 33})
-      for (const std::int64_t rounds : {0, 1, 5})
+    for (const std::int64_t tiles : {0, 1, 7, 9, 33, 130})
+      for (const std::int64_t rounds : {0, 1, 5, 19})
         for_each_variant(kernel_set().peak, dtype, [&](const Variant& variant, Stream& stream) {
           const Tiles problem(dtype, tiles, rounds);
           TypedArray expected = problem.y;
