@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "kernels/runtime/error.h"
@@ -95,11 +96,19 @@ void TrainStep::enqueue_update() {
       stream, {.state = device_state(), .policy = spec_.loss_scaling.policy, .dynamic = spec_.loss_scaling.dynamic});
 }
 
+std::unique_ptr<kernels::Recording> TrainStep::record(DeviceBatch& batch, const Shape& shape) {
+  try {
+    return parts_.device.record(parts_.stream, [this, &batch, shape] { enqueue_work(batch, shape); });
+  } catch (const DeviceError& error) {
+    throw DeviceError(std::string("a step could not be captured into a CUDA graph: ") + error.what() +
+                      "; --cuda-graph off runs every step without one");
+  }
+}
+
 void TrainStep::enqueue_recorded(DeviceBatch& batch, const Shape& shape) {
   if (seen_.insert(shape).second) return enqueue_work(batch, shape);
   auto& recording = recordings_[shape];
-  if (!recording)
-    recording = parts_.device.record(parts_.stream, [this, &batch, shape] { enqueue_work(batch, shape); });
+  if (!recording) recording = record(batch, shape);
   parts_.ddp.replay([this, &recording] { recording->enqueue(parts_.stream); });
 }
 

@@ -151,6 +151,7 @@ class TrainStep {
   void enqueue_pass(DeviceBatch& batch, const Shape& shape);
   void enqueue_empty_batch(const Shape& shape);
   void enqueue_update();
+  std::unique_ptr<kernels::Recording> record(DeviceBatch& batch, const Shape& shape);
   void enqueue_recorded(DeviceBatch& batch, const Shape& shape);
   void enqueue_report(std::int64_t global_samples);
   StepResult take_oldest();

@@ -2,6 +2,7 @@
 // Steps that the host does not wait for, and steps that are recorded, are the same steps.
 #include "train/trainer/train_step.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -35,10 +36,9 @@ struct Way {
 };
 
 /// Trains one rank's replica out of a resident data set; every rank starts at samples of its own.
-StepsOutcome train_steps(comm::ProcessGroup& group, Way way) {
+StepsOutcome train_steps(comm::ProcessGroup& group, Way way, kernels::Device& device) {
   StepsOutcome outcome;
   const auto dataset = golden_images();
-  kernels::HostDevice device;
   const auto backend = make_backend("cpu", device);
   const kernels::KernelSet kernels = kernels::kernel_set();
   train::ReplicaSpec spec;
@@ -76,6 +76,11 @@ StepsOutcome train_steps(comm::ProcessGroup& group, Way way) {
     outcome.weights.insert(outcome.weights.end(), parameter, parameter + replica.layout().parameter(i).elements);
   }
   return outcome;
+}
+
+StepsOutcome train_steps(comm::ProcessGroup& group, Way way) {
+  kernels::HostDevice device;
+  return train_steps(group, way, device);
 }
 
 /// The same by `world` ranks: what came of each.
@@ -135,6 +140,39 @@ TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
   EXPECT_EQ(replays, 0);
   train_steps(group, {.recorded = true});
   EXPECT_EQ(replays, 9 - 2) << "every step but the first of each size";
+}
+
+/// A CPU that cannot record, as a GPU where a library does what a capture forbids.
+class NoRecording final : public kernels::Device {
+ public:
+  kernels::DeviceId id() const override { return device_.id(); }
+  std::string description() const override { return device_.description(); }
+  kernels::Buffer allocate(std::size_t bytes, kernels::MemoryKind kind) override {
+    return device_.allocate(bytes, kind);
+  }
+  std::unique_ptr<kernels::Stream> make_stream(kernels::StreamMode mode) override { return device_.make_stream(mode); }
+  std::unique_ptr<kernels::Event> make_event() override { return device_.make_event(); }
+  std::unique_ptr<kernels::Timer> make_timer() override { return device_.make_timer(); }
+  std::unique_ptr<kernels::Recording> record(kernels::Stream&, std::function<void()>) override {
+    throw DeviceError("cudaStreamEndCapture failed: cudaErrorStreamCaptureInvalidated");
+  }
+
+ private:
+  kernels::HostDevice device_;
+};
+
+TEST(TrainStep, NamesTheOptionThatAvoidsAFailedCapture) {
+  run_ranks(1, [](comm::ProcessGroup& group) {
+    NoRecording device;
+    try {
+      train_steps(group, {.recorded = true}, device);
+      FAIL() << "the failure was lost";
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("cudaErrorStreamCaptureInvalidated"),
+                                               testing::HasSubstr("--cuda-graph off")));
+    }
+    EXPECT_EQ(train_steps(group, {}, device).losses.size(), 9u) << "and without recording it runs";
+  });
 }
 
 TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
