@@ -77,8 +77,11 @@ NcclTransport::NcclTransport(const NcclOptions& options, const Dependencies& dep
       health_(options.rank, describe_by(ranks), propagation_, *communicator_, dependencies.abort_timeout),
       reduction_stream_(options.device, options.kernels.accumulate, pipeline_.max_slice_bytes),
       empty_message_(options.device.allocate(2)),
-      watchdog_({.rank = options.rank, .world_size = options.world_size, .timeout = options.timeout}, options.device,
-                health_, propagation_, *communicator_, watched_processes(ranks, options.rank)) {}
+      watchdog_({.rank = options.rank,
+                 .world_size = options.world_size,
+                 .timeout = options.timeout,
+                 .make_current = options.make_current},
+                options.device, health_, propagation_, *communicator_, watched_processes(ranks, options.rank)) {}
 
 NcclTransport::~NcclTransport() {
   watchdog_.drain(Deadline::after(options_.timeout));

@@ -91,6 +91,7 @@ void Watchdog::drain(Deadline deadline) {
 }
 
 void Watchdog::run() {
+  spec_.make_current();  // NCCL restores what was current: in a new thread that would be device 0
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kEventInterval, [this] { return stop_; })) {
     if (health_.failed()) continue;

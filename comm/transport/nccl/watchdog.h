@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,7 @@ class Watchdog {
     int rank = 0;
     int world_size = 1;
     std::chrono::nanoseconds timeout{};
+    std::function<void()> make_current = [] {};  ///< makes the device the current one of the thread
   };
   Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, ErrorPropagation& propagation,
            Communicator& communicator, PeerProcesses processes);
