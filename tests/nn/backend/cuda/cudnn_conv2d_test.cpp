@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "nn/backend/cuda/cuda_backend.h"
 #include "nn/backend/cuda/cudnn.h"
 #include "tests/nn/backend/cuda/fake_cudnn.h"
@@ -118,6 +120,21 @@ TEST_F(CudnnConv2d, TakesWhatTheRankThatChoosesHasFoundFastest) {
   options.share_choice = [](const nn::Chooser&) { return std::string("of another version of cuDNN"); };
   rig.run({plan(rig, options).get()}, 2);
   EXPECT_THAT(fake_.executed, testing::Each(7)) << "the first of its own order";
+}
+
+/// With the tensors of each pass's graph and no others, which the fake would refuse.
+TEST_F(CudnnConv2d, MeasuresTheEnginesOfEveryPass) {
+  fake_.mode_a = {{.index = 7, .notes = {}, .knobs = {}}, {.index = 8, .notes = {}, .knobs = {}}};
+  nn::CudaBackendOptions options;
+  options.autotune = true;
+  for (const bool fuses : {true, false}) {
+    fake_.fuses = fuses;
+    fake_.executed.clear();
+    PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
+    EXPECT_NE(plan(rig, options), nullptr);
+    EXPECT_GT(std::ranges::count(fake_.executed, 7), 0);
+    EXPECT_EQ(std::ranges::count(fake_.executed, 7), std::ranges::count(fake_.executed, 8));
+  }
 }
 
 TEST_F(CudnnConv2d, PrefersDeterministicEngines) {
