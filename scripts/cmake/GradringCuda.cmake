@@ -67,5 +67,5 @@ endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 find_package(CUDNN 9 QUIET)
-find_package(NCCL 2 QUIET)
+find_package(NCCL 2.28.9 QUIET)  # of the headers, which have ncclCommRevoke; an older library will do
 set(GRADRING_HAVE_CUDA ON)

@@ -102,6 +102,8 @@ void FakeStream::synchronize(Deadline deadline) {
   inner_->synchronize(deadline);
 }
 
+int FakeStream::device_index() const { return gpu_.index(); }
+
 unsigned FakeStream::workers() const {
   return static_cast<const simt::LaunchQueue*>(inner_->native_handle())->workers();
 }

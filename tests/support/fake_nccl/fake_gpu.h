@@ -38,6 +38,7 @@ class FakeStream final : public kernels::Stream, public simt::LaunchQueue {
   void enqueue_wait(const kernels::Event& event) override;
   void synchronize(Deadline deadline) override;
   void* native_handle() override { return static_cast<simt::LaunchQueue*>(this); }
+  int device_index() const override;
   void enqueue_launch(std::function<void(simt::Executor&)> launch) override;
   unsigned workers() const override;
 
@@ -80,6 +81,7 @@ class FakeGpu final : public kernels::Device {
   }
   std::unique_ptr<kernels::Stream> make_stream(kernels::StreamMode mode) override;
   std::unique_ptr<kernels::Event> make_event() override { return inner_.make_event(); }
+  std::unique_ptr<kernels::Timer> make_timer() override { return inner_.make_timer(); }
   std::unique_ptr<kernels::Recording> record(kernels::Stream& stream, std::function<void()> enqueue_work) override;
 
   int index() const { return index_; }

@@ -182,6 +182,7 @@ class AsynchronousDevice final : public kernels::Device {
     return device_.make_stream(kernels::StreamMode::asynchronous);
   }
   std::unique_ptr<kernels::Event> make_event() override { return device_.make_event(); }
+  std::unique_ptr<kernels::Timer> make_timer() override { return device_.make_timer(); }
   std::unique_ptr<kernels::Recording> record(kernels::Stream& stream, std::function<void()> enqueue_work) override {
     return device_.record(stream, std::move(enqueue_work));
   }

@@ -31,7 +31,7 @@ using tests::NcclRanks;
 using tests::RankWorkspace;
 
 /// Long enough for eight ranks on a busy machine.
-constexpr std::chrono::milliseconds kShort(tests::kSanitizer.empty() ? 1500 : 6000);
+constexpr std::chrono::milliseconds kLifetimeTimeout(tests::kSanitizer.empty() ? 1500 : 6000);
 constexpr std::chrono::milliseconds kAbort(300);
 
 void abort_fast(int, nccl::Dependencies& dependencies) { dependencies.abort_timeout = kAbort; }
@@ -41,7 +41,7 @@ class NcclLostRank : public ::testing::TestWithParam<std::tuple<int, bool>> {};
 
 TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
   const auto& [world, captured] = GetParam();
-  NcclRanks ranks(world, kShort);
+  NcclRanks ranks(world, kLifetimeTimeout);
   ranks.captured = captured;
   const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
@@ -59,7 +59,7 @@ TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
 TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
   const auto& [world, captured] = GetParam();
   const std::size_t neighbours = world == 2 ? 1 : 2;
-  NcclRanks ranks(world, kShort);
+  NcclRanks ranks(world, kLifetimeTimeout);
   ranks.captured = captured;
   ranks.adjust = abort_fast;
   const auto errors = ranks.errors([&](ProcessGroup& group) {
@@ -68,7 +68,7 @@ TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
     group.barrier_on_host();
     if (group.rank() != 1) return group.all_reduce(work.range(), *work.stream);
     ranks.fake().stop(1);
-    poll_until([&] { return ranks.exit_messages().size() == neighbours; }, Deadline::after(20 * kShort));
+    poll_until([&] { return ranks.exit_messages().size() == neighbours; }, Deadline::after(20 * kLifetimeTimeout));
     ranks.fake().resume(1);
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
@@ -167,19 +167,19 @@ void fail_with_a_live_graph(NcclRanks& ranks) {
 }
 
 TEST(NcclLifetime, RevokeEndsAGroupWhoseGraphLives) {
-  NcclRanks ranks(2, kShort);
+  NcclRanks ranks(2, kLifetimeTimeout);
   fail_with_a_live_graph(ranks);
   EXPECT_THAT(ranks.exit_messages(), IsEmpty());
 }
 
 TEST(NcclLifetime, RankExitsIfItsGraphLivesAndNcclCannotRevoke) {
-  NcclRanks ranks(2, kShort, {.version = 22700});
+  NcclRanks ranks(2, kLifetimeTimeout, {.version = 22700});
   fail_with_a_live_graph(ranks);
   EXPECT_THAT(ranks.exit_messages(), SizeIs(1));
 }
 
 TEST(NcclLifetime, ExitsIfTheAbortHangs) {
-  NcclRanks ranks(2, kShort, {.aborts_hang = true});
+  NcclRanks ranks(2, kLifetimeTimeout, {.aborts_hang = true});
   ranks.adjust = abort_fast;
   std::atomic<bool> waiting{true};
   const auto errors = ranks.errors([&](ProcessGroup& group) {
@@ -190,7 +190,7 @@ TEST(NcclLifetime, ExitsIfTheAbortHangs) {
       waiting = false;
       throw;
     }
-    while (group.rank() == 1 && waiting) std::this_thread::sleep_for(kShort / 10);
+    while (group.rank() == 1 && waiting) std::this_thread::sleep_for(kLifetimeTimeout / 10);
   });
   expect_error<Timeout>(errors[0], 1, "all_reduce 1");
   ASSERT_THAT(ranks.exit_messages(), Not(IsEmpty()));
@@ -199,7 +199,7 @@ TEST(NcclLifetime, ExitsIfTheAbortHangs) {
 }
 
 TEST(NcclLifetime, ExitsIfTheAbortAfterAFailedJoinHangs) {
-  NcclRanks ranks(2, kShort / 5, {.init_fails_for = 1, .aborts_hang = true});
+  NcclRanks ranks(2, kLifetimeTimeout / 5, {.init_fails_for = 1, .aborts_hang = true});
   ranks.adjust = abort_fast;
   const auto errors = ranks.errors([](ProcessGroup&) {});
   EXPECT_THROW(std::rethrow_exception(errors[0]), Timeout);

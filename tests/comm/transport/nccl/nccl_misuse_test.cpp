@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::chrono::seconds kLong(30);
+constexpr std::chrono::seconds kMisuseTimeout(30);
 constexpr std::chrono::milliseconds kHangs(100);  // what does not return in this time is taken to hang
 
 /// Two ranks on the fake NCCL, with a GPU, a stream and a buffer each, driven by one thread.
@@ -72,12 +72,12 @@ struct TwoRanks {
     return api[rank].group_end();
   }
   void synchronize() {
-    for (const auto& one : stream) one->synchronize(Deadline::after(kLong));
+    for (const auto& one : stream) one->synchronize(Deadline::after(kMisuseTimeout));
   }
   /// What is noted first.
   std::string noted() {
     std::vector<std::string> texts;
-    poll_until([&] { return !(texts = misuse.take()).empty(); }, Deadline::after(kLong));
+    poll_until([&] { return !(texts = misuse.take()).empty(); }, Deadline::after(kMisuseTimeout));
     return texts.empty() ? "" : texts.front();
   }
   cudaStream_t handle(int rank) { return static_cast<cudaStream_t>(stream[rank]->native_handle()); }
@@ -98,7 +98,7 @@ bool hangs(const std::function<void()>& call, const std::function<void()>& end) 
   auto running = std::async(std::launch::async, call);
   const bool hung = running.wait_for(kHangs) == std::future_status::timeout;
   end();
-  EXPECT_EQ(running.wait_for(kLong), std::future_status::ready);
+  EXPECT_EQ(running.wait_for(kMisuseTimeout), std::future_status::ready);
   return hung;
 }
 

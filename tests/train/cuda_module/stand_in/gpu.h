@@ -22,6 +22,7 @@ class StandInGpu final : public kernels::Device {
     return host_.make_stream(kernels::StreamMode::asynchronous);
   }
   std::unique_ptr<kernels::Event> make_event() override { return host_.make_event(); }
+  std::unique_ptr<kernels::Timer> make_timer() override { return host_.make_timer(); }
   /// A graph is the function, called again.
   std::unique_ptr<kernels::Recording> record(kernels::Stream& stream, std::function<void()> enqueue_work) override;
 
