@@ -98,7 +98,7 @@ std::vector<std::size_t> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-struct AllReduceBenchOptions {
+struct AllReduceOptions {
   std::size_t least = 4096;  ///< sizes in bytes, rounded down to whole elements
   std::size_t most = std::size_t{32} << 20;
   std::size_t factor = 2;
@@ -116,7 +116,7 @@ struct AllReduceBenchOptions {
   std::string json;  ///< empty: none
 };
 
-std::vector<std::size_t> sizes_of(const AllReduceBenchOptions& options) {
+std::vector<std::size_t> sizes_of(const AllReduceOptions& options) {
   if (!options.sizes.empty()) return options.sizes;
   if (options.least > options.most)
     throw UsageError(
@@ -143,7 +143,7 @@ Option with_letter(char letter, Option option) {
   return option;
 }
 
-CommandLine command_line(AllReduceBenchOptions& options) {
+CommandLine command_line(AllReduceOptions& options) {
   static constexpr std::string_view kComm[] = {"auto", "shm", "tcp"}, kPeers[] = {"gloo"};
   Option dtype = option("dtype", 'd', "fp32|fp16|bf16|int32|int64", "element type (default fp32)",
                         [&](std::string_view text) { options.dtype = parse_type(text); });
@@ -216,9 +216,9 @@ struct AllReduceReport {
   std::size_t wrong = 0;  ///< elements, over all sizes and ranks
 };
 
-const char* medium_of(const AllReduceBenchOptions& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
+const char* medium_of(const AllReduceOptions& options) { return options.comm == "tcp" ? "tcp" : "shm"; }
 
-std::string table_head(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_head(const AllReduceReport& report, const AllReduceOptions& options) {
   std::string names = "#       size         count      type   redop    root     time   algbw   busbw  #wrong";
   std::string units = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ";
   if (options.report_iterations) {
@@ -237,7 +237,7 @@ std::string table_head(const AllReduceReport& report, const AllReduceBenchOption
       report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
 }
 
-std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceOptions& options) {
   const kernels::bench::Statistics& ours = row.ours;
   std::string text =
       fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7}", row.bytes, row.elements,
@@ -251,7 +251,7 @@ std::string table_row(const AllReduceRow& row, const AllReduceReport& report, co
   return text + "\n";
 }
 
-std::string table_foot(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+std::string table_foot(const AllReduceReport& report, const AllReduceOptions& options) {
   double sum = 0;
   for (const AllReduceRow& row : report.rows) sum += row.bus_gigabytes(report.world_size);
   const std::string wrong =
@@ -260,7 +260,7 @@ std::string table_foot(const AllReduceReport& report, const AllReduceBenchOption
                      report.rows.empty() ? 0 : sum / static_cast<double>(report.rows.size()));
 }
 
-nlohmann::json results_of(const AllReduceReport& report, const AllReduceBenchOptions& options) {
+nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   for (const AllReduceRow& row : report.rows) {
     nlohmann::json line = {{"size", row.bytes},
@@ -321,7 +321,7 @@ double percent_of_variation(const std::vector<double>& times, double mean) {
   return 100 * std::sqrt(squares / static_cast<double>(times.size())) / mean;
 }
 
-AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllReduceBenchOptions& options,
+AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllReduceOptions& options,
                      std::size_t bytes) {
   const comm::bench::Payload payload{.elements = bytes / size_of(options.dtype), .dtype = options.dtype};
   AllReduceRow row{.elements = payload.elements, .bytes = payload.bytes(), .ours = {}};
@@ -346,7 +346,7 @@ void say(int rank, const std::string& text) {
   flush_standard_output();
 }
 
-void run_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& place) {
+void run_rank(const AllReduceOptions& options, const WorkerEnvironment& place) {
   const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm});
   comm::ProcessGroup& group = *ranks.group;
   kernels::HostDevice device;
@@ -370,14 +370,14 @@ void run_rank(const AllReduceBenchOptions& options, const WorkerEnvironment& pla
 }
 
 /// Starts the ranks with the same arguments; the launcher reports their errors.
-int spawn(const AllReduceBenchOptions& options, Arguments args) {
+int spawn(const AllReduceOptions& options, Arguments args) {
   std::vector<std::string> command = {"bench", "allreduce"};
   command.insert(command.end(), args.begin(), args.end());
   return spawn_ranks(options.nproc ? options.nproc : kDefaultRanks, command);
 }
 
 int run(Arguments args) {
-  AllReduceBenchOptions options;
+  AllReduceOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
   options.sizes = sizes_of(options);
   if (options.compare_gloo && options.dtype != kernels::DType::f32)
@@ -396,6 +396,6 @@ int run(Arguments args) {
 const Command kBenchAllReduce{.name = "allreduce",
                               .help = "correctness and speed of all-reduce between processes",
                               .run = run,
-                              .describe = describe<AllReduceBenchOptions>};
+                              .describe = describe<AllReduceOptions>};
 
 }  // namespace gradring::train
