@@ -188,7 +188,6 @@ CommandLine command_line(AllReduceOptions& options) {
       .notes = kAllReduceNotes};
 }
 
-constexpr double kMicro = 1e-6;
 constexpr double kGiga = 1e9;
 
 /// Result for one size; times in seconds.
@@ -241,13 +240,13 @@ std::string table_row(const AllReduceRow& row, const AllReduceReport& report, co
   const kernels::bench::Statistics& ours = row.ours;
   std::string text =
       fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7}", row.bytes, row.elements,
-                  name_of(options.dtype), "sum", -1, ours.median / kMicro, row.algorithm_gigabytes(),
+                  name_of(options.dtype), "sum", -1, ours.median * kMicroseconds, row.algorithm_gigabytes(),
                   row.bus_gigabytes(report.world_size), row.wrong ? std::to_string(*row.wrong) : "N/A");
   if (options.report_iterations)
-    text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least / kMicro,
-                        ours.median / kMicro, ours.p95 / kMicro, ours.p99 / kMicro, ours.most / kMicro,
-                        row.coefficient_of_variation);
-  if (row.gloo) text += fmt::format("  {:>8.1f} {:>6.1f}x", row.gloo->median / kMicro, row.ratio());
+    text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least * kMicroseconds,
+                        ours.median * kMicroseconds, ours.p95 * kMicroseconds, ours.p99 * kMicroseconds,
+                        ours.most * kMicroseconds, row.coefficient_of_variation);
+  if (row.gloo) text += fmt::format("  {:>8.1f} {:>6.1f}x", row.gloo->median * kMicroseconds, row.ratio());
   return text + "\n";
 }
 
@@ -268,11 +267,11 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions&
                            {"type", name_of(options.dtype)},
                            {"redop", "sum"},
                            {"root", -1},
-                           {"in_place_microseconds", to_json(row.ours, 1 / kMicro)},
+                           {"in_place_microseconds", to_json(row.ours, kMicroseconds)},
                            {"algbw_gb_s", row.algorithm_gigabytes()},
                            {"busbw_gb_s", row.bus_gigabytes(report.world_size)}};
     if (row.wrong) line["wrong"] = *row.wrong;
-    if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, 1 / kMicro)}, {"ratio", row.ratio()}});
+    if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, kMicroseconds)}, {"ratio", row.ratio()}});
     rows.push_back(line);
   }
   return {{"ranks", report.world_size},
