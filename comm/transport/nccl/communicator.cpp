@@ -22,7 +22,8 @@ ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_s
     const std::lock_guard lock(mutex_);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    config.commName = name.c_str();
+    name_ = name;
+    config.commName = name_.c_str();
     const ncclResult_t result = api().comm_init_rank_config(&comm_, world_size, id, rank, &config);
     if (!is_accepted(result)) return result;
   }
@@ -126,7 +127,10 @@ bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) 
   std::promise<void> ended;
   const std::future<void> end = ended.get_future();
   std::thread([free, comm, make_current = make_current_, ended = std::move(ended)]() mutable {
-    make_current();  // NCCL restores what was current: in a new thread that is device 0
+    try {
+      make_current();  // NCCL restores what was current: in a new thread that is device 0
+    } catch (...) {    // a failed device: the communicator is freed all the same
+    }
     free(comm);
     ended.set_value();
   }).detach();

@@ -60,6 +60,7 @@ class Communicator {
 
   Dependencies dependencies_;
   std::function<void()> make_current_;
+  std::string name_;  // NCCL may keep a pointer to it
   std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
   bool stopped_ = false;
