@@ -6,7 +6,7 @@
 // Traffic and bound: 1 KB a tile against 4096 operations a round. A product reads 6 KB of shared memory in 64 cycles,
 //   three quarters of what it can give: bound by the tensor cores.
 // Gains over the step before: mma.sync cannot keep these tensor cores busy.
-// Still slow because: a product of 64 x 256 would read a fifth less; clocks fall with the power that this draws.
+// Still slow because: a product of 64 x 256 would read a sixth less; clocks fall with the power that this draws.
 // Limits: compute capability 9.0 alone; f16 and bf16.
 
 #include "kernels/lib/element.h"

@@ -22,7 +22,6 @@ class TimedCalls {
   /// Errors    as Device::record.
   TimedCalls(Device& device, Stream& stream, const std::function<void()>& enqueue_call, int calls);
 
-  int calls() const { return calls_; }
   /// Seconds a call, its data and code in cache as far as they fit: the calls are run before, too. Waits.
   ///
   /// Errors    DeviceError if the deadline passes first, or the work fails.
