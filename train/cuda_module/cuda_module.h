@@ -15,7 +15,8 @@
 namespace gradring::train {
 
 /// Raise it with every change of CudaModule or of the types in it: KernelSet and its tables, Device, Stream, Event,
-/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker. Program and module each have their own copy of these headers.
+/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker. Program and module each have their own copy of
+/// these headers.
 inline constexpr int kCudaModuleVersion = 8;
 
 /// libgradring_cuda.so as the program sees it: nvcc's copy of every kernel, the devices that run it, the backend on top

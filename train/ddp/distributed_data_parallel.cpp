@@ -45,7 +45,7 @@ void DistributedDataParallel::enqueue_after_compute(kernels::Event& here,
   if (!in_place_) return communication(*communication_);
   begin_wait();
   communication(*communication_);
-  communication_->record(*done_);  // a GPU's streams are always asynchronous
+  communication_->record(*done_);  // the stream of a GPU is asynchronous in place, too: backward waits here
   compute_.enqueue_wait(*done_);
   end_wait();
 }

@@ -79,11 +79,13 @@ void Communicator::stop(const std::string& exit_message) {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  if (!revoke()) abort(exit_message);
+  const Deadline deadline = Deadline::after(dependencies_.abort_timeout);
+  if (revoke(Deadline::after(dependencies_.abort_timeout / 2))) return;
+  if (!free_by(api().comm_abort, deadline)) dependencies_.exit_process(exit_message);
 }
 
 /// False if NCCL cannot, or does not complete it in time.
-bool Communicator::revoke() {
+bool Communicator::revoke(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!comm_) return true;
@@ -96,7 +98,7 @@ bool Communicator::revoke() {
         result = state();
         return result != ncclInProgress;
       },
-      Deadline::after(dependencies_.abort_timeout));
+      deadline);
   return result == ncclSuccess;
 }
 
@@ -108,16 +110,17 @@ void Communicator::finish(Deadline deadline, const std::string& exit_message) {
   }
   if (is_accepted(result)) result = complete(deadline);
   if (result != ncclSuccess) return abort(exit_message);
-  free_by(api().comm_destroy);
+  free_by(api().comm_destroy, Deadline::after(dependencies_.abort_timeout));
 }
 
 void Communicator::abort(const std::string& exit_message) {
-  if (!free_by(api().comm_abort)) dependencies_.exit_process(exit_message);
+  if (!free_by(api().comm_abort, Deadline::after(dependencies_.abort_timeout)))
+    dependencies_.exit_process(exit_message);
 }
 
-/// Whether `free` returned within the abort timeout; otherwise its thread is left behind. Called without the lock, since
+/// Whether `free` returned before the deadline; otherwise its thread is left behind. Called without the lock, since
 /// other threads no longer find the communicator.
-bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) {
+bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free, Deadline deadline) {
   ncclComm_t comm = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +137,7 @@ bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free) 
     free(comm);
     ended.set_value();
   }).detach();
-  return end.wait_for(dependencies_.abort_timeout) == std::future_status::ready;
+  return end.wait_for(deadline.remaining()) == std::future_status::ready;
 }
 
 }  // namespace gradring::comm::nccl

@@ -55,8 +55,8 @@ class Communicator {
  private:
   ncclResult_t complete(Deadline deadline);
   ncclResult_t state();
-  bool revoke();
-  bool free_by(const std::function<ncclResult_t(ncclComm_t)>& free);
+  bool revoke(Deadline deadline);
+  bool free_by(const std::function<ncclResult_t(ncclComm_t)>& free, Deadline deadline);
 
   Dependencies dependencies_;
   std::function<void()> make_current_;

@@ -36,8 +36,8 @@ RankInfo rank_info_of(const NcclOptions& options, const Dependencies& dependenci
           .process = dependencies.process};
 }
 
-/// Created by rank 0. It says where NCCL's bootstrap listens, and with it anyone could join: so it goes to authenticated
-/// ranks only, and not through the store.
+/// Created by rank 0. It says where NCCL's bootstrap listens, and with it anyone could join: so it goes to
+/// authenticated ranks only, and not through the store.
 ncclUniqueId share_unique_id(const NcclOptions& options, const Api& api) {
   ncclUniqueId id{};
   if (options.rank == 0) check_nccl(api, api.get_unique_id(&id), "ncclGetUniqueId");
