@@ -96,8 +96,8 @@ wait_for() {
   fail "$what never came"
 }
 
-# weights NAME: of the training in that folder, which has ended.
-weights() { sed -n 's/.*"parameters_sha256": *"\([0-9a-f]*\)".*/\1/p' "$folder/$1/run/summary.json"; }
+# weights NAME: of the training in that folder, which has ended; a text that equals no other if it has none.
+weights() { grep -oE '"parameters_sha256": *"[0-9a-f]{64}"' "$folder/$1/run/summary.json" || echo "no weights of $1"; }
 
 trains() {
   local ranks=(2 1 1) pids=() training=(train --steps 20 --batch-size 16 --threads 1 --progress none --device "$device" --precision fp32

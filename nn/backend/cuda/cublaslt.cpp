@@ -131,6 +131,8 @@ bool CublasLtMatmul::choose_algorithm() {
     cublas_check(api, api.preference_set(handle, name, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+  // Parts of a sum are added in f32, never in the 16-bit type of the output.
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(name, kAlignment);
@@ -139,7 +141,7 @@ bool CublasLtMatmul::choose_algorithm() {
   int found = 0;
   const cublasStatus_t status = api.get_heuristic(cublas_->handle(), description_.get(), a_.get(), b_.get(), d_.get(),
                                                   d_.get(), handle, 1, &result, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return false;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return false;
   cublas_check(api, status, "cublasLtMatmulAlgoGetHeuristic");
   algorithm_ = result.algo;
   return result.state == CUBLAS_STATUS_SUCCESS;

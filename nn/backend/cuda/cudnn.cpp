@@ -73,11 +73,11 @@ std::size_t bytes(std::int64_t elements, kernels::DType dtype) {
 }
 
 /// Seconds of one call of `enqueue_work` on the device: the best of kRuns after a warm-up. Infinite if it cannot be
-/// recorded, because steps are. Waits.
+/// run or recorded, because steps are. Waits.
 double measure(kernels::Device& device, kernels::Stream& stream, const std::function<void()>& enqueue_work) {
   double least = std::numeric_limits<double>::infinity();
-  enqueue_work();
   try {
+    enqueue_work();
     kernels::TimedCalls timed(device, stream, enqueue_work, kCallsOfRun);
     for (int run = 0; run < kRuns; ++run) least = std::min(least, timed.seconds(Deadline::after(kTimeout)));
   } catch (const DeviceError&) {
@@ -189,8 +189,7 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < engines.size(); ++i) {
-    const double seconds =
-        measure(device_, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
+    const double seconds = measure(device_, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
     if (seconds < least) {
       least = seconds;
       best = i;

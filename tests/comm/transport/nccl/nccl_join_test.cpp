@@ -131,7 +131,7 @@ TEST(NcclJoin, ReportsNcclInitErrors) {
 }
 
 TEST(NcclJoin, OtherRanksTimeOutIfOneCannotInitialize) {
-  NcclRanks ranks(2, std::chrono::milliseconds(300), {.init_fails_for = 1});
+  NcclRanks ranks(2, std::chrono::milliseconds(1500), {.init_fails_for = 1});
   const auto errors = ranks.errors([](ProcessGroup&) {});
   EXPECT_THAT(text_of<Timeout>(errors[0]), HasSubstr("NCCL did not connect the 2 ranks in time"));
   EXPECT_THAT(text_of<DeviceError>(errors[1]), HasSubstr("ncclCommInitRankConfig"));

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "comm/error.h"
 #include "tests/comm/support/expect_error.h"
@@ -21,6 +23,8 @@
 namespace gradring::comm {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -32,7 +36,7 @@ using tests::RankWorkspace;
 
 /// Long enough for eight ranks on a busy machine.
 constexpr std::chrono::milliseconds kLifetimeTimeout(tests::kSanitizer.empty() ? 1500 : 6000);
-constexpr std::chrono::milliseconds kAbort(300);
+constexpr std::chrono::milliseconds kAbort(1000);
 
 void abort_fast(int, nccl::Dependencies& dependencies) { dependencies.abort_timeout = kAbort; }
 
@@ -62,19 +66,25 @@ TEST_P(NcclLostRank, NeighboursOfAStoppedRankExit) {
   NcclRanks ranks(world, kLifetimeTimeout);
   ranks.captured = captured;
   ranks.adjust = abort_fast;
+  // Without those of rank 1: its watchdog is a thread here, which a stopped process would not run.
+  const auto exit_messages = [&] {
+    std::vector<std::string> messages = ranks.exit_messages();
+    std::erase_if(messages, [](const std::string& message) { return message.starts_with("rank 1 "); });
+    return messages;
+  };
   const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
     group.all_reduce(work.range(), *work.stream);
     group.barrier_on_host();
     if (group.rank() != 1) return group.all_reduce(work.range(), *work.stream);
     ranks.fake().stop(1);
-    poll_until([&] { return ranks.exit_messages().size() == neighbours; }, Deadline::after(20 * kLifetimeTimeout));
+    poll_until([&] { return exit_messages().size() == neighbours; }, Deadline::after(20 * kLifetimeTimeout));
     ranks.fake().resume(1);
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
     if (rank != 1) expect_error<Timeout>(errors[rank], 1, captured ? "graph" : "all_reduce 2");
-  EXPECT_THAT(ranks.exit_messages(), SizeIs(neighbours));
-  EXPECT_THAT(ranks.exit_messages(), Each(HasSubstr("abort of NCCL did not end")));
+  EXPECT_THAT(exit_messages(), SizeIs(neighbours));
+  EXPECT_THAT(exit_messages(), Each(HasSubstr("abort of NCCL did not end")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, NcclLostRank, ::testing::Combine(::testing::Values(2, 8), ::testing::Bool()),
@@ -193,13 +203,12 @@ TEST(NcclLifetime, ExitsIfTheAbortHangs) {
     while (group.rank() == 1 && waiting) std::this_thread::sleep_for(kLifetimeTimeout / 10);
   });
   expect_error<Timeout>(errors[0], 1, "all_reduce 1");
-  ASSERT_THAT(ranks.exit_messages(), Not(IsEmpty()));
-  EXPECT_THAT(ranks.exit_messages().front(), HasSubstr("abort of NCCL did not end"));
-  EXPECT_THAT(ranks.exit_messages().front(), HasSubstr("all_reduce 1"));
+  EXPECT_THAT(ranks.exit_messages(),
+              Contains(AllOf(HasSubstr("abort of NCCL did not end"), HasSubstr("all_reduce 1"))));
 }
 
 TEST(NcclLifetime, ExitsIfTheAbortAfterAFailedJoinHangs) {
-  NcclRanks ranks(2, kLifetimeTimeout / 5, {.init_fails_for = 1, .aborts_hang = true});
+  NcclRanks ranks(2, kLifetimeTimeout, {.init_fails_for = 1, .aborts_hang = true});
   ranks.adjust = abort_fast;
   const auto errors = ranks.errors([](ProcessGroup&) {});
   EXPECT_THROW(std::rethrow_exception(errors[0]), Timeout);
