@@ -65,7 +65,7 @@ class PinnedMemory final : public Buffer::Resource {
     std::size_t bytes = 0;
     bool used = false;
   };
-  /// The smallest unused block with room for `bytes` that is not far too large; null if there is none.
+  /// The smallest unused block with room for `bytes` that is not far too large; null if no block fits.
   Block* unused(std::size_t bytes);
 
   int index_;

@@ -39,7 +39,7 @@ struct CudnnRecord {
   static CudnnRecord ask();
 
   std::string text() const;
-  /// The first offer for a problem of this kind: "wgrad f16 dw f32". Null if there is none.
+  /// The first offer for a problem of this kind: "wgrad f16 dw f32". Null if nothing was offered.
   const Offer* find(std::string_view gpu, std::string_view kind) const;
 };
 
