@@ -4,23 +4,11 @@
 #include <cstring>
 
 #include "comm/transport/sum.h"
+#include "tests/support/fake_nccl/nccl_types.h"
 #include "tests/support/fake_nccl/rules.h"
 
 namespace gradring::tests {
 namespace {
-
-using kernels::DType;
-
-DType dtype_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclFloat32: return DType::f32;
-    case ncclFloat16: return DType::f16;
-    case ncclBfloat16: return DType::bf16;
-    case ncclInt32: return DType::i32;
-    case ncclInt64: return DType::i64;
-    default: return DType::u8;
-  }
-}
 
 /// A running operation of a group.
 struct Underway {

@@ -21,11 +21,13 @@
 #include "comm/transport/nccl/nccl_api.h"
 #include "comm/transport/sum.h"
 #include "kernels/simt/executor.h"
+#include "tests/support/fake_nccl/nccl_types.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using gradring::kernels::DType;
+using gradring::tests::dtype_of;
 
 constexpr std::align_val_t kAlignment{256};
 constexpr std::chrono::microseconds kNap(100);
@@ -85,17 +87,6 @@ struct Group {
   std::map<cudaStream_t, std::vector<Operation>> operations;
 };
 thread_local Group group;
-
-DType dtype_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclFloat32: return DType::f32;
-    case ncclFloat16: return DType::f16;
-    case ncclBfloat16: return DType::bf16;
-    case ncclInt32: return DType::i32;
-    case ncclInt64: return DType::i64;
-    default: return DType::u8;
-  }
-}
 
 void start(const Operation& operation) {
   Member& member = *operation.member;
