@@ -12,6 +12,19 @@ namespace {
 
 bool is_accepted(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
+ncclResult_t state_of(ncclComm_t comm, const Api& api) {
+  ncclResult_t error = ncclSuccess;
+  const ncclResult_t result = api.comm_get_async_error(comm, &error);
+  return result == ncclSuccess ? error : result;
+}
+
+/// The result of the call that returned `result`, when NCCL's own thread has completed it.
+ncclResult_t completed(ncclResult_t result, ncclComm_t comm, const Api& api, Deadline deadline) {
+  if (!is_accepted(result)) return result;
+  poll_until([&] { return (result = state_of(comm, api)) != ncclInProgress; }, deadline);
+  return result;
+}
+
 }  // namespace
 
 Communicator::~Communicator() { abort("NCCL could not be aborted when the rank left its group"); }
@@ -33,7 +46,7 @@ ncclResult_t Communicator::connect(const ncclUniqueId& id, int rank, int world_s
 ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& calls, Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
-    if (!comm_ || stopped_) return ncclSuccess;
+    if (!comm_ || stop_ != Stop::none) return ncclSuccess;
     ncclResult_t result = api().group_start();
     if (result != ncclSuccess) return result;
     result = calls(comm_);
@@ -42,6 +55,26 @@ ncclResult_t Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& 
     if (!is_accepted(end)) return end;
   }
   return complete(deadline);
+}
+
+void Communicator::launch(const std::function<void()>& launch) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_ != Stop::none) return;
+    ++launches_;
+  }
+  const auto ended = [this] {
+    const std::lock_guard lock(mutex_);
+    --launches_;
+    launched_.notify_all();
+  };
+  try {
+    launch();
+  } catch (...) {
+    ended();
+    throw;
+  }
+  ended();
 }
 
 /// NCCL completes a call in its own thread; before that, no work may be enqueued after it on the stream.
@@ -58,15 +91,8 @@ ncclResult_t Communicator::complete(Deadline deadline) {
 
 ncclResult_t Communicator::async_error() {
   const std::lock_guard lock(mutex_);
-  return stopped_ ? ncclSuccess : state();
-}
-
-/// Requires the lock.
-ncclResult_t Communicator::state() {
-  if (!comm_) return ncclSuccess;
-  ncclResult_t error = ncclSuccess;
-  const ncclResult_t result = api().comm_get_async_error(comm_, &error);
-  return result == ncclSuccess ? error : result;
+  if (stop_ == Stop::underway) return ncclInProgress;
+  return stop_ == Stop::done || !comm_ ? ncclSuccess : state_of(comm_, api());
 }
 
 std::string Communicator::describe(ncclResult_t result) {
@@ -75,69 +101,73 @@ std::string Communicator::describe(ncclResult_t result) {
 }
 
 void Communicator::stop(const std::string& exit_message) {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
   const Deadline deadline = Deadline::after(dependencies_.abort_timeout);
-  if (revoke(Deadline::after(dependencies_.abort_timeout / 2))) return;
-  if (!free_by(api().comm_abort, deadline)) dependencies_.exit_process(exit_message);
-}
-
-/// False if NCCL cannot, or does not complete it in time.
-bool Communicator::revoke(Deadline deadline) {
   {
-    const std::lock_guard lock(mutex_);
-    if (!comm_) return true;
-    if (!api().comm_revoke || !is_accepted(api().comm_revoke(comm_, NCCL_REVOKE_DEFAULT))) return false;
+    std::unique_lock lock(mutex_);
+    stop_ = Stop::underway;
+    // A launch may wait in CUDA for room on the stream, which only the revoke makes.
+    launched_.wait_for(lock, dependencies_.abort_timeout / 4, [&] { return launches_ == 0; });
   }
-  ncclResult_t result = ncclInProgress;
-  poll_until(
-      [&] {
-        const std::lock_guard lock(mutex_);
-        result = state();
-        return result != ncclInProgress;
-      },
-      deadline);
-  return result == ncclSuccess;
+  if (!revoke(deadline, exit_message)) abort_by(deadline, exit_message);
+  const std::lock_guard lock(mutex_);
+  stop_ = Stop::done;
 }
 
-void Communicator::finish(Deadline deadline, const std::string& exit_message) {
-  ncclResult_t result = ncclSuccess;
-  {
-    const std::lock_guard lock(mutex_);
-    if (comm_) result = api().comm_finalize(comm_);
-  }
-  if (is_accepted(result)) result = complete(deadline);
-  if (result != ncclSuccess) return abort(exit_message);
-  free_by(api().comm_destroy, Deadline::after(dependencies_.abort_timeout));
-}
-
-void Communicator::abort(const std::string& exit_message) {
-  if (!free_by(api().comm_abort, Deadline::after(dependencies_.abort_timeout)))
-    dependencies_.exit_process(exit_message);
-}
-
-/// Whether `free` returned before the deadline; otherwise its thread is left behind. Called without the lock, since
-/// other threads no longer find the communicator.
-bool Communicator::free_by(const std::function<ncclResult_t(ncclComm_t)>& free, Deadline deadline) {
+/// False if NCCL refuses. Ends the process if the revoke does not complete.
+bool Communicator::revoke(Deadline deadline, const std::string& exit_message) {
   ncclComm_t comm = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    comm = std::exchange(comm_, nullptr);
+    comm = comm_;
   }
   if (!comm) return true;
-  std::promise<void> ended;
-  const std::future<void> end = ended.get_future();
-  std::thread([free, comm, make_current = make_current_, ended = std::move(ended)]() mutable {
+  if (!api().comm_revoke) return false;
+  const std::optional<ncclResult_t> result = run_by(deadline, comm, [api = api(), deadline](ncclComm_t revoked) {
+    return completed(api.comm_revoke(revoked, NCCL_REVOKE_DEFAULT), revoked, api, deadline);
+  });
+  if (result && *result != ncclInProgress) return *result == ncclSuccess;
+  take();  // left to the revoke
+  dependencies_.exit_process(exit_message);
+  return true;
+}
+
+void Communicator::finish() {
+  const Deadline deadline = Deadline::after(dependencies_.abort_timeout);
+  run_by(deadline, take(), [api = api(), deadline](ncclComm_t comm) {
+    const ncclResult_t result = completed(api.comm_finalize(comm), comm, api, deadline);
+    if (result == ncclInProgress) return result;  // left behind
+    return result == ncclSuccess ? api.comm_destroy(comm) : api.comm_abort(comm);
+  });
+}
+
+void Communicator::abort(const std::string& exit_message) {
+  abort_by(Deadline::after(dependencies_.abort_timeout), exit_message);
+}
+
+void Communicator::abort_by(Deadline deadline, const std::string& exit_message) {
+  if (!run_by(deadline, take(), api().comm_abort)) dependencies_.exit_process(exit_message);
+}
+
+/// The communicator, which no other thread finds from now on.
+ncclComm_t Communicator::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(comm_, nullptr);
+}
+
+/// The result of `end` if it returns before the deadline; otherwise its thread is left behind. Called without the lock.
+std::optional<ncclResult_t> Communicator::run_by(Deadline deadline, ncclComm_t comm, const End& end) {
+  if (!comm) return ncclSuccess;
+  std::promise<ncclResult_t> ended;
+  std::future<ncclResult_t> result = ended.get_future();
+  std::thread([end, comm, make_current = make_current_, ended = std::move(ended)]() mutable {
     try {
       make_current();  // NCCL restores what was current: in a new thread that is device 0
-    } catch (...) {    // a failed device: the communicator is freed all the same
+    } catch (...) {    // a failed device: the communicator is ended all the same
     }
-    free(comm);
-    ended.set_value();
+    ended.set_value(end(comm));
   }).detach();
-  return end.wait_for(deadline.remaining()) == std::future_status::ready;
+  if (result.wait_for(deadline.remaining()) != std::future_status::ready) return std::nullopt;
+  return result.get();
 }
 
 }  // namespace gradring::comm::nccl

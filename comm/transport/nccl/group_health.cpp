@@ -69,12 +69,12 @@ void GroupHealth::throw_if_failed() const {
   if (failed()) failure_.throw_if_failed();
 }
 
-void GroupHealth::finish(std::chrono::nanoseconds timeout) {
+void GroupHealth::finish() {
   const std::lock_guard lock(mutex_);
-  if (failed()) return communicator_.abort(exit_message_);
-  communicator_.finish(
-      Deadline::after(timeout),
-      fmt::format("rank {} exits: NCCL could neither be finalized nor aborted when the group was closed", rank_));
+  if (failed())
+    communicator_.abort(exit_message_);
+  else
+    communicator_.finish();
 }
 
 }  // namespace gradring::comm::nccl

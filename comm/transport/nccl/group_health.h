@@ -37,7 +37,7 @@ class GroupHealth {
   void throw_if_failed() const;
 
   /// Frees the communicator: finalizes it, or aborts it if the group has failed.
-  void finish(std::chrono::nanoseconds timeout);
+  void finish();
 
  private:
   void fail_with(const std::function<void(GroupFailure&)>& raise, const PendingOp& op);

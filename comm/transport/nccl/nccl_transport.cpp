@@ -86,20 +86,23 @@ NcclTransport::NcclTransport(const NcclOptions& options, const Dependencies& dep
 NcclTransport::~NcclTransport() {
   watchdog_.drain(Deadline::after(options_.timeout));
   if (!health_.failed()) propagation_.leave(watchdog_.begun());
-  health_.finish(options_.timeout);
+  health_.finish();
 }
 
 void NcclTransport::submit(kernels::Stream& stream, std::function<void()> collective) {
   health_.throw_if_failed();
   stream_ = &stream;
   captured_ = options_.is_captured(stream);
-  if (!captured_) watchdog_.begin(stream, "collective");
-  try {
+  const auto enqueue_all = [&] {
     collective();
     reduction_stream_.join(stream);
-    if (!captured_) watchdog_.end(stream);
+  };
+  try {
+    if (captured_)
+      enqueue_all();
+    else
+      watch(stream, "collective", enqueue_all);
   } catch (...) {
-    if (!captured_) watchdog_.end(stream);
     stream_ = nullptr;
     throw;
   }
@@ -108,8 +111,19 @@ void NcclTransport::submit(kernels::Stream& stream, std::function<void()> collec
 
 void NcclTransport::replay(kernels::Stream& stream, const std::function<void()>& launch) {
   health_.throw_if_failed();
-  watchdog_.begin(stream, "graph");
-  launch();
+  watch(stream, "graph", [&] { communicator_->launch(launch); });
+  health_.throw_if_failed();  // before the launch, which then did not happen
+}
+
+/// Runs `enqueue`, which enqueues one collective, and has the watchdog watch it.
+void NcclTransport::watch(kernels::Stream& stream, std::string_view operation, const std::function<void()>& enqueue) {
+  watchdog_.begin(stream, operation);
+  try {
+    enqueue();
+  } catch (...) {
+    watchdog_.end(stream);
+    throw;
+  }
   watchdog_.end(stream);
 }
 

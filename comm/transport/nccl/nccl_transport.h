@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/transport/nccl/rank_info.h"
@@ -54,6 +55,7 @@ class NcclTransport final : public Transport, public VendorAllReduce {
     kernels::DType dtype = kernels::DType::f32;
   };
 
+  void watch(kernels::Stream& stream, std::string_view operation, const std::function<void()>& enqueue);
   std::size_t slice_count(const Step& step, const Move& move) const;
   std::vector<Transfer> transfers_of(const Step& step, std::size_t index) const;
   void run(std::vector<Transfer> transfers);

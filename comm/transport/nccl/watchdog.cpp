@@ -91,7 +91,10 @@ void Watchdog::drain(Deadline deadline) {
 }
 
 void Watchdog::run() {
-  spec_.make_current();  // NCCL restores what was current: in a new thread that would be device 0
+  try {
+    spec_.make_current();   // NCCL restores what was current: in a new thread that would be device 0
+  } catch (const Error&) {  // a failed device: its streams and events throw by themselves
+  }
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kEventInterval, [this] { return stop_; })) {
     if (health_.failed()) continue;

@@ -51,7 +51,7 @@ ncclResult_t FakeNccl::State::async_error(ncclComm_t comm, ncclResult_t* error) 
 }
 
 bool FakeNccl::State::settle(ncclComm_t comm, Lock& lock) {
-  if (comm->aborted && comm->in_flight > 0) return false;
+  if (comm->revoked && !complete_revoke(*comm)) return false;
   if (arrived[comm->clique] < comm->world_size) return false;
   if (comm->polls > 0 && comm->polls-- > 0) return false;
   if (!comm->held.empty()) {
@@ -77,7 +77,7 @@ ncclResult_t FakeNccl::State::finalize(ncclComm_t comm) {
   return comm->blocking ? ncclSuccess : ncclInProgress;
 }
 
-/// Ends all operations and waits until they have, but not for graphs: they are freed with the communicator (nccl.h).
+/// Ends all operations (init.cc, ncclCommRevoke).
 ncclResult_t FakeNccl::State::revoke(ncclComm_t comm) {
   Lock lock = enter(comm);
   if (comm->revoked || comm->finalizing) return refuse(comm, ncclInvalidArgument, "revoked twice, or finalized");
@@ -85,7 +85,16 @@ ncclResult_t FakeNccl::State::revoke(ncclComm_t comm) {
   comm->revoked = comm->aborted = true;
   comm->polls = behaviour.polls_in_progress;
   changed.notify_all();
+  changed.wait(lock, [&] { return comm->killed || !behaviour.revokes_hang; });
   return ncclInProgress;
+}
+
+/// A revoke is complete when the operations, those of launched graphs too, and the proxy thread have ended. It then
+/// allows operations again, so that a graph launched later waits for its peers (init.cc, commRevokeAsync).
+bool FakeNccl::State::complete_revoke(ncclComm& comm) {
+  if (comm.in_flight > 0 || !peers_have_ended(comm)) return false;
+  if (!comm.freeing) comm.aborted = false;
+  return true;
 }
 
 ncclResult_t FakeNccl::State::destroy(ncclComm_t comm) {
@@ -98,27 +107,33 @@ ncclResult_t FakeNccl::State::abort(ncclComm_t comm) {
   return free(comm, true, lock);
 }
 
+/// A destroy and an abort wait until no graph refers to the communicator (init.cc, commDestroySync), but not after a
+/// revoke.
 ncclResult_t FakeNccl::State::free(ncclComm_t comm, bool aborts, Lock& lock) {
   if (const Wrong wrong = frees_with_another_device(*comm, FakeGpu::current())) misuse.note(*wrong);
+  if (const Wrong wrong = frees_under_a_graph(*comm)) misuse.note(*wrong);
   comm->freeing = true;
   drop_held_group(comm);
   if (aborts && !behaviour.aborts_hang) comm->aborted = true;
   changed.notify_all();
-  changed.wait(lock, [&] { return comm->killed || (!behaviour.aborts_hang && may_free(*comm)); });
+  changed.wait(lock, [&] {
+    const bool ended = (comm->revoked || comm->graphs == 0) && peers_have_ended(*comm);
+    return comm->killed || (!behaviour.aborts_hang && ended);
+  });
   comm->aborted |= aborts;
   comm->freed = true;
   changed.notify_all();
   return ncclSuccess;
 }
 
-/// A destroy and an abort wait until no graph refers to the communicator (init.cc, commDestroySync), and until the
-/// connected peers on this host are freed or gone: its proxy thread serves them (proxy.cc, ncclProxyService).
-bool FakeNccl::State::may_free(const ncclComm& comm) const {
-  if (comm.graphs > 0) return false;
+/// A communicator's proxy thread serves the connected peers on this host until they have ended theirs or are gone
+/// (proxy.cc, ncclProxyService).
+bool FakeNccl::State::peers_have_ended(const ncclComm& comm) const {
   return std::ranges::all_of(comms, [&](const auto& peer) {
     const bool connected =
         is_connected(comm.clique, comm.rank, peer->rank) || is_connected(comm.clique, peer->rank, comm.rank);
-    return peer.get() == &comm || peer->clique != comm.clique || !connected || peer->freeing || peer->killed;
+    const bool ended = peer->revoked || peer->freeing || peer->killed;
+    return peer.get() == &comm || peer->clique != comm.clique || !connected || ended;
   });
 }
 

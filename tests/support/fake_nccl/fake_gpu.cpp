@@ -60,8 +60,8 @@ void FakeStream::put_unchecked(Capture::Item item) {
     item(*inner_);
 }
 
-void FakeStream::enqueue_group(std::function<void()> group) {
-  put_unchecked([group = std::move(group)](Stream& stream) { stream.enqueue(group); });
+void FakeStream::enqueue_group(std::function<std::function<void()>()> group) {
+  put_unchecked([group = std::move(group)](Stream& stream) { stream.enqueue(group()); });
 }
 
 void FakeStream::enqueue(std::function<void()> work) {

@@ -48,7 +48,8 @@ class FakeStream final : public kernels::Stream, public simt::LaunchQueue {
   /// For FakeNccl: operations that it has accepted, but not enqueued yet.
   void hold_operation() { ++held_operations_; }
   void release_operation() { --held_operations_; }
-  void enqueue_group(std::function<void()> group);
+  /// Also for it: enqueues what `group` returns, with each launch of a graph again.
+  void enqueue_group(std::function<std::function<void()>()> group);
 
  private:
   friend class FakeGpu;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_nccl/fake_nccl.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/support/fake_nccl/state.h"
@@ -111,6 +112,13 @@ void FakeNccl::stop(int rank) {
 
 void FakeNccl::resume(int rank) {
   change(rank, [](ncclComm& comm) { comm.stopped = false; });
+}
+
+void FakeNccl::wait_while_stopped(int rank) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] {
+    return std::ranges::none_of(state_->comms, [&](const auto& comm) { return comm->rank == rank && comm->stopped; });
+  });
 }
 
 void FakeNccl::fail(int rank, ncclResult_t error) {

@@ -25,6 +25,7 @@ class FakeNccl {
     int polls_in_progress = 2;  ///< how often an accepted call reports ncclInProgress
     int init_fails_for = -1;    ///< rank
     bool aborts_hang = false;   ///< until the rank is killed
+    bool revokes_hang = false;  ///< likewise
   };
   FakeNccl(const Behaviour& behaviour, MisuseLog& misuse);
   ~FakeNccl();
@@ -44,6 +45,8 @@ class FakeNccl {
   /// The rank's process stops: its operations do not run, and its calls do not return, until it continues.
   void stop(int rank);
   void resume(int rank);
+  /// Returns when the rank's process runs.
+  void wait_while_stopped(int rank);
   /// The rank's communicators report `error` from now on.
   void fail(int rank, ncclResult_t error);
 

@@ -89,8 +89,11 @@ void FakeNccl::State::launch(ncclComm_t comm, Lock& lock) {
   for (const auto& [stream, operations] : by_stream) {
     auto held = hold(stream->capture() ? comm->graphs : comm->in_flight);
     lock.unlock();  // the stream may end earlier work, which takes the lock
-    stream->enqueue_group(
-        [state = shared_from_this(), operations = operations, held = std::move(held)] { state->run(operations); });
+    stream->enqueue_group([state = shared_from_this(), operations = operations, held = std::move(held)] {
+      const std::lock_guard relock(state->mutex);
+      return
+          [state, operations, in_flight = state->hold(operations.front().comm->in_flight)] { state->run(operations); };
+    });
     lock.lock();
   }
 }

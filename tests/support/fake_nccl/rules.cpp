@@ -77,6 +77,12 @@ Wrong frees_with_another_device(const ncclComm& comm, int current) {
                      current);
 }
 
+/// The graph's kernels use freed memory: after a revoke, NCCL does not wait for graphs (init.cc, commReclaim).
+Wrong frees_under_a_graph(const ncclComm& comm) {
+  if (!comm.revoked || comm.graphs == 0) return {};
+  return fmt::format("rank {} frees its revoked communicator while a graph refers to it", comm.rank);
+}
+
 /// Deadlocks where both ranks send first: outside of a group, each call is a group of its own, and the next one on the
 /// stream waits for it (User Guide, "Point-to-point communication").
 Wrong outside_of_group(int depth) {

@@ -23,6 +23,7 @@ Wrong mixes_blocking(const std::vector<Operation>& group);
 
 Wrong freed(const ncclComm& comm);
 Wrong frees_with_another_device(const ncclComm& comm, int current);
+Wrong frees_under_a_graph(const ncclComm& comm);
 Wrong outside_of_group(int depth);
 Wrong overlapping_buffers(const std::vector<Operation>& group);
 Wrong captured_by_another_thread(const Operation& operation);

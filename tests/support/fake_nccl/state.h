@@ -44,11 +44,11 @@ struct ncclComm {
   ncclResult_t error = ncclSuccess;
   std::string last_error;
   std::vector<gradring::tests::Operation> held;  // of a group that is not launched yet
-  int in_flight = 0;                             // groups on streams
+  int in_flight = 0;                             // groups on streams, also those of launched graphs
   int graphs = 0;                                // captured groups whose graph lives
   bool finalizing = false;
   bool revoked = false;
-  bool aborted = false;  // its operations end
+  bool aborted = false;  // its operations end; false again when a revoke has completed
   bool freeing = false;  // a destroy or an abort has begun
   bool freed = false;
   bool killed = false;
@@ -104,7 +104,8 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   void launch(ncclComm_t comm, Lock& lock);
   void drop_held_group(ncclComm_t comm);
   ncclResult_t free(ncclComm_t comm, bool aborts, Lock& lock);
-  bool may_free(const ncclComm& comm) const;
+  bool complete_revoke(ncclComm& comm);
+  bool peers_have_ended(const ncclComm& comm) const;
   /// Counts in `counter` until the result is destroyed.
   std::shared_ptr<void> hold(int& counter);
 

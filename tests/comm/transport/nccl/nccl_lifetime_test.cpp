@@ -188,6 +188,42 @@ TEST(NcclLifetime, RankExitsIfItsGraphLivesAndNcclCannotRevoke) {
   EXPECT_THAT(ranks.exit_messages(), SizeIs(1));
 }
 
+TEST(NcclLifetime, ExitsIfTheRevokeHangs) {
+  NcclRanks ranks(2, kLifetimeTimeout, {.revokes_hang = true});
+  fail_with_a_live_graph(ranks);
+  EXPECT_THAT(ranks.exit_messages(), ElementsAre(HasSubstr("abort of NCCL did not end")));
+}
+
+/// A revoke ends only what was launched before it.
+TEST(NcclLifetime, StopWaitsForALaunchInProgress) {
+  NcclRanks ranks(2, kLifetimeTimeout);
+  const auto errors = tests::errors_of_threads(
+      2,
+      [&](ProcessGroup& group) {
+        const auto stream = ranks.device(group.rank()).make_stream(kernels::StreamMode::asynchronous);
+        group.barrier(*stream);  // connects the ranks
+        const auto graph = ranks.device(group.rank()).record(*stream, [&] { group.barrier(*stream); });
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        if (group.rank() == 1) return;  // so that rank 0's collective fails
+        EXPECT_THROW(group.replay(*stream,
+                                  [&] {
+                                    EXPECT_THROW(
+                                        while (true) {
+                                          group.throw_if_failed();
+                                          std::this_thread::yield();
+                                        },
+                                        PeerLost);
+                                    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the revoke
+                                    graph->enqueue(*stream);
+                                  }),
+                     PeerLost);
+        stream->synchronize(Deadline::after(std::chrono::seconds(20)));
+      },
+      [&](int rank) { return ranks.join_on_callers_streams(rank); });
+  for (const std::exception_ptr& error : errors) EXPECT_FALSE(error);
+  EXPECT_THAT(ranks.exit_messages(), IsEmpty());
+}
+
 TEST(NcclLifetime, ExitsIfTheAbortHangs) {
   NcclRanks ranks(2, kLifetimeTimeout, {.aborts_hang = true});
   ranks.adjust = abort_fast;

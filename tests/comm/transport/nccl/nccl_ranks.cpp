@@ -97,6 +97,7 @@ std::unique_ptr<comm::Transport> NcclRanks::transport(int rank) {
     environment_.push_back(name + "=" + value);
   };
   dependencies.exit_process = [this, rank](const std::string& message) {
+    fake_.wait_while_stopped(rank);
     {
       const std::lock_guard lock(mutex_);
       exit_messages_.push_back(message);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Misuse where a communicator ends, planted.
+#include <gmock/gmock.h>
+
+#include "tests/comm/transport/nccl/two_ranks.h"
+
+namespace gradring::tests {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(NcclMisuse, AbortHangsWhileAGraphLives) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);
+  std::unique_ptr<kernels::Recording> graph;
+  graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+    ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+    ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  });
+  ranks.nccl.kill(1);  // no peer is waited for
+  EXPECT_TRUE(hangs([&] { ranks.api[0].comm_abort(ranks.comm[0]); }, [&] { graph.reset(); }));
+}
+
+TEST(NcclMisuse, FinalizeStaysInProgressWhileAGraphLives) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);
+  ranks.synchronize();
+  auto graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+    ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+    ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  });
+  ranks.api[0].comm_finalize(ranks.comm[0]);
+  EXPECT_EQ(ranks.settle(0), ncclInProgress);
+  graph.reset();
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+}
+
+TEST(NcclMisuse, FinalizeStaysInProgressUntilOperationsEnd) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);  // connects the ranks
+  ranks.synchronize();
+  ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.api[0].comm_finalize(ranks.comm[0]);
+  EXPECT_EQ(ranks.settle(0), ncclInProgress);
+}
+
+TEST(NcclMisuse, DestroyAndAbortHangUntilConnectedPeersAreFreed) {
+  for (const bool aborts : {false, true}) {
+    TwoRanks ranks;
+    ranks.exchange(ranks.memory[0], ranks.memory[1]);
+    ranks.synchronize();
+    const auto& free = aborts ? ranks.api[0].comm_abort : ranks.api[0].comm_destroy;
+    EXPECT_TRUE(hangs([&] { free(ranks.comm[0]); }, [&] { ranks.api[1].comm_destroy(ranks.comm[1]); }));
+  }
+}
+
+TEST(NcclMisuse, RevokedCommunicatorTakesNoOperations) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT);
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.group(0, [&] { EXPECT_EQ(ranks.send(0, ranks.memory[0]), ncclInvalidUsage); });
+  EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInvalidUsage);
+}
+
+TEST(NcclMisuse, RevokeStaysInProgressUntilConnectedPeersEnd) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);
+  ranks.synchronize();
+  ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT);
+  EXPECT_EQ(ranks.settle(0), ncclInProgress);
+  ranks.api[1].comm_revoke(ranks.comm[1], NCCL_REVOKE_DEFAULT);
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+}
+
+TEST(NcclMisuse, GraphHangsIfLaunchedAfterARevoke) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);
+  ranks.synchronize();
+  auto graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+    ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+    ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  });
+  ranks.nccl.kill(1);  // no peer is waited for
+  ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT);
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  graph->enqueue(*ranks.stream[0]);
+  EXPECT_TRUE(hangs([&] { ranks.synchronize(); }, [&] { ranks.api[0].comm_abort(ranks.comm[0]); }));
+  EXPECT_THAT(ranks.noted(), HasSubstr("frees its revoked communicator while a graph refers to it"));
+}
+
+TEST(NcclMisuse, NotesAFreeWithAnotherCurrentDevice) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  ranks.api[1].comm_abort(ranks.comm[1]);
+  EXPECT_THAT(ranks.noted(), HasSubstr("frees its communicator of device 1 while device 0 is current"));
+}
+
+TEST(NcclMisuse, NotesUseOfAFreedCommunicator) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.api[0].comm_abort(ranks.comm[0]);
+  ranks.settle(0);
+  EXPECT_THAT(ranks.noted(), HasSubstr("a communicator that was freed"));
+}
+
+}  // namespace
+}  // namespace gradring::tests
