@@ -12,10 +12,10 @@ using Chooser = std::function<std::string()>;
 
 /// Options of the CUDA backend, without NVIDIA's headers, so that programs built without CUDA can include them.
 struct CudaBackendOptions {
-  std::string conv = "auto";  ///< auto (in 16 bits our fused kernel where it fits, else cuDNN), cudnn, or ours
-  std::string gemm = "auto";  ///< auto (cuBLASLt), cublas, or a variant of ours
-  bool reproducible = false;  ///< only deterministic algorithms
-  bool autotune = false;      ///< measure some of cuDNN's engines, deterministic ones first, and use the fastest
+  std::string conv = "auto";         ///< auto (in 16 bits our fused kernel where it fits, else cuDNN), cudnn, or ours
+  std::string gemm = "auto";         ///< auto (cuBLASLt), cublas, or a variant of ours
+  bool reproducible = false;         ///< only deterministic algorithms
+  bool autotune = false;             ///< measure some of cuDNN's engines, deterministic ones first, and use the fastest
   std::filesystem::path plan_cache;  ///< file of measured results; empty: none
   /// Runs the chooser on one rank and returns its result on all, so that ranks do not measure at the same time and all
   /// use the same engines. Every rank calls it once per plan that has choices.
