@@ -28,9 +28,9 @@ void check_spec(const NormalizeSpec& spec, std::int64_t channels) {
     return count == 1 || static_cast<std::int64_t>(count) == channels;
   };
   check(channels >= 1 && fits(spec.mean.size()) && fits(spec.std.size()),
-        "normalisation has " + std::to_string(spec.mean.size()) + " means and " + std::to_string(spec.std.size()) +
+        "normalization has " + std::to_string(spec.mean.size()) + " means and " + std::to_string(spec.std.size()) +
             " stds, expected 1 or " + std::to_string(channels) + " (channels) of each");
-  for (float std : spec.std) check(std > 0, "normalisation has a std of " + std::to_string(std) + ", expected above 0");
+  for (float std : spec.std) check(std > 0, "normalization has a std of " + std::to_string(std) + ", expected above 0");
 }
 
 float entry(const std::vector<float>& numbers, std::size_t channel) {

@@ -67,7 +67,7 @@ class BatchLoader : public DeviceBatch {
  protected:
   /// Errors    InvalidArgument if `position` is outside the order.
   static void check_position(std::span<const std::int64_t> order, std::int64_t position) {
-    check(position >= 0 && position <= std::ssize(order), "an epoch begins outside its order");
+    check(position >= 0 && position <= std::ssize(order), "the first sample of the epoch is not in its order");
   }
 };
 
