@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/lib/element.h"
 
 /// Loops over elements that a thread takes several at a time:
 ///
 ///   for (std::size_t pack : simt::grid_range(elements / lib::kPack)) {
-///     const lib::Pack<float> x = lib::load_pack<kWide>(from + pack * lib::kPack);
+///     auto x = lib::load_pack<kWide>(at + pack * lib::kPack);
 ///     for (int j = 0; j < lib::kPack; ++j) ... x[j] ...
+///     lib::store_pack<kWide>(at + pack * lib::kPack, x);
 ///   }
 ///   for (std::size_t i : lib::rest_range(elements)) ... from[i] ...
 ///
@@ -43,13 +45,16 @@ bool is_pack_aligned(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Pack<T>) == 0;
 }
 
+#ifdef __CUDACC__
+
 /// In one access if kWide, which needs is_pack_aligned(from); else one by one.
 template <bool kWide, class T>
-__device__ inline Pack<T> load_pack(const T* from) {
+__device__ inline Pack<std::remove_const_t<T>> load_pack(T* from) {
+  using Elements = Pack<std::remove_const_t<T>>;
   if constexpr (kWide) {
-    return simt::load_as<Pack<T>>(from);
+    return simt::load_as<Elements>(from);
   } else {
-    Pack<T> pack;
+    Elements pack;
     for (int j = 0; j < kPack; ++j) pack[j] = from[j];
     return pack;
   }
@@ -64,12 +69,34 @@ __device__ inline void store_pack(T* to, const Pack<T>& pack) {
   }
 }
 
-template <class T>
-__device__ inline Pack<T> pack_from_f32(const Pack<float>& pack) {
-  Pack<T> converted;
-  for (int j = 0; j < kPack; ++j) converted[j] = from_f32<T>(pack[j]);
-  return converted;
+/// Stores f32 rounded to T.
+template <bool kWide, class T>
+__device__ inline void store_rounded(T* to, const Pack<float>& pack) {
+  Pack<T> rounded;
+  for (int j = 0; j < kPack; ++j) rounded[j] = from_f32<T>(pack[j]);
+  store_pack<kWide>(to, rounded);
 }
+
+#else
+
+// A CPU works in place: its compilers copy a pack slowly, in smaller pieces than they then read.
+
+template <bool kWide, class T>
+T* load_pack(T* from) {
+  return from;
+}
+
+template <bool kWide, class T>
+void store_pack(T* to, T* pack) {
+  if (to != pack) std::copy_n(pack, kPack, to);
+}
+
+template <bool kWide, class T>
+void store_rounded(T* to, const float* pack) {
+  for (int j = 0; j < kPack; ++j) to[j] = from_f32<T>(pack[j]);
+}
+
+#endif
 
 /// This thread's share of the elements after the last whole pack.
 __device__ inline simt::Range<std::size_t> rest_range(std::size_t elements) {

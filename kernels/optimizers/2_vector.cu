@@ -31,15 +31,15 @@ __global__ void adam_run_vector_kernel(std::size_t elements, float* __restrict__
   const Step step = step_of(*state, k);
   for (std::size_t pack : simt::grid_range(elements / lib::kPack)) {
     const std::size_t i = pack * lib::kPack;
-    lib::Pack<float> w_pack = lib::load_pack<kWide>(weights + i);
-    const lib::Pack<float> g_pack = lib::load_pack<kWide>(gradients + i);
-    lib::Pack<float> m_pack = lib::load_pack<kWide>(m + i);
-    lib::Pack<float> v_pack = lib::load_pack<kWide>(v + i);
+    auto w_pack = lib::load_pack<kWide>(weights + i);
+    const auto g_pack = lib::load_pack<kWide>(gradients + i);
+    auto m_pack = lib::load_pack<kWide>(m + i);
+    auto v_pack = lib::load_pack<kWide>(v + i);
     for (int j = 0; j < lib::kPack; ++j) w_pack[j] = updated(step, w_pack[j], g_pack[j], m_pack[j], v_pack[j]);
     lib::store_pack<kWide>(weights + i, w_pack);
     lib::store_pack<kWide>(m + i, m_pack);
     lib::store_pack<kWide>(v + i, v_pack);
-    if constexpr (kCopies) lib::store_pack<kWide>(copy + i, lib::pack_from_f32<Copy>(w_pack));
+    if constexpr (kCopies) lib::store_rounded<kWide>(copy + i, w_pack);
   }
   for (std::size_t i : lib::rest_range(elements)) {
     weights[i] = updated(step, weights[i], gradients[i], m[i], v[i]);
@@ -86,10 +86,9 @@ __global__ void sgd_run_vector_kernel(std::size_t elements, float* __restrict__ 
   const Step step = step_of(*state, k);
   for (std::size_t pack : simt::grid_range(elements / lib::kPack)) {
     const std::size_t i = pack * lib::kPack;
-    lib::Pack<float> w_pack = lib::load_pack<kWide>(weights + i);
-    const lib::Pack<float> g_pack = lib::load_pack<kWide>(gradients + i);
-    lib::Pack<float> buffer_pack;
-    if constexpr (kMomentum) buffer_pack = lib::load_pack<kWide>(buffer + i);
+    auto w_pack = lib::load_pack<kWide>(weights + i);
+    const auto g_pack = lib::load_pack<kWide>(gradients + i);
+    auto buffer_pack = lib::load_pack<kWide>(kMomentum ? buffer + i : weights + i);  // unused without momentum
     for (int j = 0; j < lib::kPack; ++j) {
       float g = decayed(step, w_pack[j], g_pack[j]);
       if constexpr (kMomentum) g = turned(step, g, buffer_pack[j]);
@@ -97,7 +96,7 @@ __global__ void sgd_run_vector_kernel(std::size_t elements, float* __restrict__ 
     }
     if constexpr (kMomentum) lib::store_pack<kWide>(buffer + i, buffer_pack);
     lib::store_pack<kWide>(weights + i, w_pack);
-    if constexpr (kCopies) lib::store_pack<kWide>(copy + i, lib::pack_from_f32<Copy>(w_pack));
+    if constexpr (kCopies) lib::store_rounded<kWide>(copy + i, w_pack);
   }
   for (std::size_t i : lib::rest_range(elements)) {
     float g = decayed(step, weights[i], gradients[i]);

@@ -3,8 +3,8 @@
 //   sums in a fixed order. Nothing depends on the order of arrival, so the same input gives the same bits, and so do
 //   parts of it that were summed elsewhere.
 // Mapping: a thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the
-//   additions do not wait for each other. A bad number makes its partial sum NaN; which one it was is looked for in
-//   that block alone.
+//   additions do not wait for each other. A number that is not finite makes its partial sum NaN; which one it was is
+//   looked for in that block alone.
 // Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements
 //   by the two launches.
 // Still slow because: a warp's loads lie 256 bytes apart, so each touches as many lines as it has lanes; the second
@@ -30,28 +30,35 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr long long kNone = std::numeric_limits<long long>::max();
 static_assert(kBlock % lib::kPack == 0 && lib::kPack % kSums == 0, "a block is whole packs, a pack whole rows of sums");
 
-/// Of one block: element i goes to sum i % kSums. A mark counts what is tiny by ones, and what is not finite by kBad.
+/// Of one block: the square of element i is added to sum i % kSums.
 struct BlockSums {
-  static constexpr int kBad = 1 << 16;  // more than a block has elements
-  float least;                          // what is smaller is tiny
+  float least;  // what is smaller is tiny
   float sums[kSums] = {};
-  int marks[kSums] = {};
+  int tiny = 0;
 
-  __device__ void take(int j, float value) {
-    sums[j] += value * value;
-    marks[j] += isfinite(value) ? (fabsf(value) < least ? 1 : 0) : kBad;
+  __device__ void take(int i, float value) {
+    tiny += fabsf(value) < least ? 1 : 0;
+    sums[i % kSums] += value * value;
   }
-  /// Leaves what is to be said of the block's `count` elements, which are those from `x` on.
+  /// The same, in two loops, since compilers vectorize each of them.
+  template <class Pack>
+  __device__ void take_pack(const Pack& pack) {
+    for (int i = 0; i < lib::kPack; ++i) tiny += fabsf(lib::to_f32(pack[i])) < least ? 1 : 0;
+    for (int row = 0; row < lib::kPack; row += kSums)
+      for (int j = 0; j < kSums; ++j) {
+        const float value = lib::to_f32(pack[row + j]);
+        sums[j] += value * value;
+      }
+  }
+  /// Writes the results of the block, whose `count` elements begin at `x`. Each is looked at only if the sum is not
+  /// finite: an element is not, or the sum has overflowed.
   template <class T>
   __device__ void write(const T* x, int count, float& block, float& note) const {
     float sum = 0;
-    int mark = 0;
-    for (int j = 0; j < kSums; ++j) {
-      sum += sums[j];
-      mark += marks[j];
-    }
-    block = mark >= kBad ? kNaN : sum;
-    note = static_cast<float>(mark >= kBad ? -1 - first_bad(x, count) : mark);
+    for (const float each : sums) sum += each;
+    const int bad = isfinite(sum) ? count : first_bad(x, count);
+    block = bad < count ? kNaN : sum;
+    note = static_cast<float>(bad < count ? -1 - bad : tiny);
   }
   template <class T>
   __device__ static int first_bad(const T* x, int count) {
@@ -66,20 +73,16 @@ __global__ void sum_of_squares_blocks_kernel(const T* __restrict__ x, std::size_
                                              float* __restrict__ blocks, float* __restrict__ notes) {
   for (std::size_t block : simt::grid_range(elements / kBlock)) {
     BlockSums sums{.least = least};
-    for (std::size_t at = block * kBlock; at < (block + 1) * kBlock; at += lib::kPack) {
-      const lib::Pack<T> pack = lib::load_pack<kWide>(x + at);
-      for (int row = 0; row < lib::kPack; row += kSums)
-        for (int j = 0; j < kSums; ++j) sums.take(j, lib::to_f32(pack[row + j]));
-    }
+    for (std::size_t at = block * kBlock; at < (block + 1) * kBlock; at += lib::kPack)
+      sums.take_pack(lib::load_pack<kWide>(x + at));
     sums.write(x + block * kBlock, kBlock, blocks[block], notes[block]);
   }
   const std::size_t rest = elements / kBlock * kBlock;
   if (blockIdx.x * blockDim.x + threadIdx.x > 0 || rest == elements) return;
   BlockSums sums{.least = least};
-  for (std::size_t row = rest; row < elements; row += kSums)
-    for (int j = 0; j < kSums; ++j)
-      if (row + j < elements) sums.take(j, lib::to_f32(x[row + j]));
-  sums.write(x + rest, static_cast<int>(elements - rest), blocks[rest / kBlock], notes[rest / kBlock]);
+  const int count = static_cast<int>(elements - rest);
+  for (int i = 0; i < count; ++i) sums.take(i, lib::to_f32(x[rest + i]));
+  sums.write(x + rest, count, blocks[rest / kBlock], notes[rest / kBlock]);
 }
 
 /// What some notes say together. Shared memory takes no initial values.
