@@ -33,7 +33,7 @@ def train(program, folder, options, kills):
 
 def losses(folder):
     rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [row["loss"] for row in rows if row["event"] == "step"]
+    return [row["loss"] for row in rows if row["event"] == "train"]
 
 
 def averaged(values):

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdnnl-dev
   zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
-test_packages=(libgtest-dev libgmock-dev)
+test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 

@@ -40,7 +40,7 @@ launcher=$!
 
 # Resident kilobytes of one process.
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
-steps_done() { if [[ -f $folder/run/metrics.jsonl ]]; then grep -c '"event":"step"' "$folder/run/metrics.jsonl"; else echo 0; fi; }
+steps_done() { if [[ -f $folder/run/metrics.jsonl ]]; then grep -c '"event":"train"' "$folder/run/metrics.jsonl"; else echo 0; fi; }
 
 declare -A early late most
 while kill -0 "$launcher" 2>/dev/null; do

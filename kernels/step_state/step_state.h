@@ -46,8 +46,8 @@ struct PrepareArgs {
   StepState* state = nullptr;
   const float* learning_rates = nullptr;
   std::int32_t count = 0;                 ///< of them
-  const float* sum_of_squares = nullptr;  ///< null: gradients are not clipped
-  float most_norm = 0;
+  const float* sum_of_squares = nullptr;  ///< null: the norm is not computed
+  float most_norm = 0;                    ///< infinity: gradients are not clipped
 };
 
 /// How loss_scale follows the gradients: it falls when they overflow, and rises when they have not for a while.

@@ -52,7 +52,7 @@ canaries() {
 
 # Steps, losses and evaluations, without times.
 figures() {
-  sed -n 's/.*"step":\([0-9]*\),"epoch":[0-9]*,"loss":\([^,]*\),.*/\1 \2/p; s/.*"event":"eval",//p' \
+  sed -nE 's/.*"step":([0-9]*),"epoch":[0-9]*,"loss":([^,]*),.*/\1 \2/p; /"event":"eval"/ { s/"(time|seconds)":[^,}]*//g; p }' \
     "$run/run/metrics.jsonl" 2>/dev/null || true
 }
 

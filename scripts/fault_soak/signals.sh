@@ -96,7 +96,7 @@ is_in() {
   case $1 in
     step) return 0 ;;
     save) compgen -G "$run/run/checkpoints/step-*.partial" >/dev/null; return ;;
-    evaluation) [[ ${lines[-1]} =~ \"event\":\"step\",\"step\":([0-9]+), ]] && ((BASH_REMATCH[1] % 4 == 0)); return ;;
+    evaluation) [[ ${lines[-1]} =~ \"event\":\"(train|ranks)\",.*\"step\":([0-9]+), ]] && ((BASH_REMATCH[2] % 4 == 0)); return ;;
   esac
 }
 

@@ -66,7 +66,7 @@ number() {
 }
 
 # losses NAME: the finite losses of its steps, one a line.
-losses() { sed -nE 's/^\{"event":"step",.*"loss":(-?[0-9][0-9.e+-]*),.*/\1/p' "$work/$1/metrics.jsonl"; }
+losses() { sed -nE 's/^\{"event":"train",.*"loss":(-?[0-9][0-9.e+-]*),.*/\1/p' "$work/$1/metrics.jsonl"; }
 
 # sha256 NAME: of the final weights.
 sha256() {

@@ -35,11 +35,12 @@ class Recorder final : public MetricsSink {
   explicit Recorder(LayoutTraining& training) : training_(training) {}
   void observe(Trainer& trainer) { trainer_ = &trainer; }
 
-  void step(const StepRecord& record) override {
-    training_.losses.push_back(record.loss);
-    if (training_.gradients.empty() && !record.skipped) copy_gradients(static_cast<float>(record.loss_scale));
+  void event(const RunEvent& event) override {
+    const auto* record = std::get_if<StepRecord>(&event);
+    if (!record) return;
+    training_.losses.push_back(record->loss);
+    if (training_.gradients.empty() && !record->skipped) copy_gradients(static_cast<float>(record->loss_scale));
   }
-  void eval(const EvalRecord& /*record*/) override {}
   void remark(const std::string& /*text*/) override {}
 
  private:

@@ -13,11 +13,12 @@ void CheckpointWriter::save(Checkpoint checkpoint) {
   collect();
   failure_ = nullptr;
   step_ = checkpoint.step;
-  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
+  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint), begin = Clock::now()] {
     if (hooks_.before) hooks_.before();
-    Problems problems = directory_.save(checkpoint);
+    Written written{.problems = directory_.save(checkpoint)};
     if (hooks_.saved) hooks_.saved(checkpoint.step);
-    return problems;
+    written.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return written;
   });
 }
 
@@ -25,7 +26,9 @@ void CheckpointWriter::save(Checkpoint checkpoint) {
 void CheckpointWriter::collect() {
   if (!writing_.valid()) return;
   try {
-    for (const std::string& problem : writing_.get())
+    const Written written = writing_.get();
+    saved_.push_back({.step = step_, .seconds = written.seconds});
+    for (const std::string& problem : written.problems)
       problems_.push_back("after saving the checkpoint of step " + std::to_string(step_) + ": " + problem);
     failures_ = 0;
   } catch (const std::exception& error) {

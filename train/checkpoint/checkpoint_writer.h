@@ -14,6 +14,11 @@
 
 namespace gradring::train {
 
+struct SavedCheckpoint {
+  std::int64_t step = 0;
+  double seconds = 0;  ///< from the call of save() to the disk
+};
+
 /// Takes the checkpoints of a trainer.
 ///
 /// Threads   the trainer's.
@@ -26,6 +31,8 @@ class CheckpointSink {
   virtual bool is_idle(std::chrono::milliseconds patience) = 0;
   /// The problems since the last call, one line each.
   virtual std::vector<std::string> take_problems() = 0;
+  /// The checkpoints that were saved since the last call.
+  virtual std::vector<SavedCheckpoint> take_saved() { return {}; }
   /// How many of the newest checkpoints in a row could not be saved.
   virtual int failures() const = 0;
   /// Waits until the last checkpoint is on disk.
@@ -53,18 +60,25 @@ class CheckpointWriter final : public CheckpointSink {
   void save(Checkpoint checkpoint) override;
   bool is_idle(std::chrono::milliseconds patience) override;
   std::vector<std::string> take_problems() override;
+  std::vector<SavedCheckpoint> take_saved() override { return std::exchange(saved_, {}); }
   int failures() const override { return failures_; }
   void finish() override;
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Problems = std::vector<std::string>;
+  struct Written {
+    Problems problems;
+    double seconds = 0;
+  };
   void collect();
 
   CheckpointDirectory directory_;
   SaveHooks hooks_;
-  std::future<Problems> writing_;  // invalid: nothing is being written
-  std::int64_t step_ = 0;          // of the newest checkpoint
+  std::future<Written> writing_;  // invalid: nothing is being written
+  std::int64_t step_ = 0;         // of the newest checkpoint
   Problems problems_;
+  std::vector<SavedCheckpoint> saved_;
   std::exception_ptr failure_;  // of the newest checkpoint
   int failures_ = 0;
 };

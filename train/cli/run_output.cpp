@@ -89,12 +89,13 @@ std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const Trai
 
 void RunOutput::make(const TrainConfig& resolved) {
   const bool generated = path_.empty();
+  const std::string name = config_.name.empty() ? config_.dataset + "-" + config_.model : config_.name;
   const std::string origin = resumed_from_.empty() ? "" : source_line(resumed_from_);
-  LockedRunDir made = make_run_dir(
-      {.path = generated ? fs::absolute(generated_run_dir(config_.dataset, config_.model, std::time(nullptr))) : path_,
-       .generated = generated,
-       .launch_folder = launch_folder_,
-       .config = origin + to_resolved_toml(resolved)});
+  LockedRunDir made =
+      make_run_dir({.path = generated ? fs::absolute(generated_run_dir(name, std::time(nullptr))) : path_,
+                    .generated = generated,
+                    .launch_folder = launch_folder_,
+                    .config = origin + to_resolved_toml(resolved)});
   path_ = std::move(made.path);
   lock_ = std::move(made.lock);
 }

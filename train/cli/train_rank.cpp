@@ -13,6 +13,7 @@
 #include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/cli/run_header.h"
 #include "train/cli/run_output.h"
 #include "train/faults/injected_faults.h"
 #include "train/launch/worker_files.h"
@@ -159,9 +160,11 @@ void check_files_of_resumed(comm::ProcessGroup& group, const RunOutput& output, 
 Summary train_and_record(Trainer& trainer, MetricsFan& metrics) {
   try {
     Summary summary = trainer.run();
+    metrics.event(end_of(summary));
     metrics.finish();
     return summary;
-  } catch (const Preempted&) {
+  } catch (const Preempted& request) {
+    metrics.event(end_of(request, trainer.progress()));
     metrics.finish();
     throw;
   }
@@ -174,6 +177,7 @@ Summary run_logged(Trainer& trainer, MetricsFan& metrics, RankLog& log,
     return train_and_record(trainer, metrics);
   } catch (const std::exception& error) {
     log.say(fmt::format("training ended: {}", error.what()));
+    if (!dynamic_cast<const Preempted*>(&error)) metrics.event(end_of(error, trainer.progress()));
     failed(error);
     throw;
   }
@@ -227,6 +231,12 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
   if (leads) output.begin();
+  metrics.event(run_header(resolved, compute, trainer));
+  if (place.restart_count > 0)
+    metrics.event(RestartRecord{.step = trainer.progress().steps, .attempt = place.restart_count});
+  faults.announce_to([&metrics](const PlannedFault& fault) {
+    metrics.event(FaultRecord{.step = fault.step, .rank = fault.rank, .kind = std::string(name_of(fault.kind))});
+  });
   if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
   for (const std::string& remark : remarks) metrics.remark(remark);
   if (leads && trainer.is_over())

@@ -178,7 +178,7 @@ Options batch_options() {
       word_option("on-nan",
                   "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
                   "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
-                  "skip, and check only in fp16 or with --clip-norm",
+                  "skip in fp16, else halt",
                   kOnNan, &TrainConfig::on_nan),
       option("seed", "N", "seed of the initial weights and of the shuffles", &TrainConfig::seed, parse_seed, show_seed),
   };
@@ -287,8 +287,14 @@ Options output_options() {
   return {
       text_option("run-dir", "DIR",
                   "directory for results, new or empty, or that of the run to resume (default "
-                  "runs/<dataset>-<model>-<time>)",
+                  "runs/<name>-<time>, without --name runs/<dataset>-<model>-<time>)",
                   &TrainConfig::run_dir),
+      text_option("name", "NAME", "name of the run, for people", &TrainConfig::name),
+      text_option("tags", "TAG,...", "labels of the run, for people", &TrainConfig::tags),
+      integer_option("eval-every", "steps between evaluations, besides those after each epoch; 0: none", {.least = 0},
+                     &TrainConfig::eval_every),
+      integer_option("log-every", "steps between collections of every rank's times and memory", {.least = 1},
+                     &TrainConfig::log_every),
       word_option("progress", "progress display; auto: bar on a terminal, else plain lines", kProgress,
                   &TrainConfig::progress),
   };

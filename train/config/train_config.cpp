@@ -15,6 +15,8 @@ namespace gradring::train {
 
 namespace {
 
+constexpr std::size_t kLongestName = 100;  // with a time behind it, a folder
+
 bool is_utf8(const std::string& text) try {
   static_cast<void>(nlohmann::json(text).dump());
   return true;
@@ -61,6 +63,11 @@ void validate(const TrainConfig& config) {
   require(!config.resume.empty(),
           "--resume is empty, but must be auto, auto-or-restart, none, or the path of a checkpoint");
   // Checkpoints and config.resolved.toml hold these options, as JSON and as TOML.
+  require(is_utf8(config.name) && is_utf8(config.tags), "--name and --tags must be UTF-8");
+  require(
+      config.name.size() <= kLongestName && config.name.find('/') == std::string::npos && !config.name.starts_with('.'),
+      fmt::format("--name must have at most {} bytes, must not begin with '.', and must not contain '/'",
+                  kLongestName));
   require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");

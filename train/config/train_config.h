@@ -66,6 +66,7 @@ struct TrainConfig {
 
   BucketLimits buckets;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::int64_t eval_every = 0;      ///< steps between evaluations, besides those after each epoch; 0: none
   std::int64_t check_replicas = 0;  ///< steps between comparisons of the ranks' weights; 0: never
 
   std::int64_t save_every_steps = 0;   ///< between checkpoints, besides those after each epoch; 0: none
@@ -75,7 +76,10 @@ struct TrainConfig {
   std::string resume = "none";         ///< none, auto, auto-or-restart, or the path of a checkpoint
   std::string weights;                 ///< file with initial weights; empty: drawn from the seed
 
-  std::string run_dir;  ///< empty: runs/<dataset>-<model>-<time>
+  std::string run_dir;          ///< empty: runs/<name>-<time>, or runs/<dataset>-<model>-<time>
+  std::string name;             ///< of the run, for people; empty: none
+  std::string tags;             ///< labels of the run, separated by commas
+  std::int64_t log_every = 10;  ///< steps between collections of every rank's times
   std::string progress = "auto";
   std::vector<Fault> faults;  ///< to inject
   std::int64_t nprocs = 1;    ///< ranks to start from this process

@@ -52,6 +52,14 @@ class NanBackend final : public nn::Backend {
   const bool& now_;
 };
 
+std::vector<PlannedFault> take_faults_of(std::int64_t step, std::vector<PlannedFault>& faults) {
+  const auto is_now = [step](const PlannedFault& fault) { return fault.step == step; };
+  std::vector<PlannedFault> taken;
+  std::ranges::copy_if(faults, std::back_inserter(taken), is_now);
+  std::erase_if(faults, is_now);
+  return taken;
+}
+
 void print_and_perform(const PlannedFault& fault) {
   print_to_stderr(fmt::format("gradring train: --inject: {}\n", to_string(fault)));
   perform_fault(fault);
@@ -75,16 +83,14 @@ InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& 
     : InjectedFaults(faults, run, rank, print_and_perform) {}
 
 InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank, Perform perform)
-    : plan_(plan_faults(faults, run)), perform_(std::move(perform)) {
+    : plan_(plan_faults(faults, run)), unannounced_(plan_), perform_(std::move(perform)) {
   std::ranges::copy_if(plan_, std::back_inserter(pending_),
                        [rank](const PlannedFault& fault) { return fault.rank == rank; });
 }
 
 void InjectedFaults::before_step(std::int64_t step) {
-  const auto is_now = [step](const PlannedFault& fault) { return fault.step == step; };
-  std::vector<PlannedFault> now;
-  std::ranges::copy_if(pending_, std::back_inserter(now), is_now);
-  std::erase_if(pending_, is_now);
+  for (const PlannedFault& fault : take_faults_of(step, unannounced_)) announce_(fault);
+  const std::vector<PlannedFault> now = take_faults_of(step, pending_);
   nan_now_ = std::ranges::find(now, FaultKind::nan, &PlannedFault::kind) != now.end();
   for (const PlannedFault& fault : now) perform_(fault);
 }

@@ -34,6 +34,9 @@ class InjectedFaults final : public StepHook {
   InjectedFaults(const InjectedFaults&) = delete;
   InjectedFaults& operator=(const InjectedFaults&) = delete;
 
+  /// Called before each planned fault of any rank, except again after a rollback.
+  void announce_to(std::function<void(const PlannedFault&)> announce) { announce_ = std::move(announce); }
+
   void before_step(std::int64_t step) override;
   void after_step() override { nan_now_ = false; }
 
@@ -48,8 +51,10 @@ class InjectedFaults final : public StepHook {
   std::vector<std::string> closing_remarks() const;
 
  private:
-  std::vector<PlannedFault> plan_;     // of every rank
-  std::vector<PlannedFault> pending_;  // of this rank
+  std::vector<PlannedFault> plan_;         // of every rank
+  std::vector<PlannedFault> unannounced_;  // of every rank
+  std::vector<PlannedFault> pending_;      // of this rank
+  std::function<void(const PlannedFault&)> announce_ = [](const PlannedFault&) {};
   Perform perform_;
   bool nan_now_ = false;
   std::unique_ptr<nn::Backend> nan_backend_;

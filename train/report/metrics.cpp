@@ -2,23 +2,38 @@
 #include "train/report/metrics.h"
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "train/report/environment_error.h"
+#include "train/report/run_events_json.h"
 
 namespace gradring::train {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
-/// Whether a line was written up to step `steps`, in an epoch before `epoch` if it is an evaluation.
-bool is_kept(const std::string& text, std::int64_t steps, std::int64_t epoch) {
-  const Json line = Json::parse(text, nullptr, false);
-  if (!line.is_object()) return false;
-  if (line.value("event", "") == "step") return line.value("step", steps + 1) <= steps;
-  return line.value("epoch", epoch) < epoch;
+/// Whether an event had happened when `steps` steps and `epochs` epochs were completed.
+struct HadHappened {
+  std::int64_t steps = 0;
+  std::int64_t epochs = 0;
+
+  bool operator()(const EvalRecord& record) const {
+    return record.step <= steps && (!record.ends_epoch || record.epoch <= epochs);
+  }
+  bool operator()(const RunHeader& record) const { return record.resumed_from <= steps; }
+  bool operator()(const EndRecord& record) const { return record.steps <= steps; }
+  bool operator()(const auto& record) const { return record.step <= steps; }
+};
+
+bool is_kept(const std::string& line, HadHappened had_happened) {
+  const std::optional<TimedEvent> event = from_line(line);
+  return event && std::visit(had_happened, event->event);
 }
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
@@ -27,40 +42,13 @@ bool is_kept(const std::string& text, std::int64_t steps, std::int64_t epoch) {
 
 }  // namespace
 
-void JsonLinesSink::step(const StepRecord& record) {
-  const double seconds = record.duration.count();
-  Json line{{"event", "step"},
-            {"step", record.step},
-            {"epoch", record.epoch},
-            {"loss", record.loss},
-            {"lr", record.learning_rate},
-            {"samples", record.samples},
-            {"samples_per_second", seconds > 0 ? static_cast<double>(record.samples) / seconds : 0.0},
-            {"seconds", seconds},
-            {"data_wait", record.data_wait.count()},
-            {"exposed_communication", record.exposed_communication.count()},
-            {"loss_scale", record.loss_scale},
-            {"skipped", record.skipped}};
-  if (record.gradient_norm) line["gradient_norm"] = *record.gradient_norm;
-  if (record.underflow) line["underflow"] = *record.underflow;
-  if (!record.non_finite.empty()) line["non_finite"] = record.non_finite;
-  file_.append(line.dump());
+void JsonLinesSink::event(const RunEvent& event) {
+  file_.append(to_line({.time = seconds_since_1970(), .event = event}));
 }
 
-void JsonLinesSink::eval(const EvalRecord& record) {
-  Json line{{"event", "eval"},
-            {"epoch", record.epoch},
-            {"accuracy", record.accuracy},
-            {"loss", record.loss},
-            {"samples", record.samples}};
-  if (record.ema_accuracy) line["ema_accuracy"] = *record.ema_accuracy;
-  if (record.ema_loss) line["ema_loss"] = *record.ema_loss;
-  file_.append(line.dump());
-}
-
-void JsonLinesSink::rolled_back(std::int64_t steps, std::int64_t epoch) {
-  file_.edit([&] { truncate_metrics(path_, steps, epoch); },
-             [&](const std::string& line) { return is_kept(line, steps, epoch); });
+void JsonLinesSink::rolled_back(std::int64_t steps, std::int64_t epochs) {
+  file_.edit([&] { truncate_metrics(path_, steps, epochs); },
+             [&](const std::string& line) { return is_kept(line, {.steps = steps, .epochs = epochs}); });
 }
 
 void check_metrics(const std::filesystem::path& path) {
@@ -72,14 +60,14 @@ void check_metrics(const std::filesystem::path& path) {
   const LineFile opened(path);
 }
 
-void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std::int64_t epoch) {
+void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std::int64_t epochs) {
   check_metrics(path);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return;
   std::ifstream file(path);
   if (!file) throw_unreadable(path, std::generic_category().message(errno));
   std::uintmax_t kept = 0;
-  for (std::string line; std::getline(file, line) && !file.eof() && is_kept(line, steps, epoch);)
+  for (std::string line; std::getline(file, line) && !file.eof() && is_kept(line, {.steps = steps, .epochs = epochs});)
     kept += line.size() + 1;
   if (file.bad()) throw_unreadable(path, "a read failed");
   std::filesystem::resize_file(path, kept, error);

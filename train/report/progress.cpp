@@ -58,11 +58,25 @@ std::string eval_text(const EvalRecord& record) {
   const std::int64_t correct = std::llround(record.accuracy * static_cast<double>(record.samples));
   const std::string averaged =
       record.ema_accuracy ? fmt::format("; averaged weights {:.2f} %", 100 * *record.ema_accuracy) : "";
-  return fmt::format("Epoch {}: test accuracy {:.2f} % ({} of {}), loss {:.4f}{}", record.epoch + 1,
-                     100 * record.accuracy, correct, record.samples, record.loss, averaged);
+  const std::string where =
+      record.ends_epoch ? fmt::format("Epoch {}", record.epoch) : fmt::format("Step {}", record.step);
+  return fmt::format("{}: test accuracy {:.2f} % ({} of {}), loss {:.4f}{}", where, 100 * record.accuracy, correct,
+                     record.samples, record.loss, averaged);
 }
 
-class BarProgress final : public MetricsSink {
+/// Shows steps and evaluations.
+class Progress : public MetricsSink {
+ public:
+  void event(const RunEvent& event) final {
+    if (const auto* step_record = std::get_if<StepRecord>(&event)) step(*step_record);
+    if (const auto* eval = std::get_if<EvalRecord>(&event)) remark(eval_text(*eval));
+  }
+
+ private:
+  virtual void step(const StepRecord& record) = 0;
+};
+
+class BarProgress final : public Progress {
  public:
   explicit BarProgress(Console& out) : out_(out) {}
 
@@ -70,6 +84,12 @@ class BarProgress final : public MetricsSink {
   ~BarProgress() override {
     if (line_open_) out_.write("\n");
   }
+
+  void remark(const std::string& text) override { write_line(text); }
+  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
+
+ private:
+  static constexpr const char* kClearLine = "\r\033[K";
 
   void step(const StepRecord& record) override {
     constexpr std::chrono::milliseconds kRedraw{80};
@@ -81,13 +101,6 @@ class BarProgress final : public MetricsSink {
     drawn_at_ = now;
     draw(record);
   }
-
-  void eval(const EvalRecord& record) override { write_line(eval_text(record)); }
-  void remark(const std::string& text) override { write_line(text); }
-  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
-
- private:
-  static constexpr const char* kClearLine = "\r\033[K";
 
   /// Replaces the bar.
   void write_line(std::string_view text) {
@@ -101,7 +114,7 @@ class BarProgress final : public MetricsSink {
     const double fraction = static_cast<double>(done) / static_cast<double>(record.steps_in_epoch);
     const double rate = epoch_.steps_per_second();
     const Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
-    const std::string head = fmt::format("Epoch {}: {:3.0f}%|", record.epoch + 1, 100 * fraction);
+    const std::string head = fmt::format("Epoch {}: {:3.0f}%|", record.epoch, 100 * fraction);
     const std::string tail = fmt::format("| {}/{} [{}<{}, {:.1f}it/s, loss={:.4f}]", done, record.steps_in_epoch,
                                          clock_text(epoch_.time()), clock_text(left), rate, epoch_.mean_loss());
     const std::size_t text = head.size() + tail.size() + 1;  // a full line would wrap
@@ -128,10 +141,14 @@ class BarProgress final : public MetricsSink {
   bool line_open_ = false;
 };
 
-class PlainProgress final : public MetricsSink {
+class PlainProgress final : public Progress {
  public:
   explicit PlainProgress(std::function<void(std::string_view line)> write) : write_(std::move(write)) {}
 
+  void remark(const std::string& text) override { write_(text); }
+  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
+
+ private:
   void step(const StepRecord& record) override {
     constexpr std::int64_t kLines = 5;  // an epoch, after that of its first step
     epoch_.add(record);
@@ -141,23 +158,17 @@ class PlainProgress final : public MetricsSink {
     if (done != 1 && done * kLines / steps == (done - 1) * kLines / steps) return;
     write_(fmt::format(
         "Train: {} [{:4}/{} ({:3}%)]  Loss: {:.4f} ({:.4f})  {:.1f}it/s, {:.0f}/s  LR: {:.1e}  Data: {:.4f}",
-        record.epoch + 1, done, steps, 100 * done / steps, record.loss, epoch_.mean_loss(), epoch_.steps_per_second(),
+        record.epoch, done, steps, 100 * done / steps, record.loss, epoch_.mean_loss(), epoch_.steps_per_second(),
         epoch_.samples_per_second(), record.learning_rate, record.data_wait.count()));
   }
 
-  void eval(const EvalRecord& record) override { write_(eval_text(record)); }
-  void remark(const std::string& text) override { write_(text); }
-  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
-
- private:
   std::function<void(std::string_view line)> write_;
   EpochStatistics epoch_;
 };
 
 class NoProgress final : public MetricsSink {
  public:
-  void step(const StepRecord&) override {}
-  void eval(const EvalRecord&) override {}
+  void event(const RunEvent&) override {}
   void remark(const std::string& text) override { print_to_stderr(fmt::format("gradring train: {}\n", text)); }
 };
 

@@ -33,8 +33,7 @@ class RankLog final : public MetricsSink {
   /// Creates the folder of `path` if it is missing, as it is on machines without rank 0.
   explicit RankLog(const std::filesystem::path& path);
   void say(std::string_view line);
-  void step(const StepRecord& record) override { progress_->step(record); }
-  void eval(const EvalRecord& record) override { progress_->eval(record); }
+  void event(const RunEvent& event) override { progress_->event(event); }
   void remark(const std::string& text) override { say(text); }
   void finish() override { file_.finish(); }
 

@@ -119,8 +119,8 @@ std::optional<fs::path> named_run_dir(const std::string& option) {
   return given.has_filename() ? given : given.parent_path();  // without a trailing slash
 }
 
-fs::path generated_run_dir(std::string_view dataset, std::string_view model, std::time_t now) {
-  return fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, model, fmt::localtime(now));
+fs::path generated_run_dir(std::string_view name, std::time_t now) {
+  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(now));
 }
 
 RunDirState state_of(const fs::path& path) try {

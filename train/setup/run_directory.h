@@ -19,8 +19,8 @@ namespace gradring::train {
 /// The directory of --run-dir, without a trailing slash; empty if the option is.
 std::optional<std::filesystem::path> named_run_dir(const std::string& option);
 
-/// The default: runs/<dataset>-<model>-<time>, in local time to the second.
-std::filesystem::path generated_run_dir(std::string_view dataset, std::string_view model, std::time_t now);
+/// The default: runs/<name>-<time>, in local time to the second.
+std::filesystem::path generated_run_dir(std::string_view name, std::time_t now);
 
 enum class RunDirState : std::uint8_t {
   absent,

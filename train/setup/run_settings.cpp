@@ -85,10 +85,7 @@ TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, c
   resolved.precision = precision_name(precision_named(config.precision, device));
   resolved.resident = is_resident(config, *compute.device) ? "on" : "off";
   resolved.threads = compute.threads;
-  if (resolved.precision == "fp16")
-    replace_auto(resolved.on_nan, "skip");
-  else if (config.clip_norm > 0)
-    replace_auto(resolved.on_nan, "halt");
+  replace_auto(resolved.on_nan, resolved.precision == "fp16" ? "skip" : "halt");
   resolve_sizes(resolved, place.world_size);
   resolve_communication(resolved, gpu, place);
   return resolved;

@@ -19,8 +19,7 @@ namespace gradring::train {
 /// options and as many ranks on the same kind of machine computes the same.
 ///
 /// `auto` remains where no single value says the same: conv and gemm (chosen per layer; meta.json lists them),
-/// checkpoint-activations, on-nan in fp32 and bf16 without --clip-norm, progress, and comm of a single GPU. 0 remains
-/// where it means "off".
+/// checkpoint-activations, progress, and comm of a single GPU. 0 remains where it means "off".
 ///
 /// Errors    as step_sizes.
 TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place);

@@ -29,6 +29,7 @@ struct Evaluation {
   double loss = 0;
   std::int64_t samples = 0;
   std::int64_t correct = 0;
+  double seconds = 0;  ///< wall time, where it was measured
 };
 
 /// Evaluates every sample of the data set exactly once, over all ranks. The same result on every rank.

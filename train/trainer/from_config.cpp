@@ -126,7 +126,6 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .step = {.loss_scaling = loss_scaling_for(config, precision),
                    .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
                    .clip_norm = config.clip_norm,
-                   .checks_gradients = config.on_nan != "auto",
                    .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda},
           .optimizer = config.optimizer,
           .buckets = config.buckets,

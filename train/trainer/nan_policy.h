@@ -24,7 +24,7 @@ class DivergedError : public Error, public ExitsWith<kDiverged> {
 
 /// The reaction to gradients that are not finite (--on-nan).
 enum class OnNan : std::uint8_t {
-  automatic,  ///< skip with loss scaling, else halt; not checked without scaling and clipping
+  automatic,  ///< skip with loss scaling, else halt
   skip,       ///< skip the step
   halt,       ///< end with DivergedError
   roll_back,  ///< resume from the newest checkpoint; overflow of the loss scale is skipped

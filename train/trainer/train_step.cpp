@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,8 @@ using kernels::MemoryKind;
 
 /// Results that may await being taken: enough that the device rarely waits for the host.
 constexpr std::size_t kSlots = TrainStep::kMostAhead + 1;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::size_t bytes_of(const std::vector<float>& values) {
   check(!values.empty(), "a step has no learning rate: give at least one");
@@ -80,12 +83,12 @@ void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
 
 void TrainStep::enqueue_update() {
   kernels::Stream& stream = parts_.stream;
-  if (checks()) parts_.check.enqueue(stream, device_state());
+  parts_.check.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
                             .count = static_cast<std::int32_t>(spec_.learning_rates.size()),
-                            .sum_of_squares = clips() ? parts_.check.sum_of_squares() : nullptr,
-                            .most_norm = static_cast<float>(spec_.clip_norm)});
+                            .sum_of_squares = parts_.check.sum_of_squares(),
+                            .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity});
   parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
   parts_.ddp.enqueue_end_of_step();
@@ -142,7 +145,7 @@ StepResult TrainStep::take_oldest() {
           .applied_steps = made.applied_steps,
           .skipped = made.non_finite != 0,
           .non_finite = parts_.check.parameter_at(made.first_non_finite),
-          .underflow = checks() ? parts_.check.share_of(made.tiny_gradients) : 0};
+          .underflow = parts_.check.share_of(made.tiny_gradients)};
 }
 
 std::optional<StepResult> TrainStep::poll() {

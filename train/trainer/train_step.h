@@ -43,7 +43,6 @@ struct StepSpec {
   LossScaling loss_scaling;
   std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
   double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
-  bool checks_gradients = false;                ///< for non-finite values, even without loss scaling and clipping
   bool recorded = false;  ///< passes of one shape are recorded once and launched as one (a CUDA graph)
 };
 
@@ -65,20 +64,20 @@ struct StepParts {
 struct StepResult {
   double loss = 0;                 ///< mean over the global batch, before the update; the same bits on every rank
   float loss_scale = 1;            ///< of this step
-  float gradient_norm = 0;         ///< of the mean gradient, before clipping; 0 without clipping
+  float gradient_norm = 0;         ///< of the mean gradient, before clipping
   float learning_rate = 0;         ///< as the device read it
   std::int64_t applied_steps = 0;  ///< before this one, skipped steps excluded
   bool skipped = false;            ///< a gradient was not finite, so no weight changed
   int non_finite = -1;             ///< the parameter with the first non-finite gradient, in backward order; -1: unknown
-  double underflow = 0;            ///< share of gradients too small for f16 (NonFiniteCheck); 0: not checked
+  double underflow = 0;            ///< share of gradients too small for f16 (NonFiniteCheck)
 };
 
 /// One optimizer step: batch to the device, forward, loss, backward with all-reduce, update. A step may have several
 /// passes, whose gradients are accumulated; the last one is followed by the update.
 ///
 /// The host need not wait for a step before it enqueues the next: results are kept until they are taken, up to a limit.
-/// With loss scaling, clipping, or on request, the summed gradients are checked before the update. The device itself
-/// decides whether to skip the update, and every rank decides alike, since the sums have the same bits everywhere.
+/// The summed gradients are checked before the update. The device itself decides whether to skip it, and every rank
+/// decides alike, since the sums have the same bits everywhere.
 class TrainStep {
  public:
   TrainStep(StepSpec spec, const StepParts& parts);
@@ -144,8 +143,6 @@ class TrainStep {
     auto operator<=>(const Shape&) const = default;
   };
 
-  bool checks() const { return spec_.checks_gradients || spec_.loss_scaling.dynamic || clips(); }
-  bool clips() const { return spec_.clip_norm > 0; }
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(DeviceBatch& batch, const Shape& shape);
   void enqueue_pass(DeviceBatch& batch, const Shape& shape);

@@ -24,6 +24,9 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
+/// Whether the host enqueues steps before earlier ones are done.
+bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
+
 Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
 
 }  // namespace
@@ -87,7 +90,8 @@ void Trainer::resume(ResumePoint point) {
                .samples_of_step = sizes_.global,
                .from = point.from});
   replica_.load(state.replica, point.from, deadline);
-  enqueued_ = saved_ = progress_.steps;
+  enqueued_ = saved_ = collected_ = progress_.steps;
+  times_ = {};
   epoch_ = progress_.epoch;
 }
 
@@ -96,18 +100,34 @@ void Trainer::begin_with(FirstWeights weights) {
   replica_.load_weights(weights.tensors, weights.from, Deadline::after(config_.timeout));
 }
 
+void Trainer::describe(RunHeader& header) const {
+  header.precision = precision_name(replica_.program().dtype());
+  header.model = config_.model;
+  for (int i = 0; i < replica_.layout().parameters(); ++i)
+    header.parameters += static_cast<std::int64_t>(replica_.layout().parameter(i).elements);
+  header.dataset = config_.dataset;
+  header.train_samples = world_.train_set.size();
+  header.test_samples = world_.test_set.size();
+  header.ranks = world_.group.world_size();
+  header.global_batch = sizes_.global;
+  header.steps_per_epoch = sampler_->steps();
+  header.total_steps = total_steps(config_, *sampler_);
+  header.resumed_from = progress_.steps;
+  header.planned_memory = planned_memory();
+}
+
 Summary Trainer::run() {
   std::optional<Evaluation> result;
   while (!is_over()) {
     if (!run_epoch()) continue;
     result = evaluate_model();
-    report(*result);
+    report(*result, true);
     check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps), config_.learning_rate);
     save(result->accuracy);
   }
   if (!result) {  // nothing was left to train
     result = evaluate_model();
-    if (progress_.position > 0) report(*result);  // a completed epoch is in the metrics
+    if (progress_.position > 0) report(*result, true);  // a completed epoch is in the metrics
   }
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
@@ -135,8 +155,11 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 
 Evaluation Trainer::evaluate_model() {
   report_place("evaluating");
+  const auto begin = Clock::now();
   if (const auto averaged = replica_.averaged_weights()) averaged_ = evaluate_with(averaged->view);
-  return evaluate_with(replica_.whole_weights().view);
+  Evaluation result = evaluate_with(replica_.whole_weights().view);
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return result;
 }
 
 Evaluation Trainer::evaluate_with(const nn::Weights& weights) {
@@ -149,13 +172,21 @@ Evaluation Trainer::evaluate_with(const nn::Weights& weights) {
                    .dataset = world_.test_set});
 }
 
-void Trainer::report(const Evaluation& result) {
-  world_.metrics.eval({.epoch = epoch_,
-                       .accuracy = result.accuracy,
-                       .loss = result.loss,
-                       .samples = result.samples,
-                       .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
-                       .ema_loss = averaged_ ? std::optional(averaged_->loss) : std::nullopt});
+void Trainer::report(const Evaluation& result, bool ends_epoch) {
+  world_.metrics.event(EvalRecord{.step = progress_.steps,
+                                  .epoch = epoch_ + 1,
+                                  .ends_epoch = ends_epoch,
+                                  .accuracy = result.accuracy,
+                                  .loss = result.loss,
+                                  .samples = result.samples,
+                                  .seconds = result.seconds,
+                                  .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
+                                  .ema_loss = averaged_ ? std::optional(averaged_->loss) : std::nullopt});
+}
+
+void Trainer::evaluate_within_epoch() {
+  report(evaluate_model(), false);
+  last_report_ = Clock::now();  // no step's time
 }
 
 bool Trainer::run_epoch() {
@@ -171,11 +202,13 @@ bool Trainer::run_epoch() {
     enqueue_step(epoch_, step);
     const bool ends = step + 1 == sampler_->steps() || enough_steps();
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
-    const bool all = saves || config_.check_replicas > 0;  // the check needs the weights after this step
+    const bool evaluates = !ends && config_.eval_every > 0 && enqueued_ % config_.eval_every == 0;
+    const bool all = saves || evaluates || config_.check_replicas > 0;  // these need the weights after this step
     take_results(all);
     if (rollback_.is_due(enqueued_, all)) return !roll_back_if_requested();
+    if (evaluates) evaluate_within_epoch();
     if (saves) save(std::nullopt);
-    if (handle_requests()) return false;
+    if (handle_requests(ends)) return false;
   }
   take_results(true);
   if (roll_back_if_requested()) return false;
@@ -214,18 +247,25 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps.
-RunRequest Trainer::agree_on_request() {
+/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps. The same collective
+/// brings the times of all ranks to rank 0.
+RunRequest Trainer::agree_on_request(bool ends_epoch) {
   constexpr std::int64_t kStepsAhead = 32;
-  if (world_.device.id().kind == kernels::DeviceKind::cuda && enqueued_ % kStepsAhead != 0) return RunRequest::none;
+  if (runs_ahead(world_.device) && enqueued_ % kStepsAhead != 0) return RunRequest::none;
   const RunRequest mine = world_.requests ? world_.requests->take() : RunRequest::none;
-  std::int64_t asked[] = {mine == RunRequest::save, mine == RunRequest::stop};
-  world_.group.all_reduce_on_host(std::span(asked));
-  return asked[1] > 0 ? RunRequest::stop : asked[0] > 0 ? RunRequest::save : RunRequest::none;
+  std::vector<std::int64_t> sums = {mine == RunRequest::save, mine == RunRequest::stop};
+  const bool collects = enqueued_ - collected_ >= config_.log_every || (ends_epoch && enqueued_ > collected_);
+  if (collects) times_.append_to(sums, world_.group, replica_.memory().peaks().total());
+  world_.group.all_reduce_on_host(std::span(sums));
+  if (collects) {
+    world_.metrics.event(times_.take(std::span(sums).subspan(2), progress_.steps));
+    collected_ = enqueued_;
+  }
+  return sums[1] > 0 ? RunRequest::stop : sums[0] > 0 ? RunRequest::save : RunRequest::none;
 }
 
-bool Trainer::handle_requests() {
-  const RunRequest request = agree_on_request();
+bool Trainer::handle_requests(bool ends_epoch) {
+  const RunRequest request = agree_on_request(ends_epoch);
   if (request == RunRequest::none) return false;
   take_results(true);
   const bool back = roll_back_if_requested();
@@ -299,23 +339,25 @@ void Trainer::report(const StepResult& result) {
   const auto now = Clock::now();
   const std::chrono::duration<double> duration = now - last_report_;
   progress_.seconds += duration.count();
-  world_.metrics.step(
-      {.step = progress_.steps,
-       .epoch = step.epoch,
-       .step_of_epoch = step.step_of_epoch,
-       .steps_in_epoch = sampler_->steps(),
-       .loss = result.loss,
-       .learning_rate = learning_rate_of(result),
-       .samples = step.samples,
-       .duration = duration,
-       .data_wait = step.data_wait,
-       .exposed_communication = replica_.exposed_communication(),
-       .gradient_norm = config_.clip_norm > 0 ? std::optional(result.gradient_norm) : std::nullopt,
-       .loss_scale = result.loss_scale,
-       .skipped = result.skipped,
-       .ends_run = action == NanPolicy::Action::end,
-       .non_finite = nan_policy_.parameter_of(result),
-       .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt});
+  const StepRecord record{
+      .step = progress_.steps,
+      .epoch = step.epoch + 1,
+      .step_of_epoch = step.step_of_epoch,
+      .steps_in_epoch = sampler_->steps(),
+      .loss = result.loss,
+      .learning_rate = learning_rate_of(result),
+      .samples = step.samples,
+      .duration = duration,
+      .data_wait = step.data_wait,
+      .exposed_communication = replica_.exposed_communication(),
+      .gradient_norm = result.gradient_norm,
+      .loss_scale = result.loss_scale,
+      .skipped = result.skipped,
+      .ends_run = action == NanPolicy::Action::end,
+      .non_finite = nan_policy_.parameter_of(result),
+      .underflow = replica_.step().scales_loss() && !result.skipped ? std::optional(result.underflow) : std::nullopt};
+  world_.metrics.event(record);
+  times_.add(record);
   last_report_ = now;
   if (action == NanPolicy::Action::end) nan_policy_.end(progress_.steps, result);
 }

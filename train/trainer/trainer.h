@@ -23,6 +23,7 @@
 #include "train/trainer/evaluate.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/nan_policy.h"
+#include "train/trainer/rank_times.h"
 #include "train/trainer/replica.h"
 #include "train/trainer/trainer_world.h"
 #include "train/trainer/training_state.h"
@@ -70,6 +71,8 @@ class Trainer {
     world_.checkpoints = &checkpoints;
     world_.newest_checkpoint = std::move(newest);
   }
+  /// Fills in what the trainer knows: model, precision, sizes, memory, and where it resumes.
+  void describe(RunHeader& header) const;
   /// The trained replica, for inspection between steps.
   Replica& replica() { return replica_; }
 
@@ -97,15 +100,16 @@ class Trainer {
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
   void save(std::optional<double> score);
   /// Agrees on requests to save or stop, and executes them. Returns whether the training was rolled back before.
-  bool handle_requests();
-  RunRequest agree_on_request();
+  bool handle_requests(bool ends_epoch);
+  RunRequest agree_on_request(bool ends_epoch);
   void report_place(const char* doing);
   double learning_rate_of(const StepResult& result) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes available results, and waits for those that must be taken: all, or enough for one more step.
   void take_results(bool all);
   void report(const StepResult& result);
-  void report(const Evaluation& result);
+  void evaluate_within_epoch();
+  void report(const Evaluation& result, bool ends_epoch);
   void check_weights();
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
@@ -130,6 +134,8 @@ class Trainer {
   std::int64_t epoch_ = 0;              // current or last
   std::int64_t saved_ = -1;             // the step of the newest checkpoint
   Clock::time_point last_report_;
+  RankTimes times_;
+  std::int64_t collected_ = 0;  // steps enqueued when times were last collected
 };
 
 }  // namespace gradring::train

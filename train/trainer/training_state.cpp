@@ -139,6 +139,8 @@ void CheckpointSaver::wait() {
 void CheckpointSaver::report() {
   if (!world_.checkpoints) return;
   for (const std::string& problem : world_.checkpoints->take_problems()) world_.metrics.remark(problem);
+  for (const SavedCheckpoint& saved : world_.checkpoints->take_saved())
+    world_.metrics.event(CheckpointRecord{.step = saved.step, .seconds = saved.seconds});
   if (stop_on_errors_ && world_.checkpoints->failures() >= 2)
     throw SaveError(
         "two checkpoints in a row could not be saved: free space on the disk, or continue without checkpoints with "

@@ -89,7 +89,7 @@ train() {
       [[ ${FAULT-} != other_losses ]] || loss=2.301
       [[ ${FAULT-} != nan_loss || $step != 3 ]] || loss=null
     fi
-    echo "{\"event\":\"step\",\"step\":$step,\"epoch\":$(((step - 1) / 4)),\"loss\":$loss,\"lr\":0.001,\"seconds\":0.25,\"data_wait\":0}"
+    echo "{\"event\":\"train\",\"step\":$step,\"epoch\":$(((step - 1) / 4 + 1)),\"loss\":$loss,\"lr\":0.001,\"seconds\":0.25,\"data_wait\":0}"
   done >"$run/metrics.jsonl"
   [[ ${FAULT-} != no_summary ]] || return 0
   [[ $device != cuda* || ${FAULT-} == runs_on_cpu ]] || device=${device%:*}:0

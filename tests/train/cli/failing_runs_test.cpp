@@ -40,9 +40,9 @@ TEST(FailingRun, ThatDivergesSaysSo) {
   const ProgramEnd end = place.run(short_training(diverging));
   EXPECT_EQ(end.code, 5);
   EXPECT_THAT(end.err,
-              AllOf(HasSubstr("gradring train: the loss of step "), HasSubstr("lower --lr (now 1000000000000)")));
+              AllOf(HasSubstr("gradring train: the gradients of step "), HasSubstr("lower --lr (now 1000000000000)")));
   EXPECT_EQ(lines_in(end.err), 1) << end.err;
-  EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("training ended: the loss of step "));
+  EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("training ended: the gradients of step "));
   expect_honest_files(place, "diverged");
 }
 
@@ -60,7 +60,7 @@ TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
       place.run(short_training({"--optimizer", "sgd", "--lr", "1e12", "--steps", "20", "--nprocs", "2"}));
   EXPECT_EQ(end.code, 5);
   EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("the loss of step "));
+  EXPECT_THAT(end.err, HasSubstr("the gradients of step "));
   expect_honest_files(place, "diverged");
 }
 
@@ -87,7 +87,7 @@ TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
   };
   tests::RunningProgram first(rank("0"));
   tests::RunningProgram second(rank("1"));
-  const auto trains = [&] { return !tests::text_of(place.path("run/metrics.jsonl")).empty(); };
+  const auto trains = [&] { return !tests::records_of(place.path("run/metrics.jsonl")).empty(); };
   for (int i = 0; i < 6000 && !trains(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_TRUE(trains());
   ::kill(second.pid(), SIGKILL);

@@ -76,7 +76,7 @@ TEST_F(FileFaults, ADataSetThatCannotBeReadIsNotTakenForABadOne) {
 TEST_F(FileFaults, ADiskThatIsFullForAMomentCostsNoMetricsAndNoLog) {
   const Workplace undisturbed;
   ASSERT_EQ(undisturbed.run(short_training({"--steps", "9"})).code, 0);
-  const std::size_t records = tests::lines_of(undisturbed.path("run/metrics.jsonl")).size();
+  const std::size_t records = tests::records_of(undisturbed.path("run/metrics.jsonl")).size();
   ASSERT_GE(records, 9u);
   for (const std::string file : {"run/metrics.jsonl", "run/logs/rank_0.log"}) {
     const Workplace place;
@@ -84,7 +84,7 @@ TEST_F(FileFaults, ADiskThatIsFullForAMomentCostsNoMetricsAndNoLog) {
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.err, HasSubstr(file + ": No space left on device"));
     EXPECT_THAT(end.err, HasSubstr("training continues"));
-    EXPECT_EQ(tests::lines_of(place.path("run/metrics.jsonl")).size(), records) << "steps and evaluations";
+    EXPECT_EQ(tests::records_of(place.path("run/metrics.jsonl")).size(), records) << "steps and evaluations";
     EXPECT_TRUE(fs::exists(place.path("run/checkpoints/step-9")));
   }
 }

@@ -44,7 +44,7 @@ class Hangup : public ::testing::TestWithParam<Start> {
     spec.command.insert(spec.command.begin(), wrapper.begin(), wrapper.end());
     return spec;
   }
-  std::size_t steps_made() const { return tests::lines_of(place_.path("run/metrics.jsonl")).size(); }
+  std::size_t steps_made() const { return tests::records_of(place_.path("run/metrics.jsonl")).size(); }
   /// Waits for the training's first steps, and reads what it writes to `terminal` until then.
   bool trains(int terminal = -1) const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -58,7 +58,7 @@ class Hangup : public ::testing::TestWithParam<Start> {
   }
   void expect_saved(const ProgramEnd& end) const {
     EXPECT_EQ(end.code, 143) << end.err;
-    const auto last = tests::parse_json(tests::lines_of(place_.path("run/metrics.jsonl")).back());
+    const auto last = tests::parse_json(tests::records_of(place_.path("run/metrics.jsonl")).back());
     const auto latest = place_.path("run/checkpoints/latest");
     ASSERT_TRUE(std::filesystem::is_symlink(latest)) << "no checkpoint";
     EXPECT_EQ(std::filesystem::read_symlink(latest), "step-" + std::to_string(last.value("step", 0)));

@@ -44,8 +44,8 @@ TEST(InjectedRun, EndsAsTheFaultSays) {
       {"kill:rank=0,step=1", 137, "rank 0 of 2"},
       {"exit:rank=1,step=5,code=9", 9, "exited with code 9"},
       {"stop:rank=1,step=5", 162, "rank 1"},
-      {"nan:rank=1,step=5", 5, "the loss of step 6 is NaN"},
-      {"nan:rank=1,step=10", 5, "the test loss after step 10 is NaN"},
+      {"nan:rank=1,step=5", 5, "the gradients of step 5 are not finite"},
+      {"nan:rank=1,step=10", 5, "the gradients of step 10 are not finite"},
   };
   for (const auto& [fault, code, said] : cases) {
     SCOPED_TRACE(fault);

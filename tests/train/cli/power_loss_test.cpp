@@ -46,7 +46,7 @@ class PowerLoss : public ::testing::Test {
     std::istringstream metrics(tests::text_of(place_.path("run/metrics.jsonl")).substr(0, bytes));
     std::int64_t step = 0;
     for (std::string line; std::getline(metrics, line) && !metrics.eof();)
-      step = tests::parse_json(line).value("step", step);
+      step = std::max(step, tests::parse_json(line).value("step", step));
     return step;
   }
 

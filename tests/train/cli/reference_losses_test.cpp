@@ -72,9 +72,9 @@ TEST_P(ReferenceLosses, MatchPyTorchForFiftySteps) {
   ASSERT_EQ(end.code, 0) << end.err;
 
   std::size_t step = 0;
-  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl"))) {
+  for (const std::string& line : tests::records_of(place.path("run/metrics.jsonl"))) {
     const json record = tests::parse_json(line);
-    if (record.at("event") != "step") continue;
+    if (record.at("event") != "train") continue;
     ASSERT_LT(step, losses.size());
     EXPECT_NEAR(record.at("loss").get<double>(), losses[step], step < 20 ? 1e-4 : 1e-2) << "step " << step + 1;
     ++step;

@@ -63,9 +63,9 @@ TEST_F(Runs, LeaveACompleteRunDirectory) {
   for (const char* field : {"accuracy", "loss", "train_loss", "seconds", "samples_per_second"})
     EXPECT_TRUE(summary.at(field).is_number()) << field;
 
-  const auto lines = tests::lines_of(place_.path("run/metrics.jsonl"));
+  const auto lines = tests::records_of(place_.path("run/metrics.jsonl"));
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(tests::parse_json(lines[0]).at("event"), "step");
+  EXPECT_EQ(tests::parse_json(lines[0]).at("event"), "train");
   EXPECT_EQ(tests::parse_json(lines[1]).at("step"), 2);
   const json eval = tests::parse_json(lines[2]);
   EXPECT_EQ(eval.at("samples"), 32);

@@ -79,6 +79,10 @@ OptionTexts everything_else() {
           {"weights", "w.pt"},
           {"run-dir", "elsewhere"},
           {"progress", "none"},
+          {"name", "first"},
+          {"tags", "a,b"},
+          {"eval-every", "7"},
+          {"log-every", "3"},
           {"inject", "kill:rank=1,step=2;delay:rank=any,step=3..4,ms=5"},
           {"nprocs", "2"}};
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <ctime>
 #include <fstream>
 
 #include "tests/data/support/message_of.h"
@@ -25,7 +26,7 @@ using tests::lines_of;
 using tests::message_of;
 
 const StepRecord kStep{.step = 3,
-                       .epoch = 1,
+                       .epoch = 2,
                        .step_of_epoch = 0,
                        .steps_in_epoch = 2,
                        .loss = 2.25,
@@ -33,7 +34,8 @@ const StepRecord kStep{.step = 3,
                        .samples = 64,
                        .duration = std::chrono::milliseconds(500),
                        .data_wait = std::chrono::milliseconds(250),
-                       .exposed_communication = std::chrono::milliseconds(125)};
+                       .exposed_communication = std::chrono::milliseconds(125),
+                       .gradient_norm = 0.5};
 
 class JsonLines : public ::testing::Test {
  protected:
@@ -41,24 +43,32 @@ class JsonLines : public ::testing::Test {
   std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
 };
 
+/// A line without its time, which must be that of the test.
+json without_time(const std::string& line) {
+  json parsed = tests::parse_json(line);
+  EXPECT_NEAR(parsed.at("time").get<double>(), static_cast<double>(std::time(nullptr)), 60);
+  parsed.erase("time");
+  return parsed;
+}
+
 TEST_F(JsonLines, WritesStepAsOneObject) {
-  JsonLinesSink(path_).step(kStep);
+  JsonLinesSink(path_).event(kStep);
   ASSERT_EQ(lines_of(path_).size(), 1u);
-  EXPECT_EQ(tests::parse_json(lines_of(path_)[0]),
-            tests::parse_json(R"({"event": "step", "step": 3, "epoch": 1, "loss": 2.25,
+  EXPECT_EQ(without_time(lines_of(path_)[0]),
+            tests::parse_json(R"({"event": "train", "step": 3, "epoch": 2, "loss": 2.25,
       "lr": 0.001, "samples": 64, "samples_per_second": 128.0, "seconds": 0.5, "data_wait": 0.25,
-      "exposed_communication": 0.125, "loss_scale": 1.0, "skipped": false})"));
+      "exposed_communication": 0.125, "gradient_norm": 0.5, "loss_scale": 1.0, "skipped": false})"));
 }
 
 TEST_F(JsonLines, RecordsNonFiniteParameterAndUnderflow) {
   JsonLinesSink sink(path_);
   StepRecord record = kStep;
   record.underflow = 0.25;
-  sink.step(record);
+  sink.event(record);
   record.underflow = std::nullopt;
   record.skipped = true;
   record.non_finite = "fc_layers.0.weight";
-  sink.step(record);
+  sink.event(record);
   const json first = tests::parse_json(lines_of(path_).at(0)), second = tests::parse_json(lines_of(path_).at(1));
   EXPECT_EQ(first.at("underflow"), 0.25);
   EXPECT_FALSE(first.contains("non_finite"));
@@ -69,12 +79,12 @@ TEST_F(JsonLines, RecordsNonFiniteParameterAndUnderflow) {
 TEST_F(JsonLines, RemovesRolledBackSteps) {
   JsonLinesSink sink(path_);
   StepRecord record = kStep;
-  for (record.step = 1; record.step <= 5; ++record.step) sink.step(record);
-  sink.eval({.epoch = 1});
+  for (record.step = 1; record.step <= 5; ++record.step) sink.event(record);
+  sink.event(EvalRecord{.step = 5, .epoch = 2});
   sink.rolled_back(3, 1);
   record.step = 4;
   record.loss = 7;
-  sink.step(record);
+  sink.event(record);
   const auto lines = lines_of(path_);
   ASSERT_EQ(lines.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(tests::parse_json(lines[i]).at("step"), i + 1);
@@ -82,14 +92,17 @@ TEST_F(JsonLines, RemovesRolledBackSteps) {
 }
 
 TEST_F(JsonLines, WritesEvaluationAsOneObject) {
-  JsonLinesSink(path_).eval({.epoch = 1, .accuracy = 0.5, .loss = 0.75, .samples = 10000});
+  JsonLinesSink(path_).event(
+      EvalRecord{.step = 9, .epoch = 1, .accuracy = 0.5, .loss = 0.75, .samples = 10000, .seconds = 0.5});
   ASSERT_EQ(lines_of(path_).size(), 1u);
-  EXPECT_EQ(tests::parse_json(lines_of(path_)[0]),
-            tests::parse_json(R"({"event": "eval", "epoch": 1, "accuracy": 0.5, "loss": 0.75, "samples": 10000})"));
+  EXPECT_EQ(without_time(lines_of(path_)[0]),
+            tests::parse_json(R"({"event": "eval", "step": 9, "epoch": 1, "ends_epoch": true, "accuracy": 0.5,
+      "loss": 0.75, "samples": 10000, "seconds": 0.5})"));
 }
 
 TEST_F(JsonLines, RecordsEvaluationOfAveragedWeights) {
-  JsonLinesSink(path_).eval({.accuracy = 0.5, .loss = 1, .samples = 9, .ema_accuracy = 0.75, .ema_loss = 0.25});
+  JsonLinesSink(path_).event(
+      EvalRecord{.accuracy = 0.5, .loss = 1, .samples = 9, .ema_accuracy = 0.75, .ema_loss = 0.25});
   const json line = tests::parse_json(lines_of(path_).at(0));
   EXPECT_EQ(line.at("ema_accuracy"), 0.75);
   EXPECT_EQ(line.at("ema_loss"), 0.25);
@@ -99,7 +112,7 @@ TEST_F(JsonLines, WritesNanAsNull) {
   StepRecord record = kStep;
   record.loss = std::nan("");
   record.duration = {};
-  JsonLinesSink(path_).step(record);
+  JsonLinesSink(path_).event(record);
   const json line = tests::parse_json(lines_of(path_).at(0));
   EXPECT_TRUE(line.at("loss").is_null());
   EXPECT_EQ(line.at("samples_per_second"), 0);
@@ -108,7 +121,7 @@ TEST_F(JsonLines, WritesNanAsNull) {
 TEST_F(JsonLines, HoldsOnlyCompleteLinesOnFullDisk) {
   JsonLinesSink sink(path_);
   const tests::FileSizeLimit disk(1000);
-  for (int i = 0; i < 100; ++i) sink.step(kStep);
+  for (int i = 0; i < 100; ++i) sink.event(kStep);
   EXPECT_THROW(sink.finish(), EnvironmentError);
   EXPECT_GT(lines_of(path_).size(), 1u);
   for (const std::string& line : lines_of(path_)) EXPECT_TRUE(json::accept(line)) << line;
@@ -119,10 +132,10 @@ TEST_F(JsonLines, WritesLinesOnceTheDiskHasSpaceAgain) {
   StepRecord record = kStep;
   {
     const tests::FileSizeLimit disk(1000);
-    for (record.step = 1; record.step <= 50; ++record.step) sink.step(record);
+    for (record.step = 1; record.step <= 50; ++record.step) sink.event(record);
     EXPECT_LT(lines_of(path_).size(), 50u);
   }
-  sink.step(record);
+  sink.event(record);
   const auto lines = lines_of(path_);
   ASSERT_EQ(lines.size(), 51u);
   for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(json::parse(lines[i]).at("step"), i + 1);
@@ -134,11 +147,11 @@ TEST_F(JsonLines, RemovesRolledBackStepsThatWaitForSpace) {
   StepRecord record = kStep;
   {
     const tests::FileSizeLimit disk(1000);
-    for (record.step = 1; record.step <= 20; ++record.step) sink.step(record);
+    for (record.step = 1; record.step <= 20; ++record.step) sink.event(record);
     sink.rolled_back(15, 1);
   }
   record.step = 16;
-  sink.step(record);
+  sink.event(record);
   const auto lines = lines_of(path_);
   ASSERT_EQ(lines.size(), 16u);
   for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(json::parse(lines[i]).at("step"), i + 1);
@@ -148,9 +161,9 @@ TEST_F(JsonLines, ReportsLinesBeyondTheMemoryBound) {
   JsonLinesSink sink(path_);
   {
     const tests::FileSizeLimit disk(1000);
-    for (int i = 0; i < 10'000; ++i) sink.step(kStep);
+    for (int i = 0; i < 10'000; ++i) sink.event(kStep);
   }
-  sink.step(kStep);
+  sink.event(kStep);
   EXPECT_THAT(message_of<EnvironmentError>([&] { sink.finish(); }),
               AllOf(HasSubstr("metrics.jsonl lacks "), HasSubstr("did not fit into memory")));
   EXPECT_GT(std::filesystem::file_size(path_), std::uintmax_t{1} << 20);
@@ -161,11 +174,12 @@ class Metrics : public JsonLines {
   void SetUp() override {
     JsonLinesSink sink(path_);
     for (StepRecord step = kStep; step.step <= 6; ++step.step) {
-      step.epoch = step.step > 5;
-      sink.step(step);
-      if (step.step == 5) sink.eval({.epoch = 0});
+      step.epoch = step.step > 5 ? 2 : 1;
+      sink.event(step);
+      if (step.step == 4) sink.event(EvalRecord{.step = 4, .epoch = 1, .ends_epoch = false});
+      if (step.step == 5) sink.event(EvalRecord{.step = 5, .epoch = 1});
     }
-    sink.eval({.epoch = 1});
+    sink.event(EvalRecord{.step = 6, .epoch = 2});
   }
   std::vector<std::string> all() const { return lines_of(path_); }
   std::vector<std::string> kept(std::int64_t steps, std::int64_t epoch) const {
@@ -176,18 +190,18 @@ class Metrics : public JsonLines {
 
 TEST_F(Metrics, TruncatesToCheckpoint) {
   const auto whole = all();
-  ASSERT_EQ(whole.size(), 6u);
+  ASSERT_EQ(whole.size(), 7u);
   const auto first = [&whole](std::size_t lines) { return std::vector(whole.begin(), whole.begin() + lines); };
   EXPECT_EQ(kept(6, 2), whole);
-  EXPECT_EQ(kept(6, 1), first(5)) << "removes the evaluation of an unfinished epoch";
-  EXPECT_EQ(kept(5, 1), first(4)) << "keeps the evaluation of a finished epoch";
-  EXPECT_EQ(kept(4, 0), first(2));
+  EXPECT_EQ(kept(6, 1), first(6)) << "removes the evaluation of an unfinished epoch";
+  EXPECT_EQ(kept(5, 1), first(5)) << "keeps the evaluation of a finished epoch";
+  EXPECT_EQ(kept(4, 0), first(3)) << "keeps an evaluation within an epoch";
   EXPECT_EQ(kept(0, 0), first(0));
 }
 
 TEST_F(Metrics, RemovesIncompleteLine) {
   const auto whole = all();
-  std::ofstream(path_, std::ios::app) << R"({"event":"step","step":7,)";
+  std::ofstream(path_, std::ios::app) << R"({"event":"train","time":1,"step":7,)";
   EXPECT_EQ(kept(9, 9), whole);
   std::ofstream(path_, std::ios::app) << R"({"event":"eval","epoch":1})";
   EXPECT_EQ(kept(9, 9), whole) << "only the line break is missing";
@@ -203,6 +217,19 @@ TEST_F(Metrics, DoesNotTruncateUnreadableFile) {
   EXPECT_THAT(reading(folder_.path()), HasSubstr("it is not a regular file"));
   if (!std::filesystem::exists("/proc/self/mem")) return;  // opens, and gives EIO
   EXPECT_THAT(reading("/proc/self/mem"), HasSubstr("cannot read /proc/self/mem: a read failed"));
+}
+
+/// Files from before schema 1, whose epochs counted from 0.
+TEST_F(Metrics, TruncatesOldFormat) {
+  std::ofstream(path_) << R"({"event":"step","step":1,"epoch":0,"loss":2.5}
+{"event":"eval","epoch":0,"accuracy":0.5}
+{"event":"step","step":2,"epoch":1,"loss":2.0}
+{"event":"eval","epoch":1,"accuracy":0.75}
+)";
+  EXPECT_EQ(kept(2, 2).size(), 4u);
+  EXPECT_EQ(kept(2, 1).size(), 3u);
+  EXPECT_EQ(kept(1, 1).size(), 2u);
+  EXPECT_EQ(kept(1, 0).size(), 1u);
 }
 
 TEST_F(Metrics, IgnoresMissingFile) {

@@ -24,20 +24,20 @@ using ::testing::StartsWith;
 using tests::lines_of;
 using tests::text_of;
 
-constexpr EvalRecord kEval{.epoch = 1, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
+constexpr EvalRecord kEval{.epoch = 2, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
 constexpr std::string_view kEvalText = "Epoch 2: test accuracy 97.12 % (9712 of 10000), loss 0.5000";
 
 /// `steps` steps of epoch 2, each with 10 samples in 0.1 s; losses 1, 2, 3, ...
 void train_an_epoch(MetricsSink& sink, std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i)
-    sink.step({.step = 100 + i,
-               .epoch = 1,
-               .step_of_epoch = i,
-               .steps_in_epoch = steps,
-               .loss = static_cast<double>(i + 1),
-               .learning_rate = 0.001,
-               .samples = 10,
-               .duration = std::chrono::milliseconds(100)});
+    sink.event(StepRecord{.step = 100 + i,
+                          .epoch = 2,
+                          .step_of_epoch = i,
+                          .steps_in_epoch = steps,
+                          .loss = static_cast<double>(i + 1),
+                          .learning_rate = 0.001,
+                          .samples = 10,
+                          .duration = std::chrono::milliseconds(100)});
 }
 
 class Progress : public ::testing::Test {
@@ -52,16 +52,16 @@ TEST_F(Progress, NamesSkippedStepAndParameter) {
   for (const char* style : {"plain", "bar"}) {
     const auto progress = make_progress(style, out_);
     train_an_epoch(*progress, 3);
-    StepRecord record{.step = 103, .epoch = 1, .step_of_epoch = 3, .steps_in_epoch = 9, .loss = std::nan("")};
+    StepRecord record{.step = 103, .epoch = 2, .step_of_epoch = 3, .steps_in_epoch = 9, .loss = std::nan("")};
     record.skipped = true;
     record.loss_scale = 65536;
-    progress->step(record);
+    progress->event(record);
     record.non_finite = "fc_layers.0.weight";
-    progress->step(record);
+    progress->event(record);
     record.step = 105;
     record.ends_run = true;
-    progress->step(record);
-    progress->step({.step = 104, .epoch = 1, .step_of_epoch = 8, .steps_in_epoch = 9, .loss = 6});
+    progress->event(record);
+    progress->event(StepRecord{.step = 104, .epoch = 2, .step_of_epoch = 8, .steps_in_epoch = 9, .loss = 6});
   }
   EXPECT_THAT(text_of(path_), HasSubstr("Step 103 is skipped: a gradient is not finite (loss scale 65536)\n"));
   EXPECT_THAT(text_of(path_),
@@ -73,7 +73,7 @@ TEST_F(Progress, NamesSkippedStepAndParameter) {
 TEST_F(Progress, PlainWritesFewLinesPerEpoch) {
   const auto progress = make_progress("plain", out_);
   train_an_epoch(*progress, 1000);
-  progress->eval(kEval);
+  progress->event(kEval);
   const auto lines = lines_of(path_);
   ASSERT_THAT(lines, SizeIs(7));
   EXPECT_EQ(lines[0], "Train: 2 [   1/1000 (  0%)]  Loss: 1.0000 (1.0000)  10.0it/s, 100/s  LR: 1.0e-03  Data: 0.0000");
@@ -97,7 +97,7 @@ TEST_F(Progress, EvaluationReplacesBar) {
   EXPECT_THAT(text_of(path_), StartsWith("\r\033[KEpoch 2: "));
   EXPECT_THAT(text_of(path_), HasSubstr("Epoch 2: 100%|#"));
   EXPECT_THAT(text_of(path_), EndsWith("| 50/50 [00:05<00:00, 10.0it/s, loss=25.5000]"));
-  progress->eval(kEval);
+  progress->event(kEval);
   EXPECT_THAT(text_of(path_), EndsWith("\r\033[K" + std::string(kEvalText) + "\n"));
 }
 
@@ -111,14 +111,14 @@ TEST_F(Progress, BarFits80ColumnsWithoutTerminal) {
 TEST_F(Progress, IncompleteBarEndsItsLine) {
   {
     const auto progress = make_progress("bar", out_);
-    progress->step({.steps_in_epoch = 5, .samples = 1});
+    progress->event(StepRecord{.steps_in_epoch = 5, .samples = 1});
     EXPECT_THAT(text_of(path_), Not(EndsWith("\n")));
   }
   EXPECT_THAT(text_of(path_), EndsWith("]\n"));
 }
 
 TEST_F(Progress, CompleteBarAddsNothing) {
-  make_progress("bar", out_)->eval(kEval);
+  make_progress("bar", out_)->event(kEval);
   EXPECT_THAT(text_of(path_), EndsWith("0.5000\n"));
   EXPECT_EQ(std::ranges::count(text_of(path_), '\n'), 1);
 }
@@ -132,7 +132,7 @@ TEST_F(Progress, AutoIsPlainWithoutTerminal) {
 TEST_F(Progress, NoneWritesNothing) {
   const auto progress = make_progress("none", out_);
   train_an_epoch(*progress, 5);
-  progress->eval(kEval);
+  progress->event(kEval);
   EXPECT_EQ(text_of(path_), "");
 }
 
@@ -141,8 +141,7 @@ TEST(MetricsFan, DestroysSinksInOrder) {
    public:
     Sink(int name, std::vector<int>& gone) : name_(name), gone_(gone) {}
     ~Sink() override { gone_.push_back(name_); }
-    void step(const StepRecord&) override {}
-    void eval(const EvalRecord&) override {}
+    void event(const RunEvent&) override {}
     void remark(const std::string&) override {}
 
    private:
@@ -162,7 +161,7 @@ TEST_F(Progress, RankLogBeginsLinesWithTime) {
   RankLog log(log_path);
   log.say("hello");
   train_an_epoch(log, 1);
-  log.eval(kEval);
+  log.event(kEval);
   constexpr const char* kTime = R"([0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+  )";
   EXPECT_THAT(lines_of(log_path),
               ElementsAre(MatchesRegex(kTime + std::string("hello")), MatchesRegex(kTime + std::string("Train: 2 .*")),

@@ -179,8 +179,7 @@ TEST_F(RunDirectory, KeepsSummaryAndConfigOnResume) {
 
 TEST_F(RunDirectory, HasGivenOrGeneratedName) {
   EXPECT_EQ(named_run_dir(""), std::nullopt);
-  EXPECT_THAT(generated_run_dir("digits", "convnet", 0).string(),
-              MatchesRegex("runs/digits-convnet-[0-9]{8}-[0-9]{6}"));
+  EXPECT_THAT(generated_run_dir("digits-convnet", 0).string(), MatchesRegex("runs/digits-convnet-[0-9]{8}-[0-9]{6}"));
   EXPECT_EQ(named_run_dir("some/where/"), "some/where") << "ignores a trailing slash";
 }
 

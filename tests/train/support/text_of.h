@@ -23,4 +23,13 @@ inline std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
+/// The lines of a metrics.jsonl that record steps and evaluations.
+inline std::vector<std::string> records_of(const std::filesystem::path& metrics) {
+  std::vector<std::string> records = lines_of(metrics);
+  std::erase_if(records, [](const std::string& line) {
+    return !line.starts_with(R"({"event":"train")") && !line.starts_with(R"({"event":"eval")");
+  });
+  return records;
+}
+
 }  // namespace gradring::tests

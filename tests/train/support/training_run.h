@@ -17,16 +17,22 @@ train::TrainConfig config_for(std::int64_t epochs, std::int64_t batch_size);
 /// Keeps what a trainer reports.
 class Recorder final : public train::MetricsSink {
  public:
-  void step(const train::StepRecord& record) override { steps.push_back(record); }
-  void eval(const train::EvalRecord& record) override { evals.push_back(record); }
+  void event(const train::RunEvent& event) override {
+    if (const auto* step = std::get_if<train::StepRecord>(&event)) steps.push_back(*step);
+    if (const auto* eval = std::get_if<train::EvalRecord>(&event)) evals.push_back(*eval);
+    if (const auto* times = std::get_if<train::RanksRecord>(&event)) ranks.push_back(*times);
+    if (const auto* saved = std::get_if<train::CheckpointRecord>(&event)) checkpoints.push_back(*saved);
+  }
   void remark(const std::string& text) override { remarks.push_back(text); }
   void rolled_back(std::int64_t step, std::int64_t epoch) override {
     std::erase_if(steps, [step](const train::StepRecord& record) { return record.step > step; });
-    std::erase_if(evals, [epoch](const train::EvalRecord& record) { return record.epoch >= epoch; });
+    std::erase_if(evals, [epoch](const train::EvalRecord& record) { return record.epoch > epoch; });
     back_to.push_back(step);
   }
   std::vector<train::StepRecord> steps;
   std::vector<train::EvalRecord> evals;
+  std::vector<train::RanksRecord> ranks;
+  std::vector<train::CheckpointRecord> checkpoints;
   std::vector<std::string> remarks;
   std::vector<std::int64_t> back_to;  ///< steps, one for each time that training went back
 };

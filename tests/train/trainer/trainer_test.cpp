@@ -94,7 +94,7 @@ TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
   ASSERT_EQ(run.rank0.steps.size(), 6u);  // 51 samples a rank, padded; 20 + 20 + 11, twice
   EXPECT_EQ(run.summaries[0].steps, 6);
   EXPECT_EQ(run.rank0.steps[2].samples, 22);
-  EXPECT_EQ(run.rank0.steps[3].epoch, 1);
+  EXPECT_EQ(run.rank0.steps[3].epoch, 2);
 }
 
 TEST(Trainer, AccumulatesWindowsOfBatchesAndAShortLastOne) {
@@ -129,7 +129,7 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
   for (std::int64_t step = 0; step < 12; ++step) {
     const train::StepRecord& record = run.rank0.steps[static_cast<std::size_t>(step)];
     EXPECT_EQ(record.learning_rate, train::learning_rate_at(config.schedule, 1e-3, 12, step));
-    EXPECT_GT(record.gradient_norm.value_or(0), 0);
+    EXPECT_GT(record.gradient_norm, 0);
   }
   train::TrainConfig constant = config;
   constant.schedule = {};
@@ -152,7 +152,7 @@ TEST(Trainer, StopsAfterSteps) {
   config.steps = 5;
   const TrainingRun run = train(1, config, set, set);
   EXPECT_EQ(run.rank0.steps.size(), 5u);
-  EXPECT_EQ(run.rank0.steps.back().epoch, 1);
+  EXPECT_EQ(run.rank0.steps.back().epoch, 2);
   EXPECT_EQ(run.rank0.evals.size(), 2u);
 }
 

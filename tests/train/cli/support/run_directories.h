@@ -46,7 +46,7 @@ class RunDirectories : public ::testing::Test {
   }
   /// That a training in `run` has made steps.
   bool trains(const std::filesystem::path& run) const {
-    return waits_for([&] { return !lines_of(run / "metrics.jsonl").empty(); });
+    return waits_for([&] { return !records_of(run / "metrics.jsonl").empty(); });
   }
   nlohmann::json summary_in(const std::filesystem::path& run) const {
     return tests::try_parse_json(text_of(run / "summary.json"));

@@ -227,9 +227,9 @@ int connections_to_make() {
 /// The step times of a run, from its metrics.
 std::vector<double> step_times(const Workplace& place) {
   std::vector<double> times;
-  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl"))) {
+  for (const std::string& line : tests::records_of(place.path("run/metrics.jsonl"))) {
     const json record = tests::try_parse_json(line);
-    if (record.is_object() && record.value("event", "") == "step")
+    if (record.is_object() && record.value("event", "") == "train")
       times.push_back(8.0 * 2 / record.at("samples_per_second").get<double>());
   }
   return times;
@@ -237,7 +237,7 @@ std::vector<double> step_times(const Workplace& place) {
 
 std::vector<double> losses(const Workplace& place, std::size_t most) {
   std::vector<double> losses;
-  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
+  for (const std::string& line : tests::records_of(place.path("run/metrics.jsonl")))
     if (const json record = tests::try_parse_json(line); record.is_object() && losses.size() < most)
       losses.push_back(record.at("loss"));
   return losses;

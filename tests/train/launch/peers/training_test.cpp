@@ -35,7 +35,7 @@ struct Outcome {
 
 Outcome outcome_of(const Workplace& place) {
   Outcome outcome;
-  for (const std::string& line : tests::lines_of(place.path("run/metrics.jsonl")))
+  for (const std::string& line : tests::records_of(place.path("run/metrics.jsonl")))
     outcome.losses.push_back(tests::parse_json(line).at("loss"));
   const json summary = tests::try_parse_json(tests::text_of(place.path("run/summary.json")));
   if (summary.is_object()) outcome.weights = summary.at("parameters_sha256");

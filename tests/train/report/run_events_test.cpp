@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/support/json.h"
+#include "train/report/run_events_json.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// What a reader sees of a written event.
+template <class Record>
+Record through_a_line(const Record& record) {
+  const auto event = from_line(to_line({.time = 12.5, .event = record}));
+  EXPECT_TRUE(event && std::holds_alternative<Record>(event->event));
+  EXPECT_EQ(event ? event->time : 0, 12.5);
+  return event ? std::get<Record>(event->event) : Record{};
+}
+
+TEST(RunEvents, HeaderSurvivesAsText) {
+  RunHeader header{.version = "0.1.0",
+                   .command = {"gradring", "train"},
+                   .name = "first \xff try",
+                   .tags = {"a", "b"},
+                   .parameters = 431080,
+                   .ranks = 4,
+                   .resumed_from = 7,
+                   .config = {{"lr", "0.001"}, {"model", "\"convnet\""}, {"nesterov", "false"}}};
+  header.planned_memory[MemoryClass::optimizer] = 99;
+  const auto json = tests::parse_json(to_line({.time = 1, .event = header}));
+  EXPECT_EQ(json.at("schema"), 1);
+  EXPECT_EQ(json.at("config"), tests::parse_json(R"({"lr": 0.001, "model": "convnet", "nesterov": false})"));
+  const RunHeader read = through_a_line(header);
+  EXPECT_THAT(read.command, ElementsAre("gradring", "train"));
+  EXPECT_THAT(read.tags, ElementsAre("a", "b"));
+  EXPECT_EQ(read.name, "first \xef\xbf\xbd try") << "the byte that is not UTF-8 is replaced";
+  EXPECT_EQ(read.parameters, 431080);
+  EXPECT_EQ(read.ranks, 4);
+  EXPECT_EQ(read.resumed_from, 7);
+  EXPECT_EQ(read.planned_memory, header.planned_memory);
+  EXPECT_EQ(read.config, header.config);
+}
+
+TEST(RunEvents, StepSurvivesWithNan) {
+  const StepRecord read = through_a_line(StepRecord{.step = 3,
+                                                    .epoch = 2,
+                                                    .loss = std::nan(""),
+                                                    .learning_rate = 0.25,
+                                                    .samples = 64,
+                                                    .duration = std::chrono::milliseconds(500),
+                                                    .gradient_norm = INFINITY,
+                                                    .skipped = true,
+                                                    .non_finite = "fc.bias"});
+  EXPECT_EQ(read.step, 3);
+  EXPECT_EQ(read.epoch, 2);
+  EXPECT_TRUE(std::isnan(read.loss));
+  EXPECT_EQ(read.learning_rate, 0.25);
+  EXPECT_EQ(read.samples_per_second(), 128);
+  EXPECT_TRUE(std::isnan(read.gradient_norm));
+  EXPECT_TRUE(read.skipped);
+  EXPECT_EQ(read.non_finite, "fc.bias");
+  EXPECT_EQ(read.underflow, std::nullopt);
+}
+
+TEST(RunEvents, OthersSurvive) {
+  const RanksRecord ranks = through_a_line(
+      RanksRecord{.step = 10, .steps = 5, .seconds = {0.5, 0.25}, .exposed_communication = {NAN, 1}, .memory = {7, 8}});
+  EXPECT_EQ(ranks.steps, 5);
+  EXPECT_THAT(ranks.seconds, ElementsAre(0.5, 0.25));
+  EXPECT_TRUE(std::isnan(ranks.exposed_communication.at(0)));
+  EXPECT_THAT(ranks.memory, ElementsAre(7, 8));
+  EXPECT_FALSE(through_a_line(EvalRecord{.ends_epoch = false}).ends_epoch);
+  EXPECT_EQ(through_a_line(EvalRecord{.ema_loss = 0.5}).ema_loss, 0.5);
+  EXPECT_EQ(through_a_line(RestartRecord{.step = 4, .attempt = 2}).attempt, 2);
+  EXPECT_EQ(through_a_line(CheckpointRecord{.step = 4, .seconds = 0.5}).seconds, 0.5);
+  EXPECT_EQ(through_a_line(FaultRecord{.step = 4, .rank = 1, .kind = "kill"}).kind, "kill");
+  const EndRecord end = through_a_line(EndRecord{.outcome = Outcome::diverged, .reason = "NaN", .steps = 9});
+  EXPECT_EQ(end.outcome, Outcome::diverged);
+  EXPECT_EQ(end.reason, "NaN");
+  EXPECT_EQ(end.accuracy, std::nullopt);
+}
+
+TEST(RunEvents, LinesThatAreNoEventAreNone) {
+  for (const char* line : {"", "{", "[]", "3", R"({"event":"train","time":1,"step":)", R"({"event":"other","time":1})",
+                           R"({"event":"train","time":"x"})", R"({"event":"train","time":1,"step":"x"})",
+                           R"({"event":7,"time":1})", R"({"event":"eval","epoch":"0"})"})
+    EXPECT_FALSE(from_line(line)) << line;
+}
+
+}  // namespace
+}  // namespace gradring::train

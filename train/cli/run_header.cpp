@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/run_header.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/host/host_device.h"
+#include "kernels/runtime/commit.h"
+#include "train/cli/exit_code.h"
+#include "train/cli/run_output.h"
+#include "train/config/options.h"
+
+namespace gradring::train {
+namespace {
+
+std::vector<std::string> parts_of(std::istream&& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(text, part, separator);)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& config) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const TrainOption& option : train_options()) values.emplace_back(option.name, option.show(config));
+  return values;
+}
+
+}  // namespace
+
+RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer) {
+  utsname system{};
+  ::uname(&system);
+  RunHeader header{.version = GRADRING_VERSION,
+                   .commit = kCommit,
+                   .command = parts_of(std::ifstream("/proc/self/cmdline"), '\0'),
+                   .name = resolved.name,
+                   .tags = parts_of(std::istringstream(resolved.tags), ','),
+                   .host = system.nodename,
+                   .machine = fmt::format("{}, Linux {}", kernels::HostDevice().description(), system.release),
+                   .device = compute.device->description(),
+                   .backend = std::string(compute.backend->name()),
+                   .config = values_of(resolved)};
+  trainer.describe(header);
+  return header;
+}
+
+EndRecord end_of(const Summary& summary) {
+  return {.steps = summary.steps,
+          .seconds = summary.seconds,
+          .samples_per_second = summary.samples_per_second,
+          .accuracy = summary.accuracy,
+          .loss = summary.loss,
+          .peak_memory = summary.peak_memory};
+}
+
+EndRecord end_of(const std::exception& error, const TrainingProgress& made) {
+  return {.outcome = outcome_of(error),
+          .reason = message_of(error),
+          .steps = made.steps,
+          .seconds = made.seconds,
+          .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0};
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/run_events_json.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Seconds = std::chrono::duration<double>;
+
+// The names and members of each event, for both directions: `visit` is Writer or Reader.
+
+template <class Event, class Record>
+concept Is = std::is_same_v<std::remove_const_t<Event>, Record>;
+
+template <class Visit>
+void visit_event(Is<RunHeader> auto& header, Visit visit) {
+  visit("version", header.version);
+  visit("commit", header.commit);
+  visit("command", header.command);
+  visit("name", header.name);
+  visit("tags", header.tags);
+  visit("host", header.host);
+  visit("machine", header.machine);
+  visit("device", header.device);
+  visit("backend", header.backend);
+  visit("precision", header.precision);
+  visit("model", header.model);
+  visit("parameters", header.parameters);
+  visit("dataset", header.dataset);
+  visit("train_samples", header.train_samples);
+  visit("test_samples", header.test_samples);
+  visit("ranks", header.ranks);
+  visit("global_batch", header.global_batch);
+  visit("steps_per_epoch", header.steps_per_epoch);
+  visit("total_steps", header.total_steps);
+  visit("resumed_from", header.resumed_from);
+  visit("planned_memory", header.planned_memory);
+  visit("config", header.config);
+}
+
+template <class Visit>
+void visit_event(Is<StepRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("epoch", record.epoch);
+  visit("loss", record.loss);
+  visit("lr", record.learning_rate);
+  visit("samples", record.samples);
+  visit("seconds", record.duration);
+  visit("data_wait", record.data_wait);
+  visit("exposed_communication", record.exposed_communication);
+  visit("gradient_norm", record.gradient_norm);
+  visit("loss_scale", record.loss_scale);
+  visit("skipped", record.skipped);
+  visit("non_finite", record.non_finite);
+  visit("underflow", record.underflow);
+}
+
+template <class Visit>
+void visit_event(Is<RanksRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("steps", record.steps);
+  visit("seconds", record.seconds);
+  visit("data_wait", record.data_wait);
+  visit("exposed_communication", record.exposed_communication);
+  visit("memory", record.memory);
+}
+
+template <class Visit>
+void visit_event(Is<EvalRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("epoch", record.epoch);
+  visit("ends_epoch", record.ends_epoch);
+  visit("accuracy", record.accuracy);
+  visit("loss", record.loss);
+  visit("samples", record.samples);
+  visit("seconds", record.seconds);
+  visit("ema_accuracy", record.ema_accuracy);
+  visit("ema_loss", record.ema_loss);
+}
+
+template <class Visit>
+void visit_event(Is<RestartRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("attempt", record.attempt);
+}
+
+template <class Visit>
+void visit_event(Is<CheckpointRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("seconds", record.seconds);
+}
+
+template <class Visit>
+void visit_event(Is<FaultRecord> auto& record, Visit visit) {
+  visit("step", record.step);
+  visit("rank", record.rank);
+  visit("kind", record.kind);
+}
+
+template <class Visit>
+void visit_event(Is<EndRecord> auto& record, Visit visit) {
+  visit("outcome", record.outcome);
+  visit("reason", record.reason);
+  visit("steps", record.steps);
+  visit("seconds", record.seconds);
+  visit("samples_per_second", record.samples_per_second);
+  visit("accuracy", record.accuracy);
+  visit("loss", record.loss);
+  visit("peak_memory", record.peak_memory);
+}
+
+constexpr const char* kEventNames[] = {"header", "train", "ranks", "eval", "restart", "checkpoint", "fault", "end"};
+static_assert(std::size(kEventNames) == std::variant_size_v<RunEvent>);
+
+/// Leaves out empty optional values and texts.
+class Writer {
+ public:
+  explicit Writer(Json& json) : json_(json) {}
+  void operator()(const char* name, const auto& value) const { json_[name] = value; }
+  void operator()(const char* name, const std::string& text) const {
+    if (!text.empty()) json_[name] = text;
+  }
+  void operator()(const char* name, const std::optional<double>& value) const {
+    if (value) json_[name] = *value;
+  }
+  void operator()(const char* name, const Seconds& value) const { json_[name] = value.count(); }
+  void operator()(const char* name, const Outcome& outcome) const { json_[name] = name_of(outcome); }
+  void operator()(const char* name, const MemoryTable& table) const {
+    for (const MemoryClass each : all_memory_classes()) json_[name][std::string(name_of(each))] = table[each];
+  }
+  /// A TOML literal of an option is a JSON value as well.
+  void operator()(const char* name, const std::vector<std::pair<std::string, std::string>>& options) const {
+    for (const auto& [option, literal] : options) {
+      Json value = Json::parse(literal, nullptr, false);
+      json_[name][option] = value.is_discarded() ? Json(literal) : std::move(value);
+    }
+  }
+
+ private:
+  Json& json_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+  void operator()(const char* name, auto& value) const { read(name, value); }
+  void operator()(const char* name, double& value) const {
+    if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
+  }
+  void operator()(const char* name, std::vector<double>& values) const {
+    for (const Json& each : json_.value(name, Json::array())) values.push_back(number(each));
+  }
+  void operator()(const char* name, std::optional<double>& value) const {
+    if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
+  }
+  void operator()(const char* name, Seconds& value) const {
+    if (const auto found = json_.find(name); found != json_.end()) value = Seconds(number(*found));
+  }
+  void operator()(const char* name, Outcome& outcome) const {
+    const std::string text = json_.value(name, "");
+    for (const Outcome each : {Outcome::finished, Outcome::interrupted, Outcome::diverged, Outcome::failed})
+      if (name_of(each) == text) outcome = each;
+  }
+  void operator()(const char* name, MemoryTable& table) const {
+    const Json bytes = json_.value(name, Json::object());
+    for (const MemoryClass each : all_memory_classes())
+      table[each] = bytes.value(std::string(name_of(each)), std::size_t{0});
+  }
+  void operator()(const char* name, std::vector<std::pair<std::string, std::string>>& options) const {
+    const Json given = json_.value(name, Json::object());
+    for (const auto& [option, value] : given.items()) options.emplace_back(option, value.dump());
+  }
+
+ private:
+  static double number(const Json& value) {
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  }
+  void read(const char* name, auto& value) const {
+    if (const auto found = json_.find(name); found != json_.end()) found->get_to(value);
+  }
+
+  const Json& json_;
+};
+
+/// The event whose name is kEventNames[I].
+template <std::size_t I>
+RunEvent read_event(const Json& json) {
+  std::variant_alternative_t<I, RunEvent> record;
+  visit_event(record, Reader(json));
+  return record;
+}
+
+template <std::size_t... I>
+std::optional<RunEvent> read_event(std::string_view name, const Json& json, std::index_sequence<I...>) {
+  std::optional<RunEvent> event;
+  ((name == kEventNames[I] ? (event = read_event<I>(json), 0) : 0), ...);
+  return event;
+}
+
+/// Lines from before schema 1 have no time, and count epochs from 0.
+Json upgraded(Json json) {
+  if (json.contains("time")) return json;
+  json["time"] = 0;
+  if (json.value("event", "") == "step") json["event"] = "train";
+  if (json.contains("epoch")) json["epoch"] = json.at("epoch").get<std::int64_t>() + 1;
+  return json;
+}
+
+}  // namespace
+
+std::string to_line(const TimedEvent& event) {
+  Json json{{"event", kEventNames[event.event.index()]}, {"time", event.time}};
+  if (std::holds_alternative<RunHeader>(event.event)) json["schema"] = kMetricsSchema;
+  std::visit([&json](const auto& record) { visit_event(record, Writer(json)); }, event.event);
+  if (const auto* step = std::get_if<StepRecord>(&event.event)) json["samples_per_second"] = step->samples_per_second();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<TimedEvent> from_line(std::string_view line) try {
+  Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  json = upgraded(std::move(json));
+  std::optional<RunEvent> event =
+      read_event(json.value("event", ""), json, std::make_index_sequence<std::variant_size_v<RunEvent>>());
+  if (!event) return std::nullopt;
+  return TimedEvent{.time = json.at("time").get<double>(), .event = *std::move(event)};
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
+}  // namespace gradring::train
