@@ -59,7 +59,7 @@ TEST(InProcessFaults, AThrowingRankFailsAllOthers) {
       },
       kLongTimeout);
   for (const std::size_t rank : {0, 1, 3}) expect_error<PeerLost>(errors[rank], 2, "rank 2");
-  EXPECT_THROW(std::rethrow_exception(errors[2]), std::runtime_error);
+  expect_error<std::runtime_error>(errors[2]);
 }
 
 TEST(InProcessFaults, TimeoutNamesTheRankThatNeverCalls) {

@@ -9,6 +9,13 @@
 
 namespace gradring::tests {
 
+/// Expects that a rank threw an E.
+template <class E>
+void expect_error(const std::exception_ptr& error) {
+  ASSERT_TRUE(error) << "nothing was thrown";
+  EXPECT_THROW(std::rethrow_exception(error), E);
+}
+
 /// Expects that a rank threw an E that names `peer` and contains `text`.
 template <class E>
 void expect_error(const std::exception_ptr& error, int peer, const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include "comm/error.h"
 #include "tests/comm/support/desync.h"
+#include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/transport/nccl/nccl_ranks.h"
@@ -10,6 +11,7 @@
 namespace gradring::comm {
 namespace {
 
+using tests::expect_error;
 using tests::NcclRanks;
 
 TEST(NcclMemory, IsZeroed) {
@@ -45,7 +47,7 @@ TEST(NcclMemory, ReportsARankThatHasLeft) {
   const auto errors = ranks.errors([](ProcessGroup& group) {
     if (group.rank() == 0) group.allocate(64);
   });
-  EXPECT_THROW(std::rethrow_exception(errors[0]), PeerLost);
+  expect_error<PeerLost>(errors[0]);
   EXPECT_FALSE(errors[1]);
 }
 

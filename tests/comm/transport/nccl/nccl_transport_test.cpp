@@ -8,6 +8,7 @@
 #include "comm/error.h"
 #include "kernels/runtime/error.h"
 #include "tests/comm/support/exact_cases.h"
+#include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/patterns.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
@@ -16,6 +17,7 @@
 namespace gradring::comm {
 namespace {
 
+using tests::expect_error;
 using tests::NcclRanks;
 
 void run(int world, const std::function<void(ProcessGroup&)>& body, bool captured = false) {
@@ -198,7 +200,7 @@ TEST(NcclTransport, MonitorsCapturedWorkOnlyOnReplay) {
         group.throw_if_failed();
       },
       [&](int rank) { return ranks.join_on_callers_streams(rank); });
-  EXPECT_THROW(std::rethrow_exception(errors[0]), PeerLost);
+  expect_error<PeerLost>(errors[0]);
   EXPECT_FALSE(errors[1]);
 }
 
