@@ -17,7 +17,9 @@ class FakeGraph final : public kernels::Recording {
  public:
   explicit FakeGraph(std::vector<Capture::Item> items) : items_(std::move(items)) {}
   void enqueue(kernels::Stream& stream) override {
-    for (const Capture::Item& item : items_) item(*static_cast<FakeStream&>(stream).inner_);
+    auto& fake = static_cast<FakeStream&>(stream);
+    for (const Capture::Item& item : items_) item(*fake.inner_);
+    ++fake.gpu_.graph_launches_;
   }
 
  private:

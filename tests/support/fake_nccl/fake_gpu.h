@@ -86,15 +86,18 @@ class FakeGpu final : public kernels::Device {
   std::unique_ptr<kernels::Recording> record(kernels::Stream& stream, std::function<void()> enqueue_work) override;
 
   int index() const { return index_; }
+  int graph_launches() const { return graph_launches_; }
   MisuseLog& misuse() { return misuse_; }
 
  private:
+  friend class FakeGraph;
   friend class FakeStream;
 
   int index_;
   MisuseLog& misuse_;
   kernels::HostDevice inner_;
   std::shared_ptr<Capture> capture_;
+  std::atomic<int> graph_launches_{0};
 };
 
 }  // namespace gradring::tests

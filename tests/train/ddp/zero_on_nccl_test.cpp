@@ -14,7 +14,7 @@ namespace {
 using kernels::DType;
 
 constexpr std::int64_t kGlobalBatch = 40;  // of 2, 5 or 8 ranks
-constexpr int kSteps = 4;  // captured: the first runs eagerly, the second is captured, the others are replayed
+constexpr int kSteps = 4;                  // captured: the first runs eagerly, the others as a graph
 
 using Weights = std::vector<std::vector<float>>;
 using Case = std::tuple<int, DType, bool, int>;  // stage, precision, captured, world
@@ -58,6 +58,7 @@ TEST_P(ZeroOnNccl, TrainsLikeRanksThatShareMemory) {
         RankRig::Options mine = options;
         mine.device = &ranks.device(group.rank());
         EXPECT_EQ(train(group, mine), expected) << "rank " << group.rank();
+        EXPECT_EQ(ranks.device(group.rank()).graph_launches(), captured ? kSteps - 1 : 0) << "rank " << group.rank();
       },
       [&](int rank) { return ranks.join_on_callers_streams(rank); });
   for (const std::exception_ptr& error : errors)
