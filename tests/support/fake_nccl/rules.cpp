@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/fake_nccl/nccl_types.h"
+
 namespace gradring::tests {
 namespace {
 
@@ -124,8 +126,8 @@ Wrong mixed_registration(const Operation& send, const Operation& receive) {
 /// Hangs, or writes out of bounds: messages have no headers (User Guide, ncclSend: "the same datatype and count").
 Wrong mismatched_sizes(const Operation& send, const Operation& receive) {
   if (send.count == receive.count && send.type == receive.type) return {};
-  return fmt::format("rank {} receives {} elements from rank {}, which sends {}", receive.comm->rank, receive.count,
-                     send.comm->rank, send.count);
+  return fmt::format("rank {} receives {} {} from rank {}, which sends {} {}", receive.comm->rank, receive.count,
+                     name_of(dtype_of(receive.type)), send.comm->rank, send.count, name_of(dtype_of(send.type)));
 }
 
 }  // namespace gradring::tests

@@ -15,6 +15,7 @@ namespace gradring::comm {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 using tests::expect_error;
 using tests::NcclRanks;
 using tests::RankWorkspace;
@@ -41,7 +42,7 @@ TEST(NcclFaults, AThrowingRankFailsAllOthers) {
     group.barrier(*work.stream);
   });
   for (const std::size_t rank : {0, 1, 3}) expect_error<PeerLost>(errors[rank], 2, "rank 2");
-  EXPECT_THROW(std::rethrow_exception(errors[2]), std::runtime_error);
+  expect_error<std::runtime_error>(errors[2]);
 }
 
 TEST(NcclFaults, TimeoutNamesTheRankThatNeverCalls) {
@@ -78,9 +79,10 @@ TEST(NcclFaults, EarlierStreamWorkDoesNotCountTowardsTheTimeout) {
 }
 
 /// Runs two ranks that make different calls; expects a Desync on both, with messages that contain `one` and `other`.
-void expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& first,
-                   const std::function<void(ProcessGroup&, RankWorkspace&)>& second, const std::string& one,
-                   const std::string& other) {
+/// Returns the misuse.
+std::vector<std::string> expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& first,
+                                       const std::function<void(ProcessGroup&, RankWorkspace&)>& second,
+                                       const std::string& one, const std::string& other) {
   NcclRanks ranks(2, kShort);
   const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
@@ -88,25 +90,30 @@ void expect_desync(const std::function<void(ProcessGroup&, RankWorkspace&)>& fir
     group.barrier(*work.stream);
   });
   tests::expect_all_desync(errors, {one, other});
-  ranks.take_misuse();  // messages of different sizes, as planted
+  return ranks.take_misuse();
 }
 
 TEST(NcclFaults, ReportsDifferentElementCounts) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
-                [](auto& group, auto& work) { group.all_reduce(work.range(102), *work.stream); }, "of 100 f32",
-                "of 102 f32");
+  EXPECT_THAT(expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream); },
+                            [](auto& group, auto& work) { group.all_reduce(work.range(102), *work.stream); },
+                            "of 100 f32", "of 102 f32"),
+              UnorderedElementsAre("rank 0 receives 50 f32 from rank 1, which sends 51 f32",
+                                   "rank 1 receives 51 f32 from rank 0, which sends 50 f32"));
 }
 
 TEST(NcclFaults, ReportsAnExtraCall) {
-  expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); }, [](auto&, auto&) {},
-                "all_reduce 1", "barrier 1");
+  EXPECT_THAT(expect_desync([](auto& group, auto& work) { group.all_reduce(work.range(10), *work.stream); },
+                            [](auto&, auto&) {}, "all_reduce 1", "barrier 1"),
+              UnorderedElementsAre("rank 0 receives 5 f32 from rank 1, which sends 1 u8",
+                                   "rank 1 receives 1 u8 from rank 0, which sends 5 f32"));
 }
 
 TEST(NcclFaults, ReportsDifferentAlgorithms) {
-  expect_desync(
+  const std::vector<std::string> misuse = expect_desync(
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::ring); },
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::nccl); },
       "of 100 f32", "by NCCL");
+  EXPECT_THAT(misuse, IsEmpty());  // neither is connected
 }
 
 TEST(NcclFaults, ThrowsAgainAfterAFailure) {
@@ -117,7 +124,8 @@ TEST(NcclFaults, ThrowsAgainAfterAFailure) {
     EXPECT_THROW(group.all_reduce(work.range(100), *work.stream), Desync);
     EXPECT_THROW(group.allocate(8), Desync);
   });
-  EXPECT_THAT(ranks.take_misuse(), Not(IsEmpty()));
+  EXPECT_THAT(ranks.take_misuse(), UnorderedElementsAre("rank 0 receives 50 f32 from rank 1, which sends 51 f32",
+                                                        "rank 1 receives 51 f32 from rank 0, which sends 50 f32"));
 }
 
 TEST(NcclFaults, AsynchronousNcclErrorFailsTheGroup) {

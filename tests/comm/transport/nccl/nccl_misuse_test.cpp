@@ -216,7 +216,7 @@ TEST(NcclMisuse, NotesMessagesOfDifferentSizes) {
   ranks.group(1, [&] { ranks.api[1].recv(ranks.memory[1], 9, ncclFloat32, 0, ranks.comm[1], ranks.handle(1)); });
   ranks.settle(0);
   ranks.settle(1);
-  EXPECT_THAT(ranks.noted(), HasSubstr("rank 1 receives 9 elements from rank 0, which sends 8"));
+  EXPECT_THAT(ranks.noted(), HasSubstr("rank 1 receives 9 f32 from rank 0, which sends 8 f32"));
 }
 
 }  // namespace
