@@ -112,6 +112,7 @@ TEST(NcclJoin, KeepsVariablesThatTheUserHasSet) {
   ::setenv(kName, "the user's", 1);
   dependencies.set_default_environment(kName, "ours");
   EXPECT_STREQ(std::getenv(kName), "the user's");
+  ::unsetenv(kName);
 }
 
 TEST(NcclJoin, KnowsTheNamespacesOfThisProcess) {
