@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -55,7 +56,7 @@ TEST_P(NcclLostRank, RankKilledInsideNcclIsATimeout) {
     group.barrier_on_host();
     group.all_reduce(work.range(), *work.stream);
   });
-  for (const std::exception_ptr& error : errors) EXPECT_THROW(std::rethrow_exception(error), Timeout);
+  for (const std::exception_ptr& error : errors) expect_error<Timeout>(error);
   EXPECT_THAT(ranks.exit_messages(), IsEmpty());
 }
 
@@ -112,6 +113,13 @@ class IdleProcess {
   pid_t pid_;
 };
 
+void throw_when_failed(const ProcessGroup& group) {
+  while (true) {
+    group.throw_if_failed();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 TEST(NcclLifetime, EndOfAPeersProcessIsNoticedWithoutATimeout) {
   NcclRanks ranks(3);
   IdleProcess process;
@@ -125,33 +133,32 @@ TEST(NcclLifetime, EndOfAPeersProcessIsNoticedWithoutATimeout) {
     if (group.rank() == 1) {
       ranks.fake().kill(1);
       process.kill();
-      while (true) {
-        group.throw_if_failed();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+      throw_when_failed(group);
     }
     group.all_reduce(work.range(), *work.stream);
   });
   for (const std::size_t rank : {0, 2}) expect_error<PeerLost>(errors[rank], 1, "rank 1");
 }
 
-/// Containers of one host share its boot id, but not its process ids.
+/// Containers of one host share its boot id, but not its process ids. The watchdog checks rank 1 before rank 2.
 TEST(NcclLifetime, ProcessIdOfAnotherContainerIsNotWatched) {
-  NcclRanks ranks(2);
+  NcclRanks ranks(3);
+  IdleProcess in_another_container;
+  const pid_t ended = in_another_container.pid();
+  in_another_container.kill();
   IdleProcess process;
-  const pid_t ended = process.pid();
-  process.kill();
   ranks.adjust = [&](int rank, nccl::Dependencies& dependencies) {
-    dependencies.pid = rank == 0 ? ::getpid() : ended;
-    dependencies.namespaces = fmt::format("container {}", rank);
+    dependencies.pid = rank == 0 ? ::getpid() : rank == 1 ? ended : process.pid();
+    dependencies.namespaces = rank == 1 ? "another container" : "container";
   };
-  ranks.run([](ProcessGroup& group) {
+  const auto errors = ranks.errors([&](ProcessGroup& group) {
     RankWorkspace work(group);
     group.all_reduce(work.range(), *work.stream);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // peers are checked every 50 ms
-    group.throw_if_failed();
     group.barrier_on_host();
+    if (group.rank() == 2) process.kill();
+    throw_when_failed(group);
   });
+  for (const std::exception_ptr& error : errors) expect_error<PeerLost>(error, 2, "rank 2");
 }
 
 /// Runs two ranks that capture a graph; rank 1 then leaves, so that rank 0 fails, and keeps its graph for a while.
@@ -172,7 +179,7 @@ void fail_with_a_live_graph(NcclRanks& ranks) {
         group.throw_if_failed();
       },
       [&](int rank) { return ranks.join_on_callers_streams(rank); });
-  EXPECT_THROW(std::rethrow_exception(errors[0]), PeerLost);
+  expect_error<PeerLost>(errors[0]);
   EXPECT_FALSE(errors[1]);
 }
 
@@ -247,7 +254,7 @@ TEST(NcclLifetime, ExitsIfTheAbortAfterAFailedJoinHangs) {
   NcclRanks ranks(2, kLifetimeTimeout, {.init_fails_for = 1, .aborts_hang = true});
   ranks.adjust = abort_fast;
   const auto errors = ranks.errors([](ProcessGroup&) {});
-  EXPECT_THROW(std::rethrow_exception(errors[0]), Timeout);
+  expect_error<Timeout>(errors[0]);
   EXPECT_THAT(ranks.exit_messages(), ElementsAre(HasSubstr("NCCL did not connect the 2 ranks in time")));
 }
 
@@ -255,22 +262,18 @@ TEST(NcclLifetime, ExitsIfTheAbortAfterAFailedJoinHangs) {
 TEST(NcclLifetime, RankLeavesBeforeItsPeers) {
   NcclRanks ranks(2);
   ranks.adjust = abort_fast;
-  std::atomic<bool> left{false};
-  std::thread first([&] {
-    {
-      const auto group = ranks.join(0);
-      RankWorkspace work(*group);
-      group->all_reduce(work.range(), *work.stream);
-    }
-    left = true;
+  std::future<void> first = std::async(std::launch::async, [&] {
+    const auto group = ranks.join(0);
+    RankWorkspace work(*group);
+    group->all_reduce(work.range(), *work.stream);
   });
   {
     const auto group = ranks.join(1);
     RankWorkspace work(*group);
     group->all_reduce(work.range(), *work.stream);
-    first.join();
-    EXPECT_TRUE(left);
+    EXPECT_EQ(first.wait_for(20 * kAbort), std::future_status::ready);
   }
+  first.get();
   EXPECT_THAT(ranks.exit_messages(), IsEmpty());
 }
 
