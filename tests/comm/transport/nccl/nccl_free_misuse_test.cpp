@@ -9,16 +9,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(NcclMisuse, AbortHangsWhileAGraphLives) {
-  TwoRanks ranks;
-  ranks.exchange(ranks.memory[0], ranks.memory[1]);
-  std::unique_ptr<kernels::Recording> graph;
-  graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
-    ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
-    ASSERT_EQ(ranks.settle(0), ncclSuccess);
-  });
-  ranks.nccl.kill(1);  // no peer is waited for
-  EXPECT_TRUE(hangs([&] { ranks.api[0].comm_abort(ranks.comm[0]); }, [&] { graph.reset(); }));
+TEST(NcclMisuse, DestroyAndAbortHangWhileAGraphLives) {
+  for (const bool aborts : {false, true}) {
+    TwoRanks ranks;
+    ranks.exchange(ranks.memory[0], ranks.memory[1]);
+    ranks.synchronize();
+    std::unique_ptr<kernels::Recording> graph;
+    graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+      ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+      ASSERT_EQ(ranks.settle(0), ncclSuccess);
+    });
+    ranks.nccl.kill(1);  // no peer is waited for
+    const auto& free = aborts ? ranks.api[0].comm_abort : ranks.api[0].comm_destroy;
+    EXPECT_TRUE(hangs([&] { free(ranks.comm[0]); }, [&] { graph.reset(); }));
+  }
 }
 
 TEST(NcclMisuse, FinalizeStaysInProgressWhileAGraphLives) {
@@ -45,13 +49,58 @@ TEST(NcclMisuse, FinalizeStaysInProgressUntilOperationsEnd) {
   EXPECT_EQ(ranks.settle(0), ncclInProgress);
 }
 
+TEST(NcclMisuse, BlockingFinalizeHangsUntilOperationsEnd) {
+  TwoRanks ranks;
+  ranks.init_with_a_blocking_rank();
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  ranks.group(1, [&] { ranks.receive(1, ranks.memory[1]); });
+  ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });  // connects the ranks
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  ranks.synchronize();
+  ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+  EXPECT_TRUE(hangs([&] { ranks.api[0].comm_finalize(ranks.comm[0]); },
+                    [&] {
+                      ranks.group(1, [&] { ranks.receive(1, ranks.memory[1]); });
+                      EXPECT_EQ(ranks.settle(1), ncclSuccess);
+                    }));
+}
+
+TEST(NcclMisuse, RefusesToFinalizeTwice) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInProgress);
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInvalidArgument);
+  EXPECT_THAT(ranks.last_error(0), HasSubstr("finalized twice"));
+}
+
+TEST(NcclMisuse, RefusesToRevokeTwice) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInProgress);
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInvalidArgument);
+}
+
+TEST(NcclMisuse, RefusesToRevokeAFinalizedCommunicator) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInProgress);
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInvalidArgument);
+}
+
 TEST(NcclMisuse, DestroyAndAbortHangUntilConnectedPeersAreFreed) {
   for (const bool aborts : {false, true}) {
     TwoRanks ranks;
     ranks.exchange(ranks.memory[0], ranks.memory[1]);
     ranks.synchronize();
     const auto& free = aborts ? ranks.api[0].comm_abort : ranks.api[0].comm_destroy;
-    EXPECT_TRUE(hangs([&] { free(ranks.comm[0]); }, [&] { ranks.api[1].comm_destroy(ranks.comm[1]); }));
+    EXPECT_TRUE(hangs([&] { free(ranks.comm[0]); },
+                      [&] {
+                        FakeGpu::make_current(1);
+                        ranks.api[1].comm_destroy(ranks.comm[1]);
+                      }));
   }
 }
 

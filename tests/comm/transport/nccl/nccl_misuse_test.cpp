@@ -98,12 +98,7 @@ TEST(NcclMisuse, BlockingInitHangsUntilAllRanksCall) {
 
 TEST(NcclMisuse, BlockingGroupHangsUntilThePeerConnects) {
   TwoRanks ranks;
-  ncclUniqueId id{};
-  ranks.api[0].get_unique_id(&id);
-  FakeGpu::make_current(1);
-  ranks.init(1, id, 0);
-  FakeGpu::make_current(0);
-  ranks.init(0, id, 1);
+  ranks.init_with_a_blocking_rank();
   ASSERT_EQ(ranks.settle(1), ncclSuccess);
   EXPECT_TRUE(hangs([&] { ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); }); },
                     [&] { ranks.group(1, [&] { ranks.receive(1, ranks.memory[1]); }); }));
@@ -122,12 +117,7 @@ TEST(NcclMisuse, RefusesBlockingAndOtherCommunicatorsInOneGroup) {
   TwoRanks ranks;
   const ncclComm_t other = ranks.comm[0];
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
-  ncclUniqueId id{};
-  ranks.api[0].get_unique_id(&id);
-  FakeGpu::make_current(1);
-  ranks.init(1, id, 0);
-  FakeGpu::make_current(0);
-  ranks.init(0, id, 1);
+  ranks.init_with_a_blocking_rank();
   EXPECT_EQ(ranks.group(0,
                         [&] {
                           ranks.send(0, ranks.memory[0]);
@@ -208,15 +198,27 @@ TEST(NcclMisuse, NotesACallOutsideOfAGroup) {
   EXPECT_THAT(ranks.noted(), HasSubstr("outside of a group"));
 }
 
-TEST(NcclMisuse, NotesMessagesOfDifferentSizes) {
+TEST(NcclMisuse, RefusesAnEndWithoutAGroup) {
   TwoRanks ranks;
-  ASSERT_EQ(ranks.settle(0), ncclSuccess);
-  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  EXPECT_EQ(ranks.api[0].group_end(), ncclInvalidUsage);
+  EXPECT_EQ(ranks.group(0, [] {}), ncclSuccess);
+}
+
+/// Rank 0 sends eight f32; what is noted where rank 1 receives something else.
+std::string noted_on_receive(std::size_t count, ncclDataType_t type) {
+  TwoRanks ranks;
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.settle(1), ncclSuccess);
   ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
-  ranks.group(1, [&] { ranks.api[1].recv(ranks.memory[1], 9, ncclFloat32, 0, ranks.comm[1], ranks.handle(1)); });
-  ranks.settle(0);
-  ranks.settle(1);
-  EXPECT_THAT(ranks.noted(), HasSubstr("rank 1 receives 9 f32 from rank 0, which sends 8 f32"));
+  ranks.group(1, [&] { ranks.api[1].recv(ranks.memory[1], count, type, 0, ranks.comm[1], ranks.handle(1)); });
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.settle(1), ncclSuccess);
+  return ranks.noted();
+}
+
+TEST(NcclMisuse, NotesMessagesOfDifferentSizesOrTypes) {
+  EXPECT_EQ(noted_on_receive(9, ncclFloat32), "rank 1 receives 9 f32 from rank 0, which sends 8 f32");
+  EXPECT_EQ(noted_on_receive(8, ncclInt32), "rank 1 receives 8 i32 from rank 0, which sends 8 f32");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <future>
@@ -17,7 +17,8 @@ namespace gradring::tests {
 inline constexpr std::chrono::seconds kMisuseTimeout(30);
 inline constexpr std::chrono::milliseconds kHangs(100);  // what does not return in this time is taken to hang
 
-/// Two ranks on the fake NCCL, with a GPU, a stream and a buffer each, driven by one thread.
+/// Two ranks on the fake NCCL, with a GPU, a stream and a buffer each, driven by one thread. The destructor fails the
+/// test if there is misuse that nothing has taken.
 struct TwoRanks {
   struct Setup {
     FakeNccl::Behaviour behaviour = {};
@@ -34,10 +35,21 @@ struct TwoRanks {
     FakeGpu::make_current(0);
   }
 
+  ~TwoRanks() { EXPECT_THAT(misuse.take(), ::testing::IsEmpty()); }
+
   ncclResult_t init(int rank, const ncclUniqueId& id, int blocking) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking;
     return api[rank].comm_init_rank_config(&comm[rank], 2, id, rank, &config);
+  }
+  /// Gives the ranks other communicators: rank 0's is blocking.
+  void init_with_a_blocking_rank() {
+    ncclUniqueId id{};
+    api[0].get_unique_id(&id);
+    FakeGpu::make_current(1);
+    init(1, id, 0);
+    FakeGpu::make_current(0);
+    init(0, id, 1);
   }
   /// The state of a rank's communicator when it is no longer in progress, or ncclInProgress if it stays so.
   ncclResult_t settle(int rank) {
@@ -72,10 +84,11 @@ struct TwoRanks {
   void synchronize() {
     for (const auto& one : stream) one->synchronize(Deadline::after(kMisuseTimeout));
   }
-  /// What is noted first.
+  /// The only misuse.
   std::string noted() {
     std::vector<std::string> texts;
     poll_until([&] { return !(texts = misuse.take()).empty(); }, Deadline::after(kMisuseTimeout));
+    EXPECT_THAT(texts, ::testing::SizeIs(1));
     return texts.empty() ? "" : texts.front();
   }
   cudaStream_t handle(int rank) { return static_cast<cudaStream_t>(stream[rank]->native_handle()); }
@@ -93,7 +106,12 @@ struct TwoRanks {
 
 /// Whether `call` still runs after a while; it must end when `end` is called.
 inline bool hangs(const std::function<void()>& call, const std::function<void()>& end) {
-  auto running = std::async(std::launch::async, call);
+  std::promise<void> begun;
+  auto running = std::async(std::launch::async, [&] {
+    begun.set_value();
+    call();
+  });
+  begun.get_future().wait();
   const bool hung = running.wait_for(kHangs) == std::future_status::timeout;
   end();
   EXPECT_EQ(running.wait_for(kMisuseTimeout), std::future_status::ready);
