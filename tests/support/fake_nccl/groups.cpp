@@ -13,31 +13,48 @@ constexpr int kAllRanks = -1;  // the peer of a collective
 
 ncclResult_t FakeNccl::State::group_start() {
   const std::lock_guard lock(mutex);
-  ++open_groups[std::this_thread::get_id()].first;
+  ++open_groups[std::this_thread::get_id()].depth;
   return ncclSuccess;
 }
 
+ncclResult_t FakeNccl::State::check(const Operation& operation, Lock& lock) {
+  ncclComm_t comm = operation.comm;
+  if (const Wrong wrong = revoked(*comm)) return refuse(comm, ncclInvalidUsage, *wrong);
+  if (comm->error != ncclSuccess) return comm->error;
+  if (const Wrong wrong = in_progress(settle(comm, lock))) return refuse(comm, ncclInvalidArgument, *wrong);
+  if (const Wrong wrong = stream_of_another_gpu(operation)) return refuse(comm, ncclUnhandledCudaError, *wrong);
+  return ncclSuccess;
+}
+
+/// A refused call fails its group and, unless it was revoked, its non-blocking communicator (enqueue.cc,
+/// ncclEnqueueCheck; group.h, ncclGroupErrCheck).
 ncclResult_t FakeNccl::State::add(Operation operation, cudaStream_t stream) {
   ncclComm_t comm = operation.comm;
   Lock lock = enter(comm);
-  auto& [depth, operations] = open_groups[std::this_thread::get_id()];
+  OpenGroup& group = open_groups[std::this_thread::get_id()];
   operation.stream = dynamic_cast<FakeStream*>(reinterpret_cast<simt::LaunchQueue*>(stream));
-  if (comm->error != ncclSuccess) return comm->error;
-  if (const Wrong wrong = revoked(*comm)) return refuse(comm, ncclInvalidUsage, *wrong);
-  if (const Wrong wrong = in_progress(settle(comm, lock))) return refuse(comm, ncclInvalidArgument, *wrong);
-  if (const Wrong wrong = stream_of_another_gpu(operation)) return refuse(comm, ncclUnhandledCudaError, *wrong);
-  for (const Wrong& wrong : {outside_of_group(depth), captured_by_another_thread(operation)})
+  if (const ncclResult_t result = check(operation, lock); result != ncclSuccess) {
+    if (group.depth > 0) group.error = result;
+    if (!comm->revoked && !comm->blocking) comm->error = result;
+    return result;
+  }
+  for (const Wrong& wrong : {outside_of_group(group.depth), captured_by_another_thread(operation)})
     if (wrong) misuse.note(*wrong);
-  operations.push_back(operation);
+  group.operations.push_back(operation);
   return ncclSuccess;
 }
 
 ncclResult_t FakeNccl::State::group_end() {
   Lock lock(mutex);
-  auto& [depth, collected] = open_groups[std::this_thread::get_id()];
-  if (depth == 0) return ncclInvalidUsage;
-  if (--depth > 0) return ncclSuccess;
-  const std::vector<Operation> operations = std::exchange(collected, {});
+  OpenGroup& group = open_groups[std::this_thread::get_id()];
+  if (group.depth == 0) return ncclInvalidUsage;
+  if (--group.depth > 0) return ncclSuccess;
+  const auto [depth, operations, error] = std::exchange(group, {});
+  if (error != ncclSuccess) {  // none of its operations runs (group.cc, groupCleanup)
+    for (const Operation& operation : operations)
+      if (!operation.comm->blocking) operation.comm->error = error;
+    return error;
+  }
   if (operations.empty()) return ncclSuccess;
   ncclComm_t comm = operations.front().comm;
   if (const Wrong wrong = mixes_blocking(operations)) return refuse(comm, ncclInvalidArgument, *wrong);

@@ -64,8 +64,16 @@ struct Message {
   bool taken = false;
 };
 
+/// Operations that a thread collects until the end of its group.
+struct OpenGroup {
+  int depth = 0;  // of nesting
+  std::vector<Operation> operations;
+  ncclResult_t error = ncclSuccess;  // of a refused call
+};
+
 /// An all-reduce that waits for all ranks.
 struct Reduction {
+  Operation first;  // that arrived
   std::vector<std::byte> sum;
   int arrived = 0;
 };
@@ -92,6 +100,8 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   /// Work of a stream: all operations of one group on it.
   void run(const std::vector<Operation>& operations);
 
+  /// Why NCCL refuses the operation, or ncclSuccess.
+  ncclResult_t check(const Operation& operation, Lock& lock);
   /// Notes what a call reports, for ncclGetLastError.
   ncclResult_t refuse(ncclComm_t comm, ncclResult_t result, const std::string& text);
   /// Begins a call: a stopped process makes none.
@@ -114,9 +124,9 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::unique_ptr<ncclComm>> comms;
-  std::map<int, int> arrived;                                                     // by clique
-  std::map<std::thread::id, std::pair<int, std::vector<Operation>>> open_groups;  // nesting depth and operations
-  std::set<std::tuple<int, int, int, bool>> connectors;                           // clique, from, to, of the sender
+  std::map<int, int> arrived;  // by clique
+  std::map<std::thread::id, OpenGroup> open_groups;
+  std::set<std::tuple<int, int, int, bool>> connectors;  // clique, from, to, of the sender
   std::map<std::tuple<int, int, int>, std::deque<std::shared_ptr<Message>>> channels;  // by clique, from, to
   std::map<std::pair<int, std::uint64_t>, Reduction> reductions;
   std::map<const void*, std::size_t> registered;  // by ncclCommRegister: bytes by address

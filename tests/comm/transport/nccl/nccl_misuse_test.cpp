@@ -164,6 +164,20 @@ TEST(NcclMisuse, RefusesAStreamOfAnotherDevice) {
   EXPECT_THAT(ranks.last_error(0), HasSubstr("stream of device 1, communicator of device 0"));
 }
 
+TEST(NcclMisuse, ARefusedCallFailsItsGroup) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  const ncclResult_t end = ranks.group(0, [&] {
+    EXPECT_EQ(ranks.send(0, ranks.memory[0]), ncclSuccess);
+    std::swap(ranks.stream[0], ranks.stream[1]);
+    EXPECT_EQ(ranks.send(0, ranks.memory[0]), ncclUnhandledCudaError);
+  });
+  EXPECT_EQ(end, ncclUnhandledCudaError);
+  EXPECT_EQ(ranks.settle(0), ncclUnhandledCudaError);
+  EXPECT_EQ(ranks.nccl.groups(), 0u);
+  EXPECT_EQ(ranks.group(0, [] {}), ncclSuccess);  // the next group has no error
+}
+
 TEST(NcclMisuse, FirstGroupStaysInProgressWithoutThePeer) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
