@@ -18,6 +18,7 @@ class FakeGraph final : public kernels::Recording {
   explicit FakeGraph(std::vector<Capture::Item> items) : items_(std::move(items)) {}
   void enqueue(kernels::Stream& stream) override {
     auto& fake = static_cast<FakeStream&>(stream);
+    fake.check_no_group_is_held("a graph was launched");
     for (const Capture::Item& item : items_) item(*fake.inner_);
     ++fake.gpu_.graph_launches_;
   }
@@ -47,11 +48,15 @@ std::unique_ptr<kernels::Recording> FakeGpu::record(kernels::Stream& stream, std
   return std::make_unique<FakeGraph>(std::move(std::exchange(capture_, nullptr)->items));
 }
 
-/// NCCL enqueues a group in its own thread, some time after ncclGroupEnd: what is enqueued meanwhile runs before it
+/// NCCL enqueues a group in its own thread, some time after ncclGroupEnd: the stream does not order it before `what`
 /// (User Guide, "Group Calls": wait until the communicator is no longer in progress).
-void FakeStream::put(Capture::Item item) {
+void FakeStream::check_no_group_is_held(const std::string& what) {
   if (held_operations_ > 0)
-    gpu_.misuse_.note("work was enqueued behind an NCCL group that is still in progress: it runs before the group");
+    gpu_.misuse_.note(what + " behind an NCCL group that is still in progress: it does not wait for the group");
+}
+
+void FakeStream::put(Capture::Item item) {
+  check_no_group_is_held("work was enqueued");
   put_unchecked(std::move(item));
 }
 
@@ -101,6 +106,7 @@ void FakeStream::enqueue_wait(const kernels::Event& event) {
 
 void FakeStream::synchronize(Deadline deadline) {
   check<DeviceError>(!capture(), "a stream that is captured was synchronized: cudaErrorStreamCaptureUnsupported");
+  check_no_group_is_held("a stream was synchronized");
   inner_->synchronize(deadline);
 }
 

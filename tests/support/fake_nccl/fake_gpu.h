@@ -54,6 +54,7 @@ class FakeStream final : public kernels::Stream, public simt::LaunchQueue {
  private:
   friend class FakeGpu;
   friend class FakeGraph;
+  void check_no_group_is_held(const std::string& what);
   void put(Capture::Item item);
   void put_unchecked(Capture::Item item);
 

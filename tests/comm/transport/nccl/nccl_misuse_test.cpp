@@ -69,9 +69,15 @@ TEST(NcclMisuse, TransportKeepsGraphsFromRegistering) {
 
 TEST(NcclMisuse, NotesWorkBehindAGroupInProgress) {
   TwoRanks ranks;
+  kernels::Stream& stream = *ranks.stream[1];
+  const auto graph = ranks.gpu[1].record(stream, [&] { stream.enqueue_zero(ranks.memory[1], sizeof(float)); });
   ranks.begin_exchange(ranks.memory[0], ranks.memory[1]);
-  ranks.stream[1]->enqueue_zero(ranks.memory[1], sizeof(float));
-  EXPECT_THAT(ranks.noted(), HasSubstr("behind an NCCL group that is still in progress"));
+  stream.enqueue_zero(ranks.memory[1], sizeof(float));
+  EXPECT_THAT(ranks.noted(), HasSubstr("work was enqueued behind an NCCL group that is still in progress"));
+  graph->enqueue(stream);
+  EXPECT_THAT(ranks.noted(), HasSubstr("a graph was launched behind an NCCL group that is still in progress"));
+  stream.synchronize(Deadline::after(kMisuseTimeout));
+  EXPECT_THAT(ranks.noted(), HasSubstr("a stream was synchronized behind an NCCL group that is still in progress"));
 }
 
 TEST(NcclMisuse, RefusesAGroupWhileOneIsInProgress) {
