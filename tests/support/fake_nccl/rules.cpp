@@ -8,8 +8,15 @@
 namespace gradring::tests {
 namespace {
 
-const std::byte* begin_of(const Operation& operation) {
-  return static_cast<const std::byte*>(operation.kind == Operation::Kind::receive ? operation.to : operation.from);
+/// Whether the operation writes memory that the other reads or writes.
+bool writes_what_is_used(const Operation& writer, const Operation& other) {
+  const auto overlaps = [&](const void* used) {
+    const auto* const written = static_cast<const std::byte*>(writer.to);
+    const auto* const begin = static_cast<const std::byte*>(used);
+    return written && begin && begin < written + bytes_of(writer) && written < begin + bytes_of(other);
+  };
+  if (&writer == &other) return writer.to != writer.from && overlaps(other.from);  // in place is allowed
+  return overlaps(other.from) || overlaps(other.to);
 }
 
 }  // namespace
@@ -92,16 +99,14 @@ Wrong outside_of_group(int depth) {
   return "a call outside of a group: it blocks until its peer's call";
 }
 
-/// Computes wrongly: the sends and receives of a group run concurrently, in no order (User Guide, "Group Calls"), so
-/// nothing may touch what a receive writes.
+/// Computes wrongly: the operations of a group run concurrently, in no order (User Guide, "Group Calls"), so nothing
+/// else may touch what one of them writes. A collective is in place only if both buffers are the same (User Guide,
+/// "In-place Operations").
 Wrong overlapping_buffers(const std::vector<Operation>& group) {
-  for (const Operation& written : group) {
-    if (written.kind != Operation::Kind::receive) continue;
+  for (const Operation& writer : group)
     for (const Operation& other : group)
-      if (&other != &written && begin_of(other) < begin_of(written) + bytes_of(written) &&
-          begin_of(written) < begin_of(other) + bytes_of(other))
-        return fmt::format("rank {} receives into a buffer that the same group uses again", written.comm->rank);
-  }
+      if (writes_what_is_used(writer, other))
+        return fmt::format("rank {} writes a buffer that the same group uses again", writer.comm->rank);
   return {};
 }
 
@@ -128,6 +133,14 @@ Wrong mismatched_sizes(const Operation& send, const Operation& receive) {
   if (send.count == receive.count && send.type == receive.type) return {};
   return fmt::format("rank {} receives {} {} from rank {}, which sends {} {}", receive.comm->rank, receive.count,
                      name_of(dtype_of(receive.type)), send.comm->rank, send.count, name_of(dtype_of(send.type)));
+}
+
+/// Hangs, or sums what was not sent: the ranks of a collective pass the same count and type (User Guide, "Collective
+/// Operations").
+Wrong mismatched_reductions(const Operation& one, const Operation& other) {
+  if (one.count == other.count && one.type == other.type) return {};
+  return fmt::format("rank {} reduces {} {}, but rank {} reduces {} {}", one.comm->rank, one.count,
+                     name_of(dtype_of(one.type)), other.comm->rank, other.count, name_of(dtype_of(other.type)));
 }
 
 }  // namespace gradring::tests

@@ -29,5 +29,6 @@ Wrong overlapping_buffers(const std::vector<Operation>& group);
 Wrong captured_by_another_thread(const Operation& operation);
 Wrong mixed_registration(const Operation& send, const Operation& receive);
 Wrong mismatched_sizes(const Operation& send, const Operation& receive);
+Wrong mismatched_reductions(const Operation& one, const Operation& other);
 
 }  // namespace gradring::tests

@@ -16,7 +16,7 @@ struct Underway {
   std::shared_ptr<Message> message;  // of a send
   std::uint64_t reduction = 0;       // number of an all-reduce
   bool joined = false;               // it contains this rank's part
-  bool refused = false;              // its message breaks a rule: it hangs
+  bool refused = false;              // it breaks a rule: it hangs
   bool done = false;
 };
 
@@ -41,8 +41,15 @@ bool advance_receive(FakeNccl::State& state, Underway& one) {
 bool advance_reduction(FakeNccl::State& state, Underway& one) {
   const Operation& mine = one.operation;
   Reduction& all = state.reductions[{mine.comm->clique, one.reduction}];
+  if (one.refused) return false;
   const bool joins = !std::exchange(one.joined, true);
   if (joins) {
+    if (all.arrived == 0) all.first = mine;
+    if (const Wrong wrong = mismatched_reductions(all.first, mine)) {
+      state.misuse.note(*wrong);
+      one.refused = true;
+      return false;
+    }
     const auto* const part = static_cast<const std::byte*>(mine.from);
     if (all.arrived++ == 0)
       all.sum.assign(part, part + bytes_of(mine));

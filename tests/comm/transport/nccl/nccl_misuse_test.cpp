@@ -10,6 +10,7 @@
 namespace gradring::tests {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -143,6 +144,23 @@ TEST(NcclMisuse, NotesOverlappingBuffers) {
   EXPECT_THAT(ranks.noted(), HasSubstr("a buffer that the same group uses again"));
 }
 
+TEST(NcclMisuse, NotesAReductionThatOverlapsItsInput) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.group(0, [&] { ranks.all_reduce(0, ranks.memory[0], ranks.memory[0] + 1); });
+  EXPECT_THAT(ranks.noted(), HasSubstr("a buffer that the same group uses again"));
+}
+
+TEST(NcclMisuse, NotesASendFromAReducedBuffer) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.group(0, [&] {
+    ranks.send(0, ranks.memory[0] + 8);
+    ranks.all_reduce(0, ranks.memory[0], ranks.memory[0] + 8);
+  });
+  EXPECT_THAT(ranks.noted(), HasSubstr("a buffer that the same group uses again"));
+}
+
 TEST(NcclMisuse, AcceptsTwoSendsOfOneBuffer) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
@@ -197,10 +215,20 @@ TEST(NcclMisuse, FirstGroupStaysInProgressWithoutThePeer) {
 TEST(NcclMisuse, FirstCollectiveStaysInProgressWithoutAllRanks) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
-  ranks.group(0, [&] {
-    ranks.api[0].all_reduce(ranks.memory[0], ranks.memory[0], 8, ncclFloat32, ncclSum, ranks.comm[0], ranks.handle(0));
-  });
+  ranks.group(0, [&] { ranks.all_reduce(0, ranks.memory[0], ranks.memory[0]); });
   EXPECT_EQ(ranks.settle(0), ncclInProgress);
+}
+
+TEST(NcclMisuse, NotesReductionsOfDifferentCounts) {
+  TwoRanks ranks;
+  for (const int rank : {0, 1}) {
+    ASSERT_EQ(ranks.settle(rank), ncclSuccess);
+    const std::size_t count = rank == 0 ? 8 : 9;
+    ranks.group(rank, [&] { ranks.all_reduce(rank, ranks.memory[rank], ranks.memory[rank], count); });
+  }
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.settle(1), ncclSuccess);
+  EXPECT_THAT(ranks.noted(), AllOf(HasSubstr("rank 0 reduces 8 f32"), HasSubstr("rank 1 reduces 9 f32")));
 }
 
 TEST(NcclMisuse, NotesCallsFromAnotherThreadDuringCapture) {

@@ -63,6 +63,9 @@ struct TwoRanks {
   ncclResult_t receive(int rank, float* to) {
     return api[rank].recv(to, 8, ncclFloat32, 1 - rank, comm[rank], handle(rank));
   }
+  ncclResult_t all_reduce(int rank, const float* from, float* to, std::size_t count = 8) {
+    return api[rank].all_reduce(from, to, count, ncclFloat32, ncclSum, comm[rank], handle(rank));
+  }
   /// Rank 0 sends `from`, and rank 1 receives it in `to`, which is enqueued when it returns.
   void exchange(const float* from, float* to) {
     begin_exchange(from, to);
