@@ -23,6 +23,7 @@ FakeNccl::State::Lock FakeNccl::State::enter(ncclComm_t comm) {
 ncclResult_t FakeNccl::State::init(int rank, ncclComm_t* comm, int world_size, const ncclUniqueId& id,
                                    const ncclConfig_t* config) {
   Lock lock(mutex);
+  environments[rank].read = true;
   if (behaviour.init_fails_for == rank) return ncclSystemError;
   ncclComm& made = *comms.emplace_back(std::make_unique<ncclComm>());
   *comm = &made;

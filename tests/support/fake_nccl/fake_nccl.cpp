@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/support/fake_nccl/state.h"
+#include "tests/support/fake_nccl/rules.h"
 
 namespace gradring::tests {
 namespace {
@@ -39,8 +39,9 @@ comm::nccl::Api FakeNccl::api(int rank) {
             return comm ? comm->last_error.c_str() : "";
           },
       .get_unique_id =
-          [state](ncclUniqueId* id) {
+          [state, rank](ncclUniqueId* id) {
             const std::lock_guard lock(state->mutex);
+            state->environments[rank].read = true;
             *id = {};
             const int clique = ++state->cliques;
             std::memcpy(id->internal, &clique, sizeof clique);
@@ -90,9 +91,11 @@ void FakeNccl::comm_register(const void* data, std::size_t bytes) {
   state_->registered[data] = bytes;
 }
 
-void FakeNccl::set_environment(const std::string& name, const std::string& value) {
+void FakeNccl::set_environment(int rank, const std::string& name, const std::string& value) {
   const std::lock_guard lock(state_->mutex);
-  if (name == "NCCL_GRAPH_REGISTER") state_->graphs_register = value != "0";
+  Environment& environment = state_->environments[rank];
+  if (const Wrong wrong = set_too_late(rank, environment, name, value)) return state_->misuse.note(*wrong);
+  environment.variables[name] = value;
 }
 
 void FakeNccl::change(int rank, const std::function<void(ncclComm&)>& change) {

@@ -37,8 +37,8 @@ class FakeNccl {
   /// fake and its work on streams are gone.
   void* mem_alloc(std::size_t bytes);
   void comm_register(const void* data, std::size_t bytes);
-  /// A variable that the process sets before it calls NCCL.
-  void set_environment(const std::string& name, const std::string& value);
+  /// The rank's process sets a variable. NCCL reads it when the rank first initializes NCCL.
+  void set_environment(int rank, const std::string& name, const std::string& value);
 
   /// The rank's process ends: its operations do not run, and no peer waits for its threads.
   void kill(int rank);

@@ -131,7 +131,7 @@ std::shared_ptr<void> FakeNccl::State::hold(int& counter) {
 }
 
 /// By ncclCommRegister, or, in a graph, because NCCL can export it (sendrecv_reg.cc; NCCL_GRAPH_REGISTER is 1).
-bool FakeNccl::State::is_registered(const Operation& operation, bool captured) const {
+bool FakeNccl::State::is_registered(const Operation& operation, bool captured) {
   const void* const data = operation.kind == Operation::Kind::receive ? operation.to : operation.from;
   const auto contains = [&](const std::map<const void*, std::size_t>& blocks) {
     const auto next = blocks.upper_bound(data);
@@ -139,7 +139,8 @@ bool FakeNccl::State::is_registered(const Operation& operation, bool captured) c
     const auto& [begin, bytes] = *std::prev(next);
     return static_cast<const std::byte*>(data) < static_cast<const std::byte*>(begin) + bytes;
   };
-  return contains(registered) || (captured && graphs_register && contains(exportable));
+  return contains(registered) ||
+         (captured && environments[operation.comm->rank].graphs_register() && contains(exportable));
 }
 
 }  // namespace gradring::tests

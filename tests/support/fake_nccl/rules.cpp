@@ -99,6 +99,14 @@ Wrong outside_of_group(int depth) {
   return "a call outside of a group: it blocks until its peer's call";
 }
 
+/// Has no effect on what NCCL has read before, since it keeps each value (param.cc, ncclLoadParam). It reads the first
+/// ones in ncclGetUniqueId and ncclCommInitRankConfig.
+Wrong set_too_late(int rank, const Environment& environment, const std::string& name, const std::string& value) {
+  const auto before = environment.variables.find(name);
+  if (!environment.read || (before != environment.variables.end() && before->second == value)) return {};
+  return fmt::format("rank {} sets {} after NCCL has read its environment", rank, name);
+}
+
 /// Computes wrongly: the operations of a group run concurrently, in no order (User Guide, "Group Calls"), so nothing
 /// else may touch what one of them writes. A collective is in place only if both buffers are the same (User Guide,
 /// "In-place Operations").

@@ -25,6 +25,7 @@ Wrong freed(const ncclComm& comm);
 Wrong frees_with_another_device(const ncclComm& comm, int current);
 Wrong frees_under_a_graph(const ncclComm& comm);
 Wrong outside_of_group(int depth);
+Wrong set_too_late(int rank, const Environment& environment, const std::string& name, const std::string& value);
 Wrong overlapping_buffers(const std::vector<Operation>& group);
 Wrong captured_by_another_thread(const Operation& operation);
 Wrong mixed_registration(const Operation& send, const Operation& receive);

@@ -58,6 +58,17 @@ struct ncclComm {
 
 namespace gradring::tests {
 
+/// The variables of a rank's process.
+struct Environment {
+  std::map<std::string, std::string> variables;
+  bool read = false;  // by NCCL
+
+  bool graphs_register() const {
+    const auto variable = variables.find("NCCL_GRAPH_REGISTER");
+    return variable == variables.end() || variable->second != "0";
+  }
+};
+
 /// A send that waits for its receive.
 struct Message {
   Operation operation;
@@ -95,7 +106,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   ncclResult_t group_end();
   ncclResult_t add(Operation operation, cudaStream_t stream);
 
-  bool is_registered(const Operation& operation, bool captured) const;
+  bool is_registered(const Operation& operation, bool captured);
 
   /// Work of a stream: all operations of one group on it.
   void run(const std::vector<Operation>& operations);
@@ -132,7 +143,7 @@ struct FakeNccl::State : std::enable_shared_from_this<FakeNccl::State> {
   std::map<const void*, std::size_t> registered;  // by ncclCommRegister: bytes by address
   std::map<const void*, std::size_t> exportable;  // from ncclMemAlloc: bytes by address
   std::deque<std::vector<std::byte>> allocated;   // that memory
-  bool graphs_register = true;                    // NCCL_GRAPH_REGISTER
+  std::map<int, Environment> environments;        // by rank
   std::size_t groups = 0;
   int cliques = 0;
 };

@@ -57,15 +57,25 @@ TEST(NcclMisuse, NotesRegistrationByGraphs) {
 }
 
 TEST(NcclMisuse, TransportKeepsGraphsFromRegistering) {
-  TwoRanks ranks;
+  std::map<std::string, std::string> environment;
   comm::nccl::Dependencies dependencies;
   dependencies.set_default_environment = [&](const std::string& name, const std::string& value) {
-    ranks.nccl.set_environment(name, value);
+    environment[name] = value;
   };
   comm::nccl::set_environment({comm::nccl::RankInfo{}}, 0, dependencies);
+  TwoRanks ranks({.environment = environment});
   enqueue_captured_exchange(ranks);
   ranks.synchronize();
   EXPECT_THAT(ranks.misuse.take(), IsEmpty());
+}
+
+TEST(NcclMisuse, NotesAVariableThatIsSetTooLate) {
+  TwoRanks ranks({.environment = {{"NCCL_IB_DISABLE", "1"}}});
+  ranks.nccl.set_environment(0, "NCCL_IB_DISABLE", "1");  // as before
+  ranks.nccl.set_environment(0, "NCCL_GRAPH_REGISTER", "0");
+  EXPECT_EQ(ranks.noted(), "rank 0 sets NCCL_GRAPH_REGISTER after NCCL has read its environment");
+  enqueue_captured_exchange(ranks);
+  EXPECT_THAT(ranks.noted(), HasSubstr("mixed registration"));
 }
 
 TEST(NcclMisuse, NotesWorkBehindAGroupInProgress) {

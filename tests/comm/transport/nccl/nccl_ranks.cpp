@@ -91,8 +91,8 @@ std::unique_ptr<comm::Transport> NcclRanks::transport(int rank) {
   dependencies.api = fake_.api(rank);
   dependencies.host = "host";
   dependencies.process = "thread " + std::to_string(rank);
-  dependencies.set_default_environment = [this](const std::string& name, const std::string& value) {
-    fake_.set_environment(name, value);
+  dependencies.set_default_environment = [this, rank](const std::string& name, const std::string& value) {
+    fake_.set_environment(rank, name, value);
     const std::lock_guard lock(mutex_);
     environment_.push_back(name + "=" + value);
   };

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,9 +24,12 @@ struct TwoRanks {
   struct Setup {
     FakeNccl::Behaviour behaviour = {};
     bool make_current = true;
+    std::map<std::string, std::string> environment = {};  // of both ranks
   };
   TwoRanks() : TwoRanks(Setup{}) {}
   explicit TwoRanks(const Setup& setup) : nccl(setup.behaviour, misuse) {
+    for (const auto& [name, value] : setup.environment)
+      for (const int rank : {0, 1}) nccl.set_environment(rank, name, value);
     ncclUniqueId id{};
     api[0].get_unique_id(&id);
     for (const int rank : {0, 1}) {
