@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_nccl/fake_gpu.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/runtime/error.h"
@@ -27,6 +28,17 @@ class FakeGraph final : public kernels::Recording {
   std::vector<Capture::Item> items_;
 };
 
+bool Capture::is_joined_to(const FakeStream& stream) const {
+  const auto end = streams.find(&stream);
+  return std::ranges::all_of(streams, [&](const auto& other) {
+    const auto items_of = [&](const Position& position) {
+      const auto count = position.find(other.first);
+      return count == position.end() ? 0 : count->second;
+    };
+    return items_of(other.second) == items_of(end->second);
+  });
+}
+
 void FakeGpu::make_current(int index) { current_device = index; }
 
 int FakeGpu::current() { return current_device; }
@@ -37,10 +49,13 @@ std::unique_ptr<kernels::Stream> FakeGpu::make_stream(kernels::StreamMode) {
 }
 
 std::unique_ptr<kernels::Recording> FakeGpu::record(kernels::Stream& stream, std::function<void()> enqueue_work) {
-  capture_ = std::make_shared<Capture>(Capture{.thread = std::this_thread::get_id()});
-  static_cast<FakeStream&>(stream).capture_ = capture_;
+  auto& origin = static_cast<FakeStream&>(stream);
+  origin.capture_ = capture_ = std::make_shared<Capture>(Capture{.thread = std::this_thread::get_id()});
+  capture_->streams[&origin] = {};
   try {
     enqueue_work();
+    check<DeviceError>(capture_->is_joined_to(origin),
+                       "a capture ended without joining all streams: cudaErrorStreamCaptureUnjoined");
   } catch (...) {
     capture_.reset();
     throw;
@@ -61,10 +76,10 @@ void FakeStream::put(Capture::Item item) {
 }
 
 void FakeStream::put_unchecked(Capture::Item item) {
-  if (const auto capture = capture_.lock())
-    capture->items.push_back(std::move(item));
-  else
-    item(*inner_);
+  const auto capture = capture_.lock();
+  if (!capture) return item(*inner_);
+  capture->items.push_back(std::move(item));
+  ++capture->streams[this][this];
 }
 
 void FakeStream::enqueue_group(std::function<std::function<void()>()> group) {
@@ -91,17 +106,26 @@ void FakeStream::enqueue_launch(std::function<void(simt::Executor&)> launch) {
 
 void FakeStream::record(kernels::Event& event) {
   const auto capture = capture_.lock();
-  if (capture) capture->events.insert(&event);
-  put([&event, captured = capture != nullptr](Stream& stream) {
-    if (!captured) stream.record(event);
-  });
+  if (!capture) return put([&event](Stream& stream) { stream.record(event); });
+  check_no_group_is_held("an event was recorded");
+  capture->events[&event] = capture->streams[this];
 }
 
+/// A stream that waits for an event of a capture joins the capture; a captured stream waits for nothing else (CUDA,
+/// "Cross-stream Dependencies and Events").
 void FakeStream::enqueue_wait(const kernels::Event& event) {
   if (gpu_.capture_ && gpu_.capture_->events.contains(&event)) capture_ = gpu_.capture_;
-  put([&event, captured = capture() != nullptr](Stream& stream) {
-    if (!captured) stream.enqueue_wait(event);
-  });
+  const auto capture = capture_.lock();
+  if (!capture) return put([&event](Stream& stream) { stream.enqueue_wait(event); });
+  check_no_group_is_held("a wait was enqueued");
+  const auto recorded = capture->events.find(&event);
+  check<DeviceError>(
+      recorded != capture->events.end(),
+      "a captured stream waits for an event that was recorded outside of its capture: cudaErrorStreamCaptureIsolation");
+  for (const auto& [stream, items] : recorded->second) {
+    std::size_t& before = capture->streams[this][stream];
+    before = std::max(before, items);
+  }
 }
 
 void FakeStream::synchronize(Deadline deadline) {

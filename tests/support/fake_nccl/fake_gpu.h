@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,14 +16,21 @@
 namespace gradring::tests {
 
 class FakeGpu;
+class FakeStream;
 
 /// Work that is captured into a graph. A graph runs it in the order in which it was enqueued, one of the orders
 /// that its events allow.
 struct Capture {
   using Item = std::function<void(kernels::Stream& stream)>;
+  /// What comes before a point of a stream: the number of items of each stream.
+  using Position = std::map<const FakeStream*, std::size_t>;
   std::thread::id thread;  ///< that began it
   std::vector<Item> items;
-  std::set<const kernels::Event*> events;  ///< recorded in it: a stream that waits for one joins it
+  std::map<const FakeStream*, Position> streams;     ///< that have joined it
+  std::map<const kernels::Event*, Position> events;  ///< recorded in it: a stream that waits for one joins it
+
+  /// Whether all items come before the end of `stream`.
+  bool is_joined_to(const FakeStream& stream) const;
 };
 
 /// A stream of a FakeGpu. Work enqueued on it while it holds back an NCCL group is noted as misuse.

@@ -2,8 +2,6 @@
 // Each misuse of NCCL that the fake must catch, planted: without these, transport tests that pass would mean little.
 #include <gmock/gmock.h>
 
-#include <thread>
-
 #include "comm/transport/nccl/environment.h"
 #include "tests/comm/transport/nccl/two_ranks.h"
 
@@ -239,14 +237,6 @@ TEST(NcclMisuse, NotesReductionsOfDifferentCounts) {
   EXPECT_EQ(ranks.settle(0), ncclSuccess);
   EXPECT_EQ(ranks.settle(1), ncclSuccess);
   EXPECT_THAT(ranks.noted(), AllOf(HasSubstr("rank 0 reduces 8 f32"), HasSubstr("rank 1 reduces 9 f32")));
-}
-
-TEST(NcclMisuse, NotesCallsFromAnotherThreadDuringCapture) {
-  TwoRanks ranks;
-  ASSERT_EQ(ranks.settle(0), ncclSuccess);
-  ranks.gpu[0].record(*ranks.stream[0],
-                      [&] { std::thread([&] { ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); }); }).join(); });
-  EXPECT_THAT(ranks.noted(), HasSubstr("from another thread than the capturing one"));
 }
 
 TEST(NcclMisuse, NotesACallOutsideOfAGroup) {
