@@ -191,6 +191,13 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclCommDestroy(comm);
 }
 
+/// Operations end at once, also those of graphs that are launched later.
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int) {
+  comm->member->aborted = true;
+  comm->member->error = ncclSuccess;
+  return ncclSuccess;
+}
+
 ncclResult_t ncclMemAlloc(void** data, std::size_t bytes) {
   *data = ::operator new(bytes, kAlignment);
   return ncclSuccess;
