@@ -2,6 +2,10 @@
 // Each misuse of NCCL that the fake must catch, planted: without these, transport tests that pass would mean little.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "comm/transport/nccl/environment.h"
 #include "tests/comm/transport/nccl/two_ranks.h"
 
@@ -9,7 +13,6 @@ namespace gradring::tests {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
