@@ -33,7 +33,7 @@ struct Capture {
   bool is_joined_to(const FakeStream& stream) const;
 };
 
-/// A stream of a FakeGpu. Work enqueued on it while it holds back an NCCL group is noted as misuse.
+/// A stream of a FakeGpu. Work, a graph or a wait while it holds back an NCCL group is noted as misuse.
 class FakeStream final : public kernels::Stream, public simt::LaunchQueue {
  public:
   FakeStream(FakeGpu& gpu, std::unique_ptr<kernels::Stream> inner) : gpu_(gpu), inner_(std::move(inner)) {}
@@ -72,7 +72,7 @@ class FakeStream final : public kernels::Stream, public simt::LaunchQueue {
 };
 
 /// A CPU device with what NCCL depends on in a GPU: a current device per thread, streams that belong to a device, and
-/// graphs that keep what was captured.
+/// graphs that keep what was captured. A capture that CUDA refuses throws DeviceError.
 ///
 /// Threads   as Device, but one thread captures at a time.
 class FakeGpu final : public kernels::Device {

@@ -9,7 +9,8 @@
 
 /// What NCCL 2.28 forbids, one function per rule, with what NCCL does and where that is documented or coded. A rule
 /// returns what is wrong, or nothing. rules.cpp first has those that NCCL reports, then those that it does not notice.
-/// Waits inside NCCL are in communicators.cpp and groups.cpp, and work behind a group in progress in fake_gpu.cpp.
+/// Waits inside NCCL are in communicators.cpp and groups.cpp. What depends on streams, such as work behind a group in
+/// progress, is in fake_gpu.cpp.
 namespace gradring::tests {
 
 using Wrong = std::optional<std::string>;
