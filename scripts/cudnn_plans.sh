@@ -17,6 +17,7 @@ case ${1-} in
   *) die "unknown option '$1', expected --write" ;;
 esac
 need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_cudnn || die "no cuDNN: install libcudnn9, or allow pip to install NVIDIA's wheel"
 configure release -DGRADRING_TESTS=ON -DGRADRING_CUDA=ON
 cmake --build --preset release --target print_cudnn_plans
 program=build/release/tests/nn/backend/cuda/print_cudnn_plans
