@@ -5,10 +5,11 @@
 #
 # Usage: scripts/nodes_check.sh [GRADRING [DEVICE]]
 #
-# GRADRING is the program that was built (default: build/release/gradring), DEVICE what its ranks train on (default: cpu; cuda needs two
-# GPUs on this machine, or the program of tests/train/cuda_module/stand_in). Needs root, `ip` (iproute2) and `unshare` (util-linux),
-# or skips: namespaces and veth pairs are made and removed. Each host has processes and a boot id of its own. Prints what each case
-# came to, and how long the rest took to go on after the loss of a host; ends with an error at the first that went wrong.
+# GRADRING is the program that was built (default: build/release/gradring), DEVICE what its ranks train on (default: cpu; cuda
+# needs two GPUs on this machine, or the program of tests/train/cuda_module/stand_in). Makes and removes namespaces and veth
+# pairs, which needs root, `ip` (iproute2) and `unshare` (util-linux); where that is refused, it says why and exits with 77.
+# Each host has processes and a boot id of its own. Prints what each case came to, and how long the rest took to go on after
+# the loss of a host; ends with an error at the first that went wrong.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -19,14 +20,16 @@ device=${2:-cpu}
 [[ -x $gradring ]] || die "$gradring is not there: build it, or name it"
 tag=gr$$
 may_make_hosts() {
-  command -v ip >/dev/null && ip netns add "$tag-hub" && ip -n "$tag-hub" link add name switch type bridge &&
+  local name
+  for name in ip unshare; do command -v "$name" >/dev/null || { echo "there is no command $name"; return 1; }; done
+  ip netns add "$tag-hub" && ip -n "$tag-hub" link add name switch type bridge &&
     ip -n "$tag-hub" link add port type veth peer name other && ip -n "$tag-hub" link del port &&
     unshare --pid --fork --kill-child --mount-proc mount --bind /dev/null /proc/sys/kernel/random/boot_id
-} 2>/dev/null
-if ! may_make_hosts; then
+}
+if ! refused=$(may_make_hosts 2>&1); then
   ip netns del "$tag-hub" 2>/dev/null || true
-  echo "skipped: needs ip (iproute2), unshare (util-linux), and to be allowed to make namespaces, bridges and veth pairs"
-  exit 0
+  echo "skipped: needs ip (iproute2), unshare (util-linux), and the right to make namespaces, bridges and veth pairs: ${refused//$'\n'/; }"
+  exit 77
 fi
 folder=$(mktemp -d)
 agents=()
@@ -151,9 +154,8 @@ expect_training() {
 loses_a_host() {
   local ranks=(2 1 1) pids=()
   for host in 0 1 2; do
-    start "$host" "cut$host" --nnodes 1:3 --nproc-per-node "${ranks[host]}" "${elastic_options[@]}" "${elastic_training[@]}"
+    start "$host" "cut$host" --nnodes 1:3 --node-rank "$host" --nproc-per-node "${ranks[host]}" "${elastic_options[@]}" "${elastic_training[@]}"
     pids+=("$started")
-    if ((host < 2)); then sleep 0.3; fi # so that seats are in order
   done
   wait_for "step 20 of three hosts" test -e "$folder/cut0/run/checkpoints/step-20"
   local begin end
