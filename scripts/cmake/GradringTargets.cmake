@@ -128,7 +128,8 @@ endfunction()
 function(gradring_embed target file header constant)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} text)
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/${file}.cpp)
+  cmake_path(GET file FILENAME name)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[// Written by gradring_embed.
 #include "@header@"
 

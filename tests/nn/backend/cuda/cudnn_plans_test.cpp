@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "nn/backend/cuda/cudnn.h"
 #include "tests/nn/backend/cuda/cudnn_plan_table.h"
 #include "tests/nn/backend/cuda/cudnn_record.h"
 #include "tests/nn/backend/cuda/deviceless_plan.h"
 #include "tests/nn/backend/cuda/model_convolutions.h"
+#include "tests/nn/backend/cuda/recorded_texts.h"
 
 namespace gradring::tests {
 namespace {
@@ -146,12 +145,10 @@ TEST_F(RealCudnn, OffersWhatIsRecorded) {
 }
 
 TEST_F(RealCudnn, PlansWhatIsDocumented) {
-  std::ifstream file(GRADRING_CUDNN_DOCUMENT);
-  std::ostringstream document;
-  document << file.rdbuf();
-  if (document.str().find("**cuDNN**  " + version_ + ".") == std::string::npos)
+  const std::string document = kCudnnDocument;
+  if (document.find("**cuDNN**  " + version_ + ".") == std::string::npos)
     GTEST_SKIP() << other_version("docs/results/cudnn.md");
-  EXPECT_EQ(cudnn_plan_document(), document.str());
+  EXPECT_EQ(cudnn_plan_document(), document);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tests/nn/backend/cuda/cudnn_record.h"
 
 #include <array>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include "kernels/host/host_device.h"
 #include "nn/backend/kernels/kernel_plans.h"
 #include "tests/nn/backend/cuda/model_convolutions.h"
+#include "tests/nn/backend/cuda/recorded_texts.h"
 
 namespace gradring::tests {
 namespace {
@@ -64,12 +64,12 @@ Offer parse_offer(const std::string& line) {
 }  // namespace
 
 CudnnRecord CudnnRecord::read() {
-  std::ifstream file(GRADRING_CUDNN_RECORD);
+  std::istringstream text(kCudnnRecord);
   CudnnRecord record;
-  if (!(file >> record.version >> record.version)) throw std::runtime_error("no file " GRADRING_CUDNN_RECORD);
+  if (!(text >> record.version >> record.version)) throw std::runtime_error("cudnn_record.txt names no version");
   std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) record.offers.push_back(parse_offer(line));
+  std::getline(text, line);
+  while (std::getline(text, line)) record.offers.push_back(parse_offer(line));
   return record;
 }
 

@@ -33,7 +33,9 @@ struct CudnnRecord {
   std::string version;
   std::vector<Offer> offers;
 
-  /// Errors    std::runtime_error if the file is missing or damaged.
+  /// The file as it was when this was built.
+  ///
+  /// Errors    std::runtime_error if it is damaged.
   static CudnnRecord read();
   /// Asks the real library. DevicelessCudnn::missing must be nullopt.
   static CudnnRecord ask();
