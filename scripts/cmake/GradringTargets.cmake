@@ -151,6 +151,14 @@ function(gradring_test name)
     PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
 
+# gradring_built_file(test_cuda_module GRADRING_CUDA_MODULE gradring_cuda): the definition is the path of the built target
+# relative to the test's own folder, for built_file() of tests/support.
+function(gradring_built_file test definition target)
+  target_compile_definitions(${test} PRIVATE
+    ${definition}="$<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,$<TARGET_FILE_DIR:${test}>>")
+  add_dependencies(${test} ${target})
+endfunction()
+
 # gradring_test_lower_levels(kernels [FILTER]): the suite once more at each level below the processor's highest; skipped where
 # the processor has no higher one. FILTER is a --gtest_filter.
 function(gradring_test_lower_levels name)

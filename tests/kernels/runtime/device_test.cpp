@@ -11,6 +11,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/engine/sanitizer.h"
+#include "tests/support/built_file.h"
 #include "train/cuda_module/cuda_module.h"
 
 namespace gradring::kernels {
@@ -69,12 +71,11 @@ std::string name_of(const DeviceCase& device_case) {
 
 std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not) {
   if (kind == DeviceKind::cpu) return std::make_unique<HostDevice>();
-  const std::string file = GRADRING_CUDA_MODULE;
-  if (file.empty()) {
+  if (std::string_view(GRADRING_CUDA_MODULE).empty()) {
     why_not = "this build has no CUDA module";
     return nullptr;
   }
-  const train::CudaModule& module = train::open_cuda_module(file);
+  const train::CudaModule& module = train::open_cuda_module(tests::built_file(GRADRING_CUDA_MODULE));
   try {
     return module.make_device(0);
   } catch (const std::exception& error) {

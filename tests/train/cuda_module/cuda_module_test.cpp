@@ -6,6 +6,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
+#include "tests/support/built_file.h"
 
 namespace gradring::train {
 namespace {
@@ -34,9 +35,9 @@ std::string error_of(const Call& call) {
 class OpenedModule : public testing::Test {
  protected:
   void SetUp() override {
-    if (file_.empty()) GTEST_SKIP() << "this build has no CUDA module";
+    if (std::string_view(GRADRING_CUDA_MODULE).empty()) GTEST_SKIP() << "this build has no CUDA module";
   }
-  const std::string file_ = GRADRING_CUDA_MODULE;
+  const std::string file_ = tests::built_file(GRADRING_CUDA_MODULE);
 };
 
 TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
@@ -93,13 +94,14 @@ TEST(CudaModule, SaysWhatToDoWhereThereIsNone) {
 }
 
 TEST(CudaModule, RejectsALibraryWithoutTheEntry) {
-  EXPECT_THAT(error_of([] { open_cuda_module(GRADRING_NO_MODULE); }),
-              AllOf(HasSubstr(GRADRING_NO_MODULE), HasSubstr("is not a CUDA module")));
+  const std::string file = tests::built_file(GRADRING_NO_MODULE);
+  EXPECT_THAT(error_of([&] { open_cuda_module(file); }), AllOf(HasSubstr(file), HasSubstr("is not a CUDA module")));
 }
 
 TEST(CudaModule, RejectsAnotherVersion) {
-  EXPECT_THAT(error_of([] { open_cuda_module(GRADRING_OTHER_MODULE); }),
-              AllOf(HasSubstr(GRADRING_OTHER_MODULE), HasSubstr("build or install both together")));
+  const std::string file = tests::built_file(GRADRING_OTHER_MODULE);
+  EXPECT_THAT(error_of([&] { open_cuda_module(file); }),
+              AllOf(HasSubstr(file), HasSubstr("build or install both together")));
 }
 
 }  // namespace
