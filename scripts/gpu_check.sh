@@ -15,15 +15,22 @@
 #
 # CHECK is a name or a pattern such as 'speed_*'; default: all, cheap ones first. A failed check does not end the run. A
 # check that cannot be made here (no test binaries, one GPU only, no PyTorch, no compute-sanitizer) is reported as not made,
-# with the reason. The exit status is 0 if a check passed and none failed, 1 otherwise, 2 for a usage error.
+# with the reason. The last lines of the report name the checks that failed and those that were not made. Exit status:
+#   0  every check passed
+#   1  a check failed, or the run could not begin or was interrupted
+#   2  usage error
+#   3  no check failed, but some were not made
 #
 # Needs no network, and with --build-dir no compiler. cuDNN, cuBLAS and NCCL are found in a CUDA root, in system folders,
 # or in pip's packages of the python3 that GRADRING_PYTHON names (default python3), which is also asked for PyTorch.
+# CUDA_VISIBLE_DEVICES chooses the GPUs; its numbers are those of nvidia-smi.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/gpu_check/list.sh
 source scripts/gpu_check/list.sh
+# shellcheck source=scripts/gpu_check/gpus.sh
+source scripts/gpu_check/gpus.sh
 
 usage_error() {
   printf 'gpu_check.sh: %s\n' "$*" >&2
@@ -69,17 +76,19 @@ report=$out/gpu_check.md log=$out/gpu_check.log
 
 export GRADRING_PYTHON=${GRADRING_PYTHON:-python3}
 export XDG_CACHE_HOME=$work/cache # of --autotune: measured here, not taken from an earlier run
+export CUDA_DEVICE_ORDER=PCI_BUS_ID # nvidia-smi's
+gpus=$(visible_gpus | paste -sd,)
 pip_libraries=$("$GRADRING_PYTHON" 2>/dev/null -c '
-import glob, site
-print(":".join(sorted(path for root in site.getsitepackages() for path in glob.glob(root + "/nvidia/*/lib"))))') || true
+import glob, sys
+print(":".join(path for root in sys.path for path in sorted(glob.glob(root + "/nvidia/*/lib"))))') || true
 [[ -z $pip_libraries ]] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$pip_libraries
 
-passed=0 failed=0 not_made=0 child=""
+passed=() failed=() not_made=() child=""
 # row NAME OUTCOME SECONDS TEXT
 row() {
   local text
   text=$(tr '\n|' ' /' <<<"$4" | cut -c 1-240 | sed 's/ *$//')
-  case $2 in passed) passed=$((passed + 1)) ;; FAILED) failed=$((failed + 1)) ;; *) not_made=$((not_made + 1)) ;; esac
+  case $2 in passed) passed+=("$1") ;; FAILED) failed+=("$1") ;; *) not_made+=("$1") ;; esac
   printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$text" | tee -a "$report"
 }
 
@@ -134,11 +143,11 @@ program=${program:-$build/gradring}
 [[ -x $program ]] || die "there is no program $program"
 version=$("$program" version 2>&1) || die "$program does not start: $version"
 export GPU_CHECK_PROGRAM=$program GPU_CHECK_BUILD=$build GPU_CHECK_WORK=$work GPU_CHECK_OUT=$out
-export GPU_CHECK_DATA=${data:+$data/mnist}
+export GPU_CHECK_DATA=${data:+$data/mnist} GPU_CHECK_GPUS=$gpus
 
 {
   printf '%s; %s; %s\n\n' "$version" "$(uname -sr)" "$(date -u '+%F %R UTC')"
-  nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader | sed 's/^/* GPU /' ||
+  nvidia-smi ${gpus:+-i "$gpus"} --query-gpu=index,name,driver_version,memory.total --format=csv,noheader | sed 's/^/* GPU /' ||
     echo '* nvidia-smi lists no GPU'
   printf '* data: %s\n' "$([[ -n $data ]] && echo MNIST || echo 'generated digits')"
   printf '\n| check | result | seconds | |\n|---|---|---|---|\n'
@@ -147,5 +156,16 @@ for entry in "${selected[@]}"; do
   read -r name limit _ <<<"$entry"
   check "$name" "$limit"
 done
-printf '\n%d passed, %d failed, %d not made; %s\n' "$passed" "$failed" "$not_made" "$(elapsed)" | tee -a "$report"
-((failed == 0 && passed > 0))
+
+# names_line TITLE NAME...: nothing without a name.
+names_line() {
+  local names=${*:2}
+  (($# == 1)) || printf '%s: %s\n' "$1" "${names// /, }"
+}
+{
+  printf '\n%d passed, %d failed, %d not made; %s\n' ${#passed[@]} ${#failed[@]} ${#not_made[@]} "$(elapsed)"
+  names_line FAILED "${failed[@]}"
+  names_line 'NOT MADE' "${not_made[@]}"
+} | tee -a "$report"
+((${#failed[@]} == 0)) || exit 1
+((${#not_made[@]} == 0)) || exit 3

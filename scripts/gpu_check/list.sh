@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # For gpu_check.sh: the checks in their order, each "NAME LIMIT WHAT" with its time limit in seconds. check_NAME is in one of
 # the files beside this one. The cheapest and those that others depend on come first, speeds last.
 
@@ -9,7 +9,6 @@ checks=(
   'tests_kernels_runtime_cuda 120 tests of streams, events and memory on the GPU'
   'tests_kernels_runtime 120 tests that every device must pass'
   'tests_cuda_module 60 tests of the loaded CUDA module'
-  'tests_nn_cuda 240 tests of the CUDA backend'
   'kernels_fp16 180 every kernel variant against its reference, at the shapes of the ConvNet'
   'kernels_fp32 180 the same in FP32'
   'kernels_bf16 180 the same in BF16'
@@ -24,6 +23,7 @@ checks=(
   'train_autotune 180 two epochs with cuDNN algorithms that were measured'
   'cpu_accuracy 300 the accuracy of each precision beside that of the CPU'
   'odd_shapes 240 every kernel variant at shapes that divide by nothing'
+  'tests_nn_cuda 300 tests of the CUDA backend, most of them on plans of cuDNN'
   'memory 120 memory of GPU 0 beside the plan'
   'shared_gpu 240 2 and 4 ranks on one GPU keep the same weights'
   'layout_bits 240 the same weights from 1 and 2 ranks with --reproducible'
@@ -42,6 +42,12 @@ checks=(
   'speed_kernels_fp32 300 the same in FP32'
   'speed_adam 120 Adam on 16 Mi elements'
 )
+
+# The test programs of the checks tests_*.
+test_suites=(kernels_runtime_cuda kernels_runtime cuda_module nn_cuda)
+
+# test_binary_path BUILD SUITE: empty where it is not built.
+test_binary_path() { find "$1/tests" -type f -name "test_$2" -perm -u+x -print -quit 2>/dev/null || true; }
 
 list_checks() {
   local entry name limit what

@@ -39,20 +39,17 @@ injected() {
 check_lost_rank() { injected kill 137 'rank 1 of 2 .*was killed'; }
 check_stopped_rank() { injected stop 162 'waited .* for rank 1'; }
 
-# gpu_values FIELD: one line for each GPU; the check is not made if nvidia-smi does not tell.
-gpu_values() {
-  nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | grep '^[0-9A-Z]' ||
-    not_made "nvidia-smi does not tell $1"
-}
+gpu_0=${gpus%%,*}
 
-two_gpus() {
-  local gpus
-  gpus=$(gpu_values uuid)
-  (($(wc -l <<<"$gpus") > 1)) || not_made "there is one GPU"
+# listed_gpus COUNT: the check is not made where the program sees fewer GPUs.
+listed_gpus() {
+  local count
+  count=$(tr ',' '\n' <<<"$gpus" | grep -c . || true)
+  ((count >= $1)) || not_made "needs $1 GPUs; of those that nvidia-smi lists, the program sees $count"
 }
 
 check_two_gpus() {
-  two_gpus
+  listed_gpus 2
   launch two_gpus 2 --steps 100 --batch-size 64 --check-replicas 10 --device cuda
   passed "loss $(number two_gpus loss), $(number two_gpus samples_per_second) samples a second"
 }
@@ -69,12 +66,14 @@ while_training() {
   ((ended == 0)) || exit "$ended"
 }
 
-memory_of_gpu_0() { nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits; }
+memory_of_gpu_0() { nvidia-smi -i "$gpu_0" --query-gpu=memory.used --format=csv,noheader,nounits; }
 
 # A context with the modules of cuDNN and cuBLAS takes several hundred MiB besides what the plan counts.
 check_memory() {
   local before peak planned beyond
-  before=$(gpu_values memory.used | head -n 1)
+  listed_gpus 1
+  before=$(memory_of_gpu_0)
+  [[ $before =~ ^[0-9]+$ ]] || not_made "nvidia-smi does not tell the memory in use: $before"
   while_training memory_of_gpu_0 train memory --device cuda --precision fp32 --batch-size 512 --epochs 3
   peak=$(sort -n "$work/samples" | tail -n 1)
   planned=$(($(number memory planned_bytes) / 1048576))
@@ -86,15 +85,13 @@ check_memory() {
 }
 
 processes_on_gpu_0() {
-  local gpu
-  gpu=$(nvidia-smi -i 0 --query-gpu=uuid --format=csv,noheader)
   echo sample
-  nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader | grep -F "$gpu" | sort -u || true
+  nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader | grep -F "$gpu_0" | sort -u || true
 }
 
 # Each rank opens a context on its own GPU only.
 check_contexts() {
-  two_gpus
+  listed_gpus 2
   local before most
   before=$(processes_on_gpu_0 | grep -vc sample || true)
   while_training processes_on_gpu_0 launch contexts 2 --epochs 3 --batch-size 512 --device cuda

@@ -13,6 +13,7 @@ work=$GPU_CHECK_WORK
 out=$GPU_CHECK_OUT
 build=$GPU_CHECK_BUILD
 data=$GPU_CHECK_DATA
+gpus=$GPU_CHECK_GPUS # their UUIDs, comma-separated
 here=$(dirname "${BASH_SOURCE[0]}")
 check=$1
 
@@ -42,6 +43,8 @@ must() {
   ((code == 0)) || fail "exit code $code: $(last_message)"
 }
 
+# shellcheck source=scripts/gpu_check/list.sh
+source "$here/list.sh"
 # shellcheck source=scripts/gpu_check/kernels.sh
 source "$here/kernels.sh"
 # shellcheck source=scripts/gpu_check/training.sh

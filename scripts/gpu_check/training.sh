@@ -113,12 +113,12 @@ check_train_bf16() { two_epochs bf16 --device cuda --precision bf16; passed "$re
 check_train_autotune() { two_epochs autotune --device cuda --precision fp16 --autotune; passed "$result"; }
 
 check_cpu_accuracy() {
-  two_epochs cpu --device cpu --precision fp32
   local precision cpu gpu text
+  for precision in fp32 fp16 bf16; do two_epochs "$precision" --device cuda --precision "$precision"; done
+  two_epochs cpu --device cpu --precision fp32
   cpu=$(number cpu accuracy)
   text="CPU $cpu"
   for precision in fp32 fp16 bf16; do
-    two_epochs "$precision" --device cuda --precision "$precision"
     gpu=$(number "$precision" accuracy)
     text+=", $precision $gpu"
     awk -v d="$(awk -v a="$gpu" -v b="$cpu" 'BEGIN { print 100 * (a - b) }')" -v most="$most_points" \

@@ -2,26 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests scripts/gpu_check.sh with stand-ins for the program, the test binaries, nvidia-smi, Python and compute-sanitizer.
 #
-# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|time_limits|commands [PROGRAM]
+# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|machines|time_limits|commands [PROGRAM]
 set -euo pipefail
 repository=$1
 here=$repository/tests/rules/gpu_check
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || true)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
 mkdir -p "$place/data/mnist" "$place/build/tests" "$place/commands"
 cp "$here/program.sh" "$place/build/gradring"
 touch "$place/build/libgradring_cuda.so"
-echo "CMAKE_CACHEFILE_DIR:INTERNAL=$place/build" >"$place/build/CMakeCache.txt"
 for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda; do
   cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
 done
 cp "$here/nvidia_smi.sh" "$place/commands/nvidia-smi"
 cp "$here/python.sh" "$place/commands/python3"
 cp "$here/compute_sanitizer.sh" "$place/commands/compute-sanitizer"
+printf '#!/bin/sh\n' | tee "$place/commands/ldconfig" >"$place/commands/strip" # the one lists nothing, the other does nothing
+chmod +x "$place/commands"/{ldconfig,strip}
 
-export PATH=$place/commands:/usr/bin:/bin
-unset FAULT VALIDATE GPUS GRADRING_PYTHON
+# This machine's commands, but for those of its own GPU and its compilers.
+mkdir "$place/system"
+ln -sf /bin/* /usr/bin/* "$place/system"
+rm -f "$place/system"/{nvidia-smi,compute-sanitizer,nvcc,cmake}
+export PATH=$place/commands:$place/system
+unset FAULT VALIDATE GPUS GRADRING_PYTHON CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH PYTHONPATH
 
 fail() {
   printf '%s\n' "$*" "--- what gpu_check.sh printed" >&2
@@ -47,14 +53,15 @@ expect() {
 # fault NAME CHECK TEXT: this check fails with this text, and another check passes after it.
 fault() {
   FAULT=$1 gpu_check --data-dir "$place/data" "$2" speed_pytorch_512
-  expect 1 "^\| $2 \| FAILED \| [0-9]+ \| .*$3" '^\| speed_pytorch_512 \| passed ' '^1 passed, 1 failed, 0 not made;'
+  expect 1 "^\| $2 \| FAILED \| [0-9]+ \| .*$3" '^\| speed_pytorch_512 \| passed ' '^1 passed, 1 failed, 0 not made;' \
+    "^FAILED: $2\$"
   echo "$1: $2 failed"
 }
 
 # absent FAULT CHECK TEXT [OPTION...]: this check is not made, for this reason, and does not count as passed.
 absent() {
   FAULT=$1 gpu_check "${@:4}" "$2"
-  expect 1 "^\| $2 \| not made \| [0-9]+ \| .*$3" '^0 passed, 0 failed, 1 not made;'
+  expect 3 "^\| $2 \| not made \| [0-9]+ \| .*$3" '^0 passed, 0 failed, 1 not made;' "^NOT MADE: $2\$"
   echo "$2: not made, $3"
 }
 
@@ -65,6 +72,7 @@ all_pass() {
   ((checks > 30)) || { echo "--list names $checks checks" >&2; exit 1; }
   gpu_check --data-dir "$place/data"
   expect 0 "^$checks passed, 0 failed, 0 not made;" '^gradring 0.1.0 \(commit 01234567\)' '^\* GPU 1, NVIDIA H100, 580.10'
+  ! grep -E '^(FAILED|NOT MADE)' "$place/out/gpu_check.md" || fail "checks are named as failed or not made"
   ! grep -v '| passed |' "$place/out/gpu_check.md" | grep '^| [a-z]' | grep -v '^| check |' || fail "a row is not passed"
   echo "$checks checks passed"
 }
@@ -81,12 +89,22 @@ case ${2-} in
       # shellcheck disable=SC2086  # its words
       ! "$place/build/gradring" $line >/dev/null 2>&1 || { echo "accepted: $line" >&2; exit 1; }
     done
+    # And its variants are found in the JSON that it writes.
+    "$VALIDATE" bench kernels --op relu --shape elements=64 --seconds 0 -J "$place/relu.json" >/dev/null
+    # shellcheck source=scripts/gpu_check/kernels.sh
+    found=$(source "$repository/scripts/gpu_check/kernels.sh" && count_variants "$place/relu.json" true)
+    expected=$(grep -c '"kind": "variant"' "$place/relu.json")
+    ((found == expected && found > 0)) || { echo "$found of $expected variants found in the JSON" >&2; exit 1; }
     ;;
 
   faults)
     fault no_device doctor "the program uses 'cpu: AMD EPYC'"
     fault bench_fails first_kernel 'exit code 1: gradring bench: an illegal memory access'
     fault wrong_kernel kernels_fp32 '1 variants are wrong'
+    fault wrong_kernel odd_shapes '33 of 33 failed: .*1 variants right, 1 wrong'
+    fault no_variant kernels_fp16 'no variant in'
+    fault no_variant odd_shapes 'exit code 0, 0 variants right'
+    fault no_variant memcheck 'exit code 0, 0 variants right'
     fault skipped_test tests_nn_cuda '1 tests were skipped: OnGpu.Runs: no CUDA device'
     fault failed_test tests_cuda_module 'exit code 1: .*OnGpu.Runs'
     fault no_test tests_kernels_runtime 'no test passed'
@@ -115,26 +133,25 @@ case ${2-} in
     [[ -s $place/out/kernels_bf16.json ]] || fail "no kernels_bf16.json"
     FAULT=no_json gpu_check --data-dir "$place/data" kernels_bf16 speed_pytorch_512
     expect 1 '^\| kernels_bf16 \| FAILED .*wrote no ' '^\| speed_pytorch_512 \| FAILED .*wrote no '
+    # What a library computes is no result of ours.
+    FAULT=wrong_peer gpu_check --data-dir "$place/data" speed_kernels_fp16
+    expect 0 '^\| speed_kernels_fp16 \| passed \| [0-9]+ \| 2 variants'
     # A training that failed is not begun again by the next check that needs it.
     FAULT=nan_loss gpu_check --data-dir "$place/data" train_fp32 cpu_accuracy
     expect 1 '^\| cpu_accuracy \| FAILED .*the training fp32 failed in an earlier check' '^0 passed, 2 failed, 0 not made;'
+    ! grep -qF -- '--device cpu' "$place/out/gpu_check.log" || fail "it trained on the CPU after the GPU had failed"
     ;;
 
   not_made)
     absent no_torch speed_pytorch_512 'python3 does not import torch' --data-dir "$place/data"
     absent "" speed_epoch_512 'no MNIST'
     absent unsupported_gpu racecheck "does not support this machine's GPU"
-    absent no_cudnn tests_nn_cuda 'skipped without cuDNN: Engine.IsThere'
+    absent no_libraries tests_nn_cuda '2 tests were skipped without a library: Engine.IsThere: libcudnn.so.9'
     absent other_system tests_nn_cuda 'does not start here: .*libfmt.so.9'
     absent no_processes contexts 'nvidia-smi lists no process'
-    GPUS=1 absent "" two_gpus 'there is one GPU'
+    GPUS=1 absent "" two_gpus 'needs 2 GPUs; of those that nvidia-smi lists, the program sees 1'
     rm "$place/commands/compute-sanitizer"
     absent "" memcheck 'compute-sanitizer is not in PATH'
-    echo "CMAKE_CACHEFILE_DIR:INTERNAL=/elsewhere" >"$place/build/CMakeCache.txt"
-    absent "" tests_cuda_module 'opens /elsewhere/libgradring_cuda.so, which is not here'
-    rm "$place/build/CMakeCache.txt"
-    absent "" tests_kernels_runtime 'no CMakeCache.txt'
-    echo "CMAKE_CACHEFILE_DIR:INTERNAL=$place/build" >"$place/build/CMakeCache.txt"
     rm "$place/build/tests/test_nn_cuda"
     absent "" tests_nn_cuda 'no test_nn_cuda'
     rm -r "$place/build/tests"
@@ -142,18 +159,46 @@ case ${2-} in
     code=0
     "$repository/scripts/gpu_check.sh" --program "$place/build/gradring" --out "$place/out" doctor tests_nn_cuda \
       >"$place/printed" 2>&1 || code=$?
-    expect 0 '^\| doctor \| passed' '^\| tests_nn_cuda \| not made .*no --build-dir' '^1 passed, 0 failed, 1 not made;'
+    expect 3 '^\| doctor \| passed' '^\| tests_nn_cuda \| not made .*no --build-dir' '^1 passed, 0 failed, 1 not made;' \
+      '^NOT MADE: tests_nn_cuda$'
+    if [[ -e /proc/driver/nvidia/version ]]; then
+      echo "not tested: a machine without a driver"
+      exit
+    fi
     rm "$place/commands/nvidia-smi"
     gpu_check
     ((code == 1)) || fail "exit code $code without a GPU"
     grep -q 'no NVIDIA driver here' "$place/printed" || fail "no message says that there is no driver"
     ;;
 
+  machines)
+    # Another cuDNN than the recorded one leaves out the comparison alone.
+    FAULT=other_cudnn gpu_check tests_nn_cuda
+    expect 0 '^\| tests_nn_cuda \| passed \| [0-9]+ \| 17 tests\. 1 were skipped, .*Engine.IsRecorded: libcudnn is 9.20.0'
+    # CUDA_VISIBLE_DEVICES, by index and by UUID: the training's memory and processes are looked for on that GPU alone.
+    for visible in 2,0 GPU-2,GPU-0; do
+      GPUS=3 TRAINS_ON=2 CUDA_VISIBLE_DEVICES=$visible gpu_check memory contexts two_gpus
+      expect 0 '^\| memory \| passed \| [0-9]+ \| 696 MiB' '^\* GPU 2, ' '^\* GPU 0, '
+      ! grep -q '^\* GPU 1' "$place/out/gpu_check.md" || fail "the report lists a GPU that the program does not see"
+    done
+    GPUS=3 CUDA_VISIBLE_DEVICES=1,7,0 absent "" two_gpus 'the program sees 1'
+    CUDA_VISIBLE_DEVICES='' absent "" memory 'the program sees 0'
+    # The libraries in every folder where Python looks for packages are for the program, too.
+    if [[ -n $python ]]; then
+      mkdir -p "$place/packages/nvidia/cudnn/lib"
+      PYTHONPATH=$place/packages GRADRING_PYTHON=$python gpu_check doctor
+      expect 0
+      grep -q "^LD_LIBRARY_PATH=.*$place/packages/nvidia/cudnn/lib" "$place/out/gpu_check.log" ||
+        fail "the program does not get the folder of a wheel's library"
+    fi
+    ;;
+
   time_limits)
     FAULT=hang gpu_check --check-limit 5 train_fp32 doctor
     expect 1 '^\| train_fp32 \| FAILED \| [1-9] \| it did not end within 5 s' '^1 passed, 1 failed, 0 not made;'
     FAULT=hang gpu_check --time-limit 8 doctor train_fp32 train_fp16
-    expect 0 '^\| train_fp32 \| not made .*was reached in it' '^\| train_fp16 \| not made .*was reached before it' '^1 passed'
+    expect 3 '^\| train_fp32 \| not made .*was reached in it' '^\| train_fp16 \| not made .*was reached before it' \
+      '^1 passed' '^NOT MADE: train_fp32, train_fp16$'
     # A signal ends the check that runs, too.
     FAULT=hang HUNG=$place/hung "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" train_fp32 \
       >"$place/printed" 2>&1 &

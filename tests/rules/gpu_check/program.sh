@@ -3,6 +3,7 @@
 # A stand-in for gradring on a machine with two GPUs: answers what scripts/gpu_check.sh asks, at once and without computing.
 #
 # FAULT names what it does wrong; with FAULT=hang its process ID is written to the file HUNG.
+# FAULT also plants, in the JSON of `bench kernels`, a library that is wrong (wrong_peer), or nothing but a library (no_variant).
 # VALIDATE names the real program, which then has to accept each command line.
 set -euo pipefail
 
@@ -31,22 +32,37 @@ validate() {
 }
 
 doctor() {
+  echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH-}"
   local device="cuda:0: NVIDIA H100 80GB HBM3"
   [[ ${FAULT-} != no_device ]] || device="cpu: AMD EPYC"
   printf '{\n  "Found": {\n    "cuDNN": {\n      "found": "9.19.0"\n    },\n    "NCCL": {\n      "found": "2.28.9"\n    }\n  },\n'
   printf '  "Used": {\n    "device": {\n      "found": "%s"\n    }\n  }\n}\n' "$device"
 }
 
+# result KIND RIGHT: as `bench kernels` writes it.
+result() { printf '    {\n      "kind": "%s",\n      "name": "flat",\n      "right": %s\n    }' "$1" "$2"; }
+
 bench() {
-  local json right=true
+  local json right=true peer=true
   json=$(option -J /dev/null)
   echo "  flat  0.10  12.5"
   case ${FAULT-} in
     no_json) return ;;
     wrong_kernel) right=false ;;
+    wrong_peer) peer=false ;;
     bench_fails) echo "gradring bench: an illegal memory access was encountered" >&2; return 1 ;;
   esac
-  printf '{\n  "variants": [\n    {\n      "right": true\n    },\n    {\n      "right": %s\n    }\n  ]\n}\n' "$right" >"$json"
+  {
+    printf '{\n  "variants": [\n'
+    if [[ ${FAULT-} != no_variant ]]; then
+      result variant true
+      printf ',\n'
+      result variant "$right"
+      printf ',\n'
+    fi
+    result peer "$peer"
+    printf '\n  ]\n}\n'
+  } >"$json"
 }
 
 train() {
