@@ -4,7 +4,8 @@
 #
 # Usage: scripts/gpu_check.sh [OPTION...] [CHECK...]
 #
-#   --build-dir DIR    finished build (preset portable or cuda); default: build/cuda, built here for this GPU
+#   --build-dir DIR    finished build (preset portable or cuda); default: the one that --pack packed, or else build/cuda, built
+#                      here for this GPU
 #   --program FILE     program to check (default DIR/gradring)
 #   --data-dir DIR     folder with mnist/; without it the generated digits are trained on
 #   --out DIR          folder for gpu_check.md, gpu_check.log and the benchmarks' JSON files (default build/gpu_check);
@@ -12,6 +13,8 @@
 #   --time-limit N     seconds after which no check begins and a running one is ended (default none)
 #   --check-limit N    seconds for each check at most (default its own, see --list)
 #   --list             the checks in their order, with their limits in seconds
+#   --pack FILE        checks nothing: writes this script and the build in --build-dir, without symbols, into a .tar.gz for a
+#                      machine that has a GPU and no compiler
 #
 # CHECK is a name or a pattern such as 'speed_*'; default: all, cheap ones first. A failed check does not end the run. A
 # check that cannot be made here (no test binaries, one GPU only, no PyTorch, no compute-sanitizer) is reported as not made,
@@ -31,18 +34,20 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source scripts/gpu_check/list.sh
 # shellcheck source=scripts/gpu_check/gpus.sh
 source scripts/gpu_check/gpus.sh
+# shellcheck source=scripts/gpu_check/pack.sh
+source scripts/gpu_check/pack.sh
 
 usage_error() {
   printf 'gpu_check.sh: %s\n' "$*" >&2
   exit 2
 }
 
-build="" program="" data="" out=build/gpu_check time_limit=0 check_limit=0 patterns=()
+build="" program="" data="" out=build/gpu_check packed="" time_limit=0 check_limit=0 patterns=()
 while (($#)); do
   case $1 in
     -h | --help) usage; exit ;;
     --list) list_checks; exit ;;
-    --build-dir | --program | --data-dir | --out)
+    --build-dir | --program | --data-dir | --out | --pack)
       [[ -n ${2-} ]] || usage_error "$1 needs a path"
       path=$(from_here "$2")
       case $1 in
@@ -50,6 +55,7 @@ while (($#)); do
         --program) program=$path ;;
         --data-dir) data=$path ;;
         --out) out=$path ;;
+        --pack) packed=$path ;;
       esac
       shift 2
       ;;
@@ -63,6 +69,11 @@ while (($#)); do
   esac
 done
 select_checks "${patterns[@]}"
+if [[ -n $packed ]]; then
+  [[ -n $build ]] || usage_error "--pack needs --build-dir"
+  pack "$build" "$packed"
+  exit
+fi
 [[ -z $data || -d $data/mnist ]] || usage_error "--data-dir $data has no folder mnist"
 nvidia-smi -L >/dev/null 2>&1 || has_gpu_driver || die "no NVIDIA driver here: this script is for machines with a GPU"
 
@@ -131,6 +142,7 @@ check() {
   row "$name" "$outcome" $((SECONDS - began)) "$text"
 }
 
+if [[ -z $build && -z $program && -d build/packed ]]; then build=build/packed; fi
 if [[ -z $build && -z $program ]]; then
   build=build/cuda
   command -v cmake >/dev/null || die "no cmake here: name a finished build by --build-dir"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests scripts/gpu_check.sh with stand-ins for the program, the test binaries, nvidia-smi, Python and compute-sanitizer.
 #
-# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|machines|time_limits|commands [PROGRAM]
+# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|machines|pack|time_limits|commands [PROGRAM]
 set -euo pipefail
 repository=$1
 here=$repository/tests/rules/gpu_check
@@ -191,6 +191,28 @@ case ${2-} in
       grep -q "^LD_LIBRARY_PATH=.*$place/packages/nvidia/cudnn/lib" "$place/out/gpu_check.log" ||
         fail "the program does not get the folder of a wheel's library"
     fi
+    ;;
+
+  # The packed file holds all that the checks need, without this repository and without the build.
+  pack)
+    touch "$place/build/not_needed" "$place/build/tests/libgradring_no_module.so"
+    gpu_check --pack "$place/packed.tar.gz"
+    ((code == 0)) || fail "exit code $code"
+    grep -qE 'packed.tar.gz: [0-9.]+K, unpacked [0-9.]+K' "$place/printed" || fail "no line tells the size"
+    mkdir "$place/elsewhere"
+    tar -xzf "$place/packed.tar.gz" -C "$place/elsewhere"
+    packed=$place/elsewhere/gradring-gpu-check
+    [[ ! -e $packed/build/packed/not_needed ]] || fail "a file is packed that no check needs"
+    [[ -e $packed/build/packed/tests/libgradring_no_module.so ]] || fail "the module that a test rejects is not packed"
+    mv "$place/build" "$place/gone"
+    code=0
+    (cd "$place" && "$packed/scripts/gpu_check.sh" --out "$place/out" --data-dir "$place/data") >"$place/printed" 2>&1 || code=$?
+    expect 0 '^[0-9]+ passed, 0 failed, 0 not made;'
+    mv "$place/gone" "$place/build"
+    rm "$place/build/tests/test_nn_cuda"
+    gpu_check --pack "$place/packed.tar.gz"
+    ((code == 1)) || fail "exit code $code for a build without a test program"
+    grep -q 'no test_nn_cuda below' "$place/printed" || fail "no message names the test program that is missing"
     ;;
 
   time_limits)
