@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/report/run_history.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "train/report/environment_error.h"
+#include "train/report/run_events_json.h"
+
+namespace gradring::train {
+namespace {
+
+class HistoryBuilder {
+ public:
+  HistoryBuilder(RunHistory& history, double time) : history_(history), time_(time) {}
+
+  void operator()(const RunHeader& record) const { history_.headers.push_back({time_, record}); }
+  void operator()(const StepRecord& record) const { history_.steps.push_back({time_, record}); }
+  void operator()(const RanksRecord& record) const { history_.ranks.push_back({time_, record}); }
+  void operator()(const EvalRecord& record) const { history_.evals.push_back({time_, record}); }
+  void operator()(const RestartRecord& record) const { history_.restarts.push_back({time_, record}); }
+  void operator()(const CheckpointRecord& record) const { history_.checkpoints.push_back({time_, record}); }
+  void operator()(const FaultRecord& record) const { history_.faults.push_back({time_, record}); }
+  void operator()(const EndRecord& record) const { history_.ends.push_back({time_, record}); }
+
+ private:
+  RunHistory& history_;
+  double time_;
+};
+
+}  // namespace
+
+RunHistory read_history(const std::filesystem::path& metrics) {
+  std::ifstream file(metrics);
+  if (!file || !std::filesystem::is_regular_file(metrics))
+    throw EnvironmentError(fmt::format("cannot read {}: {}", metrics.string(),
+                                       file ? "it is not a regular file" : std::generic_category().message(errno)));
+  RunHistory history;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    const std::optional<TimedEvent> event = from_line(line);
+    if (!event) {
+      history.warnings.push_back(fmt::format("{}: line {} is {}, and is ignored", metrics.string(), number,
+                                             file.eof() ? "incomplete" : "not an event"));
+      continue;
+    }
+    std::visit(HistoryBuilder(history, event->time), event->event);
+    history.has_ended = std::holds_alternative<EndRecord>(event->event);
+    history.last_time = event->time;
+  }
+  if (file.bad()) throw EnvironmentError(fmt::format("cannot read {}: a read failed", metrics.string()));
+  return history;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "train/report/run_events.h"
+
+namespace gradring::train {
+
+/// A record and when it was made, in seconds since 1970.
+template <class Record>
+struct Timed {
+  double time = 0;
+  Record record{};
+};
+
+/// The events of a run, as metrics.jsonl has them, each kind in the order of the file.
+struct RunHistory {
+  std::vector<Timed<RunHeader>> headers;  ///< one for each start; none before schema 1
+  std::vector<Timed<StepRecord>> steps;
+  std::vector<Timed<RanksRecord>> ranks;
+  std::vector<Timed<EvalRecord>> evals;
+  std::vector<Timed<RestartRecord>> restarts;
+  std::vector<Timed<CheckpointRecord>> checkpoints;
+  std::vector<Timed<FaultRecord>> faults;
+  std::vector<Timed<EndRecord>> ends;  ///< one for each start that was not killed
+  std::vector<std::string> warnings;   ///< lines that were ignored, one text each
+
+  /// The last event is an end: the run is over, or waits to be resumed.
+  bool has_ended = false;
+  double last_time = 0;  ///< of the last event; 0: none
+};
+
+/// Reads a metrics.jsonl, also of a run that is running or was killed: lines that are incomplete or not an event are
+/// ignored with a warning.
+///
+/// Errors    EnvironmentError if the file cannot be read.
+RunHistory read_history(const std::filesystem::path& metrics);
+
+}  // namespace gradring::train
