@@ -108,14 +108,16 @@ PinnedMemory::Block* PinnedMemory::unused(std::size_t bytes) {
 }
 
 Buffer PinnedMemory::allocate(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (Block* block = unused(bytes)) {
-    block->used = true;
-    return Buffer(block->data, bytes, *this);
+  {
+    const std::lock_guard lock(mutex_);
+    if (Block* block = unused(bytes)) {
+      block->used = true;
+      return Buffer(block->data, bytes, *this);
+    }
   }
   make_current(index_);
-  blocks_.reserve(blocks_.size() + 1);
-  void* data = nullptr;
+  std::list<Block> added(1, Block{.bytes = bytes, .used = true});  // first: nothing may throw once there is memory
+  void*& data = added.front().data;
   const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (result == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -123,8 +125,9 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
                       " bytes of pinned host memory: out of memory; lower the batch size");
   }
   cuda_check(result, "cudaHostAlloc");
-  blocks_.push_back({.data = data, .bytes = bytes, .used = true});
-  return Buffer(data, bytes, *this);
+  const std::lock_guard lock(mutex_);
+  blocks_.splice(blocks_.end(), added);
+  return Buffer(blocks_.back().data, bytes, *this);
 }
 
 void PinnedMemory::release(void* data, std::size_t) noexcept {

@@ -4,11 +4,11 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/cuda/cuda_handle.h"
@@ -70,8 +70,8 @@ class PinnedMemory final : public Buffer::Resource {
 
   int index_;
   std::shared_ptr<const DeviceFailure> failure_;
-  std::mutex mutex_;
-  std::vector<Block> blocks_;
+  std::mutex mutex_;  // not held while CUDA allocates, which takes milliseconds
+  std::list<Block> blocks_;
 };
 
 /// How many CUDA devices this process sees; 0 also where there is no driver, or too old a one.

@@ -48,6 +48,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   if (!exists(device)) return cudaErrorInvalidDevice;
   const std::lock_guard lock(fake_cuda().mutex);
+  if (fake_cuda().lost) return cudaErrorDevicesUnavailable;
   current_device() = device;
   open_context("cudaSetDevice");
   return cudaSuccess;
@@ -140,6 +141,7 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
 }
 
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  if (const auto during = std::exchange(fake_cuda().during_host_alloc, nullptr)) during();
   const std::lock_guard lock(fake_cuda().mutex);
   open_context("cudaHostAlloc");
   return allocate(data, bytes);

@@ -21,6 +21,8 @@ void reset_fake_cuda() {
   fake.alive.clear();
   fake.hangs = false;
   fake.blocked.clear();
+  fake.lost = false;
+  fake.during_host_alloc = nullptr;
   fake.static_shared.clear();
   fake.allowed_shared.clear();
   fake.now = 0;

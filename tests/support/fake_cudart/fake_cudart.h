@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -41,6 +42,10 @@ struct FakeCuda {
   bool hangs = false;
   /// Calls that would have blocked.
   std::vector<std::string> blocked;
+  /// The device is lost: it cannot be made current any more.
+  bool lost = false;
+  /// What happens elsewhere while the next cudaHostAlloc, which is slow, allocates. Called without the lock.
+  std::function<void()> during_host_alloc;
   /// The static shared memory of each kernel, which a test sets, and the dynamic that it was allowed.
   std::map<const void*, std::size_t> static_shared;
   std::map<const void*, std::size_t> allowed_shared;

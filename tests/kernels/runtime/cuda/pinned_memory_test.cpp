@@ -60,5 +60,21 @@ TEST_F(PinnedMemoryTest, DoesNotSpendALargeBlockOnLittle) {
   EXPECT_EQ(fake().calls["cudaHostAlloc"], 2);
 }
 
+TEST_F(PinnedMemoryTest, ReleasesAndReusesBlocksWhileAnotherThreadAllocates) {
+  Buffer known = memory_->allocate(100);
+  std::future<void> other;
+  fake().during_host_alloc = [&] {
+    other = std::async(std::launch::async, [&] {
+      known = {};
+      known = memory_->allocate(100);
+    });
+    EXPECT_EQ(other.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "blocked by cudaHostAlloc";
+  };
+  const Buffer slow = memory_->allocate(1000);
+  other.get();
+  EXPECT_NE(known.data(), slow.data());
+  EXPECT_EQ(fake().calls["cudaHostAlloc"], 2);
+}
+
 }  // namespace
 }  // namespace gradring::kernels
