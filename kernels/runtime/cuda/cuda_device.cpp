@@ -190,11 +190,16 @@ int existing(int index) {
 
 class CudaRecording final : public Recording {
  public:
-  explicit CudaRecording(Graph graph) : graph_(std::move(graph)) {}
-  void enqueue(Stream& stream) override { graph_.enqueue(stream); }
+  CudaRecording(Graph graph, std::shared_ptr<const DeviceFailure> failure)
+      : graph_(std::move(graph)), failure_(std::move(failure)) {}
+  void enqueue(Stream& stream) override {
+    failure_->rethrow();
+    graph_.enqueue(stream);
+  }
 
  private:
   Graph graph_;
+  std::shared_ptr<const DeviceFailure> failure_;
 };
 
 }  // namespace
@@ -226,7 +231,8 @@ std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEv
 std::unique_ptr<Timer> CudaDevice::make_timer() { return std::make_unique<CudaTimer>(index_); }
 
 std::unique_ptr<Recording> CudaDevice::record(Stream& stream, std::function<void()> enqueue_work) {
-  return std::make_unique<CudaRecording>(Graph::capture(stream, enqueue_work));
+  failure_->rethrow();
+  return std::make_unique<CudaRecording>(Graph::capture(stream, enqueue_work), failure_);
 }
 
 namespace {

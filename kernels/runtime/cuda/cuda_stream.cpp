@@ -70,12 +70,13 @@ CudaStream::CudaStream(int index, std::shared_ptr<DeviceFailure> failure)
 }
 
 CudaStream::~CudaStream() {
+  const std::string device = "cuda:" + std::to_string(index_);
   cudaError_t state = cudaErrorNotReady;
-  if (try_make_current(index_))
-    poll_until([&] { return (state = cudaStreamQuery(stream_.get())) != cudaErrorNotReady; },
-               Deadline::after(kLongestFinish));
-  if (state == cudaErrorNotReady)
-    failure_->keep(std::make_exception_ptr(DeviceError("a stream of cuda:" + std::to_string(index_) + " hangs")));
+  if (!try_make_current(index_))
+    failure_->keep(std::make_exception_ptr(DeviceError(device + " cannot be used any more: CUDA cannot select it")));
+  else if (!poll_until([&] { return (state = cudaStreamQuery(stream_.get())) != cudaErrorNotReady; },
+                       Deadline::after(kLongestFinish)))
+    failure_->keep(std::make_exception_ptr(DeviceError("a stream of " + device + " hangs")));
   if (state != cudaSuccess) host_work_.abandon();
 }
 
