@@ -74,8 +74,10 @@ CublasLt::Handle CublasLt::make_handle() {
   make_current(device_);
   cublasLtHandle_t handle = nullptr;
   cublas_check(api_, api_.create(&handle), "cublasLtCreate");
-  return Handle(handle, Destroy{&api_});
+  return Handle(handle, Destroy{&api_, device_.id()});
 }
+
+void CublasLt::Destroy::operator()(cublasLtHandle_t handle) const noexcept { destroy_on(device, api->destroy, handle); }
 
 std::optional<CublasLtMatmul> CublasLtMatmul::make(std::shared_ptr<CublasLt> cublas, const MatmulSpec& spec) {
   CublasLtMatmul matmul(std::move(cublas), spec);

@@ -56,7 +56,8 @@ class CublasLt {
  private:
   struct Destroy {
     const CublasLtApi* api;
-    void operator()(cublasLtHandle_t handle) const noexcept { (void)api->destroy(handle); }
+    kernels::DeviceId device;
+    void operator()(cublasLtHandle_t handle) const noexcept;
   };
   using Handle = std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Destroy>;
   Handle make_handle();

@@ -20,6 +20,14 @@ inline void make_current(const kernels::Device& device) {
   if (device.id().kind == kernels::DeviceKind::cuda) kernels::make_current(device.id().index);
 }
 
+/// Destroys a library's handle by `destroy`, a function of its API table, with the handle's device current on whatever
+/// thread. If the device cannot be made current, as after a failure, the handle is not destroyed: on another device
+/// that would be wrong, and nothing of the failed one is left to free.
+template <class Handle, class Status>
+void destroy_on(kernels::DeviceId device, Status (*destroy)(Handle), Handle handle) noexcept {
+  if (device.kind != kernels::DeviceKind::cuda || kernels::try_make_current(device.index)) (void)destroy(handle);
+}
+
 /// Our kernels for what a library does not fuse.
 struct HelperKernels {
   kernels::bias::Variant bias;

@@ -126,8 +126,10 @@ Cudnn::Handle Cudnn::make_handle() {
   make_current(device_);
   cudnnHandle_t handle = nullptr;
   cudnn_check(api_, api_.create(&handle), "cudnnCreate");
-  return Handle(handle, Destroy{&api_});
+  return Handle(handle, Destroy{&api_, device_.id()});
 }
+
+void Cudnn::Destroy::operator()(cudnnHandle_t handle) const noexcept { destroy_on(device, api->destroy, handle); }
 
 std::vector<CudnnEngine> Cudnn::candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                            std::size_t most) {

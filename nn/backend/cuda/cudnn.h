@@ -86,7 +86,8 @@ class Cudnn {
  private:
   struct Destroy {
     const CudnnApi* api;
-    void operator()(cudnnHandle_t handle) const noexcept { (void)api->destroy(handle); }
+    kernels::DeviceId device;
+    void operator()(cudnnHandle_t handle) const noexcept;
   };
   using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy>;
 
