@@ -61,11 +61,18 @@ void tell(kernels::LaunchObserver& observer, const Config& config) {
        .resources = kernels::launch_resources(reinterpret_cast<const void*>(Kernel), threads, config.shared_bytes)});
 }
 
+/// A static, as the limit is CUDA's state of the kernel, which every launch in the process shares.
+template <auto Kernel>
+kernels::SharedMemoryLimit& shared_memory_limit() {
+  static kernels::SharedMemoryLimit limit(reinterpret_cast<const void*>(Kernel));
+  return limit;
+}
+
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
   kernels::make_current(stream.device_index());  // CUDA launches on a stream of the thread's device only
-  if (config.shared_bytes > 0) kernels::allow_shared_memory(reinterpret_cast<const void*>(Kernel), config.shared_bytes);
+  if (config.shared_bytes > 0) shared_memory_limit<Kernel>().raise_to(config.shared_bytes, stream.device_index());
   cudaLaunchConfig_t launch_config{};
   launch_config.gridDim = config.grid;
   launch_config.blockDim = config.block;

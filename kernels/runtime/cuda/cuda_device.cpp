@@ -253,11 +253,16 @@ int current_device_has(cudaDeviceAttr attribute) {
 
 }  // namespace
 
-void allow_shared_memory(const void* kernel, std::size_t dynamic_bytes) {
+void SharedMemoryLimit::raise_to(std::size_t dynamic_bytes, int device) {
   constexpr std::size_t kWithoutAsking = 48 * 1024;
-  if (attributes_of(kernel).sharedSizeBytes + dynamic_bytes <= kWithoutAsking) return;
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(dynamic_bytes)),
-             "cudaFuncSetAttribute");
+  const std::lock_guard lock(mutex_);
+  std::size_t& allowed = allowed_[device];
+  if (dynamic_bytes <= allowed) return;
+  if (attributes_of(kernel_).sharedSizeBytes + dynamic_bytes > kWithoutAsking)
+    cuda_check(
+        cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(dynamic_bytes)),
+        "cudaFuncSetAttribute");
+  allowed = dynamic_bytes;
 }
 
 LaunchReport::Resources launch_resources(const void* kernel, std::size_t threads, std::size_t dynamic_shared_bytes) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -115,11 +116,24 @@ class CudaDevice final : public Device {
   PinnedMemory pinned_;
 };
 
-/// Lets blocks of a kernel have `dynamic_bytes` of dynamic shared memory on the current device. Without this a block has
-/// 48 KB, static and dynamic together.
+/// The dynamic shared memory that blocks of one kernel may have, on each device. Without asking, a block has 48 KB,
+/// static and dynamic together. The limit is only ever raised, and CUDA is called only for that.
 ///
-/// Errors    DeviceError if CUDA does not know the kernel, or the device has less.
-void allow_shared_memory(const void* kernel, std::size_t dynamic_bytes);
+/// Threads   any: a launch with less does not take away what another thread's launch needs.
+class SharedMemoryLimit {
+ public:
+  explicit SharedMemoryLimit(const void* kernel) : kernel_(kernel) {}
+
+  /// Lets blocks have `dynamic_bytes` on `device`, which is current.
+  ///
+  /// Errors    DeviceError if CUDA does not know the kernel, or the device has less.
+  void raise_to(std::size_t dynamic_bytes, int device);
+
+ private:
+  const void* kernel_;
+  std::mutex mutex_;
+  std::map<int, std::size_t> allowed_;  // dynamic bytes that are known to be allowed, by device
+};
 
 /// What nvcc gave a kernel, and how many warps of such a launch the current device's multiprocessors hold. `kernel` is
 /// the address of a __global__ function of this module.

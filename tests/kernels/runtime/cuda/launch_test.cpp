@@ -40,6 +40,21 @@ TEST_F(CudaLaunch, AsksForSharedMemoryBeyondWhatABlockHas) {
   tests::launch_nothing(*stream_, 16 * kKilobyte + 1);  // static and dynamic together are too much
   tests::launch_nothing(*stream_, 64 * kKilobyte);      // dynamic alone is
   EXPECT_EQ(fake().allowed_shared[tests::nothing_kernel_address()], 64 * kKilobyte);
+  tests::launch_nothing(*stream_, 56 * kKilobyte);
+  tests::launch_nothing(*stream_, 64 * kKilobyte);
+  EXPECT_EQ(fake().calls["cudaFuncSetAttribute"], 2) << "asked again for what it has";
+  EXPECT_EQ(fake().calls["cudaFuncGetAttributes"], 3);
+}
+
+TEST_F(CudaLaunch, KeepsTheSharedMemoryThatAnotherLaunchNeeds) {
+  const void* const kernel = tests::nothing_kernel_address();
+  fake().static_shared[kernel] = 0;
+  SharedMemoryLimit limit(kernel);
+  limit.raise_to(100 * 1024, kDevice);
+  limit.raise_to(64 * 1024, kDevice);
+  EXPECT_EQ(fake().allowed_shared[kernel], std::size_t{100 * 1024});
+  limit.raise_to(64 * 1024, kDevice + 1);
+  EXPECT_EQ(fake().calls["cudaFuncSetAttribute"], 2) << "each device has its own limit";
 }
 
 }  // namespace
