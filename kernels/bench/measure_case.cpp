@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/bench/statistics.h"
+#include "kernels/runtime/error.h"
 #include "kernels/runtime/timed_calls.h"
 
 namespace gradring::kernels::bench {
@@ -54,6 +56,21 @@ Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Me
   stream.synchronize(deadline());
   return {
       .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
+}
+
+/// The same for a library's call, which may fail, or not be recordable, as timing it requires.
+Measured checked_peer(const KernelCase& c, const KernelCase::Candidate& peer, const Expected& expected, Device& device,
+                      Stream& stream) {
+  try {
+    Measured result = checked(c, peer, Measured::Kind::peer, expected, stream);
+    if (result.right())
+      TimedCalls(
+          device, stream, [&] { peer.run(stream); }, 1);
+    return result;
+  } catch (const DeviceError& error) {
+    stream.synchronize(deadline());  // throws if it is the device that failed
+    return {.name = peer.name, .kind = Measured::Kind::peer, .failure = error.what()};
+  }
 }
 
 /// Calls sample(i) for each contender, interleaved, as long as the effort allows.
@@ -108,15 +125,15 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
   std::vector<Measured> results;
   std::vector<std::size_t> timed;  // indices into results
   std::vector<Run> runs;
-  const auto take = [&](const KernelCase::Candidate& candidate, Measured::Kind kind) {
-    results.push_back(checked(c, candidate, kind, expected, stream));
+  const auto take = [&](const KernelCase::Candidate& candidate, Measured result) {
+    results.push_back(std::move(result));
     if (!results.back().right()) return;
     timed.push_back(results.size() - 1);
     runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
   };
   for (const KernelCase::Candidate& candidate : c.variants)
-    if (wanted(candidate)) take(candidate, Measured::Kind::variant);
-  for (const KernelCase::Candidate& peer : c.peers) take(peer, Measured::Kind::peer);
+    if (wanted(candidate)) take(candidate, checked(c, candidate, Measured::Kind::variant, expected, stream));
+  for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(c, peer, expected, device, stream));
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});
     timed.push_back(results.size() - 1);

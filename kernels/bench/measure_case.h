@@ -18,7 +18,7 @@ struct Effort {
   int most_samples = 200;
 };
 
-/// The result of one candidate of a case. Candidates with wrong results are not timed.
+/// The result of one candidate of a case. Candidates with wrong results, and peers that fail, are not timed.
 struct Measured {
   enum class Kind : std::uint8_t { variant, peer, plain_loop };
   std::string name;  ///< of the variant or the library, or "plain loop"
@@ -28,7 +28,9 @@ struct Measured {
   Statistics flushed{};  ///< seconds a call, its arrays in no cache
   std::vector<LaunchReport> launches{};  ///< the kernels of one call, ours only: those of a library are not reported
 
-  bool right() const { return error <= 1; }
+  std::string failure{};  ///< why a peer could not be run or recorded; empty if it could
+
+  bool right() const { return error <= 1 && failure.empty(); }
 };
 
 inline constexpr const char* kPlainLoop = "plain loop";
@@ -39,7 +41,7 @@ inline constexpr const char* kPlainLoop = "plain loop";
 /// Times are the device's (TimedCalls): of hot calls that follow each other, and of one flushed call. What the host needs
 /// to launch them is not included.
 ///
-/// Errors    what the operation throws.
+/// Errors    what a variant throws, or the failure of the device. What else a peer throws is its result.
 std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
                               const Effort& effort, const std::string& variant);
 

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/measure_case.h"
 #include "kernels/runtime/cuda/cuda_device.h"
+#include "kernels/runtime/cuda/cuda_stream.h"
+#include "kernels/runtime/error.h"
 #include "tests/support/fake_cudart/fake_cudart.h"
 
 namespace gradring::kernels::bench {
@@ -34,27 +37,65 @@ class LongFlush final : public Machine {
   std::unique_ptr<Recording> work_;
 };
 
-TEST(MeasureOnCuda, ReportsTheDevicesTimeAndNotTheHosts) {
+class MeasureOnCuda : public testing::Test {
+ protected:
+  MeasureOnCuda() {
+    c_.reference = [this] { std::fill_n(y_.as<float>(Side::host), 3, 0.0f); };
+    c_.variants.push_back({"clear", [this](Stream& s) { clear(s); }});
+  }
+
+  void clear(Stream& stream) { stream.enqueue_zero(y_.at(Side::device), y_.bytes()); }
+  std::vector<Measured> measured() {
+    return measure(c_, device_, *stream_, machine_, {.seconds = 0, .most_samples = 5}, "");
+  }
+
+  [[maybe_unused]] bool fresh_ = (tests::reset_fake_cuda(), true);  // before anything is made
+  CudaDevice device_{0};
+  std::unique_ptr<Stream> stream_ = device_.make_stream(StreamMode::in_place);
+  CaseMaker make_{{.kernels = {}, .device = device_, .stream = *stream_}};
+  KernelCase c_ = make_.make("clearing");
+  BenchArray& y_ = make_.output(c_, DType::f32, 3, exact());
+  LongFlush machine_{device_.record(*stream_, [this] {
+    for (int i = 0; i < 100; ++i) clear(*stream_);
+  })};
+};
+
+TEST_F(MeasureOnCuda, ReportsTheDevicesTimeAndNotTheHosts) {
   static_assert(FakeCuda::kEnqueueSeconds > 2 * FakeCuda::kWorkSeconds);
-  tests::reset_fake_cuda();
-  CudaDevice device(0);
-  const auto stream = device.make_stream(StreamMode::in_place);
-  CaseMaker make({.kernels = {}, .device = device, .stream = *stream});
-  KernelCase c = make.make("clearing");
-  BenchArray& y = make.output(c, DType::f32, 3, exact());
-  c.reference = [&y] { std::fill_n(y.as<float>(Side::host), 3, 0.0f); };
-  c.variants.push_back({"clear", [&y](Stream& s) { s.enqueue_zero(y.at(Side::device), y.bytes()); }});
-  LongFlush machine(device.record(*stream, [&] {
-    for (int i = 0; i < 100; ++i) stream->enqueue_zero(y.at(Side::device), y.bytes());
-  }));
-  const auto results = measure(c, device, *stream, machine, {.seconds = 0, .most_samples = 5}, "");
+  const auto results = measured();
   ASSERT_EQ(results.size(), 1u);
   ASSERT_TRUE(results[0].right());
   for (const Statistics& times : {results[0].hot, results[0].flushed}) {
     EXPECT_EQ(times.count, 5u);
     EXPECT_NEAR(times.least, FakeCuda::kWorkSeconds, 1e-3 * FakeCuda::kWorkSeconds);
   }
-  EXPECT_EQ(machine.flushes, 5);
+  EXPECT_EQ(machine_.flushes, 5);
+}
+
+TEST_F(MeasureOnCuda, ReportsPeersThatCannotBeRecordedAndGoesOn) {
+  c_.peers.push_back({"unrecordable", [this](Stream& s) {
+                        if (is_captured(s)) throw DeviceError("allocates");
+                        clear(s);
+                      }});
+  c_.peers.push_back({"broken", [](Stream&) { throw DeviceError("does not start"); }});
+  c_.peers.push_back({"library", [this](Stream& s) { clear(s); }});
+  const auto results = measured();
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[1].failure, "allocates");
+  EXPECT_EQ(results[2].failure, "does not start");
+  for (const std::size_t failed : {1, 2}) {
+    EXPECT_FALSE(results[failed].right());
+    EXPECT_EQ(results[failed].hot.count, 0u);
+  }
+  for (const std::size_t timed : {0, 3}) {
+    EXPECT_TRUE(results[timed].right());
+    EXPECT_EQ(results[timed].flushed.count, 5u);
+  }
+}
+
+TEST_F(MeasureOnCuda, EndsWhenAPeerFailsTheDevice) {
+  c_.peers.push_back({"fatal", [](Stream& s) { s.enqueue([] { throw DeviceError("the device failed"); }); }});
+  EXPECT_THROW(measured(), DeviceError);
 }
 
 }  // namespace

@@ -277,6 +277,10 @@ void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>&
 nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", cases_}}; }
 
 nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
+  if (!result.failure.empty()) {
+    fmt::print("  {:<36} FAILED: {}\n", result.name, result.failure);
+    return {{"name", result.name}, {"kind", name_of(result.kind)}, {"failure", result.failure}, {"right", false}};
+  }
   if (result.kind == kb::Measured::Kind::variant) ++wrong_;
   fmt::print("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
   return {{"name", result.name},
