@@ -33,7 +33,6 @@ cublasLtEpilogue_t cublas_epilogue(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::none: return CUBLASLT_EPILOGUE_DEFAULT;
     case Epilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
     case Epilogue::sum_b: return CUBLASLT_EPILOGUE_BGRADB;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;

@@ -70,9 +70,8 @@ class CublasLt {
 /// What is computed with a product.
 enum class Epilogue : std::uint8_t {
   none,
-  bias,       ///< adds bias[i] to row i
-  bias_relu,  ///< and then takes the maximum with 0
-  sum_b,      ///< also writes sum_k op(B)[k,j] to bias[j]: the gradient of a bias
+  bias,   ///< adds bias[i] to row i
+  sum_b,  ///< also writes sum_k op(B)[k,j] to bias[j]: the gradient of a bias
 };
 
 /// D = op(A) op(B) in cuBLAS's column-major terms: op(A) is [m, k], op(B) is [k, n], D is [m, n], each column

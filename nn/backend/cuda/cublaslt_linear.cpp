@@ -11,8 +11,8 @@ using kernels::DType;
 
 /// The products of one batch size. Our row-major [rows, columns] is cuBLAS's column-major [columns, rows].
 struct Products {
-  std::optional<CublasLtMatmul> forward;  ///< y^T [out, n] = w^T' x^T, with the epilogue forward_does
-  Epilogue forward_does = Epilogue::none;
+  std::optional<CublasLtMatmul> forward;  ///< y^T [out, n] = w^T' x^T, with the bias if adds_bias
+  bool adds_bias = false;
   std::optional<CublasLtMatmul> dgrad;  ///< dx^T [in, n] = w^T dy^T
   std::optional<CublasLtMatmul> wgrad;  ///< dw^T [in, out] = x^T dy^T', with db if wgrad_sums
   bool wgrad_sums = false;
@@ -45,14 +45,14 @@ class CublasLtLinearPlan final : public Plan {
     const void* const bias = pass.parameters[1];
     products.forward->enqueue(
         stream, {.a = pass.parameters[0], .b = pass.x, .d = pass.y, .bias = bias, .workspace = pass.workspace});
-    if (products.forward_does == Epilogue::none)
+    if (!products.adds_bias)
       helpers_.bias.add(stream, {.dtype = dtype_,
                                  .rows = pass.batch,
                                  .channels = layer_.out_features,
                                  .x = pass.y,
                                  .bias = bias,
                                  .y = pass.y});
-    if (relu_ && products.forward_does != Epilogue::bias_relu)
+    if (relu_)  // ours keeps a NaN; cuBLASLt does not say that its own does
       helpers_.relu.forward(stream, {.dtype = dtype_, .x = pass.y, .y = pass.y, .elements = out_elements(pass.batch)});
   }
 
@@ -114,11 +114,9 @@ class CublasLtLinearPlan final : public Plan {
 
   Products choose(std::int64_t batch) const {
     Products products;
-    for (const Epilogue epilogue : {Epilogue::bias_relu, Epilogue::bias, Epilogue::none}) {
-      if (products.forward || (epilogue == Epilogue::bias_relu && !relu_)) continue;
-      products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, epilogue));
-      products.forward_does = epilogue;
-    }
+    products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::bias));
+    products.adds_bias = products.forward.has_value();
+    if (!products.forward) products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::none));
     if (backward_ == Backward::none) return products;
     if (backward_ == Backward::all) products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
     products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));

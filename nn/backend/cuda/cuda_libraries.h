@@ -74,8 +74,8 @@ EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, c
 
 class CublasLt;
 
-/// A linear layer and a ReLU right after it by cuBLASLt; null if it has no algorithm for one of the products. Bias,
-/// ReLU and the bias's gradient are epilogues where cuBLASLt supports them, else our kernels compute them.
+/// A linear layer by cuBLASLt and a ReLU right after it; null if cuBLASLt has no algorithm for one of the products. The
+/// bias and its gradient are epilogues where cuBLASLt supports them, else our kernels compute them, as they do the ReLU.
 ///
 /// Numerics  sums in f32; f32 factors are not rounded to TF32; dw and db are f32. Every run uses the same algorithm.
 std::unique_ptr<Plan> plan_cublaslt_linear(std::span<const NodeSpec> nodes, std::shared_ptr<CublasLt> cublas,

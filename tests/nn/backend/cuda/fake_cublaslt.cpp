@@ -63,7 +63,9 @@ cublasStatus_t create(cublasLtHandle_t* handle) {
 }
 cublasStatus_t destroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 
-cublasStatus_t matmul_create(cublasLtMatmulDesc_t* handle, cublasComputeType_t, cudaDataType_t) {
+/// What MatmulSpec states: sums in f32 of factors that are not rounded.
+cublasStatus_t matmul_create(cublasLtMatmulDesc_t* handle, cublasComputeType_t compute, cudaDataType_t scale) {
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   *handle = reinterpret_cast<cublasLtMatmulDesc_t>(new Description());
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -93,20 +95,26 @@ cublasStatus_t preference_create(cublasLtMatmulPreference_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t preference_destroy(cublasLtMatmulPreference_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, const void*,
-                              std::size_t) {
+cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t name, const void* value,
+                              std::size_t bytes) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, value, std::min(bytes, sizeof number));
+  the_fake->preferences[name] = number;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t get_heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t,
                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                              cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t* results, int* found) {
+  constexpr cublasLtEpilogue_t kKnown[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
+                                           CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_BGRADB};
   *found = 0;
   ++the_fake->asked;
+  const auto epilogue = of(description).get<cublasLtEpilogue_t>(CUBLASLT_MATMUL_DESC_EPILOGUE);
+  if (std::ranges::find(kKnown, epilogue) == std::end(kKnown)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of(description).values.contains(CUBLASLT_MATMUL_DESC_BIAS_POINTER))
     the_fake->bias_pointers.push_back(of(description).get<const void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
-  if (the_fake->refused.contains(of(description).get<cublasLtEpilogue_t>(CUBLASLT_MATMUL_DESC_EPILOGUE)))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (the_fake->refused.contains(epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = 1;
   results->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
@@ -144,7 +152,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const void*
       for (std::int64_t k = 0; k < inner; ++k)
         sum += element(a, of(a_layout), op_a, i, k) * element(b, of(b_layout), op_b, k, j);
       if (epilogue & CUBLASLT_EPILOGUE_BIAS) sum += load(bias, bias_type, i);
-      if (epilogue & CUBLASLT_EPILOGUE_RELU) sum = std::max(sum, 0.0);
+      if (epilogue & CUBLASLT_EPILOGUE_RELU) sum = sum > 0 ? sum : 0;  // as the real one may: NaN becomes 0
       store(d, result.type, i + j * result.leading, sum);
     }
   }

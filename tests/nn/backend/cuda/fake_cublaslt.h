@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -8,8 +10,8 @@
 
 namespace gradring::tests {
 
-/// cuBLASLt's products on the CPU: plain loops over column-major matrices, as layouts and descriptions say. The workspace is
-/// filled with rubbish at both ends.
+/// cuBLASLt's products on the CPU: plain loops over column-major matrices, as layouts and descriptions say. It knows the
+/// compute type that we use, some epilogues, and no other. The workspace is filled with rubbish at both ends.
 ///
 /// Threads   one; one at a time.
 class FakeCublasLt {
@@ -23,7 +25,8 @@ class FakeCublasLt {
 
   std::set<cublasLtEpilogue_t> refused;  ///< epilogues for which it has no algorithm
   std::multiset<cublasLtEpilogue_t> executed;
-  int asked = 0;                           ///< calls of the heuristic
+  int asked = 0;                                                              ///< calls of the heuristic
+  std::map<cublasLtMatmulPreferenceAttributes_t, std::uint64_t> preferences;  ///< as last set
   std::vector<const void*> bias_pointers;  ///< that the heuristic saw, of the epilogues with one
 };
 
