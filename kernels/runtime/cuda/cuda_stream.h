@@ -127,8 +127,9 @@ class CudaTimer final : public Timer {
 /// Move-only.
 ///
 /// What a capture may hold: kernels, copies, clearing, and events between streams, as long as all streams are joined
-///           with the first at the end. Not: host work and waiting by the host, which CudaStream refuses; memory freed
-///           by cudaFree; events that the host then asks for, because a captured event is never reached.
+///           with the first at the end. Not: host work and waiting by the host, which CudaStream refuses; memory that
+///           is allocated, or freed by cudaFree; queries of events by the thread that captures, and later by any
+///           thread of a captured event.
 /// Order     if communicator calls were captured, destroy the graph before the communicators: reset().
 /// Threads   one at a time. While one thread captures, others may wait for events and enqueue on their streams.
 class Graph {

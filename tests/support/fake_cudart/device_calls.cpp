@@ -144,6 +144,7 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
   if (const auto during = std::exchange(fake_cuda().during_host_alloc, nullptr)) during();
   const std::lock_guard lock(fake_cuda().mutex);
   open_context("cudaHostAlloc");
+  if (breaks_capture()) return cudaErrorStreamCaptureUnsupported;
   return allocate(data, bytes);
 }
 
@@ -151,6 +152,7 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* data) {
   const std::lock_guard lock(fake_cuda().mutex);
   open_context("cudaFreeHost");
+  if (breaks_capture()) return cudaErrorStreamCaptureUnsupported;
   if (fake_cuda().hangs) fake_cuda().blocked.emplace_back("cudaFreeHost");
   return release(data);
 }

@@ -26,6 +26,7 @@ void reset_fake_cuda() {
   fake.static_shared.clear();
   fake.allowed_shared.clear();
   fake.now = 0;
+  captures().clear();
   current_device() = 0;
 }
 
@@ -46,12 +47,30 @@ void open_context(const char* call, int device) {
                                     std::to_string(current_device()) + " current");
 }
 
-void enqueue(FakeStream& stream, std::function<void()> work) {
-  if (stream.captured) return stream.captured->push_back(std::move(work));
+std::vector<std::shared_ptr<FakeCapture>>& captures() {
+  static std::vector<std::shared_ptr<FakeCapture>> all;
+  return all;
+}
+
+bool breaks_capture() {
+  bool found = false;
+  for (const auto& capture : captures())
+    if (capture->thread == std::this_thread::get_id()) capture->invalid = found = true;
+  return found;
+}
+
+cudaError_t enqueue(FakeStream& stream, std::function<void()> work) {
+  if (FakeCapture* capture = stream.captured.get()) {
+    if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+    if (&stream != capture->origin) capture->unjoined.insert(&stream);
+    capture->work.push_back(std::move(work));
+    return cudaSuccess;
+  }
   FakeCuda& fake = fake_cuda();
   fake.now += FakeCuda::kEnqueueSeconds;
   stream.free_at = std::max(stream.free_at, fake.now) + FakeCuda::kWorkSeconds;
   work();
+  return cudaSuccess;
 }
 
 }  // namespace gradring::tests

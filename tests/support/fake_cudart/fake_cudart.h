@@ -21,6 +21,9 @@ namespace gradring::tests {
 /// Time is counted, not measured. The host takes kEnqueueSeconds for each call that enqueues, a stream kWorkSeconds for
 /// each copy, clearing and kernel, and it starts none before it was enqueued.
 ///
+/// A capture forbids what CUDA forbids in the thread-local mode: to the thread that captures, queries and memory of the
+/// host; to all, queries of a captured event or stream, and dependencies on work outside.
+///
 /// What it leaves out: the legacy stream, copies between host and device that wait, errors of kernels.
 ///
 /// Threads   any.

@@ -7,19 +7,33 @@ using namespace gradring::tests;
 
 extern "C" {
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+/// The mode is taken to be thread-local.
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   const std::lock_guard lock(fake_cuda().mutex);
-  open_context("cudaStreamBeginCapture", of(stream).device);
-  of(stream).captured = std::make_shared<Work>();
+  FakeStream& stream = of(handle);
+  open_context("cudaStreamBeginCapture", stream.device);
+  if (stream.captured) return cudaErrorIllegalState;
+  stream.captured = std::make_shared<FakeCapture>(
+      FakeCapture{.origin = &stream, .thread = std::this_thread::get_id(), .streams = {&stream}});
+  captures().push_back(stream.captured);
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   const std::lock_guard lock(fake_cuda().mutex);
-  open_context("cudaStreamEndCapture", of(stream).device);
-  const auto captured = std::exchange(of(stream).captured, nullptr);
-  if (!captured) return cudaErrorIllegalState;
-  return make(graph, FakeGraph{.device = of(stream).device, .work = *captured});
+  FakeStream& stream = of(handle);
+  open_context("cudaStreamEndCapture", stream.device);
+  *graph = nullptr;
+  const std::shared_ptr<FakeCapture> capture = stream.captured;
+  if (!capture) return cudaErrorIllegalState;
+  if (capture->origin != &stream) return cudaErrorStreamCaptureUnmatched;
+  if (capture->thread != std::this_thread::get_id()) return cudaErrorStreamCaptureWrongThread;
+  capture->ended = true;
+  std::erase(captures(), capture);
+  for (FakeStream* joined : capture->streams) joined->captured = nullptr;
+  if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+  if (!capture->unjoined.empty()) return cudaErrorStreamCaptureUnjoined;
+  return make(graph, FakeGraph{.device = stream.device, .work = capture->work});
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

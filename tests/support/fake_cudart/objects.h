@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,16 +14,31 @@ namespace gradring::tests {
 
 using Work = std::vector<std::function<void()>>;
 
+struct FakeStream;
+
+/// One capture, shared by the streams that joined it.
+struct FakeCapture {
+  FakeStream* origin = nullptr;
+  std::thread::id thread{};  // that began it
+  std::set<FakeStream*> streams{};
+  std::set<FakeStream*> unjoined{};  // with work that no other stream waits for
+  Work work{};
+  bool invalid = false;
+  bool ended = false;
+};
+
 /// CUDA's headers only declare what its handles point to; a handle points to one of these.
 struct FakeStream {
   int device = 0;
-  double free_at = 0;              // when its work is done
-  std::shared_ptr<Work> captured;  // not null while it is captured; shared with the streams that joined
+  double free_at = 0;                     // when its work is done
+  std::shared_ptr<FakeCapture> captured;  // null while it is not captured
 };
 struct FakeEvent {
   int device = 0;
   double at = 0;
-  std::shared_ptr<Work> captured;  // recorded in a stream that was captured then
+  bool recorded = false;
+  std::shared_ptr<FakeCapture> captured;  // recorded in a stream that was captured then
+  FakeStream* stream = nullptr;           // that stream
 };
 struct FakeGraph {
   int device = 0;
@@ -46,7 +63,17 @@ void open_context(const char* call);
 void open_context(const char* call, int device);
 
 /// Notes what is enqueued: it runs now, or is kept if the stream is captured. With the lock held.
-void enqueue(FakeStream& stream, std::function<void()> work);
+///
+/// Returns   cudaErrorStreamCaptureInvalidated if the stream's capture is invalid.
+cudaError_t enqueue(FakeStream& stream, std::function<void()> work);
+
+/// The captures that have not ended. With the lock held.
+std::vector<std::shared_ptr<FakeCapture>>& captures();
+/// Called first by what CUDA forbids the thread that captures, in the modes "global" and "thread-local": it invalidates
+/// the capture. With the lock held.
+///
+/// Returns   whether this thread captures: then the call returns cudaErrorStreamCaptureUnsupported.
+bool breaks_capture();
 
 template <class Object, class Handle>
 cudaError_t make(Handle* handle, Object object) {
