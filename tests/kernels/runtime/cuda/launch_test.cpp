@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/runtime/error.h"
 #include "tests/kernels/runtime/cuda/fake_cuda_test.h"
 
 namespace gradring::kernels {
@@ -55,6 +56,17 @@ TEST_F(CudaLaunch, KeepsTheSharedMemoryThatAnotherLaunchNeeds) {
   EXPECT_EQ(fake().allowed_shared[kernel], std::size_t{100 * 1024});
   limit.raise_to(64 * 1024, kDevice + 1);
   EXPECT_EQ(fake().calls["cudaFuncSetAttribute"], 2) << "each device has its own limit";
+}
+
+TEST_F(CudaLaunch, ReportsTheResourcesOfAKernelAndOfNoOtherAddress) {
+  const void* const kernel = tests::nothing_kernel_address();
+  fake().static_shared[kernel] = 1024;
+  const LaunchReport::Resources resources = launch_resources(kernel, 65, 0);
+  EXPECT_EQ(resources.static_shared_bytes, 1024u);
+  EXPECT_EQ(resources.resident_warps, 3) << "one block of 65 threads";
+  EXPECT_EQ(resources.most_warps, 64);
+  const int no_kernel = 0;
+  EXPECT_THROW(launch_resources(&no_kernel, 32, 0), DeviceError);
 }
 
 }  // namespace
