@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -254,17 +255,20 @@ namespace {
 class HostTimer final : public Timer {
  public:
   void start(Stream& stream) override {
-    stream.enqueue([this] { start_ = Clock::now(); });
+    stream.enqueue([marks = marks_] { marks->start = Clock::now(); });
   }
   void stop(Stream& stream) override {
-    stream.enqueue([this] { stop_ = Clock::now(); });
+    stream.enqueue([marks = marks_] { marks->stop = Clock::now(); });
   }
-  double seconds() const override { return std::chrono::duration<double>(stop_ - start_).count(); }
+  double seconds() const override { return std::chrono::duration<double>(marks_->stop - marks_->start).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  Clock::time_point start_;
-  Clock::time_point stop_;
+  struct Marks {
+    Clock::time_point start;
+    Clock::time_point stop;
+  };
+  std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();  // shared with enqueued work, which may outlive the timer
 };
 
 /// A cache line, an AVX-512 register, and enough for every vector type of CUDA.

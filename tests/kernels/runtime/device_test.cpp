@@ -349,6 +349,22 @@ TEST_P(AsynchronousStream, WaitingForAnEventHasADeadline) {
   wait(*event, soon());
 }
 
+/// AddressSanitizer sees a mark that is set after its timer is gone.
+TEST_P(AsynchronousStream, OutlivesATimerWhoseMarksItHasNotReached) {
+  std::promise<void> go;
+  const auto stream = make_stream();
+  auto timer = device_->make_timer();
+  bool reached = false;
+  stream->enqueue([&] { go.get_future().wait(); });
+  timer->start(*stream);
+  timer->stop(*stream);
+  stream->enqueue([&] { reached = true; });
+  timer.reset();
+  go.set_value();
+  stream->synchronize(soon());
+  EXPECT_TRUE(reached);
+}
+
 TEST(InPlaceStream, ThrowsWhereTheErrorHappens) {
   HostDevice device;
   const auto stream = device.make_stream(StreamMode::in_place);
