@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peers against stand-ins that compute what they are told: what is told must be the contract of our kernels.
+// The peers against fakes that compute what they are told: what is told must be the contract of our kernels.
 #include "nn/backend/cuda/cuda_peers.h"
 
 #include <gtest/gtest.h>

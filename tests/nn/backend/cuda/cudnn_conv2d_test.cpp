@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a stand-in for cuDNN that computes what it is told, so that what is told is tested. No GPU has run the real one yet.
+// Against a fake of cuDNN that computes what it is told, so that what is told is tested. No GPU has run the real one yet.
 #include "nn/backend/cuda/cuda_libraries.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST_F(CudnnConv2d, ComputesReluWithOurKernel) {
   EXPECT_THAT(result.y, testing::Contains(testing::Lt(0))) << "before the ReLU";
 }
 
-TEST_F(CudnnConv2d, TakesTheReluAlongAndLeavesNoDescriptorBehind) {
+TEST_F(CudnnConv2d, RunsOneEngineForEachPassAndLeavesNoDescriptor) {
   PlanRig rig(layer_nodes(kConvolutions[0], {2, 5, 5, 1}, true, DType::f16));
   {
     const auto cudnn = plan(rig);

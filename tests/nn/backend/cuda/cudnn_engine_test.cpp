@@ -90,8 +90,8 @@ TEST_F(CudnnEngines, IncludeAllResultsOfAHeuristic) {
   EXPECT_EQ(configs().size(), static_cast<std::size_t>(kMany));
 }
 
-/// The stand-in offers what the real library offered on the GPU that it stands in for.
-TEST_F(CudnnEngines, OfTheFakeMatchTheRecord) {
+/// The fake offers what the record holds, so this tests what reads it. RealCudnn tests the record.
+TEST_F(CudnnEngines, AreReadAsTheHeuristicOffersThem) {
   const kernels::conv2d::Geometry geometry = kGeometries[0];
   int engines = 0;
   for (const nn::ConvProblem& problem : problems_of(geometry)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cudnn.h"
+#include "tests/nn/backend/cuda/handle_calls.h"
 #include "tests/nn/backend/cuda/handles_test.h"
 
 namespace gradring::tests {
@@ -10,11 +11,7 @@ class CudnnHandle : public LibraryHandle {
   std::shared_ptr<void> make() {
     nn::CudnnApi api;
     api.get_version = [] { return std::size_t{CUDNN_VERSION}; };
-    api.create = [](cudnnHandle_t* handle) {
-      static int anything = 0;
-      *handle = reinterpret_cast<cudnnHandle_t>(&anything);
-      return CUDNN_STATUS_SUCCESS;
-    };
+    fake_handle(api);
     api.destroy = [](cudnnHandle_t) {
       note_destruction();
       return CUDNN_STATUS_SUCCESS;

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/nn/backend/cuda/handle_calls.h"
+
 namespace gradring::tests {
 namespace {
 
@@ -48,14 +50,6 @@ nn::CudnnDescriptor described(const nn::CudnnApi& api, const GpuModel& gpu) {
 }
 
 // The functions that need a device.
-
-cudnnStatus_t create(cudnnHandle_t* handle) {
-  static int anything = 0;
-  *handle = reinterpret_cast<cudnnHandle_t>(&anything);
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t destroy(cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; }
-cudnnStatus_t set_stream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
 
 cudnnStatus_t create_descriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor) {
   if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) ++the_one->dgrad_operations;
@@ -150,9 +144,7 @@ DevicelessCudnn::~DevicelessCudnn() { the_one = nullptr; }
 
 nn::CudnnApi DevicelessCudnn::api() const {
   nn::CudnnApi api = real_;
-  api.create = create;
-  api.destroy = destroy;
-  api.set_stream = set_stream;
+  fake_handle(api);
   api.create_descriptor = create_descriptor;
   api.set_attribute = set_attribute;
   api.execute = execute;

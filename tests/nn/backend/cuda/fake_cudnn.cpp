@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tests/nn/backend/cuda/fake_graph.h"
+#include "tests/nn/backend/cuda/handle_calls.h"
 
 namespace gradring::tests {
 namespace {
@@ -69,13 +70,6 @@ std::vector<FakeEngine> engines_of(cudnnBackendHeurMode_t mode, const State& gra
 std::size_t get_version() { return 91900; }
 const char* get_error_string(cudnnStatus_t) { return "CUDNN_STATUS_FAKED"; }
 void get_last_error_string(char* text, std::size_t bytes) { std::strncpy(text, "the fake's last words", bytes); }
-cudnnStatus_t create(cudnnHandle_t* handle) {
-  static int anything = 0;
-  *handle = reinterpret_cast<cudnnHandle_t>(&anything);
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t destroy(cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; }
-cudnnStatus_t set_stream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
 
 cudnnStatus_t create_descriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor) {
   auto handle = std::make_unique<Handle>(std::make_shared<State>());
@@ -214,18 +208,18 @@ FakeCudnn::FakeCudnn() { the_fake = this; }
 FakeCudnn::~FakeCudnn() { the_fake = nullptr; }
 
 nn::CudnnApi FakeCudnn::api() const {
-  return {.get_version = get_version,
-          .get_error_string = get_error_string,
-          .get_last_error_string = get_last_error_string,
-          .create = create,
-          .destroy = destroy,
-          .set_stream = set_stream,
-          .create_descriptor = create_descriptor,
-          .destroy_descriptor = destroy_descriptor,
-          .finalize = finalize,
-          .set_attribute = set_attribute,
-          .get_attribute = get_attribute,
-          .execute = execute};
+  nn::CudnnApi api;
+  api.get_version = get_version;
+  api.get_error_string = get_error_string;
+  api.get_last_error_string = get_last_error_string;
+  fake_handle(api);
+  api.create_descriptor = create_descriptor;
+  api.destroy_descriptor = destroy_descriptor;
+  api.finalize = finalize;
+  api.set_attribute = set_attribute;
+  api.get_attribute = get_attribute;
+  api.execute = execute;
+  return api;
 }
 
 }  // namespace gradring::tests
