@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 std::string path_of(void* handle, const std::string& asked) {
   link_map* map = nullptr;
-  return ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0] != '\0' ? map->l_name : asked;
+  const bool known = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name[0] != '\0';
+  return known ? map->l_name : asked;
 }
 
 /// `root`/lib and `root`/lib64 of the root that a variable names.

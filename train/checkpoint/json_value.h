@@ -12,8 +12,8 @@ namespace gradring::train {
 /// compile. Copies are deep. A moved-from object may only be assigned to or destroyed.
 class JsonValue {
  public:
-  JsonValue();  ///< an empty object
-  JsonValue(nlohmann::ordered_json value);
+  JsonValue();                              ///< an empty object
+  JsonValue(nlohmann::ordered_json value);  // NOLINT(google-explicit-constructor)
   JsonValue(const JsonValue& other);
   JsonValue(JsonValue&& other) noexcept;
   JsonValue& operator=(JsonValue other) noexcept;

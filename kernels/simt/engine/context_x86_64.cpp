@@ -40,7 +40,7 @@ Context make_context(char* stack, std::size_t bytes, void (*entry)()) {
   *--slot = nullptr;  // the return address of `entry`: ends backtraces, and leaves the stack aligned as after a call
   *--slot = reinterpret_cast<void*>(entry);
   for (int i = 0; i < kSavedRegisters; ++i) *--slot = nullptr;
-  return {slot};
+  return {static_cast<void*>(slot)};
 }
 
 void switch_context(Context& from, const Context& to) { gradring_simt_switch(&from.resume, to.resume); }

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::DType;
 
-const VariantChoice& checked(const VariantChoice& choice) {
+VariantChoice checked(VariantChoice choice) {
   check_choice(choice, kernels::kernel_set(), CpuBackend::kLibrary, CpuBackend::kLibrary);
   const bool wanted = choice.conv == CpuBackend::kLibrary || choice.gemm == CpuBackend::kLibrary;
   if (wanted && !has_onednn()) throw InvalidArgument(describe_onednn());

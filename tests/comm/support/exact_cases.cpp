@@ -109,7 +109,7 @@ void check_host_helpers(comm::ProcessGroup& group) {
   const int world = group.world_size();
   std::vector<double> values = {static_cast<double>(group.rank()), 0.5};
   group.all_reduce_on_host(std::span(values));
-  require(values[0] == world * (world - 1) / 2 && values[1] == 0.5 * world, "all_reduce_on_host of doubles is wrong");
+  require(values[0] == 0.5 * world * (world - 1) && values[1] == 0.5 * world, "all_reduce_on_host of doubles is wrong");
 
   std::vector<std::int64_t> counts(20'000, 1ll << 40);  // more than the staging buffer holds
   group.all_reduce_on_host(std::span(counts));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "tests/train/checkpoint/small_checkpoint.h"
 #include "tests/train/support/faulty_files.h"
@@ -57,7 +58,7 @@ int calls_of(const Story& story) {
 enum class Outcome { saved, failed, cut };
 
 Outcome save_with(MemoryDisk& disk, const Story& story, Fault fault) {
-  FaultyFiles files(disk, fault);
+  FaultyFiles files(disk, std::move(fault));
   try {
     (void)CheckpointDirectory(files, kRoot, kRetention).save(checkpoint_of(story.step));
     return Outcome::saved;

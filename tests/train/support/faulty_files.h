@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <utility>
 
 #include "train/checkpoint/file_system.h"
 
@@ -32,7 +33,7 @@ struct PowerCut : std::exception {
 /// Passes every call on to another file system, but for a fault.
 class FaultyFiles final : public train::FileSystem {
  public:
-  FaultyFiles(train::FileSystem& inner, Fault fault) : inner_(inner), fault_(fault) {}
+  FaultyFiles(train::FileSystem& inner, Fault fault) : inner_(inner), fault_(std::move(fault)) {}
 
   /// How many there were; each method of files and file systems is one.
   int calls() const { return calls_; }

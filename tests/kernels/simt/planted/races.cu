@@ -143,7 +143,10 @@ template <bool Syncwarp>
 bool run_load_matrices(kernels::Device& device) {
   Bench bench(device);
   simt::launch<load_matrices<Syncwarp>>(bench.stream(), {.block = 32}, bench.x(), bench.y());
-  return bench.holds(32, [](std::size_t i) { return static_cast<float>(8 - i / 4); });
+  return bench.holds(32, [](std::size_t i) {
+    const std::size_t row = i / 4;
+    return static_cast<float>(8 - row);
+  });
 }
 
 template <bool Atomic>

@@ -43,7 +43,7 @@ class BrokenAgent : public LauncherFixture {
     if (!link) throw std::runtime_error("no leader:" + tried);
     return std::move(*link);
   }
-  NodeLink joined(int nodes, json changes = json::object()) const {
+  NodeLink joined(int nodes, const json& changes = json::object()) const {
     json message =
         join_message({.node = -1, .nodes = {nodes == 1 ? 1 : 2, 2}, .workers = 1, .role = "default", .host = "h"});
     message.update(changes);
