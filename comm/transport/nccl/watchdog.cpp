@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "kernels/runtime/error.h"
 
@@ -134,14 +135,16 @@ void Watchdog::check(const std::optional<Collective>& oldest) {
 
 void Watchdog::check_peers(const std::optional<Collective>& oldest) {
   const PendingOp op = oldest ? oldest->op : PendingOp{.operation = "no collective"};
+  std::vector<bool> gone;
+  for (const auto& process : processes_) gone.push_back(process && process->gone());
+  // What a rank writes to the store before it exits is read after that, so that it is final.
   if (const std::optional<RootCause> cause = propagation_.root_cause()) return health_.follow(*cause, op);
   for (int peer = 0; peer < spec_.world_size; ++peer) {
-    const auto& process = processes_[static_cast<std::size_t>(peer)];
-    const bool gone = process && process->gone();
+    const bool is_gone = gone[static_cast<std::size_t>(peer)];
     const bool needed = oldest && oldest->since;
-    if (!gone && !needed) continue;
-    const std::optional<std::uint64_t> left = propagation_.left_after(peer);  // read after `gone`, so that it is final
-    if (gone && !left)
+    if (!is_gone && !needed) continue;
+    const std::optional<std::uint64_t> left = propagation_.left_after(peer);
+    if (is_gone && !left)
       health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_lost(peer, "died", op); });
     else if (needed && left && *left < oldest->number)
       health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(peer, op); });
