@@ -44,8 +44,9 @@ data=(--dataset digits)
 [[ -z $mnist ]] || data=(--dataset mnist --data-dir "$mnist")
 
 need_packages "${build_packages[@]}"
-# Tests that were configured before (scripts/test.sh) stay: switching them off would build them anew next time.
-configure release "-DGRADRING_TESTS=$(cached release GRADRING_TESTS | grep . || echo OFF)" "-DGRADRING_CUDA=$(cuda_choice)"
+# What scripts/test.sh has configured stays: switching it off would build it anew next time.
+configure release "-DGRADRING_TESTS=$(cached release GRADRING_TESTS | grep . || echo OFF)" \
+  "-DGRADRING_CPU_LEVELS=$(cached release GRADRING_CPU_LEVELS | grep . || echo native)" "-DGRADRING_CUDA=$(cuda_choice)"
 say "Building build/release/gradring"
 cmake --build --preset release --target gradring
 

@@ -17,7 +17,7 @@ fi
 [[ -z ${GRADRING_DATA_DIR-} ]] || { export GRADRING_DATA_DIR; say "Data: $GRADRING_DATA_DIR"; }
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
-configure release -DGRADRING_TESTS=ON "-DGRADRING_CUDA=$(cuda_choice)"
+configure release -DGRADRING_TESTS=ON -DGRADRING_CPU_LEVELS=all "-DGRADRING_CUDA=$(cuda_choice)"
 say "Building build/release"
 cmake --build --preset release
 say "Testing"

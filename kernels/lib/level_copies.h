@@ -12,7 +12,9 @@
 ///
 /// From outside of the namespace adam: GRADRING_COPY_TO_RUN_OF(adam::, vector). Where there is one copy (one level, or
 /// nvcc's copy), the macros declare and select it.
-#ifdef GRADRING_CPU_LEVELS
+#if defined(GRADRING_CPU_V3) || defined(GRADRING_CPU_V4)
+#include <type_traits>
+
 #include "kernels/runtime/cpu_level.h"
 
 #define GRADRING_DECLARE_COPIES(Result, function) \
@@ -26,14 +28,25 @@
   Result function();                              \
   }                                               \
   static_assert(true, "a semicolon follows")
-#define GRADRING_COPY_TO_RUN_OF(space, function)                                                      \
-  ::gradring::kernels::copy_to_run(&space GRADRING_KERNEL_COPY::function, &space on_cpu_v3::function, \
-                                   &space on_cpu_v4::function)
+#ifdef GRADRING_CPU_V3
+#define GRADRING_COPY_OF_V3(space, function) &space on_cpu_v3::function
+#else
+#define GRADRING_COPY_OF_V3(space, function) nullptr
+#endif
+#ifdef GRADRING_CPU_V4
+#define GRADRING_COPY_OF_V4(space, function) &space on_cpu_v4::function
+#else
+#define GRADRING_COPY_OF_V4(space, function) nullptr
+#endif
+#define GRADRING_COPY_TO_RUN_OF(space, function)                                                                \
+  ::gradring::kernels::copy_to_run(&space GRADRING_KERNEL_COPY::function, GRADRING_COPY_OF_V3(space, function), \
+                                   GRADRING_COPY_OF_V4(space, function))
 
 namespace gradring::kernels {
 
+/// The copy of this process's level; a copy that is not compiled is null, and its level is never that of a process.
 template <class Function>
-Function* copy_to_run(Function* baseline, Function* v3, Function* v4) {
+Function* copy_to_run(Function* baseline, std::type_identity_t<Function>* v3, std::type_identity_t<Function>* v4) {
   switch (cpu_level()) {
     case CpuLevel::x86_64_v4: return v4;
     case CpuLevel::x86_64_v3: return v3;

@@ -13,7 +13,7 @@ namespace gradring::kernels {
 namespace {
 
 /// By CpuLevel. The build defines GRADRING_CPU_LEVEL_NAMES: one name ("znver3"), or several
-/// ("x86-64-v2,x86-64-v3,x86-64-v4").
+/// ("x86-64-v2,x86-64-v3,x86-64-v4"), of which one is empty if that level is not compiled.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> split(1);
@@ -31,7 +31,8 @@ const std::vector<std::string>& names() {
 
 std::vector<CpuLevel> cpu_levels() {
   std::vector<CpuLevel> levels;
-  for (std::size_t i = 0; i < names().size(); ++i) levels.push_back(static_cast<CpuLevel>(i));
+  for (std::size_t i = 0; i < names().size(); ++i)
+    if (!names()[i].empty()) levels.push_back(static_cast<CpuLevel>(i));
   return levels;
 }
 
@@ -41,7 +42,8 @@ CpuLevel choose_cpu_level(CpuLevel supported, std::optional<std::string_view> re
   if (!requested) return supported;
   const auto found = std::ranges::find(names(), *requested);
   if (found == names().end()) {
-    const std::vector<std::string_view> known(names().begin(), names().end());
+    std::vector<std::string_view> known;
+    for (const CpuLevel level : cpu_levels()) known.push_back(cpu_level_name(level));
     std::string message = std::string(kCpuLevelVariable) + " is '" + std::string(*requested) +
                           "', which is not a level of this build." + did_you_mean(*requested, known) + " Levels:";
     for (const std::string_view name : known) message += " " + std::string(name);

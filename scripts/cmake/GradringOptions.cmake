@@ -6,6 +6,7 @@ set(GRADRING_ONEDNN AUTO CACHE STRING "Use oneDNN on the CPU: AUTO (where it is 
 set(GRADRING_CURL AUTO CACHE STRING "Fetch data sets by libcurl: AUTO (where it is found), ON, OFF")
 set(GRADRING_PNG AUTO CACHE STRING "Read images by libpng: AUTO (where it is found), ON, OFF")
 set(GRADRING_ARCH portable CACHE STRING "Processors to build for: portable (any x86-64-v2, hot code chosen at start), or a -march: native, znver4, ...")
+set(GRADRING_CPU_LEVELS all CACHE STRING "Copies of hot code in a portable build: all, or native (only the one that this machine runs)")
 set(GRADRING_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address, thread")
 option(GRADRING_TESTS "Build the tests (needs GoogleTest)" ON)
 option(GRADRING_PRECOMPILE "Read the headers that most files include once for all of them" ON)
@@ -19,6 +20,11 @@ foreach(choice GRADRING_CUDA GRADRING_ONEDNN GRADRING_CURL GRADRING_PNG)
     message(FATAL_ERROR "${choice} is '${${choice}}': say AUTO, ON or OFF")
   endif()
 endforeach()
+
+set_property(CACHE GRADRING_CPU_LEVELS PROPERTY STRINGS all native)
+if(NOT GRADRING_CPU_LEVELS MATCHES "^(all|native)$")
+  message(FATAL_ERROR "GRADRING_CPU_LEVELS is '${GRADRING_CPU_LEVELS}': say all or native")
+endif()
 
 # Where the CUDA module is installed; the program looks for it in ../ of that.
 if(GRADRING_DEBIAN)
