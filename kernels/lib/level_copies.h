@@ -12,7 +12,9 @@
 ///
 /// From outside of the namespace adam: GRADRING_COPY_TO_RUN_OF(adam::, vector). Where there is one copy (one level, or
 /// nvcc's copy), the macros declare and select it.
-#if defined(GRADRING_CPU_V3) || defined(GRADRING_CPU_V4)
+#ifdef GRADRING_CPU_LEVELS
+#include <gradring_cpu_levels.h>
+
 #include <type_traits>
 
 #include "kernels/runtime/cpu_level.h"

@@ -91,9 +91,14 @@ if(GRADRING_LEVELS)
   endforeach()
 endif()
 
-# For sources that ask which copy to run (kernels/lib/level_copies.h): GRADRING_CPU_V3, GRADRING_CPU_V4.
-list(TRANSFORM GRADRING_LEVELS TOUPPER OUTPUT_VARIABLE GRADRING_LEVELS_DEFINITIONS)
-list(TRANSFORM GRADRING_LEVELS_DEFINITIONS PREPEND GRADRING_CPU_)
+# Which copies there are, for kernels/lib/level_copies.h: a header, so that another choice compiles the few sources that include it.
+set(copies "// Written by GradringLevels.cmake: the levels of GRADRING_CPU_LEVELS.\n#pragma once\n")
+foreach(level IN LISTS GRADRING_LEVELS)
+  string(TOUPPER ${level} name)
+  string(APPEND copies "#define GRADRING_CPU_${name}\n")
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/gradring_cpu_levels.h CONTENT "${copies}")
+set(GRADRING_LEVELS_DEFINITION $<$<BOOL:${GRADRING_LEVELS}>:GRADRING_CPU_LEVELS>)
 
 # gradring_level_sources(gradring_kernels 1_flat.cu): sources of a target, listed there as usual, that are compiled once more for each
 # level. What they call in other sources of the namespace GRADRING_KERNEL_COPY must be listed too.
@@ -106,7 +111,8 @@ endfunction()
 function(gradring_add_levels target)
   get_property(sources GLOBAL PROPERTY GRADRING_LEVEL_SOURCES_${target})
   set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX)
-  target_compile_definitions(${target} PRIVATE ${GRADRING_LEVELS_DEFINITIONS})
+  target_compile_definitions(${target} PRIVATE ${GRADRING_LEVELS_DEFINITION})
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
   foreach(level IN LISTS GRADRING_LEVELS)
     set(copy ${target}_${level})
     add_library(${copy} OBJECT ${sources})
