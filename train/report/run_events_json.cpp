@@ -161,9 +161,7 @@ class Reader {
     if (const auto found = json_.find(name); found != json_.end()) value = Seconds(number(*found));
   }
   void operator()(const char* name, Outcome& outcome) const {
-    const std::string text = json_.value(name, "");
-    for (const Outcome each : {Outcome::finished, Outcome::interrupted, Outcome::diverged, Outcome::failed})
-      if (name_of(each) == text) outcome = each;
+    if (const auto named = outcome_named(json_.value(name, ""))) outcome = *named;
   }
   void operator()(const char* name, MemoryTable& table) const {
     const Json bytes = json_.value(name, Json::object());

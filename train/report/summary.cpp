@@ -24,6 +24,20 @@ void visit_members(S& summary, Visit visit) {
   visit("parameters_sha256", summary.parameters_sha256);
 }
 
+/// The same for a run that did not finish; its outcome is read and written by the callers.
+template <class S, class Visit>
+void visit_unfinished(S& run, Visit visit) {
+  visit("reason", run.reason);
+  visit("steps", run.steps);
+  visit("epoch", run.epoch);
+  visit("seconds", run.seconds);
+  visit("samples_per_second", run.samples_per_second);
+  visit("world_size", run.world_size);
+  visit("device", run.device);
+  visit("backend", run.backend);
+  visit("precision", run.precision);
+}
+
 Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
   const auto row = [](std::size_t planned_bytes, std::size_t peak_bytes) {
     return Json{{"planned_bytes", planned_bytes}, {"peak_bytes", peak_bytes}};
@@ -44,6 +58,12 @@ std::string_view name_of(Outcome outcome) {
     case Outcome::failed: break;
   }
   return "failed";
+}
+
+std::optional<Outcome> outcome_named(std::string_view name) {
+  for (const Outcome each : {Outcome::finished, Outcome::interrupted, Outcome::diverged, Outcome::failed})
+    if (name_of(each) == name) return each;
+  return std::nullopt;
 }
 
 std::string Summary::to_json() const {
@@ -71,17 +91,20 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
 }
 
 std::string UnfinishedRun::to_json() const {
-  const Json json{{"outcome", name_of(outcome)},
-                  {"reason", reason},
-                  {"steps", steps},
-                  {"epoch", epoch},
-                  {"seconds", seconds},
-                  {"samples_per_second", samples_per_second},
-                  {"world_size", world_size},
-                  {"device", device},
-                  {"backend", backend},
-                  {"precision", precision}};
+  Json json{{"outcome", name_of(outcome)}};
+  visit_unfinished(*this, [&](const char* name, const auto& value) { json[name] = value; });
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<UnfinishedRun> UnfinishedRun::from_json(std::string_view text) try {
+  const Json json = Json::parse(text);
+  const auto outcome = outcome_named(json.at("outcome").get<std::string>());
+  if (!outcome || *outcome == Outcome::finished) return std::nullopt;
+  UnfinishedRun run{.outcome = *outcome};
+  visit_unfinished(run, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  return run;
+} catch (const Json::exception&) {
+  return std::nullopt;
 }
 
 }  // namespace gradring::train

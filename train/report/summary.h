@@ -25,6 +25,8 @@ enum class Outcome : std::uint8_t {
 };
 
 std::string_view name_of(Outcome outcome);
+/// The outcome of that name, if there is one.
+std::optional<Outcome> outcome_named(std::string_view name);
 
 /// summary.json of a run that finished.
 struct Summary {
@@ -62,6 +64,8 @@ struct UnfinishedRun {
   std::string precision{};
 
   std::string to_json() const;
+  /// Empty if the text is not the summary of a run that did not finish.
+  static std::optional<UnfinishedRun> from_json(std::string_view text);
 };
 
 }  // namespace gradring::train

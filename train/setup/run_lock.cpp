@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,6 +139,21 @@ UniqueFd lock_directory(const fs::path& run_dir) {
 bool is_locked(const fs::path& run_dir) {
   const UniqueFd file(::open((run_dir / kRunLockFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::optional<RunLockHolder> lock_holder(const fs::path& run_dir) {
+  const UniqueFd file(::open((run_dir / kRunLockFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) return std::nullopt;
+  const int error = ::flock(file.get(), LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
+  if (error == 0) ::flock(file.get(), LOCK_UN);
+  const Json text = holder_in(file);
+  const auto pid = text.find("pid");
+  RunLockHolder holder{.host = string_in(text, "host"),
+                       .pid = pid != text.end() && pid->is_number_integer() ? pid->get<std::int64_t>() : 0};
+  const bool has_process = holder.pid > 0 && holder.host == host_name() &&
+                           (::kill(static_cast<pid_t>(holder.pid), 0) == 0 || errno == EPERM);
+  holder.is_alive = error == EWOULDBLOCK || (error != 0 && has_process) || launcher_is_running(text, {});
+  return holder;
 }
 
 bool is_run_lock(const fs::path& path) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "kernels/runtime/file.h"
@@ -50,6 +52,17 @@ inline constexpr const char* kRunLockFile = ".lock";
 
 /// Whether a running process holds the lock of `run_dir`. Does not block and changes nothing.
 bool is_locked(const std::filesystem::path& run_dir);
+
+/// The process that wrote the lock file of a run directory.
+struct RunLockHolder {
+  std::string host{};     ///< empty: unknown
+  std::int64_t pid = 0;   ///< of that host; 0: unknown
+  bool is_alive = false;  ///< it holds the lock, or its launcher, which may restart it, lives on this host
+};
+
+/// Does not block and changes nothing. Nothing if there is no lock file. On a file system without flock, a process of
+/// this host is alive if its number is in use.
+std::optional<RunLockHolder> lock_holder(const std::filesystem::path& run_dir);
 
 /// Whether the file `path` was written by a RunLock, or is empty.
 bool is_run_lock(const std::filesystem::path& path);
