@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -82,6 +83,20 @@ std::string assignments(const StartedBy& started_by) {
   return text;
 }
 
+/// The command that started the run, launcher included, with what follows "train" edited, and the variables that set
+/// options.
+std::string command_with(const StartedBy& started_by, const std::function<Words(const Words&)>& edited) {
+  const auto& [own, parent, launched, world_size, nodes, environment] = started_by;
+  const std::optional<Words> tail = launched ? tail_in(parent, own) : std::nullopt;
+  Words command = tail ? Words(parent.begin(), parent.end() - std::ssize(*tail)) : Words{own.at(0)};
+  const Words train = edited(tail ? *tail : Words(own.begin() + 1, own.end()));
+  command.insert(command.end(), train.begin(), train.end());
+  const std::string text = assignments(started_by) + shell_command(command);
+  if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
+  if (nodes > 1) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
+  return text;
+}
+
 }  // namespace
 
 StartedBy started_by(const WorkerEnvironment& place) {
@@ -95,16 +110,12 @@ StartedBy started_by(const WorkerEnvironment& place) {
           .environment = system_variables()};
 }
 
+std::string start_command(const StartedBy& started_by) {
+  return command_with(started_by, [](const Words& train) { return train; });
+}
+
 std::string resume_command(const StartedBy& started_by, const fs::path& run_dir) {
-  const auto& [own, parent, launched, world_size, nodes, environment] = started_by;
-  const std::optional<Words> tail = launched ? tail_in(parent, own) : std::nullopt;
-  Words command = tail ? Words(parent.begin(), parent.end() - std::ssize(*tail)) : Words{own.at(0)};
-  const Words train = resuming(tail ? *tail : Words(own.begin() + 1, own.end()), run_dir);
-  command.insert(command.end(), train.begin(), train.end());
-  const std::string text = assignments(started_by) + shell_command(command);
-  if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
-  if (nodes > 1) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
-  return text;
+  return command_with(started_by, [&](const Words& train) { return resuming(train, run_dir); });
 }
 
 std::string shell_quoted(const std::string& word) {

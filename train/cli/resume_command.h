@@ -30,6 +30,9 @@ StartedBy started_by(const WorkerEnvironment& place);
 ///   gradring launch --nproc-per-node 2 train --epochs 3 --run-dir runs/digits-convnet-20260102-030405 --resume auto
 std::string resume_command(const StartedBy& started_by, const std::filesystem::path& run_dir);
 
+/// The same without changes to its options: the shell command that started the run.
+std::string start_command(const StartedBy& started_by);
+
 /// A word as a POSIX shell reads it back: quoted where it has to be.
 std::string shell_quoted(const std::string& word);
 

@@ -12,6 +12,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/commit.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/resume_command.h"
 #include "train/cli/run_output.h"
 #include "train/config/options.h"
 
@@ -33,12 +34,14 @@ std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& co
 
 }  // namespace
 
-RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer) {
+RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
+                     const WorkerEnvironment& place) {
   utsname system{};
   ::uname(&system);
   RunHeader header{.version = GRADRING_VERSION,
                    .commit = kCommit,
                    .command = parts_of(std::ifstream("/proc/self/cmdline"), '\0'),
+                   .start = start_command(started_by(place)),
                    .name = resolved.name,
                    .tags = parts_of(std::istringstream(resolved.tags), ','),
                    .host = system.nodename,

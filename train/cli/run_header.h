@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "train/config/train_config.h"
+#include "train/launch/worker_environment.h"
 #include "train/report/run_events.h"
 #include "train/setup/compute.h"
 #include "train/trainer/trainer.h"
@@ -11,7 +12,8 @@
 namespace gradring::train {
 
 /// The first event of a run in metrics.jsonl. `resolved` has no `auto` left.
-RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer);
+RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
+                     const WorkerEnvironment& place);
 
 /// The last event of a run that finished.
 EndRecord end_of(const Summary& summary);

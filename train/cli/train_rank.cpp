@@ -231,7 +231,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
   if (leads) output.begin();
-  metrics.event(run_header(resolved, compute, trainer));
+  metrics.event(run_header(resolved, compute, trainer, place));
   if (place.restart_count > 0)
     metrics.event(RestartRecord{.step = trainer.progress().steps, .attempt = place.restart_count});
   faults.announce_to([&metrics](const PlannedFault& fault) {

@@ -79,10 +79,10 @@ constexpr Command kVersionCommand = make_command<VersionOptions>("version", "ver
 constexpr Command kCompletionsCommand =
     make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
-constexpr const Command* kCommands[] = {&kTrainCommand,      &kPlanCommand,   &kEvalCommand,  &kPredictCommand,
-                                        &kCkptCommand,       &kExportCommand, &kBenchCommand, &kDataCommand,
-                                        &kLaunchCommand,     &kDoctorCommand, &kHelpCommand,  &kVersionCommand,
-                                        &kCompletionsCommand};
+constexpr const Command* kCommands[] = {&kTrainCommand,   &kPlanCommand,       &kEvalCommand,   &kPredictCommand,
+                                        &kCkptCommand,    &kExportCommand,     &kBenchCommand,  &kDataCommand,
+                                        &kReportCommand,  &kLaunchCommand,     &kDoctorCommand, &kHelpCommand,
+                                        &kVersionCommand, &kCompletionsCommand};
 
 constexpr Command kProgram{
     .name = "gradring", .help = kPurpose, .subcommands = kCommands, .usage = "COMMAND [OPTIONS]", .kind = "command"};

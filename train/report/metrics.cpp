@@ -26,6 +26,8 @@ struct HadHappened {
   bool operator()(const EvalRecord& record) const {
     return record.step <= steps && (!record.ends_epoch || record.epoch <= epochs);
   }
+  /// Faults are kept: steps that they undid are repeated, but they are not.
+  bool operator()(const FaultRecord&) const { return true; }
   bool operator()(const RunHeader& record) const { return record.resumed_from <= steps; }
   bool operator()(const EndRecord& record) const { return record.steps <= steps; }
   bool operator()(const auto& record) const { return record.step <= steps; }
@@ -34,6 +36,11 @@ struct HadHappened {
 bool is_kept(const std::string& line, HadHappened had_happened) {
   const std::optional<TimedEvent> event = from_line(line);
   return event && std::visit(had_happened, event->event);
+}
+
+bool is_fault(const std::string& line) {
+  const std::optional<TimedEvent> event = from_line(line);
+  return event && std::holds_alternative<FaultRecord>(event->event);
 }
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
@@ -67,11 +74,18 @@ void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std
   std::ifstream file(path);
   if (!file) throw_unreadable(path, std::generic_category().message(errno));
   std::uintmax_t kept = 0;
-  for (std::string line; std::getline(file, line) && !file.eof() && is_kept(line, {.steps = steps, .epochs = epochs});)
+  std::string line;
+  while (std::getline(file, line) && !file.eof() && is_kept(line, {.steps = steps, .epochs = epochs}))
     kept += line.size() + 1;
+  std::vector<std::string> faults;
+  for (; file && !file.eof(); std::getline(file, line))
+    if (is_fault(line)) faults.push_back(line);
   if (file.bad()) throw_unreadable(path, "a read failed");
   std::filesystem::resize_file(path, kept, error);
   if (error) throw EnvironmentError("cannot truncate " + path.string() + ": " + error.message());
+  if (faults.empty()) return;
+  LineFile kept_faults(path);
+  for (const std::string& fault : faults) kept_faults.append(fault);
 }
 
 }  // namespace gradring::train

@@ -78,7 +78,7 @@ class JsonLinesSink final : public MetricsSink {
 void check_metrics(const std::filesystem::path& path);
 
 /// Truncates a metrics.jsonl to what a run had written when it had completed `steps` steps and `epochs` epochs: removes
-/// later events and an incomplete line. Ignores a missing file.
+/// later events but faults, and an incomplete line. Ignores a missing file.
 ///
 /// Errors    EnvironmentError.
 void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std::int64_t epochs);

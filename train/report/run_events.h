@@ -22,6 +22,7 @@ struct RunHeader {
   std::string version{};               ///< of gradring
   std::string commit{};                ///< of its source
   std::vector<std::string> command{};  ///< of rank 0's process
+  std::string start{};                 ///< the shell command that starts all ranks, with the variables that it reads
   std::string name{};                  ///< --name
   std::vector<std::string> tags{};     ///< --tags
   std::string host{};
@@ -56,9 +57,13 @@ struct StepRecord {
   std::chrono::duration<double> duration{0};
   std::chrono::duration<double> data_wait{0};              ///< part of duration: waiting for the loader
   std::chrono::duration<double> exposed_communication{0};  ///< part of duration: waiting for gradients of other ranks
-  double gradient_norm = 0;                                ///< L2, of the mean gradient, before clipping
-  double loss_scale = 1;                                   ///< factor of the loss in the backward pass
-  bool skipped = false;                                    ///< no weight was changed, because a gradient was not finite
+  /// Parts of duration, without waits for other ranks; empty where they are not measured, as on a GPU.
+  std::optional<double> forward{};
+  std::optional<double> backward{};  ///< with the loss
+  std::optional<double> optimizer{};
+  double gradient_norm = 0;         ///< L2, of the mean gradient, before clipping
+  double loss_scale = 1;            ///< factor of the loss in the backward pass
+  bool skipped = false;             ///< no weight was changed, because a gradient was not finite
   bool ends_run = false;            ///< the training ends with an error, which names the gradient
   std::string non_finite;           ///< the first parameter with such a gradient, if known
   std::optional<double> underflow;  ///< fraction of gradients that f16 would lose; empty without loss scaling

@@ -21,6 +21,7 @@ void visit_event(Is<RunHeader> auto& header, Visit visit) {
   visit("version", header.version);
   visit("commit", header.commit);
   visit("command", header.command);
+  visit("start", header.start);
   visit("name", header.name);
   visit("tags", header.tags);
   visit("host", header.host);
@@ -52,6 +53,9 @@ void visit_event(Is<StepRecord> auto& record, Visit visit) {
   visit("seconds", record.duration);
   visit("data_wait", record.data_wait);
   visit("exposed_communication", record.exposed_communication);
+  visit("forward", record.forward);
+  visit("backward", record.backward);
+  visit("optimizer", record.optimizer);
   visit("gradient_norm", record.gradient_norm);
   visit("loss_scale", record.loss_scale);
   visit("skipped", record.skipped);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/html_report/model_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "data/datasets/open_dataset.h"
+#include "nn/models/model.h"
+#include "train/checkpoint/file_system.h"
+#include "train/config/option_sources.h"
+#include "train/config/resolve.h"
+#include "train/inference/inference.h"
+#include "train/options/usage_error.h"
+#include "train/setup/compute.h"
+#include "train/setup/run_directory.h"
+#include "train/setup/run_settings.h"
+#include "train/setup/start.h"
+#include "train/trainer/from_config.h"
+#include "train/trainer/parameter_tensors.h"
+#include "train/trainer/training_state.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::size_t kWorst = 24;
+
+/// The dataset and model of the checkpoint's training, on the default device.
+TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path& from, const std::string& data_dir) {
+  OptionTexts given = {{"batch-size", "250"}};
+  for (const char* option : {"dataset", "model"}) {
+    given[option] = saved_setting(checkpoint, option);
+    if (given[option].empty())
+      throw UsageError(fmt::format("{} does not name its {}, so its model cannot be evaluated", from.string(), option));
+  }
+  const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
+  if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())
+    given["data-dir"] = folder;
+  return resolve(given, system_variables(), std::nullopt).config;
+}
+
+/// Weights between -largest and largest as 0 .. 255.
+std::uint8_t shade(double weight, double largest) {
+  const double scaled = largest > 0 ? weight / largest : 0;
+  return static_cast<std::uint8_t>(std::lround(127.5 + 127.5 * std::clamp(scaled, -1.0, 1.0)));
+}
+
+/// Empty if the model has no convolution of grey or coloured images.
+FilterImages filters_of(const nn::Model& model, const std::vector<TensorRecord>& tensors) {
+  FilterImages filters;
+  for (const nn::NamedLayer& layer : model.layers) {
+    const auto* convolution = std::get_if<nn::Conv2d>(&layer.layer);
+    if (convolution == nullptr) continue;
+    if (convolution->in_channels != 1 && convolution->in_channels != 3) return filters;
+    const auto tensor = std::ranges::find(tensors, layer.name + ".weight", &TensorRecord::name);
+    const auto weights = tensor == tensors.end() ? std::nullopt : values_of(*tensor);
+    if (!weights) return filters;
+    for (const double weight : *weights) filters.largest = std::max(filters.largest, std::abs(weight));
+    filters.layer = layer.name;
+    filters.size = static_cast<std::uint32_t>(convolution->kernel);
+    filters.channels = static_cast<std::uint32_t>(convolution->in_channels);
+    const std::size_t area = std::size_t{filters.size} * filters.size;
+    const std::size_t elements = area * filters.channels;
+    for (std::size_t begin = 0; begin + elements <= weights->size(); begin += elements) {
+      auto& image = filters.images.emplace_back();
+      for (std::size_t i = 0; i < elements; ++i)  // files have the channels outside, pictures inside
+        image.push_back(shade((*weights)[begin + i % filters.channels * area + i / filters.channels], filters.largest));
+    }
+    return filters;
+  }
+  return filters;
+}
+
+void judge(const data::Dataset& dataset, std::span<const float> logits, ModelPictures& pictures) {
+  const auto classes = static_cast<std::size_t>(dataset.classes());
+  pictures.confusion.assign(classes, std::vector<std::int64_t>(classes));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const auto row = logits.subspan(static_cast<std::size_t>(i) * classes, classes);
+    const auto predicted = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
+    const auto label = static_cast<std::size_t>(dataset.label(i));
+    ++pictures.confusion[label][predicted];
+    if (predicted == label) continue;
+    const std::vector<double> probabilities = probabilities_of(row);
+    pictures.worst.push_back({.index = i,
+                              .label = static_cast<int>(label),
+                              .predicted = static_cast<int>(predicted),
+                              .probability = probabilities[predicted],
+                              .label_probability = probabilities[label]});
+  }
+  std::ranges::stable_sort(pictures.worst, {}, &Misclassified::label_probability);
+  if (pictures.worst.size() > kWorst) pictures.worst.resize(kWorst);
+  for (Misclassified& each : pictures.worst) {
+    const auto pixels = dataset.pixels(each.index);
+    each.pixels.assign(pixels.begin(), pixels.end());
+  }
+}
+
+}  // namespace
+
+ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::string& data_dir) {
+  PosixFileSystem files;
+  const std::filesystem::path best = checkpoints_of(run_dir) / "best";
+  const bool is_best = is_checkpoint(files, followed(files, best));
+  NamedTensors named = named_tensors(files, is_best ? best : run_dir, "the run");
+  const TrainConfig config = config_of(named.contents, named.from, data_dir);
+  const auto dataset = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
+  check_sample_shape(*named.contents.about, dataset->shape(), named.from);
+  const nn::Model model = nn::make_model(config.model, dataset->shape(), dataset->classes());
+  ParameterNames(model).rename(named.contents.model, named.from);
+  const auto& names = data::known_set(config.dataset).classes;
+  ModelPictures pictures{.checkpoint = named.from,
+                         .step = named.contents.step,
+                         .is_best = is_best,
+                         .dataset = config.dataset,
+                         .classes = {names.begin(), names.end()},
+                         .samples = dataset->size(),
+                         .sample = dataset->shape(),
+                         .filters = filters_of(model, named.contents.model)};
+  const Compute compute = make_compute({.device = config.device,
+                                        .backend = config.backend,
+                                        .threads = threads_of_rank(config.threads, {}, system_variable)});
+  Inference inference({.model = config.model,
+                       .sample = dataset->shape(),
+                       .classes = dataset->classes(),
+                       .batch_size = std::min(config.batch_size, dataset->size()),
+                       .precision = precision_named(config.precision, compute.device->id())},
+                      std::move(named.contents.model), named.from, compute);
+  const Inference::Result result = inference.run(*dataset);
+  pictures.accuracy = result.evaluation.accuracy;
+  judge(*dataset, result.logits, pictures);
+  return pictures;
+}
+
+}  // namespace gradring::train

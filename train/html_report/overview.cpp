@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/html_report/overview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "train/page/chart.h"
+#include "train/page/document.h"
+#include "train/page/html.h"
+#include "train/page/number_text.h"
+
+namespace gradring::train {
+namespace {
+
+using page::escaped;
+
+std::string shown(const std::optional<double>& value, std::string (*text)(double)) {
+  return value ? text(*value) : "–";
+}
+std::string percent(double fraction) { return page::percent_text(fraction); }
+
+std::string card(const std::string& name, const std::string& value, const std::string& note = {}) {
+  return fmt::format(R"(<div class="figure"><span>{}</span><b>{}</b><small>{}</small></div>)", escaped(name),
+                     escaped(value), escaped(note));
+}
+
+std::string cards_of(const Run& run) {
+  const RunFigures& figures = run.figures;
+  const RunHeader& header = run.header();
+  std::string html = R"(<div class="figures">)";
+  html += card("Best test accuracy", shown(figures.best_accuracy, percent),
+               figures.best_accuracy ? fmt::format("step {}", page::count_text(figures.best_step)) : "not evaluated");
+  html += card("Test loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
+  html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
+  html += card("Steps", page::count_text(figures.steps),
+               figures.total_steps > 0 ? fmt::format("of {}", page::count_text(figures.total_steps)) : "");
+  html += card("Throughput", shown(figures.samples_per_second, page::short_number), "samples/s, all ranks");
+  html += card("Time", page::seconds_text(figures.seconds), "without pauses");
+  html += card("Ranks", page::count_text(header.ranks),
+               fmt::format("global batch {}", page::count_text(header.global_batch)));
+  html += card("Parameters", page::count_text(header.parameters), header.model);
+  return html + "</div>";
+}
+
+std::string warnings_of(const Run& run) {
+  if (run.history.warnings.empty()) return {};
+  constexpr std::size_t kMost = 20;
+  std::string html = R"(<div class="alert" role="alert"><b>Parts of the metrics could not be read</b><ul>)";
+  for (std::size_t i = 0; i < std::min(kMost, run.history.warnings.size()); ++i)
+    html += fmt::format("<li>{}</li>", escaped(run.history.warnings[i]));
+  if (run.history.warnings.size() > kMost)
+    html += fmt::format("<li>and {} more lines</li>", run.history.warnings.size() - kMost);
+  return html + "</ul></div>";
+}
+
+}  // namespace
+
+std::string title_of(const Run& run) { return run.header().name.empty() ? run.name() : run.header().name; }
+
+std::string state_badge(const Run& run) {
+  const char* style = run.state == RunState::finished  ? "good"
+                      : run.state == RunState::failed  ? "bad"
+                      : run.state == RunState::running ? "live"
+                                                       : "warn";
+  return fmt::format(R"(<span class="badge {}">{}</span>)", style, name_of(run.state));
+}
+
+std::string overview_of(const ReportedRun& reported) {
+  const Run& run = reported.run;
+  const RunHeader& header = run.header();
+  std::string about;
+  for (const std::string& part : {header.model, header.dataset, header.precision, header.device, header.host})
+    if (!part.empty()) about += (about.empty() ? "" : " · ") + escaped(part);
+  for (const std::string& tag : header.tags) about += fmt::format(R"( <span class="tag">{}</span>)", escaped(tag));
+  std::string html = fmt::format(R"(<p class="about">{}</p>)", about);
+  if (!run.reason.empty()) html += fmt::format(R"(<p class="reason">{}</p>)", escaped(run.reason));
+  return html + warnings_of(run) + cards_of(run);
+}
+
+std::string comparison_of(std::span<const ReportedRun> runs) {
+  page::Table table{
+      .head = {"Run", "State", "Best accuracy", "Test loss", "Training loss", "Steps", "Samples/s", "Time"},
+      .numeric = {false, false, true, true, true, true, true, true}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i].run;
+    table.rows.push_back({fmt::format(R"(<i class="key c{}"></i><a href="#run-{}">{}</a>)", i % page::kColors, i + 1,
+                                      escaped(title_of(run))),
+                          state_badge(run), shown(run.figures.best_accuracy, percent),
+                          shown(run.figures.last_eval_loss, page::short_number),
+                          shown(run.figures.last_loss, page::short_number), page::count_text(run.figures.steps),
+                          shown(run.figures.samples_per_second, page::short_number),
+                          page::seconds_text(run.figures.seconds)});
+  }
+  return fmt::format(R"(<div class="card">{}</div>)", table.html());
+}
+
+}  // namespace gradring::train

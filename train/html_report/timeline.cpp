@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/html_report/timeline.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <vector>
+
+#include "train/page/html.h"
+#include "train/page/number_text.h"
+#include "train/page/scale.h"
+
+namespace gradring::train {
+namespace {
+
+/// Calls visit(time) for every event.
+template <class Visit>
+void visit_times(const RunHistory& history, Visit visit) {
+  const auto each = [&](const auto& events) {
+    for (const auto& event : events) visit(event.time);
+  };
+  each(history.headers), each(history.steps), each(history.ranks), each(history.evals), each(history.restarts);
+  each(history.checkpoints), each(history.faults), each(history.ends);
+}
+
+/// From a start to its last event in the file.
+struct Span {
+  double begin = 0;
+  double end = 0;
+};
+
+std::vector<Span> spans_of(const RunHistory& history) {
+  std::vector<Span> spans;
+  for (const auto& [time, header] : history.headers) spans.push_back({time, time});
+  visit_times(history, [&](double time) {
+    const auto next = std::ranges::upper_bound(spans, time, {}, &Span::begin);
+    if (next != spans.begin()) std::prev(next)->end = std::max(std::prev(next)->end, time);
+  });
+  return spans;
+}
+
+struct Unit {
+  double seconds = 1;
+  const char* name = "s";
+};
+
+Unit unit_of(double seconds) {
+  if (seconds < 180) return {1, "s"};
+  return seconds < 3 * 3600 ? Unit{60, "min"} : Unit{3600, "h"};
+}
+
+/// Draws at per cent of the width.
+class Drawing {
+ public:
+  Drawing(double begin, double end)
+      : begin_(begin),
+        unit_(unit_of(end - begin)),
+        scale_(page::ScaleKind::linear, 0, std::max((end - begin) / unit_.seconds, 1e-3)) {}
+
+  void block(const char* style, double from, double to, int top, int height, const std::string& title) {
+    text_ += fmt::format(
+        R"(<rect class="{}" x="{:.3f}%" width="{:.3f}%" y="{}" height="{}" rx="2"><title>{}</title></rect>)", style,
+        at(from), std::max(0.15, at(to) - at(from)), top, height, page::escaped(title));
+  }
+  void tick(double time, const std::string& title) {
+    text_ += fmt::format(R"(<circle class="saved" cx="{:.3f}%" cy="62" r="3"><title>{}</title></circle>)", at(time),
+                         page::escaped(title));
+  }
+  void mark(const char* kind, double time, const std::string& label, int row) {
+    const bool flips = at(time) > 70;
+    text_ += fmt::format(
+        R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="70"/><text x="{2:.3f}%" dx="{4}" y="{5}" text-anchor="{6}">{1}</text></g>)",
+        kind, page::escaped(label), at(time), 4 + 14 * row, flips ? -5 : 5, 12 + 14 * row, flips ? "end" : "start");
+  }
+  std::string svg() const {
+    std::string axis = R"(<line class="axis" x2="100%" y1="72" y2="72"/>)";
+    for (const page::Scale::Tick& tick : scale_.ticks(5))
+      axis += fmt::format(R"(<text class="tick" x="{:.2f}%" y="90" text-anchor="middle">{} {}</text>)",
+                          100 * scale_.at(tick.value), tick.label, unit_.name);
+    return fmt::format(
+        R"(<div class="plot timeline"><svg role="img" aria-label="Timeline" width="100%" height="96">{}{}</svg></div>)",
+        axis, text_);
+  }
+
+ private:
+  double at(double time) const { return 100 * scale_.at((time - begin_) / unit_.seconds); }
+
+  double begin_;
+  Unit unit_;
+  page::Scale scale_;
+  std::string text_;
+};
+
+std::string utc(double time) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(time)));
+}
+
+void draw_marks(Drawing& drawing, const RunHistory& history) {
+  constexpr int kRows = 2;  // so that neighbours do not overlap
+  constexpr std::size_t kMost = 100;
+  std::size_t count = 0;
+  for (const auto& [time, fault] : history.faults)
+    if (++count < kMost)
+      drawing.mark("fault", time, fmt::format("{}, rank {}, step {}", fault.kind, fault.rank, fault.step), 0);
+  for (const auto& [time, restart] : history.restarts)
+    if (++count < kMost)
+      drawing.mark("restart", time, fmt::format("restart {} after step {}", restart.attempt, restart.step), kRows - 1);
+}
+
+}  // namespace
+
+std::string timeline_of(const RunHistory& history) {
+  if (history.headers.empty())
+    return "<p>The run is older than schema 1 of metrics.jsonl: its events have no time.</p>";
+  const std::vector<Span> spans = spans_of(history);
+  const double begin = spans.front().begin;
+  const double end = spans.back().end;
+  Drawing drawing(begin, end);
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    drawing.block("trained", spans[i].begin, spans[i].end, 34, 18,
+                  fmt::format("start {}: {}", i + 1, page::seconds_text(spans[i].end - spans[i].begin)));
+  for (const auto& [time, eval] : history.evals)
+    drawing.block("evaluated", time - eval.seconds, time, 34, 18,
+                  fmt::format("evaluation after step {}: {}", eval.step, page::percent_text(eval.accuracy)));
+  constexpr std::size_t kMostTicks = 200;
+  const std::size_t stride = history.checkpoints.size() / kMostTicks + 1;
+  for (std::size_t i = 0; i < history.checkpoints.size(); i += stride)
+    drawing.tick(history.checkpoints[i].time, fmt::format("checkpoint of step {}", history.checkpoints[i].record.step));
+  draw_marks(drawing, history);
+  return fmt::format(
+      R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span></div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.</figcaption></figure>)",
+      drawing.svg(), utc(begin));
+}
+
+}  // namespace gradring::train
