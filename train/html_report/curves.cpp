@@ -59,6 +59,7 @@ Series averaged(Series series, std::size_t window) {
 Chart step_chart(std::span<const Run* const> runs, std::span<const std::string> names, Chart chart,
                  const StepValue& value, bool averages) {
   chart.x_label = "step";
+  chart.x_from_zero = true;
   std::size_t longest = 1;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::size_t window = averages ? window_of(runs[i]->history.steps.size()) : 1;
@@ -84,6 +85,7 @@ Chart step_chart(std::span<const Run* const> runs, std::span<const std::string> 
 Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> names, Chart chart,
                  double EvalRecord::*value, std::optional<double> EvalRecord::*averaged_value) {
   chart.x_label = "step";
+  chart.x_from_zero = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series{.name = names[i], .color = static_cast<int>(i), .dots = true};
     Series ema{.name = names[i] + " EMA", .color = static_cast<int>(i + 1), .dots = true, .dashed = true};
@@ -168,6 +170,7 @@ std::string loss_scale_of(const Run& run) {
                                      page::count_text(skipped), page::count_text(std::ssize(steps))),
               .x_label = "step",
               .y_scale = ScaleKind::logarithmic,
+              .x_from_zero = true,
               .label_marks = false};
   chart.series.push_back(series_of(run, "", 3, [](const StepRecord& step) { return step.loss_scale; }));
   constexpr std::size_t kMostMarks = 200;

@@ -31,8 +31,9 @@ std::string cards_of(const Run& run) {
   const RunFigures& figures = run.figures;
   const RunHeader& header = run.header();
   std::string html = R"(<div class="figures">)";
-  html += card("Best test accuracy", shown(figures.best_accuracy, percent),
-               figures.best_accuracy ? fmt::format("step {}", page::count_text(figures.best_step)) : "not evaluated");
+  html +=
+      card("Best accuracy", shown(figures.best_accuracy, percent),
+           figures.best_accuracy ? fmt::format("step {}", page::count_text(figures.best_step)) : "not evaluated yet");
   html += card("Test loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
   html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
   html += card("Steps", page::count_text(figures.steps),

@@ -23,8 +23,10 @@ std::string class_name(const ModelPictures& pictures, int label) {
 
 /// One row per label; a cell's colour is its share of the row.
 std::string confusion_matrix(const ModelPictures& pictures) {
-  std::string html =
-      R"(<figure><h3>Confusion matrix</h3><div class="wide"><table class="confusion"><thead><tr><td></td>)";
+  const bool has_long_names = std::ranges::any_of(pictures.classes, [](const auto& name) { return name.size() > 3; });
+  std::string html = fmt::format(
+      R"(<figure><h3>Confusion matrix</h3><div class="wide"><table class="confusion{}"><thead><tr><td></td>)",
+      has_long_names ? " long" : "");
   const int classes = static_cast<int>(pictures.confusion.size());
   for (int i = 0; i < classes; ++i)
     html += fmt::format(R"(<th scope="col"><span>{}</span></th>)", class_name(pictures, i));
@@ -96,7 +98,7 @@ std::string filters(const ModelPictures& pictures) {
 
 std::string predictions_of(const ModelPictures& pictures) {
   return fmt::format(
-      R"(<p class="note">{} checkpoint, step {}, on the {} test samples of {}: {} correct.</p><div class="stack">{}<div class="charts">{}{}</div></div>)",
+      R"(<p class="note">{} checkpoint, step {}, on the {} test samples of {}: {} correct.</p><div class="stack"><div class="charts">{}{}</div>{}</div>)",
       pictures.is_best ? "Best" : "Newest", page::count_text(pictures.step), page::count_text(pictures.samples),
       page::escaped(pictures.dataset), page::percent_text(pictures.accuracy), confusion_matrix(pictures),
       worst_samples(pictures), filters(pictures));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,15 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string value_cell(const std::string& value) {
   return value.empty() ? std::string("–") : fmt::format("<code>{}</code>", escaped(value));
+}
+
+/// Lines break between words only, not at hyphens.
+std::string unbroken_words(const std::string& command) {
+  std::string html;
+  std::istringstream words(command);
+  for (std::string word; words >> word;)
+    html += fmt::format("{}<span>{}</span>", html.empty() ? "" : " ", escaped(word));
+  return html;
 }
 
 std::string details(const std::string& summary, const std::string& body) {
@@ -52,7 +62,9 @@ std::string configuration_of(const Run& run) {
     (is_default ? unchanged : changed).push_back(std::move(row));
   }
   if (changed.empty() && unchanged.empty()) return "<p>The options of the run are not known.</p>";
-  const page::Table first{.head = {"Option", "Value", "Default"}, .rows = changed};
+  const page::Table first{.head = {"Option", "Value", "Default"},
+                          .rows = changed,
+                          .caption = "auto and 0 are shown as what they resolved to."};
   const page::Table second{.head = {"Option", "Value"}, .rows = unchanged};
   return first.html() + details(fmt::format("{} options at their defaults", unchanged.size()), second.html());
 }
@@ -80,8 +92,8 @@ std::string settings_of(const ReportedRun& reported) {
       reported.command.empty()
           ? "<p>The command is not known: the run is older than schema 1 of metrics.jsonl.</p>"
           : fmt::format(
-                R"(<pre>{}</pre><p class="note below">The command as it was given; a run directory that it names must be new.</p>)",
-                escaped(reported.command));
+                R"(<pre class="command">{}</pre><p class="note below">The command as it was given; a run directory that it names must be new.</p>)",
+                unbroken_words(reported.command));
   return fmt::format(R"(<div class="card"><h3>Command that repeats the run</h3>{}</div>
 <div class="charts settings"><div class="card">{}</div><div class="card">{}</div></div>)",
                      command, configuration_of(reported.run), environment_of(reported.run));

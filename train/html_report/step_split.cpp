@@ -53,9 +53,12 @@ std::string name_of_part(std::size_t part, bool layers) {
   return part == kParts - 1 && !layers ? "compute" : kNames[part].first;
 }
 
+int color_of_part(std::size_t part, bool layers) { return part == kParts - 1 && !layers ? 0 : kNames[part].second; }
+
 /// The parts that occur, in milliseconds, over the steps.
 page::Chart areas_of(const RunHistory& history, const Split& total, bool layers) {
-  page::Chart chart{.title = "Step time over the run", .x_label = "step", .y_unit = "ms", .stacked = true};
+  page::Chart chart{
+      .title = "Step time over the run", .x_label = "step", .y_unit = "ms", .x_from_zero = true, .stacked = true};
   const std::size_t steps = history.steps.size();
   const std::size_t per_bin = (steps + kMostBins - 1) / kMostBins;
   chart.caption = per_bin > 1 ? fmt::format("Milliseconds of a step of rank 0, means of {} steps.", per_bin)
@@ -69,7 +72,7 @@ page::Chart areas_of(const RunHistory& history, const Split& total, bool layers)
   }
   for (std::size_t part = 0; part < kParts; ++part) {
     if (total[part] <= 0) continue;
-    page::Series series{.name = name_of_part(part, layers), .x = x, .color = kNames[part].second};
+    page::Series series{.name = name_of_part(part, layers), .x = x, .color = color_of_part(part, layers)};
     for (const Split& bin : bins) series.y.push_back(1e3 * bin[part]);
     chart.series.push_back(std::move(series));
   }
@@ -89,10 +92,10 @@ std::string step_split(const RunHistory& history) {
   for (std::size_t i = 0; i < kParts; ++i) {
     if (total[i] <= 0) continue;
     const std::string name = name_of_part(i, layers);
-    parts.push_back({name, total[i], kNames[i].second});
+    parts.push_back({name, total[i], color_of_part(i, layers)});
     rows += fmt::format(
         R"(<tr><td><i class="key c{}"></i>{}</td><td class="number">{}</td><td class="number">{}</td></tr>)",
-        kNames[i].second, name, page::seconds_text(total[i]), page::percent_text(total[i] / whole, 1));
+        color_of_part(i, layers), name, page::seconds_text(total[i]), page::percent_text(total[i] / whole, 1));
   }
   return fmt::format(
       R"(<div class="charts"><figure><h3>Mean step: {}</h3>{}<table>{}</table><figcaption>Rank 0, mean of {} steps. {}</figcaption></figure>{}</div>)",

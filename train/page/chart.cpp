@@ -54,6 +54,7 @@ class Drawing {
     if (is_empty_) return;
     for (const Mark& mark : chart_.marks) x.include(mark.x);
     if (chart_.from_zero || chart_.stacked) y.include(0);
+    if (chart_.x_from_zero) x.include(0);
     x_ = Scale(ScaleKind::linear, x.low, x.high);
     y_ = Scale(chart_.y_scale, y.low, y.high).rounded(kMostTicks);
   }

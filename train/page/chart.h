@@ -40,9 +40,10 @@ struct Chart {
   std::string x_label{};  ///< "step"
   std::string y_unit{};   ///< behind the y of tooltips: "samples/s"
   ScaleKind y_scale = ScaleKind::linear;
-  bool percent = false;    ///< y values are fractions, shown in per cent
-  bool from_zero = false;  ///< the y axis includes 0
-  bool stacked = false;    ///< all series have the same x; each is added to the one before
+  bool percent = false;      ///< y values are fractions, shown in per cent
+  bool from_zero = false;    ///< the y axis includes 0
+  bool x_from_zero = false;  ///< the x axis does
+  bool stacked = false;      ///< all series have the same x; each is added to the one before
   bool label_marks = true;
   std::vector<Series> series{};
   std::vector<Mark> marks{};
