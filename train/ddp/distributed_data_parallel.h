@@ -61,6 +61,8 @@ class DistributedDataParallel {
   /// Exposed communication: the time for which the compute stream waited in the last completed step. In place that is
   /// all communication. On a GPU it is 0: a host clock would block the stream, and a graph cannot contain it.
   std::chrono::nanoseconds exposed() const { return exposed_.load(); }
+  /// The same time of the current step, up to here; to be called where the compute stream runs, outside of a wait.
+  std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
   void begin_wait();

@@ -39,7 +39,8 @@ TrainStep::TrainStep(StepSpec spec, const StepParts& parts)
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
       host_rates_(parts.device.allocate(bytes_of(spec_.learning_rates), MemoryKind::pinned)),
       rates_(parts.device.allocate(bytes_of(spec_.learning_rates))),
-      host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)) {
+      host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)),
+      clock_(parts.ddp) {
   for (std::size_t i = 0; i < kSlots; ++i)
     slots_.push_back({.report = host_reports_.as<Report>() + i, .done = parts.device.make_event()});
   *host_state_.as<StepState>() = {.loss_scale = spec_.loss_scaling.first()};
@@ -54,6 +55,7 @@ std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {
 }
 
 void TrainStep::enqueue_work(DeviceBatch& batch, const Shape& shape) {
+  clock_.begin();
   shape.count > 0 ? enqueue_pass(batch, shape) : enqueue_empty_batch(shape);
   if (shape.pass.last) enqueue_update();
 }
@@ -63,6 +65,7 @@ void TrainStep::enqueue_empty_batch(const Shape& shape) {
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
   parts_.program.enqueue_empty_batch(parts_.stream, parts_.reducer.begin(shape.pass), observer);
   parts_.reducer.enqueue_end();
+  clock_.end(phases_.backward);
 }
 
 void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
@@ -71,6 +74,7 @@ void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
   batch.enqueue_preparation(stream, shape.count);
   parts_.program.enqueue_forward(stream, parts_.weights.view(), batch.images(), shape.count, observer);
+  clock_.end(phases_.forward);
   parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
                                   {.labels = batch.labels(),
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
@@ -79,6 +83,7 @@ void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
                                    .correct = correct_.as<std::int32_t>()},
                                   observer);
   parts_.reducer.enqueue_end();
+  clock_.end(phases_.backward);
 }
 
 void TrainStep::enqueue_update() {
@@ -91,6 +96,7 @@ void TrainStep::enqueue_update() {
                             .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity});
   parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
+  clock_.end(phases_.optimizer);
   parts_.ddp.enqueue_end_of_step();
   auto* report = report_.as<Report>();
   stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before `advance` changes it
@@ -120,6 +126,8 @@ void TrainStep::enqueue_report(std::int64_t global_samples) {
   parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
   parts_.stream.record(*slot.done);
   slot.global_samples = global_samples;
+  const StepPhases phases = std::exchange(phases_, {});
+  if (parts_.device.id().kind == kernels::DeviceKind::cpu) slot.phases = phases;
   in_flight_.push_back(&slot);
 }
 
@@ -145,7 +153,8 @@ StepResult TrainStep::take_oldest() {
           .applied_steps = made.applied_steps,
           .skipped = made.non_finite != 0,
           .non_finite = parts_.check.parameter_at(made.first_non_finite),
-          .underflow = parts_.check.share_of(made.tiny_gradients)};
+          .underflow = parts_.check.share_of(made.tiny_gradients),
+          .phases = slot.phases};
 }
 
 std::optional<StepResult> TrainStep::poll() {

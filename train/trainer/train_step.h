@@ -19,6 +19,7 @@
 #include "train/ddp/non_finite_check.h"
 #include "train/input_pipeline/batch_loader.h"
 #include "train/optim/optimizer.h"
+#include "train/trainer/step_phases.h"
 
 namespace gradring::train {
 
@@ -70,6 +71,7 @@ struct StepResult {
   bool skipped = false;            ///< a gradient was not finite, so no weight changed
   int non_finite = -1;             ///< the parameter with the first non-finite gradient, in backward order; -1: unknown
   double underflow = 0;            ///< share of gradients too small for f16 (NonFiniteCheck)
+  std::optional<StepPhases> phases{};  ///< on a CPU only: the host does not see when a GPU works
 };
 
 /// One optimizer step: batch to the device, forward, loss, backward with all-reduce, update. A step may have several
@@ -134,6 +136,7 @@ class TrainStep {
     Report* report = nullptr;  // in host_reports_
     std::unique_ptr<kernels::Event> done;
     std::int64_t global_samples = 0;
+    std::optional<StepPhases> phases{};
   };
   /// Passes of equal shape share a recording.
   struct Shape {
@@ -166,6 +169,8 @@ class TrainStep {
   std::vector<Slot> slots_;
   std::deque<Slot*> in_flight_;  // oldest first
   std::size_t next_slot_ = 0;
+  PhaseClock clock_;
+  StepPhases phases_;  // of the current step
   std::set<Shape> seen_;  // run once without recording: libraries initialize in a first run
   std::map<Shape, std::unique_ptr<kernels::Recording>> recordings_;
 };

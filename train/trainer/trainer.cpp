@@ -22,11 +22,16 @@ constexpr std::chrono::seconds kAbortTime(15);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
-/// than the host's, and the error that follows names the missing rank: the host must not give up before.
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
 
+std::optional<double> seconds_of(const std::optional<StepPhases>& phases, std::chrono::nanoseconds StepPhases::*phase) {
+  if (!phases) return std::nullopt;
+  return std::chrono::duration<double>(*phases.*phase).count();
+}
+
+/// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
+/// than the host's, and the error that follows names the missing rank: the host must not give up before.
 Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
 
 }  // namespace
@@ -350,6 +355,9 @@ void Trainer::report(const StepResult& result) {
       .duration = duration,
       .data_wait = step.data_wait,
       .exposed_communication = replica_.exposed_communication(),
+      .forward = seconds_of(result.phases, &StepPhases::forward),
+      .backward = seconds_of(result.phases, &StepPhases::backward),
+      .optimizer = seconds_of(result.phases, &StepPhases::optimizer),
       .gradient_norm = result.gradient_norm,
       .loss_scale = result.loss_scale,
       .skipped = result.skipped,

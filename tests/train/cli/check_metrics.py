@@ -26,5 +26,10 @@ for number, line in enumerate(open(sys.argv[2]), 1):
         bad += 1
         print(f"line {number}: {error.json_path}: {error.message}")
     jsonschema.validate(event, schema)
+    if event["event"] == "train":
+        parts = ("data_wait", "forward", "backward", "exposed_communication", "optimizer")
+        if sum(event[part] for part in parts) > event["seconds"]:
+            bad += 1
+            print(f"line {number}: the parts of a step take longer than the step: {line}")
 print(" ".join(f"{name}={count}" for name, count in sorted(counts.items())))
 sys.exit(bad > 0)

@@ -60,6 +60,18 @@ TEST_F(JsonLines, WritesStepAsOneObject) {
       "exposed_communication": 0.125, "gradient_norm": 0.5, "loss_scale": 1.0, "skipped": false})"));
 }
 
+TEST_F(JsonLines, WritesPhasesThatWereMeasured) {
+  StepRecord record = kStep;
+  record.forward = 0.0625;
+  record.backward = 0.125;
+  record.optimizer = 0.03125;
+  JsonLinesSink(path_).event(record);
+  const json written = without_time(lines_of(path_).at(0));
+  EXPECT_EQ(written.at("forward"), 0.0625);
+  EXPECT_EQ(written.at("backward"), 0.125);
+  EXPECT_EQ(written.at("optimizer"), 0.03125);
+}
+
 TEST_F(JsonLines, RecordsNonFiniteParameterAndUnderflow) {
   JsonLinesSink sink(path_);
   StepRecord record = kStep;

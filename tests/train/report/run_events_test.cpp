@@ -51,6 +51,7 @@ TEST(RunEvents, StepSurvivesWithNan) {
                                                     .learning_rate = 0.25,
                                                     .samples = 64,
                                                     .duration = std::chrono::milliseconds(500),
+                                                    .forward = 0.125,
                                                     .gradient_norm = INFINITY,
                                                     .skipped = true,
                                                     .non_finite = "fc.bias"});
@@ -59,6 +60,8 @@ TEST(RunEvents, StepSurvivesWithNan) {
   EXPECT_TRUE(std::isnan(read.loss));
   EXPECT_EQ(read.learning_rate, 0.25);
   EXPECT_EQ(read.samples_per_second(), 128);
+  EXPECT_EQ(read.forward, 0.125);
+  EXPECT_EQ(read.backward, std::nullopt);
   EXPECT_TRUE(std::isnan(read.gradient_norm));
   EXPECT_TRUE(read.skipped);
   EXPECT_EQ(read.non_finite, "fc.bias");

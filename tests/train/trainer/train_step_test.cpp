@@ -131,6 +131,23 @@ TEST(TrainStep, IsTheSameRecordedAndAheadOfTheHost) {
   }
 }
 
+TEST(TrainStep, MeasuresPhasesThatAreWithinTheStep) {
+  const auto dataset = golden_images();
+  for (const bool overlap : {true, false})
+    run_ranks(2, [&](comm::ProcessGroup& group) {
+      RankRig rig(group, *dataset, {.max_batch = 2, .accumulates = true, .overlap = overlap});
+      const auto begin = std::chrono::steady_clock::now();
+      const std::optional<train::StepPhases> phases = rig.step({0, 1, 2, 3}, 8).phases;
+      const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+      ASSERT_TRUE(phases);
+      for (const auto phase : {phases->forward, phases->backward, phases->optimizer}) EXPECT_GT(phase.count(), 0);
+      EXPECT_LE(phases->forward + phases->backward + phases->optimizer + rig.replica().exposed_communication(), whole);
+      const std::optional<train::StepPhases> next = rig.step({}, 1).phases;
+      ASSERT_TRUE(next);
+      EXPECT_EQ(next->forward.count(), 0) << "a step without samples has no forward pass";
+    });
+}
+
 TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
   kernels::HostDevice device;
   int replays = 0;
