@@ -220,6 +220,7 @@ class LostResult : public tests::Trained {
       {"data", "fetch", "--help"},
       {"data", "verify", "--help"},
       {"doctor"},
+      {"report", "run", "--no-pictures", "-o", "report.html"},
       {"doctor", "--json"},
       {"bench", "step", "--batch-size", "8", "--steps", "1", "--warmup", "0"},
       {"bench", "compare", "--help"},

@@ -41,6 +41,15 @@ TEST(ResumeCommand, HasTheLauncherOfTheRank) {
             "python3 torchrun --no-python /bin/gradring train --steps 9 --run-dir r --resume auto");
 }
 
+TEST(StartCommand, IsThatOfTheLauncherWithItsOptions) {
+  const Words own = {"/bin/gradring", "train", "--run-dir", "a b", "--resume", "auto"};
+  const Words launch = {"gradring", "launch", "--nproc-per-node", "2", "train", "--run-dir", "a b", "--resume", "auto"};
+  EXPECT_EQ(start_command({.own = own, .parent = launch, .launched = true, .world_size = 2}),
+            "gradring launch --nproc-per-node 2 train --run-dir 'a b' --resume auto");
+  EXPECT_EQ(start_command({.own = own, .environment = {{"GRADRING_LR", "0.1"}, {"HOME", "/root"}}}),
+            "GRADRING_LR=0.1 /bin/gradring train --run-dir 'a b' --resume auto");
+}
+
 TEST(ResumeCommand, HasTheNumberOfRanksThatWereSpawned) {
   const Words own = {"/bin/gradring", "train", "--nprocs", "2", "--lr", "1", "--nprocs", "1"};
   const Words parent = {"gradring", "train", "--nprocs", "2", "--lr", "1"};

@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::lines_of;
 using tests::message_of;
@@ -199,6 +200,14 @@ class Metrics : public JsonLines {
     return all();
   }
 };
+
+TEST_F(Metrics, KeepFaultsOfRepeatedSteps) {
+  { JsonLinesSink(path_).event(FaultRecord{.step = 6, .rank = 1, .kind = "kill"}); }
+  EXPECT_THAT(kept(2, 0), ElementsAre(HasSubstr(R"("step":1,)"), HasSubstr(R"("step":2,)"), HasSubstr("kill")));
+  { JsonLinesSink(path_).event(StepRecord{.step = 3, .epoch = 1}); }
+  EXPECT_EQ(kept(3, 0).size(), 4u);
+  EXPECT_THAT(kept(1, 0), ElementsAre(HasSubstr(R"("step":1,)"), HasSubstr("kill")));
+}
 
 TEST_F(Metrics, TruncatesToCheckpoint) {
   const auto whole = all();

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/page/chart.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "train/page/html.h"
+#include "train/page/number_text.h"
+#include "train/page/polyline.h"
+#include "train/page/scale.h"
+
+namespace gradring::train::page {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> labels_of(const std::vector<Scale::Tick>& ticks) {
+  std::vector<std::string> labels;
+  for (const Scale::Tick& tick : ticks) labels.push_back(tick.label);
+  return labels;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Escaped, LeavesNothingThatHtmlReads) {
+  EXPECT_EQ(escaped(R"(<script>a & "b" 'c'</script>)"),
+            "&lt;script&gt;a &amp; &quot;b&quot; &#39;c&#39;&lt;/script&gt;");
+  EXPECT_EQ(escaped("Größe → 3\t\n"), "Größe → 3\t\n");
+}
+
+TEST(Escaped, ReplacesBytesThatAreNotUtf8) {
+  const std::string replacement = "\xEF\xBF\xBD";
+  EXPECT_EQ(escaped("a\xFF"
+                    "b"),
+            "a" + replacement + "b");
+  EXPECT_EQ(escaped("\xC0\x80"), replacement + replacement);                    // overlong
+  EXPECT_EQ(escaped("\xED\xA0\x80"), replacement + replacement + replacement);  // a surrogate
+  EXPECT_EQ(escaped("\xE2\x86"), replacement + replacement);                    // cut
+  EXPECT_EQ(escaped(std::string_view("\0\x1B", 2)), replacement + replacement);
+}
+
+TEST(AxisScale, HasRoundTicks) {
+  EXPECT_THAT(labels_of(Scale(ScaleKind::linear, 0, 628).ticks(5)), ElementsAre("0", "200", "400", "600"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::linear, 0.8, 1).ticks(5, true)),
+              ElementsAre("80 %", "85 %", "90 %", "95 %", "100 %"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::logarithmic, 0.002, 3).ticks(5)), ElementsAre("0.01", "0.1", "1"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::linear, -1, 1).ticks(2)), ElementsAre("-1", "0", "1"));
+}
+
+TEST(AxisScale, WidensEqualEndsAndLeavesNonPositiveOnesLinear) {
+  EXPECT_DOUBLE_EQ(Scale(ScaleKind::linear, 5, 5).at(5), 1.0 / 2);
+  EXPECT_DOUBLE_EQ(Scale(ScaleKind::logarithmic, 0, 10).at(5), 0.5);
+  EXPECT_DOUBLE_EQ(Scale(ScaleKind::logarithmic, 1, 100).at(10), 0.5);
+}
+
+TEST(Numbers, HaveThreeDigitsAndTheirUnit) {
+  EXPECT_EQ(short_number(12345.6), "12,346");
+  EXPECT_EQ(short_number(0.01487), "0.0149");
+  EXPECT_EQ(short_number(std::numeric_limits<double>::quiet_NaN()), "–");
+  EXPECT_EQ(count_text(-1234567), "-1,234,567");
+  EXPECT_EQ(bytes_text(1725952), "1.73 MB");
+  EXPECT_EQ(seconds_text(0.0345), "34.5 ms");
+  EXPECT_EQ(seconds_text(245), "4 min 5 s");
+  EXPECT_EQ(percent_text(0.9955), "99.55 %");
+}
+
+TEST(Polyline, KeepsTheExtremesOfEachColumn) {
+  const std::vector<GridPoint> points = {{0, 5}, {0, 1}, {0, 9}, {0, 4}, {0, 6}, {1, 2}};
+  EXPECT_THAT(reduced(points),
+              ElementsAre(GridPoint{0, 5}, GridPoint{0, 1}, GridPoint{0, 9}, GridPoint{0, 6}, GridPoint{1, 2}));
+  EXPECT_EQ(path_through(std::vector<GridPoint>{{0, 5}, {1, 2}, {1, 2}, {3, 4}}), "M0 5l1-3 2 2");
+}
+
+TEST(Figure, IsSmallForALongSeries) {
+  Series series{.name = "loss"};
+  for (int i = 0; i < 100000; ++i) {
+    series.x.push_back(i);
+    series.y.push_back(2 + std::sin(i * 0.1) + i % 7);
+  }
+  const std::string html = figure({.title = "Loss", .series = {series}});
+  EXPECT_LT(html.size(), 30000u);
+  EXPECT_THAT(html, HasSubstr("100,000"));
+}
+
+TEST(Figure, InterruptsALineAtValuesThatAreNotFinite) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string html = figure({.series = {{.x = {1, 2, 3, 4, 5}, .y = {1, 2, nan, 2, 1}}}});
+  const std::size_t path = html.find("d=\"");
+  EXPECT_EQ(count_of(html.substr(path, html.find('"', path + 3) - path), "M"), 2u);
+  EXPECT_THAT(figure({.series = {{.x = {1}, .y = {nan}}}}), HasSubstr("No values."));
+  EXPECT_THAT(figure({.y_scale = ScaleKind::logarithmic, .series = {{.x = {1, 2}, .y = {0, -1}}}}),
+              HasSubstr("No values."));
+}
+
+TEST(Figure, StacksAreas) {
+  const std::string html =
+      figure({.stacked = true, .series = {{.x = {0, 1}, .y = {1, 1}}, {.x = {0, 1}, .y = {2, 4}}}});
+  EXPECT_THAT(html, HasSubstr(">5<"));  // the axis reaches the sum
+  EXPECT_EQ(count_of(html, "class=\"area"), 2u);
+}
+
+TEST(Figure, EscapesEveryText) {
+  const std::string bad = "<b>\"'";
+  const Chart chart{
+      .title = bad,
+      .caption = bad,
+      .x_label = bad,
+      .y_unit = bad,
+      .series = {{.name = bad, .x = {1, 2}, .y = {1, 2}, .dots = true}, {.name = bad, .x = {1}, .y = {1}}},
+      .marks = {{.x = 1, .label = bad, .kind = MarkKind::fault}}};
+  EXPECT_THAT(figure(chart), Not(HasSubstr(bad)));
+  EXPECT_THAT(figure(chart), Not(HasSubstr("<b>")));
+  EXPECT_THAT(svg_file(chart), Not(HasSubstr("<b>")));
+}
+
+}  // namespace
+}  // namespace gradring::train::page
