@@ -61,6 +61,11 @@ need_cudnn() {
   fi
 }
 
+# need_chromium: the browser in which tests open reports. They are skipped without it.
+need_chromium() {
+  command -v chromium >/dev/null || need_packages chromium && command -v chromium >/dev/null
+}
+
 not_debian() { say "No dpkg here. On Debian 12 this would install: $*"; }
 
 # A GPU's driver, not a toolkit: without one the CUDA module would be built for nothing.

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "train/page/html.h"
+#include "train/html_report/fault_groups.h"
 #include "train/page/number_text.h"
 
 namespace gradring::train {
@@ -112,10 +112,8 @@ double gradient_norm_of(const StepRecord& step) { return step.gradient_norm; }
 
 std::vector<page::Mark> marks_of(const Run& run) {
   std::vector<page::Mark> marks;
-  for (const auto& [time, fault] : run.history.faults)
-    marks.push_back({.x = static_cast<double>(fault.step),
-                     .label = fmt::format("{}, rank {}", fault.kind, fault.rank),
-                     .kind = MarkKind::fault});
+  for (const FaultGroup& fault : fault_groups_of(run.history))
+    marks.push_back({.x = static_cast<double>(fault.first_step), .label = fault.label(), .kind = MarkKind::fault});
   for (const auto& [time, restart] : run.history.restarts)
     marks.push_back({.x = static_cast<double>(restart.step),
                      .label = fmt::format("restart {}", restart.attempt),

@@ -38,7 +38,7 @@ std::string cards_of(const Run& run) {
   html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
   html += card("Steps", page::count_text(figures.steps),
                figures.total_steps > 0 ? fmt::format("of {}", page::count_text(figures.total_steps)) : "");
-  html += card("Throughput", shown(figures.samples_per_second, page::short_number), "samples/s, all ranks");
+  html += card("Throughput", shown(figures.samples_per_second, page::short_number), "samples/s");
   html += card("Time", page::seconds_text(figures.seconds), "without pauses");
   html += card("Ranks", page::count_text(header.ranks),
                fmt::format("global batch {}", page::count_text(header.global_batch)));

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <span>
 #include <vector>
 
+#include "train/html_report/fault_groups.h"
 #include "train/page/html.h"
 #include "train/page/number_text.h"
 #include "train/page/scale.h"
@@ -69,11 +71,19 @@ class Drawing {
     text_ += fmt::format(R"(<circle class="saved" cx="{:.3f}%" cy="62" r="3"><title>{}</title></circle>)", at(time),
                          page::escaped(title));
   }
+  /// The label of a mark close behind another of its row is a tooltip only.
   void mark(const char* kind, double time, const std::string& label, int row) {
+    constexpr double kLabelWidth = 18;
     const bool flips = at(time) > 70;
-    text_ += fmt::format(
-        R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="70"/><text x="{2:.3f}%" dx="{4}" y="{5}" text-anchor="{6}">{1}</text></g>)",
-        kind, page::escaped(label), at(time), 4 + 14 * row, flips ? -5 : 5, 12 + 14 * row, flips ? "end" : "start");
+    text_ +=
+        fmt::format(R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="70"/>)",
+                    kind, page::escaped(label), at(time), 4 + 14 * row);
+    if (at(time) > label_ends_[row]) {
+      label_ends_[row] = at(time) + kLabelWidth;
+      text_ += fmt::format(R"(<text x="{:.3f}%" dx="{}" y="{}" text-anchor="{}">{}</text>)", at(time), flips ? -5 : 5,
+                           12 + 14 * row, flips ? "end" : "start", page::escaped(label));
+    }
+    text_ += "</g>";
   }
   std::string svg() const {
     std::string axis = R"(<line class="axis" x2="100%" y1="72" y2="72"/>)";
@@ -92,6 +102,7 @@ class Drawing {
   Unit unit_;
   page::Scale scale_;
   std::string text_;
+  double label_ends_[2] = {-1, -1};  // of each row
 };
 
 std::string utc(double time) {
@@ -99,15 +110,12 @@ std::string utc(double time) {
 }
 
 void draw_marks(Drawing& drawing, const RunHistory& history) {
-  constexpr int kRows = 2;  // so that neighbours do not overlap
   constexpr std::size_t kMost = 100;
-  std::size_t count = 0;
-  for (const auto& [time, fault] : history.faults)
-    if (++count < kMost)
-      drawing.mark("fault", time, fmt::format("{}, rank {}, step {}", fault.kind, fault.rank, fault.step), 0);
-  for (const auto& [time, restart] : history.restarts)
-    if (++count < kMost)
-      drawing.mark("restart", time, fmt::format("restart {} after step {}", restart.attempt, restart.step), kRows - 1);
+  const std::vector<FaultGroup> faults = fault_groups_of(history);
+  for (const FaultGroup& fault : std::span(faults).first(std::min(kMost, faults.size())))
+    drawing.mark("fault", fault.time, fault.label_with_steps(), 0);
+  for (const auto& [time, restart] : std::span(history.restarts).first(std::min(kMost, history.restarts.size())))
+    drawing.mark("restart", time, fmt::format("restart {} after step {}", restart.attempt, restart.step), 1);
 }
 
 }  // namespace
