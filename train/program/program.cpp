@@ -51,6 +51,7 @@ void run(const VersionOptions&);
 void run(const CompletionsOptions&, const Words& words);
 
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
+constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
                                           &kBenchLaunch,  &kBenchLayouts, &kBenchRestart, &kBenchLoader};
@@ -59,6 +60,11 @@ constexpr Command kCkptCommand{.name = "ckpt",
                                .help = "checkpoints: list, verify, compare, inspect, prune",
                                .subcommands = kCkptActions,
                                .usage = "ACTION PATH... [OPTIONS]",
+                               .kind = "action"};
+constexpr Command kRunsCommand{.name = "runs",
+                               .help = "runs: list, show, compare, remove, export as CSV",
+                               .subcommands = kRunsActions,
+                               .usage = "ACTION RUN... [OPTIONS]",
                                .kind = "action"};
 constexpr Command kDataCommand{.name = "data",
                                .help = "datasets: fetch, verify, describe",
@@ -79,10 +85,10 @@ constexpr Command kVersionCommand = make_command<VersionOptions>("version", "ver
 constexpr Command kCompletionsCommand =
     make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
-constexpr const Command* kCommands[] = {&kTrainCommand,   &kPlanCommand,       &kEvalCommand,   &kPredictCommand,
-                                        &kCkptCommand,    &kExportCommand,     &kBenchCommand,  &kDataCommand,
-                                        &kReportCommand,  &kLaunchCommand,     &kDoctorCommand, &kHelpCommand,
-                                        &kVersionCommand, &kCompletionsCommand};
+constexpr const Command* kCommands[] = {&kTrainCommand,  &kPlanCommand,  &kEvalCommand,    &kPredictCommand,
+                                        &kRunsCommand,   &kTopCommand,   &kReportCommand,  &kCkptCommand,
+                                        &kExportCommand, &kBenchCommand, &kDataCommand,    &kLaunchCommand,
+                                        &kDoctorCommand, &kHelpCommand,  &kVersionCommand, &kCompletionsCommand};
 
 constexpr Command kProgram{
     .name = "gradring", .help = kPurpose, .subcommands = kCommands, .usage = "COMMAND [OPTIONS]", .kind = "command"};

@@ -203,15 +203,6 @@ std::optional<RunEvent> read_event(std::string_view name, const Json& json, std:
   return event;
 }
 
-/// Lines from before schema 1 have no time, and count epochs from 0.
-Json upgraded(Json json) {
-  if (json.contains("time")) return json;
-  json["time"] = 0;
-  if (json.value("event", "") == "step") json["event"] = "train";
-  if (json.contains("epoch")) json["epoch"] = json.at("epoch").get<std::int64_t>() + 1;
-  return json;
-}
-
 }  // namespace
 
 std::string to_line(const TimedEvent& event) {
@@ -222,10 +213,18 @@ std::string to_line(const TimedEvent& event) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Json in_schema_1(Json line) {
+  if (line.contains("time")) return line;
+  line["time"] = 0;
+  if (line.value("event", "") == "step") line["event"] = "train";
+  if (line.contains("epoch")) line["epoch"] = line.at("epoch").get<std::int64_t>() + 1;
+  return line;
+}
+
 std::optional<TimedEvent> from_line(std::string_view line) try {
   Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) return std::nullopt;
-  json = upgraded(std::move(json));
+  json = in_schema_1(std::move(json));
   std::optional<RunEvent> event =
       read_event(json.value("event", ""), json, std::make_index_sequence<std::variant_size_v<RunEvent>>());
   if (!event) return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,5 +21,8 @@ std::string to_line(const TimedEvent& event);
 ///
 /// Returns   nothing if the line is not complete, or not an event.
 std::optional<TimedEvent> from_line(std::string_view line);
+
+/// A line as schema 1 has it: of runs before it, `step` becomes `train`, epochs count from 1, and the time is 0.
+nlohmann::ordered_json in_schema_1(nlohmann::ordered_json line);
 
 }  // namespace gradring::train

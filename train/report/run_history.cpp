@@ -33,6 +33,12 @@ class HistoryBuilder {
 
 }  // namespace
 
+void add_event(RunHistory& history, const TimedEvent& event) {
+  std::visit(HistoryBuilder(history, event.time), event.event);
+  history.has_ended = std::holds_alternative<EndRecord>(event.event);
+  history.last_time = event.time;
+}
+
 RunHistory read_history(const std::filesystem::path& metrics) {
   std::ifstream file(metrics);
   if (!file || !std::filesystem::is_regular_file(metrics))
@@ -47,9 +53,7 @@ RunHistory read_history(const std::filesystem::path& metrics) {
                                              file.eof() ? "incomplete" : "not an event"));
       continue;
     }
-    std::visit(HistoryBuilder(history, event->time), event->event);
-    history.has_ended = std::holds_alternative<EndRecord>(event->event);
-    history.last_time = event->time;
+    add_event(history, *event);
   }
   if (file.bad()) throw EnvironmentError(fmt::format("cannot read {}: a read failed", metrics.string()));
   return history;

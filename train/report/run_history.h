@@ -33,6 +33,9 @@ struct RunHistory {
   double last_time = 0;  ///< of the last event; 0: none
 };
 
+/// Adds the next event of the file.
+void add_event(RunHistory& history, const TimedEvent& event);
+
 /// Reads a metrics.jsonl, also of a run that is running or was killed: lines that are incomplete or not an event are
 /// ignored with a warning.
 ///

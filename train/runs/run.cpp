@@ -185,19 +185,25 @@ fs::path find_run(const fs::path& named) {
                                                          : "does not exist"));
 }
 
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 Run open_run(const fs::path& named, double now) {
   Run run{.path = find_run(named)};
   std::error_code ignored;
   if (fs::exists(metrics_of(run.path), ignored)) run.history = read_history(metrics_of(run.path));
+  update(run, now);
+  return run;
+}
+
+Run open_run(const fs::path& named) { return open_run(named, wall_time()); }
+
+void update(Run& run, double now) {
   State state = find_state(run, now);
   run.state = state.state;
   run.reason = std::move(state.reason);
   run.figures = figures_of(run.history);
-  return run;
-}
-
-Run open_run(const fs::path& named) {
-  return open_run(named, std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
 std::vector<fs::path> runs_in(const fs::path& folder) try {

@@ -64,6 +64,9 @@ bool is_run(const std::filesystem::path& path);
 /// Errors    UsageError if there is none.
 std::filesystem::path find_run(const std::filesystem::path& named);
 
+/// Seconds since 1970.
+double wall_time();
+
 /// Reads a run. `now` is in seconds since 1970.
 ///
 /// State     running: the lock is held (RunLock), or another host wrote it and the newest event is recent. Otherwise
@@ -72,6 +75,9 @@ std::filesystem::path find_run(const std::filesystem::path& named);
 Run open_run(const std::filesystem::path& named, double now);
 /// The same now.
 Run open_run(const std::filesystem::path& named);
+
+/// Finds state and figures anew, after events were added to its history.
+void update(Run& run, double now);
 
 /// The runs in a folder, in the order of their names; does not look into subfolders.
 ///

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/runs/followed_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace gradring::train {
+namespace {
+
+/// Of the last line, how much is compared to notice that a file was truncated and has grown again.
+constexpr std::size_t kCompared = 4096;
+
+}  // namespace
+
+/// Whether the bytes before the offset are no longer the last line that was given out.
+bool FollowedFile::was_rewritten(const UniqueFd& file) const {
+  std::string found(last_line_.size(), '\0');
+  const off_t begin = offset_ - static_cast<off_t>(last_line_.size());
+  return ::pread(file.get(), found.data(), found.size(), begin) != static_cast<ssize_t>(found.size()) ||
+         found != last_line_;
+}
+
+FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_view line)>& use) {
+  constexpr std::size_t kBlock = 1 << 18;
+  // Opened anew: a network file system looks at the server then, and the file may have been replaced.
+  const UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return Change::none;
+  written_at_ = static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
+  const bool is_other = inode_ != 0 && facts.st_ino != inode_;
+  inode_ = facts.st_ino;
+  if (is_other || facts.st_size < offset_ || was_rewritten(file)) {
+    offset_ = 0;
+    last_line_.clear();
+    rest_.clear();
+    return Change::changed;
+  }
+  const off_t before = offset_;
+  std::string block(kBlock, '\0');
+  rest_.clear();
+  for (off_t at = offset_;;) {
+    const ssize_t size = ::pread(file.get(), block.data(), block.size(), at);
+    if (size <= 0) break;
+    at += size;
+    rest_.append(block, 0, static_cast<std::size_t>(size));
+    std::size_t begin = 0;
+    for (std::size_t end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
+      const std::string_view line = std::string_view(rest_).substr(begin, end - begin);
+      use(line);
+      const std::size_t compared = std::min(end + 1 - begin, kCompared);
+      last_line_.assign(rest_, end + 1 - compared, compared);
+      begin = end + 1;
+    }
+    offset_ += static_cast<off_t>(begin);
+    rest_.erase(0, begin);
+  }
+  return offset_ > before ? Change::more : Change::none;
+}
+
+}  // namespace gradring::train

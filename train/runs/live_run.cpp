@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/runs/live_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "train/report/run_events_json.h"
+#include "train/runs/rank_means.h"
+#include "train/setup/run_directory.h"
+
+namespace gradring::train {
+namespace {
+
+/// A rank is silent after this many steps, and at least so many seconds.
+constexpr double kSilentSteps = 10;
+constexpr double kSilentSeconds = 10;
+/// Steps over which the pace is measured.
+constexpr std::size_t kPaceSteps = 200;
+
+constexpr std::string_view kRankBegins = "  rank ";
+constexpr std::string_view kTrainingEnded = "  training ended: ";
+constexpr std::string_view kStoppedByRequest = "stopped by request";
+
+}  // namespace
+
+std::string_view name_of(RankState state) {
+  switch (state) {
+    case RankState::starting: return "starting";
+    case RankState::training: return "training";
+    case RankState::evaluating: return "evaluating";
+    case RankState::slow: return "slow";
+    case RankState::stalled: return "stalled";
+    case RankState::finished: return "finished";
+    case RankState::stopped: return "stopped";
+    case RankState::failed: return "failed";
+    case RankState::lost: break;
+  }
+  return "lost";
+}
+
+void RankLogReader::poll() {
+  const auto use = [this](std::string_view line) { read(line); };
+  if (file_.poll(use) != FollowedFile::Change::changed) return;
+  loss_.reset();
+  end_.clear();
+  file_.poll(use);
+}
+
+void RankLogReader::read(std::string_view line) {
+  constexpr std::string_view kLoss = "Loss: ";
+  if (const auto at = line.find(kTrainingEnded); at != line.npos) end_ = line.substr(at + kTrainingEnded.size());
+  if (const auto at = line.find(kRankBegins); at != line.npos && at < 24) end_.clear();  // another start
+  if (const auto at = line.find(kLoss); at != line.npos) {
+    const std::string text(line.substr(at + kLoss.size()));
+    char* end = nullptr;
+    const double loss = std::strtod(text.c_str(), &end);
+    if (end != text.c_str()) loss_ = loss;
+  }
+}
+
+LiveRun::LiveRun(const std::filesystem::path& named) : run_{.path = find_run(named)}, metrics_(metrics_of(run_.path)) {}
+
+void LiveRun::poll(double now) {
+  const auto use = [this](std::string_view line) {
+    if (const auto event = from_line(line)) add_event(run_.history, *event);
+  };
+  if (metrics_.poll(use) == FollowedFile::Change::changed) {
+    run_.history = {};
+    metrics_.poll(use);
+  }
+  update(run_, now);
+  const auto ranks = static_cast<std::size_t>(run_.history.headers.empty() ? 1 : run_.header().ranks);
+  if (logs_.size() > ranks) logs_.clear();
+  while (logs_.size() < ranks) logs_.emplace_back(log_file(run_.path, static_cast<int>(logs_.size())));
+  for (RankLogReader& log : logs_) log.poll();
+}
+
+std::vector<RankRow> LiveRun::ranks(double now) const {
+  const RunHistory& history = run_.history;
+  const bool is_of_this_start =
+      !history.ranks.empty() && !history.headers.empty() && history.ranks.back().time >= history.headers.back().time;
+  const auto newest = is_of_this_start ? rank_means(std::span(history.ranks).last(1)) : std::vector<RankMeans>();
+  const auto straggler = straggler_of(newest);
+  std::vector<RankRow> rows;
+  for (std::size_t rank = 0; rank < logs_.size(); ++rank) {
+    RankRow row{.rank = rank, .loss = logs_[rank].loss(), .state = state_of(rank, now), .note = logs_[rank].end()};
+    if (rank < newest.size()) {
+      const RankMeans& means = newest[rank];
+      row.step = history.ranks.back().record.step;
+      row.memory = means.memory;
+      if (means.seconds > 0) {
+        row.steps_per_second = 1 / means.seconds;
+        row.data_wait = means.data_wait / means.seconds;
+        row.communication = means.exposed_communication / means.seconds;
+      }
+    }
+    if (rank == 0) row.step = run_.figures.steps;
+    if (rank == 0 && has_stepped()) row.loss = history.steps.back().record.loss;
+    if (straggler && straggler->rank == rank && row.note.empty()) {
+      if (row.state == RankState::training) row.state = RankState::slow;
+      row.note = fmt::format("+{:.1f} ms a step", 1e3 * straggler->delay);
+    }
+    if (const auto& faults = history.faults; !faults.empty() &&
+                                             static_cast<std::size_t>(faults.back().record.rank) == rank &&
+                                             faults.back().record.step + 1 >= run_.figures.steps)
+      row.note = fmt::format("injected {} at step {}", faults.back().record.kind, faults.back().record.step);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+bool LiveRun::has_stepped() const {
+  const RunHistory& history = run_.history;
+  return !history.steps.empty() &&
+         (history.headers.empty() || history.steps.back().time >= history.headers.back().time);
+}
+
+bool LiveRun::is_evaluating() const {
+  const std::int64_t steps = run_.header().steps_per_epoch;
+  if (run_.state != RunState::running || !has_stepped() || steps <= 0) return false;
+  const StepRecord& last = run_.history.steps.back().record;
+  const auto& evals = run_.history.evals;
+  return last.step == last.epoch * steps && (evals.empty() || evals.back().record.step < last.step);
+}
+
+bool LiveRun::is_silent(std::size_t rank, double now) const {
+  const RunHistory& history = run_.history;
+  const double step = history.steps.empty() ? 0 : history.steps.back().record.duration.count();
+  const double newest = std::max({history.last_time, metrics_.written_at(), logs_[rank].written_at()});
+  return now - newest > std::max(kSilentSeconds, kSilentSteps * step);
+}
+
+RankState LiveRun::state_of(std::size_t rank, double now) const {
+  const std::string& end = logs_[rank].end();
+  if (!end.empty()) return end.starts_with(kStoppedByRequest) ? RankState::stopped : RankState::failed;
+  switch (run_.state) {
+    case RunState::finished: return RankState::finished;
+    case RunState::stopped: return RankState::stopped;
+    case RunState::failed: return RankState::lost;
+    case RunState::running: break;
+  }
+  if (is_evaluating()) return RankState::evaluating;
+  if (is_silent(rank, now)) return RankState::stalled;
+  return has_stepped() ? RankState::training : RankState::starting;
+}
+
+std::optional<double> LiveRun::pace() const {
+  if (!has_stepped()) return std::nullopt;
+  const auto& steps = run_.history.steps;
+  const double start = run_.history.headers.empty() ? 0 : run_.history.headers.back().time;
+  std::size_t first = steps.size() - std::min(steps.size(), kPaceSteps);
+  while (first < steps.size() && steps[first].time < start) ++first;
+  if (first + 1 >= steps.size()) return std::nullopt;
+  const double seconds = steps.back().time - steps[first].time;
+  if (!(seconds > 0)) return std::nullopt;
+  return static_cast<double>(steps.size() - 1 - first) / seconds;
+}
+
+std::optional<double> LiveRun::time_left() const {
+  const auto rate = pace();
+  if (run_.state != RunState::running || !rate || run_.figures.total_steps <= 0) return std::nullopt;
+  return static_cast<double>(run_.figures.total_steps - run_.figures.steps) / *rate;
+}
+
+}  // namespace gradring::train
