@@ -36,8 +36,8 @@ std::optional<std::size_t> columns_of_output() {
   return size ? std::optional(size->columns) : std::nullopt;
 }
 
-void print_warnings(std::string_view command, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) print_to_stderr(fmt::format("gradring runs {}: {}\n", command, warning));
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) print_to_stderr(fmt::format("gradring runs: {}\n", warning));
 }
 
 /// The words of "a,b".
@@ -99,7 +99,7 @@ CommandLine command_line(ListRunsOptions& options) {
 
 void run(const ListRunsOptions& options, const Words& words) {
   RunList list = list_runs(words.empty() ? Words{"runs"} : words);
-  print_warnings("ls", list.warnings);
+  print_warnings(list.warnings);
   const auto runs = selected(std::move(list.runs), options.query);
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -128,7 +128,7 @@ CommandLine command_line(ShowRunOptions& options) {
 
 void run(const ShowRunOptions& options, const Words& words) {
   const Run shown = open_run(only_word(words, "gradring runs show RUN"));
-  print_warnings("show", shown.history.warnings);
+  print_warnings(shown.history.warnings);
   if (options.json)
     print_json(full_json(shown));
   else
@@ -155,7 +155,7 @@ void run(const CompareRunsOptions& options, const Words& words) {
   std::vector<Run> runs;
   for (const std::string& word : words) {
     runs.push_back(open_run(word));
-    print_warnings("compare", runs.back().history.warnings);
+    print_warnings(runs.back().history.warnings);
   }
   if (options.json)
     print_json(comparison_json(runs));
@@ -252,7 +252,7 @@ void run(const ExportRunOptions& options, const Words& words) {
     else
       text += part;
   };
-  print_warnings("export", export_csv(metrics_of(run_dir), options.event, sink));
+  print_warnings(export_csv(metrics_of(run_dir), options.event, sink));
   if (!options.output.empty()) write_named_file(options.output, text);
 }
 

@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "train/report/environment_error.h"
-#include "train/report/run_events_json.h"
 
 namespace gradring::train {
 namespace {
@@ -39,7 +38,7 @@ void add_event(RunHistory& history, const TimedEvent& event) {
   history.last_time = event.time;
 }
 
-RunHistory read_history(const std::filesystem::path& metrics) {
+RunHistory read_history(const std::filesystem::path& metrics, LineReader reader) {
   std::ifstream file(metrics);
   if (!file || !std::filesystem::is_regular_file(metrics))
     throw EnvironmentError(fmt::format("cannot read {}: {}", metrics.string(),
@@ -47,7 +46,7 @@ RunHistory read_history(const std::filesystem::path& metrics) {
   RunHistory history;
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
-    const std::optional<TimedEvent> event = from_line(line);
+    const std::optional<TimedEvent> event = reader(line);
     if (!event) {
       history.warnings.push_back(fmt::format("{}: line {} is {}, and is ignored", metrics.string(), number,
                                              file.eof() ? "incomplete" : "not an event"));

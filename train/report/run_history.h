@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/report/run_events.h"
+#include "train/report/run_events_json.h"
 
 namespace gradring::train {
 
@@ -36,10 +39,13 @@ struct RunHistory {
 /// Adds the next event of the file.
 void add_event(RunHistory& history, const TimedEvent& event);
 
+/// from_line, or a function that reads some members only.
+using LineReader = std::optional<TimedEvent> (*)(std::string_view line);
+
 /// Reads a metrics.jsonl, also of a run that is running or was killed: lines that are incomplete or not an event are
 /// ignored with a warning.
 ///
 /// Errors    EnvironmentError if the file cannot be read.
-RunHistory read_history(const std::filesystem::path& metrics);
+RunHistory read_history(const std::filesystem::path& metrics, LineReader reader = from_line);
 
 }  // namespace gradring::train

@@ -90,19 +90,19 @@ std::vector<FrameLine> rank_lines(std::vector<RankRow> rows, std::size_t most_li
     rows.resize(most - 1);
   }
   TextTable table{.columns = {{.head = "rank", .right_aligned = true},
-                              {.head = "    step", .right_aligned = true},
-                              {.head = " steps/s", .right_aligned = true},
+                              {.head = "state"},
+                              {.head = "   step", .right_aligned = true},
+                              {.head = "steps/s", .right_aligned = true},
                               {.head = "   data", .right_aligned = true},
                               {.head = "   comm", .right_aligned = true},
                               {.head = "    memory", .right_aligned = true},
-                              {.head = "    loss", .right_aligned = true},
-                              {.head = " state"},
+                              {.head = "   loss", .right_aligned = true},
                               {.head = "", .least = 1}}};
   for (const RankRow& row : rows)
-    table.rows.push_back({fmt::to_string(row.rank), row.step > 0 ? fmt::to_string(row.step) : "-",
-                          row.steps_per_second ? fmt::format("{:.1f}", *row.steps_per_second) : "-",
-                          share(row.data_wait), share(row.communication), mebibytes_text(row.memory),
-                          loss_text(row.loss), fmt::format(" {}", name_of(row.state)), row.note});
+    table.rows.push_back(
+        {fmt::to_string(row.rank), std::string(name_of(row.state)), row.step > 0 ? fmt::to_string(row.step) : "-",
+         row.steps_per_second ? fmt::format("{:.1f}", *row.steps_per_second) : "-", share(row.data_wait),
+         share(row.communication), mebibytes_text(row.memory), loss_text(row.loss), row.note});
   std::vector<FrameLine> lines;
   const std::string text = table.text(width, glyphs);
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)

@@ -18,6 +18,8 @@ constexpr double kSilentSteps = 10;
 constexpr double kSilentSeconds = 10;
 /// Steps over which the pace is measured.
 constexpr std::size_t kPaceSteps = 200;
+/// `ranks` events over which a rank's times are averaged.
+constexpr std::size_t kRankEvents = 5;
 
 constexpr std::string_view kRankBegins = "  rank ";
 constexpr std::string_view kTrainingEnded = "  training ended: ";
@@ -79,13 +81,15 @@ void LiveRun::poll(double now) {
 
 std::vector<RankRow> LiveRun::ranks(double now) const {
   const RunHistory& history = run_.history;
-  const bool is_of_this_start =
-      !history.ranks.empty() && !history.headers.empty() && history.ranks.back().time >= history.headers.back().time;
-  const auto newest = is_of_this_start ? rank_means(std::span(history.ranks).last(1)) : std::vector<RankMeans>();
+  const double start = history.headers.empty() ? 0 : history.headers.back().time;
+  std::size_t first = history.ranks.size() - std::min(history.ranks.size(), kRankEvents);
+  while (first < history.ranks.size() && history.ranks[first].time < start) ++first;
+  const auto newest = rank_means(std::span(history.ranks).subspan(first));
   const auto straggler = straggler_of(newest);
   std::vector<RankRow> rows;
   for (std::size_t rank = 0; rank < logs_.size(); ++rank) {
-    RankRow row{.rank = rank, .loss = logs_[rank].loss(), .state = state_of(rank, now), .note = logs_[rank].end()};
+    RankRow row{.rank = rank, .loss = logs_[rank].loss(), .state = state_of(rank, now)};
+    if (row.state == RankState::failed) row.note = logs_[rank].end();
     if (rank < newest.size()) {
       const RankMeans& means = newest[rank];
       row.step = history.ranks.back().record.step;

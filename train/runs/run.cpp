@@ -189,10 +189,10 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Run open_run(const fs::path& named, double now) {
+Run open_run(const fs::path& named, double now, LineReader reader) {
   Run run{.path = find_run(named)};
   std::error_code ignored;
-  if (fs::exists(metrics_of(run.path), ignored)) run.history = read_history(metrics_of(run.path));
+  if (fs::exists(metrics_of(run.path), ignored)) run.history = read_history(metrics_of(run.path), reader);
   update(run, now);
   return run;
 }

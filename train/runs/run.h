@@ -67,12 +67,12 @@ std::filesystem::path find_run(const std::filesystem::path& named);
 /// Seconds since 1970.
 double wall_time();
 
-/// Reads a run. `now` is in seconds since 1970.
+/// Reads a run. `now` is in seconds since 1970, `reader` reads the lines of metrics.jsonl.
 ///
 /// State     running: the lock is held (RunLock), or another host wrote it and the newest event is recent. Otherwise
 ///           the outcome in the last event or, if that is no end, in summary.json. Otherwise the run was killed.
 /// Errors    UsageError as find_run; EnvironmentError if a file cannot be read.
-Run open_run(const std::filesystem::path& named, double now);
+Run open_run(const std::filesystem::path& named, double now, LineReader reader = from_line);
 /// The same now.
 Run open_run(const std::filesystem::path& named);
 

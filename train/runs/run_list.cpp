@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "train/report/environment_error.h"
+#include "train/runs/skim_line.h"
 #include "train/runs/text_table.h"
 
 namespace gradring::train {
@@ -38,7 +39,7 @@ std::vector<double> parts_of(const std::vector<Timed<StepRecord>>& steps) {
 }
 
 void add(RunList& list, const fs::path& path, std::string name) try {
-  Run run = open_run(path);
+  Run run = open_run(path, wall_time(), skim_line);
   const bool is_running = run.state == RunState::running;  // its last line may be about to be completed
   if (!is_running) std::ranges::move(run.history.warnings, std::back_inserter(list.warnings));
   list.runs.push_back(listed(run, std::move(name)));

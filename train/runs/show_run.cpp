@@ -141,8 +141,8 @@ class Description {
     std::vector<std::pair<double, std::string>> events;
     for (const auto& [time, header] : run_.history.headers)
       events.emplace_back(time, header.resumed_from > 0
-                                    ? fmt::format("resumes after step {}, {} ranks", header.resumed_from, header.ranks)
-                                    : fmt::format("starts, {} ranks", header.ranks));
+                                    ? fmt::format("resumes after step {}, ranks: {}", header.resumed_from, header.ranks)
+                                    : fmt::format("starts, ranks: {}", header.ranks));
     for (const auto& [time, restart] : run_.history.restarts)
       events.emplace_back(time, fmt::format("restart {} by the launcher", restart.attempt));
     for (const auto& [time, fault] : run_.history.faults)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/runs/export_csv.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/train/runs/written_run.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ExportCsv : public ::testing::Test {
+ protected:
+  std::string csv(std::string_view event) {
+    std::string text;
+    warnings_ = export_csv(metrics_of(runs_.path("a")), event, [&text](std::string_view part) { text += part; });
+    return text;
+  }
+  tests::WrittenRuns runs_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ExportCsv, HasARowForEachRankOfARanksEvent) {
+  runs_.write("a", {{.time = 1.5,
+                     .event = RanksRecord{.step = 10,
+                                          .steps = 10,
+                                          .seconds = {0.25, 0.5},
+                                          .data_wait = {0, 0.125},
+                                          .exposed_communication = {0.5, 0},
+                                          .memory = {8, 9}}}});
+  EXPECT_EQ(csv("ranks"),
+            "time,step,steps,rank,seconds,data_wait,exposed_communication,memory\r\n"
+            "1.5,10,10,0,0.25,0.0,0.5,8.0\r\n"
+            "1.5,10,10,1,0.5,0.125,0.0,9.0\r\n");
+}
+
+TEST_F(ExportCsv, QuotesWhatRfc4180Asks) {
+  runs_.write("a", {{.time = 1, .event = FaultRecord{.step = 1, .rank = 0, .kind = "a,\"b\"\nc"}}});
+  EXPECT_EQ(csv("fault"), "time,step,rank,kind\r\n1.0,1,0,\"a,\"\"b\"\"\nc\"\r\n");
+}
+
+TEST_F(ExportCsv, LeavesAbsentMembersEmptyAndWritesNullAsNan) {
+  EvalRecord averaged{.step = 2, .epoch = 1, .accuracy = 0.5, .loss = std::nan(""), .samples = 4};
+  averaged.ema_accuracy = 0.75;
+  runs_.write("a", {{.time = 1, .event = EvalRecord{.step = 1, .epoch = 1}}, {.time = 2, .event = averaged}});
+  EXPECT_THAT(csv("eval"),
+              HasSubstr("seconds,ema_accuracy\r\n1.0,1,1,true,0.0,0.0,0,0.0,\r\n2.0,2,1,true,0.5,nan,4,0.0,0.75\r\n"));
+}
+
+TEST_F(ExportCsv, HasAColumnForEachOption) {
+  runs_.write("a", {tests::start_at(1, {.command = {"gradring", "train"}, .config = {{"lr", "0.5"}}})});
+  EXPECT_THAT(csv("header"), HasSubstr(",config.lr\r\n"));
+  EXPECT_THAT(csv("header"), HasSubstr(R"("[""gradring"",""train""]")"));
+}
+
+TEST_F(ExportCsv, IgnoresACutLineWithAWarning) {
+  const auto run = runs_.write("a", {tests::step_at(1, 1), tests::step_at(2, 2)});
+  std::filesystem::resize_file(metrics_of(run), std::filesystem::file_size(metrics_of(run)) - 5);
+  const std::string text = csv("train");
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("line 2 is incomplete")));
+}
+
+TEST_F(ExportCsv, UpgradesLinesFromBeforeSchema1) {
+  std::ofstream(metrics_of(runs_.write("a", {}))) << R"({"event":"step","step":3,"epoch":0,"loss":2.5})" << '\n';
+  EXPECT_EQ(csv("train"), "step,epoch,loss,time\r\n3,1,2.5,0\r\n");
+}
+
+}  // namespace
+}  // namespace gradring::train
