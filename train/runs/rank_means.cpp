@@ -41,7 +41,7 @@ std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events) {
 }
 
 std::optional<Straggler> straggler_of(std::span<const RankMeans> ranks) {
-  constexpr double kShare = 0.1, kSeconds = 1e-3;
+  constexpr double kShare = 0.05, kSeconds = 1e-3;
   if (ranks.size() < 2) return std::nullopt;
   const auto slowest = std::ranges::max_element(ranks, {}, &RankMeans::own);
   const auto rank = static_cast<std::size_t>(slowest - ranks.begin());

@@ -29,7 +29,7 @@ struct Straggler {
   double delay = 0;  ///< seconds of a step by which its own work exceeds the median of the others
 };
 
-/// The rank whose own work takes longest, if it exceeds the median of the others by more than a tenth and a millisecond.
+/// The rank whose own work takes longest, if it exceeds the median of the others by more than 5 % and a millisecond.
 std::optional<Straggler> straggler_of(std::span<const RankMeans> ranks);
 
 }  // namespace gradring::train

@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kTensorBoardFolder = "tensorboard";
+
 bool is_folder(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::directory; }
 bool is_file(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::regular; }
 bool is_link(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::symlink; }
@@ -30,6 +32,12 @@ bool is_link(const fs::path& path) { return fs::symlink_status(path).type() == f
 /// logs/rank_3.log
 bool is_rank_log(const fs::path& path) {
   static const std::regex kName("rank_(0|[1-9][0-9]*)\\.log");
+  return is_file(path) && std::regex_match(path.filename().string(), kName);
+}
+
+/// tensorboard/events.out.tfevents.<...>
+bool is_event_file(const fs::path& path) {
+  static const std::regex kName("events\\.out\\.tfevents\\..*");
   return is_file(path) && std::regex_match(path.filename().string(), kName);
 }
 
@@ -51,12 +59,10 @@ bool is_config(const std::string& name) {
   return std::regex_match(name, kName);
 }
 
-/// A file directly in a run directory, but for those by which it is recognized.
+/// A file directly in a run directory that does not identify it as one.
 bool is_result(const fs::path& path, const fs::path& run) {
-  static const std::regex kEvents("events\\.out\\.tfevents\\..*");
   if (!is_file(path)) return false;
-  return path == summary_of(run) || path == temporary_of(summary_of(run)) || path == temporary_of(first_config(run)) ||
-         std::regex_match(path.filename().string(), kEvents);
+  return path == summary_of(run) || path == temporary_of(summary_of(run)) || path == temporary_of(first_config(run));
 }
 
 /// Sorts what a run directory holds into what gradring wrote and what it did not.
@@ -72,6 +78,8 @@ class Planner {
         add_checkpoints(path);
       else if (path == log_file(removal_.run, 0).parent_path() && is_folder(path))
         add_folder(path, is_rank_log);
+      else if (name == kTensorBoardFolder && is_folder(path))
+        add_folder(path, is_event_file);
       else if (is_result(path, removal_.run))
         add_file(path);
       else if (is_file(path) && (is_config(name) || path == metrics_of(removal_.run)))

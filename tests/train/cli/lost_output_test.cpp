@@ -193,6 +193,8 @@ class LostResult : public tests::Trained {
                                      {"launch", "--help"},
                                      {"ckpt", "ls", "run"},
                                      {"ckpt", "verify", "run"},
+                                     {"runs", "ls", "run"},
+                                     {"top", "run", "--once"},
                                      {"data", "info"},
                                      {"bench", "kernels", "--op", "relu", "--shape", "elements=10", "--seconds", "0"}};
   const std::vector<Words> slow_ = {
@@ -216,6 +218,15 @@ class LostResult : public tests::Trained {
       {"ckpt", "inspect", "run/checkpoints/step-20", "--json"},
       {"ckpt", "diff", "run", "run"},
       {"ckpt", "prune", "run", "--keep-last", "1", "--dry-run"},
+      {"runs", "--help"},
+      {"runs", "ls", "run", "--json"},
+      {"runs", "show", "run"},
+      {"runs", "show", "run", "--json"},
+      {"runs", "compare", "run", "run"},
+      {"runs", "compare", "run", "run", "--json"},
+      {"runs", "export", "run"},
+      {"runs", "rm", "run", "--dry-run"},
+      {"top", "run"},
       {"data", "info", "mnist", "--data-dir", "data"},
       {"data", "fetch", "--help"},
       {"data", "verify", "--help"},
@@ -249,7 +260,7 @@ class LostResult : public tests::Trained {
 
 TEST_F(LostResult, IsTestedForEveryCommand) {
   for (const std::string& command : listed_by({"--help"})) EXPECT_TRUE(holds({command})) << command;
-  for (const char* group : {"bench", "ckpt", "data"})
+  for (const char* group : {"bench", "ckpt", "data", "runs"})
     for (const std::string& name : listed_by({group, "--help"}))
       EXPECT_TRUE(holds({group, name})) << group << " " << name;
 }

@@ -22,9 +22,10 @@ class RemoveRun : public ::testing::Test {
  protected:
   RemoveRun() {
     run_ = runs_.write("run", {tests::start_at(10), tests::step_at(11, 1)});
-    for (const char* file : {"logs/rank_0.log", "logs/rank_11.log", "summary.json", "config.resolved-2.toml",
-                             "checkpoints/step-1/meta.json", "checkpoints/step-1/model.safetensors",
-                             "checkpoints/step-2.partial/state.safetensors"})
+    for (const char* file :
+         {"logs/rank_0.log", "logs/rank_11.log", "summary.json", "config.resolved-2.toml",
+          "checkpoints/step-1/meta.json", "checkpoints/step-1/model.safetensors",
+          "checkpoints/step-2.partial/state.safetensors", "tensorboard/events.out.tfevents.1.host.2"})
       put(file);
     fs::create_directory_symlink("step-1", run_ / "checkpoints/latest");
     put("../precious/data");
