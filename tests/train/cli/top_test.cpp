@@ -37,7 +37,8 @@ class InTerminal {
       std::vector<char*> words;
       for (const std::string& word : spec.command) words.push_back(const_cast<char*>(word.c_str()));
       words.push_back(nullptr);
-      if (::chdir(spec.folder.c_str()) == 0 && ::setenv("TERM", term, 1) == 0) ::execv(words[0], words.data());
+      if (::chdir(spec.folder.c_str()) == 0 && ::setenv("TERM", term, 1) == 0 && ::setenv("LC_ALL", "C.UTF-8", 1) == 0)
+        ::execv(words[0], words.data());
       ::_exit(127);
     }
     terminal_ = UniqueFd(terminal);
