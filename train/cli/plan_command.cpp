@@ -33,22 +33,22 @@ CommandLine command_line(PlanOptions& options) {
   return line;
 }
 
-void print_table(const MemoryTable& table) {
+/// `where`: what the table is of.
+void print_table(std::string_view where, const MemoryTable& table) {
   constexpr double kMebibyte = 1024 * 1024;
   const auto row = [](std::string_view name, std::size_t bytes) {
     fmt::print("{:<14} {:>16} {:>12.2f}\n", name, bytes, static_cast<double>(bytes) / kMebibyte);
   };
-  fmt::print("{:<14} {:>16} {:>12}\n", "on each rank", "bytes", "MiB");
+  fmt::print("{:<14} {:>16} {:>12}\n", where, "bytes", "MiB");
   for (const MemoryClass each : all_memory_classes()) row(name_of(each), table[each]);
   row("total", table.total());
-  fmt::print("\nNot counted: pinned memory of the host, and what libraries keep to themselves.\n");
 }
 
-nlohmann::json to_json(const MemoryTable& table, int world_size) {
+nlohmann::ordered_json to_json(const MemoryTable& table) {
   nlohmann::ordered_json bytes;
   for (const MemoryClass each : all_memory_classes()) bytes[std::string(name_of(each))] = table[each];
   bytes["total"] = table.total();
-  return {{"world_size", world_size}, {"planned_bytes", bytes}};
+  return bytes;
 }
 
 void run(PlanOptions& options) {
@@ -56,18 +56,28 @@ void run(PlanOptions& options) {
   const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 
   const WorkerEnvironment place;
-  const Compute compute = make_compute(
-      compute_spec(config, threads_of_rank(threads_option(config), place, system_variable), place.local_rank));
+  const Compute compute =
+      make_compute(compute_spec(config, threads_of_device(config, place, system_variable), place.local_rank));
   const auto train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir);
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *train_set, world_size);
   const MemoryPlanPlace where{
       .device = *compute.device, .kernels = compute.kernels, .backend = *compute.backend, .train_set = *train_set};
-  const MemoryTable table = plan_memory(spec, where, plan_programs(spec, where));
+  const ProgramMemories programs = plan_programs(spec, where);
+  const MemoryTable table = plan_memory(spec, where, programs);
   fmt::print("{} on {}, batches of {} a rank, {}, {}; {} rank{}; device {}, backend {}\n\n", config.model,
              config.dataset, config.batch_size, precision_name(spec.replica.precision), config.optimizer.name,
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
-  print_table(table);
-  if (!options.json_file.empty()) write_named_file(options.json_file, to_json(table, world_size).dump(2) + "\n");
+  nlohmann::ordered_json json{{"world_size", world_size}, {"planned_bytes", to_json(table)}};
+  print_table(config.data_parallel > 1 ? "first device" : "on each rank", table);
+  if (config.data_parallel > 1) {
+    const MemoryTable further = plan_further_device(spec, where, programs);
+    fmt::print("\n");
+    print_table("each other", further);
+    json["further_devices"] = config.data_parallel - 1;
+    json["further_device_bytes"] = to_json(further);
+  }
+  fmt::print("\nNot counted: pinned memory of the host, and what libraries keep to themselves.\n");
+  if (!options.json_file.empty()) write_named_file(options.json_file, json.dump(2) + "\n");
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ CommandLine command_line(ParsedTrain& parsed);
 /// must not come first. The group's memory lies on the device, which therefore outlives it.
 struct RankKeeps {
   Compute compute;
+  std::vector<Compute> further;  ///< devices of --data-parallel besides the first
   Ranks ranks;
   std::filesystem::path run_dir;  ///< rank 0's, as a user types it; empty until it is open
 };

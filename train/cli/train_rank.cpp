@@ -59,11 +59,23 @@ std::string choice_of_rank_0(comm::ProcessGroup& group, const nn::Chooser& choos
 }
 
 Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
-  const unsigned threads = threads_of_rank(threads_option(config), place, system_variable);
-  if (config.pin) pin_to_own_cores(threads, place);
+  const unsigned threads = threads_of_device(config, place, system_variable);
+  if (config.pin) pin_to_own_cores(threads * static_cast<unsigned>(config.data_parallel), place);
   ComputeSpec spec = compute_spec(config, threads, place.local_rank);
   spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };
   return make_compute(spec);
+}
+
+/// The devices of --data-parallel besides `first`, which names them in the log.
+std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& place, Compute& first) {
+  step_sizes(config, place.world_size);  // refuses --data-parallel on several ranks
+  std::vector<Compute> further =
+      make_further_devices(compute_spec(config, first.threads, place.local_rank), first, config.data_parallel);
+  if (!further.empty())
+    first.remarks.push_back(fmt::format("data parallel over {} devices, {} to {}: the first updates the weights",
+                                        config.data_parallel, first.device->id().to_string(),
+                                        further.back().device->id().to_string()));
+  return further;
 }
 
 void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_set, const std::string& folder) {
@@ -189,6 +201,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const bool leads = place.rank == 0;
   RunOutput output(config, place, files_of_this_machine());  // rank 0's, until its last file is written
   keeps.compute = prepare_compute(config, place, keeps.ranks);
+  keeps.further = prepare_further(config, place, keeps.compute);
   const Compute& compute = keeps.compute;
   Start start = leads ? output.find_start() : Start();
   const Datasets sets = open_datasets(config);
@@ -203,6 +216,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   Console out;  // before the sinks that write to it
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
+  const std::vector<FurtherDevice> others = further_devices(keeps.further);
   InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
@@ -212,7 +226,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                            .test_set = *sets.test_set,
                            .metrics = metrics,
                            .requests = &requests,
-                           .step_hook = &faults});
+                           .step_hook = &faults,
+                           .others = others});
   begin(trainer, config, group, start);
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
@@ -259,7 +274,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
 
 void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
   const Ranks nobody;  // no kernel is chosen in a dry run
-  const Compute compute = prepare_compute(config, place, nobody);
+  Compute compute = prepare_compute(config, place, nobody);
+  prepare_further(config, place, compute);
   if (place.rank == 0)
     find_start(config, named_run_dir(config.run_dir), files_of_this_machine(), place.restart_count > 0);
   const Datasets sets = open_datasets(config);

@@ -18,6 +18,7 @@ constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
 constexpr std::string_view kWireTypes[] = {"fp32", "fp16", "bf16"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostDevices = 64;
 constexpr std::int64_t kMostKept = 1 << 30;
 
 TrainOption megabytes_option(const std::string& name, std::string help, std::size_t BucketLimits::*field) {
@@ -44,6 +45,11 @@ Options parallelism_options() {
   nprocs.aliases = {"nproc-per-node", "nproc", "ranks"};
   return {
       std::move(nprocs),
+      integer_option(
+          "data-parallel",
+          "devices of one process, as PyTorch's DataParallel: every micro-batch of --batch-size is split over "
+          "them, and the first updates the weights; cuda:0 and those after it, or on a CPU threads",
+          {.least = 1, .most = kMostDevices}, &TrainConfig::data_parallel),
       integer_option("zero",
                      "ZeRO stage, what ranks shard instead of replicating: 0 nothing, 1 optimizer state, 2 also "
                      "gradients (with --accumulate see --sync-every-pass), 3 also weights",
@@ -136,8 +142,10 @@ Options device_options() {
                        &TrainConfig::cuda_graph),
       word_option("resident", "training set in device memory, as bytes; auto: on a GPU", kResident,
                   &TrainConfig::resident),
-      integer_option("threads", "compute threads per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores",
-                     {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
+      integer_option(
+          "threads",
+          "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the cores",
+          {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       flag_option("pin", "CPU affinity: --threads cores of its own for every rank", &TrainConfig::pin),
       flag_option("allow-shared-gpu", "permission for several ranks to use one GPU, for tests; slow",
                   &TrainConfig::allow_shared_gpu),

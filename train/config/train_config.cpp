@@ -24,6 +24,29 @@ bool is_utf8(const std::string& text) try {
   return false;
 }
 
+/// One process updates the weights: what shards state over ranks, or sums over them, does not apply.
+void validate_data_parallel(const TrainConfig& config) {
+  if (config.data_parallel == 1) return;
+  const auto require = [&config](bool condition, const std::string& found, const char* why) {
+    if (!condition)
+      throw UsageError(fmt::format("--data-parallel {} and {} exclude each other: {}; leave one out",
+                                   config.data_parallel, found, why));
+  };
+  require(config.nprocs == 1, fmt::format("--nprocs {}", config.nprocs),
+          "the first trains on several devices from one process, the second starts a process for each");
+  require(config.zero == 0, fmt::format("--zero {}", config.zero),
+          "the first keeps all optimizer state on the first device, the second shards it over ranks");
+  require(config.wire_dtype == "fp32", "--wire-dtype " + config.wire_dtype,
+          "gradients are gathered from the devices in fp32");
+  require(!config.reproducible, "--reproducible", "sums would depend on the number of devices");
+  require(!config.device.starts_with("cuda:"), "--device " + config.device,
+          "the devices are cuda:0 and those after it");
+  if (config.batch_size < config.data_parallel)
+    throw UsageError(
+        fmt::format("--batch-size is {}, but --data-parallel {} splits it over {} devices: raise it to at least {}",
+                    config.batch_size, config.data_parallel, config.data_parallel, config.data_parallel));
+}
+
 }  // namespace
 
 void validate(const TrainConfig& config) {
@@ -73,6 +96,7 @@ void validate(const TrainConfig& config) {
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
+  validate_data_parallel(config);
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size require each other: give both or neither");

@@ -81,8 +81,9 @@ struct TrainConfig {
   std::string tags;             ///< labels of the run, separated by commas
   std::int64_t log_every = 10;  ///< steps between collections of every rank's times
   std::string progress = "auto";
-  std::vector<Fault> faults;  ///< to inject
-  std::int64_t nprocs = 1;    ///< ranks to start from this process
+  std::vector<Fault> faults;       ///< to inject
+  std::int64_t nprocs = 1;         ///< ranks to start from this process
+  std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch
 };
 
 /// Whether --resume looks for checkpoints in --run-dir.

@@ -71,6 +71,7 @@ std::string Summary::to_json() const {
   visit_members(*this, [&](const char* name, const auto& value) { json[name] = value; });
   json["memory"] = memory_json(planned_memory, peak_memory);
   if (ema_accuracy) json["ema_accuracy"] = *ema_accuracy;
+  if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
   return json.dump(2) + "\n";
 }
 
@@ -80,6 +81,7 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
   Summary summary;
   visit_members(summary, [&](const char* name, auto& value) { json.at(name).get_to(value); });
   if (json.contains("ema_accuracy")) summary.ema_accuracy = json.at("ema_accuracy").get<double>();
+  summary.further_device_bytes = json.value("further_device_bytes", std::size_t{0});
   for (const MemoryClass each : all_memory_classes()) {
     const Json& row = json.at("memory").at(std::string(name_of(each)));
     row.at("planned_bytes").get_to(summary.planned_memory[each]);

@@ -44,6 +44,8 @@ struct Summary {
   std::string parameters_sha256{};  ///< of the weights, f32 little-endian, in state_dict order and PyTorch's layout
   MemoryTable planned_memory{};     ///< of a rank's device
   MemoryTable peak_memory{};        ///< peak allocation of rank 0
+  /// Peak allocation of the devices of --data-parallel besides the first; 0: there are none.
+  std::size_t further_device_bytes = 0;
 
   std::string to_json() const;
   /// Empty if the text is not the summary of a finished run.

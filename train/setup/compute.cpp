@@ -12,6 +12,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
 #include "nn/backend/cpu/cpu_backend.h"
+#include "nn/backend/cpu/onednn.h"
 #include "nn/backend/kernels/kernel_plans.h"
 #include "train/config/train_config.h"
 #include "train/launch/launcher.h"
@@ -131,6 +132,11 @@ unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, con
   return static_cast<unsigned>(std::max(1, usable_cores() / place.local_world_size));
 }
 
+unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment place, const VariableLookup& environment) {
+  place.local_world_size *= static_cast<int>(config.data_parallel);
+  return threads_of_rank(threads_option(config), place, environment);
+}
+
 void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
   cpu_set_t usable, own;
   CPU_ZERO(&usable);
@@ -192,6 +198,27 @@ Compute make_compute(const ComputeSpec& spec) {
   } catch (const InvalidArgument& error) {  // an unknown name, from a backend
     throw UsageError(error.what());
   }
+}
+
+std::vector<Compute> make_further_devices(const ComputeSpec& spec, const Compute& first, std::int64_t devices) {
+  std::vector<Compute> others;
+  const DeviceId id = first.device->id();
+  for (int index = 1; index < devices; ++index) {
+    ComputeSpec further = spec;
+    further.device = id.kind == DeviceKind::cuda ? DeviceId{DeviceKind::cuda, id.index + index}.to_string() : "cpu";
+    others.push_back(make_compute(further));
+  }
+  return others;
+}
+
+std::vector<FurtherDevice> further_devices(const std::vector<Compute>& computes) {
+  std::vector<FurtherDevice> devices;
+  for (const Compute& compute : computes) {
+    devices.push_back({.device = *compute.device, .backend = *compute.backend});
+    if (compute.device->id().kind == DeviceKind::cpu)
+      devices.back().begin = [threads = compute.threads] { nn::set_onednn_threads(threads); };
+  }
+  return devices;
 }
 
 }  // namespace gradring::train

@@ -13,6 +13,7 @@
 #include "nn/backend/backend.h"
 #include "train/config/train_config.h"
 #include "train/cuda_module/cuda_module.h"
+#include "train/data_parallel/device_replica.h"
 #include "train/launch/worker_environment.h"
 
 namespace gradring::train {
@@ -22,6 +23,9 @@ namespace gradring::train {
 ///
 /// Errors    UsageError if either is more than kMostThreads.
 unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment);
+
+/// The same for each device of --data-parallel: the rank's share of the cores is divided over them.
+unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment place, const VariableLookup& environment);
 
 /// Binds this process and its future threads to `threads` cores of its own: the usable cores are divided in the order
 /// of local ranks.
@@ -66,5 +70,14 @@ std::filesystem::path plan_cache_file();
 /// Errors    UsageError if backend and device contradict each other, or a name is unknown; EnvironmentError if the
 ///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
+
+/// The devices of --data-parallel besides the first: for a CPU more of the kind, which are threads; for cuda:0 the GPUs
+/// after it.
+///
+/// Errors    as make_compute.
+std::vector<Compute> make_further_devices(const ComputeSpec& spec, const Compute& first, std::int64_t devices);
+
+/// What the trainer uses of them; they must outlive it.
+std::vector<FurtherDevice> further_devices(const std::vector<Compute>& computes);
 
 }  // namespace gradring::train

@@ -36,6 +36,11 @@ void check_options(const TrainConfig& config, kernels::DType precision, std::int
 }  // namespace
 
 StepSizes step_sizes(const TrainConfig& config, int ranks) {
+  if (config.data_parallel > 1 && ranks > 1)
+    throw UsageError(
+        fmt::format("--data-parallel {} trains on several devices from one process, but this run has {} ranks: start "
+                    "one rank, or leave --data-parallel out",
+                    config.data_parallel, ranks));
   const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
   const StepSizes sizes{
       .sharded = sharded,
@@ -126,7 +131,8 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .step = {.loss_scaling = loss_scaling_for(config, precision),
                    .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
                    .clip_norm = config.clip_norm,
-                   .recorded = config.cuda_graph && device.id().kind == kernels::DeviceKind::cuda},
+                   .recorded =
+                       config.cuda_graph && config.data_parallel == 1 && device.id().kind == kernels::DeviceKind::cuda},
           .optimizer = config.optimizer,
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
@@ -136,6 +142,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
           .overlap = config.overlap,
+          .devices = static_cast<int>(config.data_parallel),
           .seed = config.seed};
 }
 

@@ -74,7 +74,7 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace&
   kernels::DryRunDevice device(place.device);
   const nn::Model model = model_of(spec, place);
   const ReplicaSpec& replica = spec.replica;
-  const nn::Program training(model, replica.batch_size, nn::ProgramMode::training, place.backend, device,
+  const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, place.backend, device,
                              replica.precision, replica.checkpointing);
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, place.backend, device,
                                replica.precision);
@@ -101,6 +101,8 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place
                                          .shards = shards,
                                          .slots = programs.slots});
   plan_batches(spec, place, ledger.on(MemoryClass::batches));
+  const auto gathered =
+      ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
   const auto averages = ledger.hold(MemoryClass::parameters, averaged_weight_bytes(replica, shards));
   MemoryTable table = ledger.peaks();
@@ -109,6 +111,19 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place
     table[MemoryClass::workspace] += program.workspace;
   }
   return table;
+}
+
+MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanPlace& place,
+                                const ProgramMemories& programs) {
+  const ReplicaSpec& replica = spec.replica;
+  const nn::Model model = model_of(spec, place);
+  const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
+  return DeviceReplica::planned_memory({.model = model,
+                                        .layout = layout,
+                                        .sample = place.train_set.shape(),
+                                        .max_batch = replica.batch_of_device(),
+                                        .dtype = replica.precision},
+                                       programs.training);
 }
 
 }  // namespace gradring::train

@@ -38,6 +38,10 @@ struct ProgramMemories {
 /// Errors    InvalidArgument as of nn::Program; DeviceError if a library fails to plan.
 ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace& place);
 
+/// The same of each further device of --data-parallel. Its program is as the first one's.
+MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanPlace& place,
+                                const ProgramMemories& programs);
+
 /// The bytes that a rank's training will allocate, by class: its parts are constructed on a device that only counts
 /// (kernels::DryRunDevice). A run compares it with its own count (Replica::memory).
 MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, const ProgramMemories& programs);

@@ -111,7 +111,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
       layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
       shards_(replica_shards(spec.zero, layout_, place.group.world_size(), place.group.rank())),
       cast_(kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
-      program_(model_, spec.batch_size, nn::ProgramMode::training, place.backend,
+      program_(model_, spec.batch_of_device(), nn::ProgramMode::training, place.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing),
       optimizer_(decorated(
@@ -131,10 +131,12 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
+      single_device_(program_),
+      data_parallel_(make_data_parallel(spec, place)),
       step_(spec.step, {.device = memory_.on(MemoryClass::step),
                         .stream = *stream_,
                         .kernels = place.kernels,
-                        .program = program_,
+                        .program = data_parallel_ ? static_cast<StepProgram&>(*data_parallel_) : single_device_,
                         .weights = *buffers_.weights,
                         .ddp = buffers_.ddp,
                         .reducer = *buffers_.reducer,
@@ -142,6 +144,23 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                         .optimizer = *optimizer_,
                         .slices = slices_}) {
   initialize_weights(spec.seed, Deadline::after(place.group.timeout()));
+}
+
+std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place) {
+  check(std::ssize(place.others) + 1 == spec.devices, "the number of devices is not that of the replica");
+  if (spec.devices == 1) return nullptr;
+  return std::make_unique<DataParallel>(
+      DeviceReplicaSpec{.model = model_,
+                        .layout = layout_,
+                        .sample = place.sample,
+                        .max_batch = spec.batch_of_device(),
+                        .dtype = spec.precision,
+                        .checkpointing = spec.checkpointing},
+      DataParallel::First{.device = memory_.on(MemoryClass::gradients),
+                          .kernels = place.kernels,
+                          .program = program_,
+                          .enqueue_exposed = [this](const auto& work) { buffers_.ddp.enqueue_in_line(work); }},
+      place.others);
 }
 
 /// A zeroed arena in pinned memory.

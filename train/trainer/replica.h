@@ -15,6 +15,7 @@
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
+#include "train/data_parallel/data_parallel.h"
 #include "train/ddp/compute_weights.h"
 #include "train/ddp/gradient_reducer.h"
 #include "train/ddp/non_finite_check.h"
@@ -42,7 +43,11 @@ struct ReplicaSpec {
   std::int64_t exact_terms =
       0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool overlap = true;     ///< gradients are summed while backward continues
+  int devices = 1;         ///< over which this process splits each pass (--data-parallel)
   std::uint64_t seed = 0;  ///< of the initial weights
+
+  /// Samples of the program of one device.
+  std::int64_t batch_of_device() const { return samples_of_device(batch_size, devices); }
 };
 
 /// The layout of such a replica's arenas, on every rank.
@@ -57,6 +62,7 @@ struct ReplicaPlace {
   comm::ProcessGroup& group;
   kernels::Shape sample;  ///< height, width, channels
   std::int64_t classes = 0;
+  std::span<const FurtherDevice> others = {};  ///< ReplicaSpec::devices without the first
 };
 
 /// This rank's shards of the optimizer state: everything without ZeRO.
@@ -140,7 +146,9 @@ class Replica {
   MemoryLedger& memory() { return memory_; }
   const MemoryLedger& memory() const { return memory_; }
   TrainStep& step() { return step_; }
-  /// How long the last step waited for other ranks (DistributedDataParallel::exposed).
+  /// Peak allocation of the further devices of --data-parallel, by class.
+  MemoryTable memory_of_others() const { return data_parallel_ ? data_parallel_->peak_memory() : MemoryTable(); }
+  /// How long the last step waited for other ranks, or devices (DistributedDataParallel::exposed).
   std::chrono::duration<double> exposed_communication() const { return buffers_.ddp.exposed(); }
 
   /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
@@ -161,6 +169,7 @@ class Replica {
   ReplicaBytes bytes() const;
 
  private:
+  std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place);
   void enqueue_begin();
   kernels::Buffer host_arena();
   void initialize_weights(std::uint64_t seed, Deadline deadline);
@@ -184,6 +193,8 @@ class Replica {
   ReplicaBuffers buffers_;
   std::vector<UpdateSlice> slices_;
   ShardTransfer transfer_;
+  SingleDevice single_device_;
+  std::unique_ptr<DataParallel> data_parallel_;  // null on one device
   TrainStep step_;
 };
 

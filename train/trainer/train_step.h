@@ -14,6 +14,7 @@
 #include "kernels/runtime/device.h"
 #include "kernels/step_state/step_state.h"
 #include "nn/program/program.h"
+#include "train/data_parallel/step_program.h"
 #include "train/ddp/compute_weights.h"
 #include "train/ddp/gradient_reducer.h"
 #include "train/ddp/non_finite_check.h"
@@ -52,7 +53,7 @@ struct StepParts {
   kernels::Device& device;
   kernels::Stream& stream;
   const kernels::KernelSet& kernels;
-  nn::Program& program;
+  StepProgram& program;
   ComputeWeights& weights;
   DistributedDataParallel& ddp;
   GradientReducer& reducer;

@@ -46,7 +46,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                        .backend = world.backend,
                                                                        .group = world.group,
                                                                        .sample = world.train_set.shape(),
-                                                                       .classes = world.train_set.classes()}),
+                                                                       .classes = world.train_set.classes(),
+                                                                       .others = world.others}),
       eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
                     {replica_.memory().on(MemoryClass::activations), replica_.memory().on(MemoryClass::workspace)},
                     replica_.program().dtype()),
@@ -155,7 +156,8 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
           .precision = precision_name(replica_.program().dtype()),
           .parameters_sha256 = to_hex(weights),
           .planned_memory = planned_memory(),
-          .peak_memory = replica_.memory().peaks()};
+          .peak_memory = replica_.memory().peaks(),
+          .further_device_bytes = replica_.memory_of_others().total()};
 }
 
 Evaluation Trainer::evaluate_model() {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "nn/backend/backend.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/data_parallel/device_replica.h"
 #include "train/faults/step_hook.h"
 #include "train/report/metrics.h"
 
@@ -74,10 +76,11 @@ struct TrainerWorld {
   const data::Dataset& train_set;
   const data::Dataset& test_set;
   MetricsSink& metrics;
-  CheckpointSink* checkpoints = nullptr;    ///< null: this rank saves none
-  RunRequests* requests = nullptr;          ///< null: this rank gets no requests
-  StepHook* step_hook = nullptr;            ///< fault injection; null: nothing is called
-  NewestCheckpoint newest_checkpoint = {};  ///< rank 0 only
+  CheckpointSink* checkpoints = nullptr;       ///< null: this rank saves none
+  RunRequests* requests = nullptr;             ///< null: this rank gets no requests
+  StepHook* step_hook = nullptr;               ///< fault injection; null: nothing is called
+  NewestCheckpoint newest_checkpoint = {};     ///< rank 0 only
+  std::span<const FurtherDevice> others = {};  ///< devices besides `device` (--data-parallel)
 };
 
 }  // namespace gradring::train

@@ -63,6 +63,7 @@ OptionTexts everything_else() {
           {"reproducible", "false"},
           {"threads", "3"},
           {"pin", "true"},
+          {"data-parallel", "1"},
           {"zero", "3"},
           {"sync-every-pass", "true"},
           {"comm", "tcp"},
