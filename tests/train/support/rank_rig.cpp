@@ -19,15 +19,29 @@ struct RankRig::Parts {
   kernels::HostDevice own_device;
   kernels::Device& device;
   std::unique_ptr<nn::Backend> backend;
+  std::vector<std::unique_ptr<kernels::HostDevice>> further;
+  std::vector<std::unique_ptr<nn::Backend>> further_backends;
+  std::vector<train::FurtherDevice> others;
   kernels::KernelSet kernels = kernels::kernel_set();
+  std::int64_t max_batch;
   train::Replica replica;
   train::CopiedBatch batch;
+
+  const std::vector<train::FurtherDevice>& make_others(const Options& options) {
+    for (int i = 1; i < options.devices; ++i) {
+      further.push_back(std::make_unique<kernels::HostDevice>());
+      further_backends.push_back(make_backend(options.backend, *further.back()));
+      others.push_back({.device = *further.back(), .backend = *further_backends.back()});
+    }
+    return others;
+  }
 
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
         device(options.device ? *options.device : own_device),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
+        max_batch(options.max_batch),
         replica(
             {.model = options.model,
              .batch_size = options.max_batch,
@@ -44,13 +58,15 @@ struct RankRig::Parts {
              .accumulates = options.accumulates,
              .sync_every_pass = options.sync_every_pass,
              .overlap = options.overlap,
+             .devices = options.devices,
              .seed = options.seed},
             {.device = device,
              .kernels = kernels,
              .backend = *backend,
              .group = group,
              .sample = set.shape(),
-             .classes = set.classes()}),
+             .classes = set.classes(),
+             .others = make_others(options)}),
         batch({.dataset = set,
                .device = device,
                .kernels = kernels,
@@ -77,8 +93,7 @@ RankRig::~RankRig() = default;
 train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::int64_t global_samples) {
   train::TrainStep& step = parts_->replica.step();
   if (indices.empty()) return step.run({.batch = parts_->batch, .global_samples = global_samples}, soon());
-  data::Loader loader(parts_->dataset, parts_->device,
-                      {.indices = indices, .batch_size = parts_->replica.program().max_batch()});
+  data::Loader loader(parts_->dataset, parts_->device, {.indices = indices, .batch_size = parts_->max_batch});
   const Deadline deadline = soon();
   const std::int64_t batches = loader.geometry().steps();
   for (std::int64_t i = 0; i < batches; ++i) {

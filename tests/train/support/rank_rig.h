@@ -38,6 +38,7 @@ class RankRig {
     kernels::DType precision = kernels::DType::f32;
     train::LossScaling loss_scaling;
     kernels::Device* device = nullptr;  ///< null: a CPU device of its own
+    int devices = 1;                    ///< that split each batch (--data-parallel)
     /// What a test puts around the backend.
     std::function<std::unique_ptr<nn::Backend>(std::unique_ptr<nn::Backend>)> decorate;
   };
