@@ -135,9 +135,10 @@ TEST(DataParallelTraining, PlansTheMemoryThatItTakes) {
     train::TrainConfig config = config_for(3, 2);
     config.precision = precision;
     const DeviceRun run = train_on_devices(config);
-    for (const MemoryClass each : train::all_memory_classes())
-      if (each != MemoryClass::batches)  // counts a few bytes of the evaluation besides
-        EXPECT_EQ(run.summary.planned_memory[each], run.summary.peak_memory[each]) << name_of(each);
+    for (const MemoryClass each : train::all_memory_classes()) {
+      if (each == MemoryClass::batches) continue;  // counts a few bytes of the evaluation besides
+      EXPECT_EQ(run.summary.planned_memory[each], run.summary.peak_memory[each]) << name_of(each);
+    }
     EXPECT_EQ(run.summary.further_device_bytes, 2 * run.planned_further.total());
     config.data_parallel = 1;
     const DeviceRun one = train_on_devices(config);
