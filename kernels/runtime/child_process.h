@@ -40,6 +40,8 @@ class ChildProcess {
   /// Errors    DeviceError if the program ends, or the deadline passes, before it came.
   std::string read_line(Deadline deadline);
   bool running();
+  /// Its process id; -1 once it has ended and was reaped.
+  pid_t id() const { return pid_; }
   /// Waits for the end of the program; true if it returned 0. Called once.
   bool wait();
 

@@ -23,6 +23,8 @@ nlohmann::json settings_of(const TimedTrainingSpec& spec, const RawDataset& data
                            const fs::path& store) {
   return {{"images", data.images},
           {"labels", data.labels},
+          {"test_images", data.test_images},
+          {"test_labels", data.test_labels},
           {"shape", data.shape.extents()},
           {"classes", data.classes},
           {"batch_size", spec.batch_size},
@@ -85,15 +87,21 @@ TrainingTime PyTorchPeer::train() {
   std::vector<double> seconds;
   double processor_seconds = 0;
   double losses = 0;
+  double resident_bytes = 0;
+  std::optional<double> accuracy;
   for (auto& rank : ranks_) {
     const auto answer = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience)));
     seconds.push_back(answer.at("seconds"));
     processor_seconds += answer.at("processor_seconds").get<double>();
     losses += answer.at("loss").get<double>();
+    resident_bytes += answer.at("resident_bytes").get<double>();
+    if (answer.contains("accuracy")) accuracy = answer.at("accuracy").get<double>();
   }
   return {.seconds = seconds.front(),
           .processor_seconds = processor_seconds,
-          .loss = losses / static_cast<double>(ranks_.size())};
+          .loss = losses / static_cast<double>(ranks_.size()),
+          .accuracy = accuracy,
+          .resident_bytes = resident_bytes};
 }
 
 FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data) {

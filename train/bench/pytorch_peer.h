@@ -21,6 +21,8 @@ struct RawDataset {
   std::filesystem::path labels;
   kernels::Shape shape;
   int classes = 0;
+  std::filesystem::path test_images{};  ///< of the test set; empty: PyTorch is not evaluated
+  std::filesystem::path test_labels{};
 
   /// Writes them into `folder`.
   ///

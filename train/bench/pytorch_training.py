@@ -3,6 +3,7 @@
 
 Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSON:
   images, labels     files of raw bytes, one a pixel (NHWC) and one a label
+  test_images, test_labels   the same of the test set, on which rank 0 evaluates after each training; "": it does not
   shape, classes     of one image: [height, width, channels]; labels are 0 .. classes - 1
   batch_size         per rank
   epochs, steps      how much is timed; steps 0 means whole epochs
@@ -12,10 +13,11 @@ Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSO
   dataloader         take batches from a torch.utils.data.DataLoader, rather than by indexing the tensor
   seed, store        of weights and shuffles; the file by which the ranks meet
 It answers {"blas": path of the library that multiplies matrices, or ""}, and each further line on stdin with a training from the same first weights:
-{"seconds": ..., "processor_seconds": ..., "loss": ...}
+{"seconds": ..., "processor_seconds": ..., "loss": ..., "resident_bytes": ..., and if evaluated "accuracy": ...}
 """
 import json
 import os
+import resource
 import sys
 import time
 
@@ -57,10 +59,7 @@ class Training:
     def __init__(self, settings, rank, world):
         self.settings, self.rank, self.world = settings, rank, world
         self.format = torch.channels_last if settings["channels_last"] else torch.contiguous_format
-        height, width, channels = settings["shape"]
-        pixels = read(settings["images"]).view(-1, height, width, channels).permute(0, 3, 1, 2)
-        self.images = ((pixels.float() / 255 - 0.5) / 0.5).contiguous(memory_format=self.format)
-        self.labels = read(settings["labels"]).long()
+        self.images, self.labels = self.read_set(settings["images"], settings["labels"])
 
         torch.manual_seed(settings["seed"])
         model = ConvNet(settings["shape"], settings["classes"]).to(memory_format=self.format)
@@ -68,6 +67,21 @@ class Training:
         self.plain = model
         self.model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if world > 1 else model
         self.start_anew()
+
+    def read_set(self, images, labels):
+        height, width, channels = self.settings["shape"]
+        pixels = read(images).view(-1, height, width, channels).permute(0, 3, 1, 2)
+        return ((pixels.float() / 255 - 0.5) / 0.5).contiguous(memory_format=self.format), read(labels).long()
+
+    def evaluate(self):
+        """The share of the test set that is classified correctly; nothing without one, or on another rank."""
+        if not self.settings["test_images"] or self.rank > 0:
+            return {}
+        images, labels = self.read_set(self.settings["test_images"], self.settings["test_labels"])
+        with torch.no_grad():
+            correct = sum((self.plain(x).argmax(1) == y).sum().item()
+                          for x, y in zip(images.split(250), labels.split(250)))
+        return {"accuracy": correct / len(labels)}
 
     def start_anew(self):
         self.plain.load_state_dict(self.first_weights)
@@ -122,7 +136,9 @@ def main():
         training.start_anew()
         if world > 1:
             dist.barrier()
-        print(json.dumps(training.run(settings["epochs"], settings["steps"])), flush=True)
+        answer = training.run(settings["epochs"], settings["steps"])
+        answer["resident_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps(answer | training.evaluate()), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// CPU time of all reaped children.
+}  // namespace
+
 double processor_seconds_of_children() {
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
@@ -26,8 +27,6 @@ double processor_seconds_of_children() {
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
-
-}  // namespace
 
 std::chrono::duration<double> time_command(const std::vector<std::string>& words) {
   const auto begin = std::chrono::steady_clock::now();

@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gradring::train::bench {
+
+/// CPU time of all reaped children of this process, in seconds.
+double processor_seconds_of_children();
 
 /// Wall-clock time of a program from PATH, whose output is dropped.
 ///
@@ -31,6 +35,9 @@ struct TrainingTime {
   /// evaluation.
   double processor_seconds = 0;
   double loss = 0;  ///< mean over the last epoch, to compare the contenders
+  // Of PyTorch only:
+  std::optional<double> accuracy{};        ///< on the test set, if there is one
+  std::optional<double> resident_bytes{};  ///< peak resident set size of all ranks so far
 };
 
 /// One side of a comparison.

@@ -53,8 +53,9 @@ void run(const CompletionsOptions&, const Words& words);
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
 constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
-constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
-                                          &kBenchLaunch,  &kBenchLayouts, &kBenchRestart, &kBenchLoader};
+constexpr const Command* kBenchmarks[] = {&kBenchKernels,  &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
+                                          &kBenchLaunch,   &kBenchLayouts, &kBenchRestart, &kBenchLoader,
+                                          &kBenchParallel, &kBenchScaling};
 
 constexpr Command kCkptCommand{.name = "ckpt",
                                .help = "checkpoints: list, verify, compare, inspect, prune",

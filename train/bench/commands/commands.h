@@ -7,6 +7,6 @@ namespace gradring::train {
 
 /// The subcommands of `gradring bench`.
 extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchLayouts,
-    kBenchRestart, kBenchLoader;
+    kBenchRestart, kBenchLoader, kBenchParallel, kBenchScaling;
 
 }  // namespace gradring::train

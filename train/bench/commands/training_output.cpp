@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/commands/training_output.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "train/bench/commands/options.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train {
+
+std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::vector<Option> more) {
+  std::vector<Option> all = dataset_options(options.task.dataset, options.task.data_dir, std::move(more));
+  all.insert(
+      all.end(),
+      {text_option("device", "auto|cpu|cuda", "compute device of every row (default cpu)", options.task.device),
+       count_option("epochs", "epochs of each training (default 1)", 1, options.task.epochs),
+       count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
+                    options.task.steps),
+       count_option("rounds", "trainings of each row, alternating; medians are shown (default 1)", 1, options.rounds),
+       json_file_option(options.json_file), text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
+       text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
+       text_option("plots", "PREFIX", "beginning of the names of SVG files with the plots", options.plots)});
+  return all;
+}
+
+void write_table(const bench::TrainingTable& table, const std::string& benchmark, const TrainingBenchOptions& options) {
+  fmt::print("{}\n{}\n\n{}", kernels::bench::to_string(table.provenance), table.note, bench::to_text(table));
+  if (!options.csv_file.empty()) write_named_file(options.csv_file, bench::to_csv(table));
+  write_bench_file(options.json_file, benchmark, table.provenance, bench::to_json(table, options.task));
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/measured_training.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "kernels/runtime/child_process.h"
+#include "train/bench/timed_training.h"
+#include "train/launch/launcher.h"
+#include "train/report/environment_error.h"
+#include "train/report/run_history.h"
+#include "train/report/summary.h"
+#include "train/setup/run_directory.h"
+
+namespace gradring::train::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kSampleInterval{50};
+
+/// The number after `field` in /proc/<process>/status; 0 if the process has ended.
+std::size_t number_in_status(int process, std::string_view field) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10);
+  return 0;
+}
+
+/// Every process and its parent.
+std::map<int, int> parents() {
+  std::map<int, int> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    int process = 0;
+    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), process);
+    if (failed == std::errc() && end == name.data() + name.size())
+      found[process] = static_cast<int>(number_in_status(process, "PPid:"));
+  }
+  return found;
+}
+
+bool descends(int process, int ancestor, const std::map<int, int>& parent_of) {
+  for (auto found = parent_of.find(process); found != parent_of.end(); found = parent_of.find(found->second))
+    if (found->first == ancestor) return true;
+  return false;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Means over the ranks, summed over the steps.
+std::optional<double> communication_of(const RunHistory& history) {
+  double waited = 0, whole = 0;
+  for (const auto& [time, record] : history.ranks)
+    for (std::size_t rank = 0; rank < record.seconds.size(); ++rank) {
+      const auto steps = static_cast<double>(record.steps);
+      waited += steps * record.exposed_communication[rank];
+      whole += steps * record.seconds[rank];
+    }
+  return whole > 0 ? std::optional(waited / whole) : std::nullopt;
+}
+
+}  // namespace
+
+std::size_t resident_bytes_of(int process) {
+  const std::map<int, int> parent_of = parents();
+  std::size_t kibibytes = 0;
+  for (const auto& [each, parent] : parent_of)
+    if (descends(each, process, parent_of)) kibibytes += number_in_status(each, "VmHWM:");
+  return kibibytes * 1024;
+}
+
+std::vector<std::string> command_of(const TrainingLayout& layout, const TrainingTask& task) {
+  std::vector<std::string> words = {"train", "--dataset", task.dataset, "--progress", "none", "--keep-last", "1"};
+  const auto set = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (!task.data_dir.empty()) set("--data-dir", task.data_dir);
+  set("--device", task.device);
+  set("--epochs", std::to_string(task.epochs));
+  set("--steps", std::to_string(task.steps));
+  set("--batch-size", std::to_string(layout.global_batch / (layout.ranks * layout.passes)));
+  set("--accumulate", std::to_string(layout.passes));
+  set("--threads", std::to_string(layout.threads));
+  set("--precision", layout.precision);
+  set("--zero", std::to_string(layout.zero));
+  set("--nprocs", std::to_string(layout.ranks));
+  set("--data-parallel", std::to_string(layout.devices));
+  return words;
+}
+
+Measurement measure_training(const TrainingLayout& layout, const TrainingTask& task, const fs::path& folder) {
+  const fs::path run = folder / "run";
+  fs::remove_all(run);
+  ChildCommand command{.words = {own_program()}, .keep_stderr = true};
+  std::ranges::copy(command_of(layout, task), std::back_inserter(command.words));
+  command.words.insert(command.words.end(), {"--run-dir", run.string()});
+  const double before = processor_seconds_of_children();
+  std::size_t resident = 0;
+  {
+    ChildProcess training(command);
+    while (training.running()) {
+      resident = std::max(resident, resident_bytes_of(training.id()));
+      std::this_thread::sleep_for(kSampleInterval);
+    }
+  }
+  const double processor_seconds = processor_seconds_of_children() - before;
+  const auto summary = Summary::from_json(text_of(summary_of(run)));
+  if (!summary)
+    throw EnvironmentError(
+        fmt::format("a training did not finish: run it alone to see why:\n  {}", fmt::join(command.words, " ")));
+  const RunHistory history = read_history(metrics_of(run));
+  const double steps_per_epoch =
+      history.headers.empty() ? 0 : static_cast<double>(history.headers.back().record.steps_per_epoch);
+  Measurement measured{.seconds = summary->seconds,
+                       .seconds_per_epoch = summary->seconds / static_cast<double>(summary->steps) * steps_per_epoch,
+                       .samples_per_second = summary->samples_per_second,
+                       .processor_seconds = processor_seconds,
+                       .communication = communication_of(history),
+                       .accuracy = summary->accuracy,
+                       .loss = summary->train_loss,
+                       .planned_bytes = static_cast<double>(summary->planned_memory.total()),
+                       .peak_bytes = static_cast<double>(summary->peak_memory.total()),
+                       .further_bytes = static_cast<double>(summary->further_device_bytes),
+                       .resident_bytes = static_cast<double>(resident)};
+  for (const auto& step : history.steps) measured.losses.push_back(step.record.loss);
+  return measured;
+}
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/training_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "train/bench/bar_chart.h"
+#include "train/page/chart.h"
+#include "train/page/document.h"
+#include "train/page/html.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train::bench {
+namespace {
+
+using page::Chart;
+using page::Series;
+
+constexpr double kMebibyte = 1024 * 1024;
+
+/// A colour for PyTorch, one for rows of 16 bits, one for the rest.
+int color_of(const TrainingRow& row) {
+  if (row.framework != "gradring") return 1;
+  return row.layout.precision == "fp32" ? 0 : 3;
+}
+
+BarChart speed_chart(const TrainingTable& table) {
+  BarChart chart{.title = "samples per second (share of perfect scaling)", .bars = {}};
+  for (const TrainingRow& row : table.rows) {
+    const double speed = *row.median(&Measurement::samples_per_second);
+    const auto efficiency = table.efficiency(row);
+    chart.bars.push_back(
+        {row.layout.name, speed,
+         efficiency ? fmt::format("{:.0f} ({:.2f})", speed, *efficiency) : fmt::format("{:.0f}", speed),
+         color_of(row)});
+  }
+  return chart;
+}
+
+BarChart memory_chart(const TrainingTable& table) {
+  BarChart chart{.title = "peak memory of rank 0, or of the first device, MiB", .bars = {}};
+  for (const TrainingRow& row : table.rows)
+    if (const auto bytes = row.median(&Measurement::peak_bytes))
+      chart.bars.push_back({row.layout.name, *bytes, fmt::format("{:.1f}", *bytes / kMebibyte), color_of(row)});
+  return chart;
+}
+
+Chart loss_chart(const TrainingTable& table) {
+  Chart chart{.title = "training loss",
+              .caption = "Loss of each step before its update, in the last round. Equal global batches train alike.",
+              .x_label = "step"};
+  for (const TrainingRow& row : table.rows) {
+    if (row.rounds.back().losses.empty()) continue;
+    Series series{
+        .name = row.layout.name, .y = row.rounds.back().losses, .color = static_cast<int>(chart.series.size())};
+    for (std::size_t step = 1; step <= series.y.size(); ++step) series.x.push_back(static_cast<double>(step));
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+/// A line over the ranks for each series of rows: strong and weak scaling.
+Chart over_ranks(const TrainingTable& table, Chart chart,
+                 const std::function<std::optional<double>(const TrainingRow&)>& value) {
+  std::map<std::string, Series> lines;
+  for (const TrainingRow& row : table.rows) {
+    const std::string name = row.layout.name.substr(0, row.layout.name.find(','));
+    Series& line = lines[name];
+    line.name = name;
+    line.x.push_back(row.layout.ranks);
+    line.y.push_back(value(row).value_or(0));
+  }
+  for (auto& [name, line] : lines) {
+    line.color = static_cast<int>(chart.series.size());
+    line.dots = true;
+    chart.series.push_back(std::move(line));
+  }
+  chart.x_label = "ranks";
+  chart.from_zero = true;
+  return chart;
+}
+
+std::vector<Chart> scaling_charts(const TrainingTable& table) {
+  return {over_ranks(table, {.title = "scaling efficiency", .caption = "1: N ranks do N times the work of one."},
+                     [&table](const TrainingRow& row) { return table.efficiency(row); }),
+          over_ranks(table, {.title = "samples per second"},
+                     [](const TrainingRow& row) { return row.median(&Measurement::samples_per_second); }),
+          over_ranks(table, {.title = "share of time in exposed communication", .percent = true},
+                     [](const TrainingRow& row) { return row.median(&Measurement::communication); })};
+}
+
+std::string table_of(const TrainingTable& table) {
+  page::Table html{.head = {"", "precision"}, .numeric = {false, false}};
+  for (const TrainingColumn& column : training_columns()) {
+    html.head.push_back(page::escaped(column.heading));
+    html.numeric.push_back(true);
+  }
+  for (const TrainingRow& row : table.rows) {
+    std::vector<std::string> cells = {page::escaped(row.layout.name), row.layout.precision};
+    for (const TrainingColumn& column : training_columns()) {
+      const auto value = column.value(table, row);
+      cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
+    }
+    html.rows.push_back(std::move(cells));
+  }
+  return html.html();
+}
+
+std::string page_of(const TrainingTable& table, const std::vector<std::string>& figures) {
+  std::string remarks;
+  for (const std::string& remark : table.remarks) remarks += "<p>" + page::escaped(remark) + "</p>";
+  return page::document(table.title, page::section(table.title, table_of(table) + remarks,
+                                                   kernels::bench::to_string(table.provenance) + ". " + table.note) +
+                                         page::section("Plots", page::chart_grid(figures)));
+}
+
+}  // namespace
+
+std::string to_html(const TrainingTable& table) {
+  return page_of(table, {figure(speed_chart(table)), figure(memory_chart(table)), page::figure(loss_chart(table))});
+}
+
+void write_plots(const TrainingTable& table, const std::string& prefix) {
+  if (prefix.empty()) return;
+  write_named_file(prefix + "-speed.svg", svg_file(speed_chart(table)));
+  write_named_file(prefix + "-memory.svg", svg_file(memory_chart(table)));
+}
+
+std::string scaling_html(const TrainingTable& table) {
+  std::vector<std::string> figures;
+  for (const Chart& chart : scaling_charts(table)) figures.push_back(page::figure(chart));
+  return page_of(table, figures);
+}
+
+void write_scaling_plots(const TrainingTable& table, const std::string& prefix) {
+  if (prefix.empty()) return;
+  const auto charts = scaling_charts(table);
+  write_named_file(prefix + "-efficiency.svg", page::svg_file(charts[0]));
+  write_named_file(prefix + "-communication.svg", page::svg_file(charts[2]));
+}
+
+}  // namespace gradring::train::bench

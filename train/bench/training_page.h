@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "train/bench/training_table.h"
+
+namespace gradring::train::bench {
+
+/// A page in one file: the table, samples per second and memory as bars, and the loss of each step.
+std::string to_html(const TrainingTable& table);
+
+/// The bars as PREFIX-speed.svg and PREFIX-memory.svg; none if `prefix` is empty.
+///
+/// Errors    EnvironmentError with path and reason.
+void write_plots(const TrainingTable& table, const std::string& prefix);
+
+/// What `bench scaling` shows: the table, and its numbers over the ranks, with a line for rows whose names begin alike,
+/// up to a comma.
+std::string scaling_html(const TrainingTable& table);
+/// PREFIX-efficiency.svg and PREFIX-communication.svg.
+void write_scaling_plots(const TrainingTable& table, const std::string& prefix);
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/training_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+namespace gradring::train::bench {
+namespace {
+
+constexpr double kMebibytes = 1.0 / (1024 * 1024);
+constexpr double kPerCent = 100;
+constexpr int kNameWidth = 28;
+
+/// Median of a member, plain or optional, over the rounds that have it.
+template <class Number>
+std::optional<double> median_of(const std::vector<Measurement>& rounds, Number Measurement::*number) {
+  std::vector<double> values;
+  for (const Measurement& round : rounds) {
+    if constexpr (std::is_same_v<Number, double>)
+      values.push_back(round.*number);
+    else if (round.*number)
+      values.push_back(*(round.*number));
+  }
+  if (values.empty()) return std::nullopt;
+  return kernels::bench::statistics_of(values).median;
+}
+
+template <class Number>
+TrainingColumn measured(TrainingColumn column, Number Measurement::*number) {
+  column.value = [number](const TrainingTable&, const TrainingRow& row) { return row.median(number); };
+  return column;
+}
+
+TrainingColumn count(const std::string& name, int width, const std::function<int(const TrainingLayout&)>& of) {
+  return {.heading = name, .name = name, .width = width, .value = [of](const TrainingTable&, const TrainingRow& row) {
+            return std::optional<double>(of(row.layout));
+          }};
+}
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::optional<double> TrainingRow::median(double Measurement::*number) const { return median_of(rounds, number); }
+std::optional<double> TrainingRow::median(std::optional<double> Measurement::*number) const {
+  return median_of(rounds, number);
+}
+
+std::optional<double> TrainingTable::efficiency(const TrainingRow& row) const {
+  const auto base = std::ranges::find_if(rows, [&row](const TrainingRow& other) {
+    return other.layout.cores() == 1 && other.layout.passes == 1 && other.framework == row.framework &&
+           other.layout.precision == row.layout.precision;
+  });
+  if (base == rows.end()) return std::nullopt;
+  return *row.median(&Measurement::samples_per_second) /
+         (row.layout.cores() * *base->median(&Measurement::samples_per_second));
+}
+
+std::optional<double> TrainingTable::utilisation(const TrainingRow& row) const {
+  const double processor = *row.median(&Measurement::processor_seconds);
+  const double available = *row.median(&Measurement::seconds) * machine_cores;
+  return processor > 0 && available > 0 ? std::optional(processor / available) : std::nullopt;
+}
+
+const std::vector<TrainingColumn>& training_columns() {
+  static const std::vector<TrainingColumn> columns = {
+      count("ranks", 5, [](const TrainingLayout& layout) { return layout.ranks; }),
+      count("devices", 7, [](const TrainingLayout& layout) { return layout.devices; }),
+      count("cores", 5, [](const TrainingLayout& layout) { return layout.cores(); }),
+      measured({.heading = "s/epoch", .name = "seconds_per_epoch", .width = 8, .digits = 2},
+               &Measurement::seconds_per_epoch),
+      measured({.heading = "samples/s", .name = "samples_per_second", .width = 9}, &Measurement::samples_per_second),
+      {.heading = "scaling",
+       .name = "efficiency",
+       .width = 7,
+       .digits = 2,
+       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.efficiency(row); }},
+      measured({.heading = "comm %", .name = "communication_share", .width = 6, .digits = 1, .scale = kPerCent},
+               &Measurement::communication),
+      {.heading = "CPU %",
+       .name = "utilisation",
+       .width = 6,
+       .scale = kPerCent,
+       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.utilisation(row); }},
+      measured({.heading = "planned", .name = "planned_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
+               &Measurement::planned_bytes),
+      measured({.heading = "peak MiB", .name = "peak_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
+               &Measurement::peak_bytes),
+      measured({.heading = "others", .name = "further_device_bytes", .width = 7, .digits = 1, .scale = kMebibytes},
+               &Measurement::further_bytes),
+      measured({.heading = "RSS MiB", .name = "resident_bytes", .width = 8, .scale = kMebibytes},
+               &Measurement::resident_bytes),
+      measured({.heading = "accuracy", .name = "accuracy", .width = 8, .digits = 4}, &Measurement::accuracy),
+      measured({.heading = "loss", .name = "train_loss", .width = 7, .digits = 4}, &Measurement::loss),
+  };
+  return columns;
+}
+
+std::string to_text(const TrainingTable& table) {
+  std::string text = fmt::format("{:<{}}", "", kNameWidth);
+  for (const TrainingColumn& column : training_columns()) text += fmt::format(" {:>{}}", column.heading, column.width);
+  text += "\n";
+  for (const TrainingRow& row : table.rows) {
+    text += fmt::format("{:<{}}", row.layout.name, kNameWidth);
+    for (const TrainingColumn& column : training_columns()) {
+      const auto value = column.value(table, row);
+      text += value ? fmt::format(" {:>{}.{}f}", *value * column.scale, column.width, column.digits)
+                    : fmt::format(" {:>{}}", "-", column.width);
+    }
+    text += "\n";
+  }
+  for (const std::string& remark : table.remarks) text += remark + "\n";
+  return text;
+}
+
+std::string to_csv(const TrainingTable& table) {
+  std::string text = "name,framework,precision,zero,accumulate,global_batch";
+  for (const TrainingColumn& column : training_columns()) text += "," + column.name;
+  text += "\n";
+  for (const TrainingRow& row : table.rows) {
+    text += fmt::format("{},{},{},{},{},{}", csv_text(row.layout.name), row.framework, row.layout.precision,
+                        row.layout.zero, row.layout.passes, row.layout.global_batch);
+    for (const TrainingColumn& column : training_columns()) {
+      const auto value = column.value(table, row);
+      text += value ? fmt::format(",{:.6g}", *value) : std::string(",");
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const TrainingTable& table, const TrainingTask& task) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const TrainingRow& row : table.rows) {
+    nlohmann::ordered_json json{{"name", row.layout.name},           {"framework", row.framework},
+                                {"precision", row.layout.precision}, {"zero", row.layout.zero},
+                                {"accumulate", row.layout.passes},   {"global_batch", row.layout.global_batch}};
+    if (row.framework == "gradring") json["command"] = command_of(row.layout, task);
+    for (const TrainingColumn& column : training_columns())
+      if (const auto value = column.value(table, row)) json[column.name] = *value;
+    for (const Measurement& round : row.rounds) json["seconds"].push_back(round.seconds);
+    if (!row.rounds.back().losses.empty()) json["losses"] = row.rounds.back().losses;
+    rows.push_back(std::move(json));
+  }
+  return {{"title", table.title},
+          {"note", table.note},
+          {"machine_cores", table.machine_cores},
+          {"rows", rows},
+          {"remarks", table.remarks}};
+}
+
+}  // namespace gradring::train::bench
