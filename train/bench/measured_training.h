@@ -13,6 +13,7 @@ namespace gradring::train::bench {
 /// How a training is laid out over processes, devices and passes. Equal global batches train alike in every layout.
 struct TrainingLayout {
   std::string name;
+  std::string series{};  ///< of rows that scale from the same first one
   int ranks = 1;
   int devices = 1;  ///< of --data-parallel
   int threads = 1;  ///< of each rank or device

@@ -66,13 +66,12 @@ Chart over_ranks(const TrainingTable& table, Chart chart,
                  const std::function<std::optional<double>(const TrainingRow&)>& value) {
   std::map<std::string, Series> lines;
   for (const TrainingRow& row : table.rows) {
-    const std::string name = row.layout.name.substr(0, row.layout.name.find(','));
-    Series& line = lines[name];
-    line.name = name;
+    Series& line = lines[row.layout.series];
+    line.name = row.layout.series;
     line.x.push_back(row.layout.ranks);
     line.y.push_back(value(row).value_or(0));
   }
-  for (auto& [name, line] : lines) {
+  for (auto& [series, line] : lines) {
     line.color = static_cast<int>(chart.series.size());
     line.dots = true;
     chart.series.push_back(std::move(line));

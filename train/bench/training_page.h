@@ -15,8 +15,7 @@ std::string to_html(const TrainingTable& table);
 /// Errors    EnvironmentError with path and reason.
 void write_plots(const TrainingTable& table, const std::string& prefix);
 
-/// What `bench scaling` shows: the table, and its numbers over the ranks, with a line for rows whose names begin alike,
-/// up to a comma.
+/// What `bench scaling` shows: the table, and its numbers over the ranks, with a line for each series of rows.
 std::string scaling_html(const TrainingTable& table);
 /// PREFIX-efficiency.svg and PREFIX-communication.svg.
 void write_scaling_plots(const TrainingTable& table, const std::string& prefix);

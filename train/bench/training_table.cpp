@@ -57,7 +57,7 @@ std::optional<double> TrainingRow::median(std::optional<double> Measurement::*nu
 std::optional<double> TrainingTable::efficiency(const TrainingRow& row) const {
   const auto base = std::ranges::find_if(rows, [&row](const TrainingRow& other) {
     return other.layout.cores() == 1 && other.layout.passes == 1 && other.framework == row.framework &&
-           other.layout.precision == row.layout.precision;
+           other.layout.series == row.layout.series && other.layout.precision == row.layout.precision;
   });
   if (base == rows.end()) return std::nullopt;
   return *row.median(&Measurement::samples_per_second) /

@@ -238,6 +238,8 @@ class LostResult : public tests::Trained {
       {"bench", "allreduce", "--nproc", "2", "--sizes", "1K"},
       {"bench", "launch", "--workers", "1", "--rounds", "1"},
       {"bench", "layouts", "--help"},
+      {"bench", "parallel", "--help"},
+      {"bench", "scaling", "--help"},
       {"bench", "restart", "--ranks", "1", "--rounds", "1"},
       {"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5"}};
 

@@ -71,6 +71,7 @@ std::vector<bench::TrainingLayout> layouts_of(const ScalingBenchOptions& options
   for (const bool strong : {true, false})
     for (std::int64_t ranks = options.first; ranks <= options.last; ++ranks)
       layouts.push_back({.name = fmt::format("{}, {} rank{}", strong ? "strong" : "weak", ranks, ranks == 1 ? "" : "s"),
+                         .series = strong ? "strong scaling" : "weak scaling",
                          .ranks = static_cast<int>(ranks),
                          .global_batch = strong ? batch : options.batch_size * ranks});
   return layouts;

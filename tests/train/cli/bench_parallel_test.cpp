@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench parallel and bench scaling, as processes of the program. Times are not checked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "tests/support/json.h"
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::ProgramEnd;
+using tests::Workplace;
+
+TEST(BenchParallel, TrainsEveryLayoutAlike) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"bench", "parallel", "--dataset", "digits", "--steps", "3", "--global-batch", "48",
+                                    "--accumulate", "3", "--no-pytorch", "-J", "bench.json", "--csv", "bench.csv",
+                                    "--html", "bench.html", "--plots", "plot"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("scaling"), HasSubstr("DataParallel"), HasSubstr("ZeRO 3")));
+  EXPECT_THAT(end.err, HasSubstr("round 1 of 1: DDP"));
+  const auto json = tests::parse_json(tests::text_of(place.path("bench.json")));
+  EXPECT_EQ(json.at("benchmark"), "parallel");
+  const auto& rows = json.at("rows");
+  std::set<std::string> names;
+  double first_peak = 0;
+  for (const auto& row : rows) {
+    const std::string name = row.at("name");
+    SCOPED_TRACE(name);
+    names.insert(name);
+    // 16 bits round to 2^-11 in every product.
+    const double bound = row.at("precision") == "fp32" ? 1e-4 : 2e-2;
+    ASSERT_EQ(row.at("losses").size(), 3u);
+    for (int step = 0; step < 3; ++step)
+      EXPECT_NEAR(row.at("losses").at(step).get<double>(), rows.at(0).at("losses").at(step).get<double>(), bound);
+    EXPECT_GT(row.at("samples_per_second"), 0);
+    EXPECT_GT(row.at("resident_bytes"), row.at("peak_bytes"));
+    const double planned = row.at("planned_bytes");
+    EXPECT_NEAR(row.at("peak_bytes").get<double>(), planned, 0.05 * planned);
+    if (name == "one process") first_peak = row.at("peak_bytes");
+    EXPECT_EQ(row.at("further_device_bytes").get<double>() > 0, name.starts_with("DataParallel"));
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"one process", "one process, fp16", "one process, accumulate 3",
+                                            "one process, 2 threads", "DataParallel", "DDP", "DDP, fp16", "ZeRO 1",
+                                            "ZeRO 2", "ZeRO 3"}));
+  EXPECT_GT(first_peak, 0);
+  const std::string csv = tests::text_of(place.path("bench.csv"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<std::ptrdiff_t>(rows.size()) + 1);
+  EXPECT_THAT(tests::text_of(place.path("bench.html")), HasSubstr("training loss"));
+  EXPECT_THAT(tests::text_of(place.path("plot-speed.svg")), HasSubstr("DataParallel"));
+}
+
+TEST(BenchParallel, RefusesBatchesThatDoNotDivide) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"bench", "parallel", "--global-batch", "100", "--nprocs", "3"});
+  EXPECT_EQ(end.code, 2);
+  EXPECT_THAT(end.err, HasSubstr("--global-batch is 100, expected a multiple of 3 ranks times 4 micro-batches"));
+}
+
+TEST(BenchScaling, ScalesFromOneRank) {
+  const Workplace place;
+  const ProgramEnd end = place.run({"bench", "scaling", "--ranks", "1..2", "--steps", "2", "--batch-size", "16", "-J",
+                                    "bench.json", "--html", "scaling.html"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const auto json = tests::parse_json(tests::text_of(place.path("bench.json")));
+  const auto& rows = json.at("rows");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows.at(0).at("global_batch"), 32) << "strong scaling keeps the samples of a step";
+  EXPECT_EQ(rows.at(1).at("global_batch"), 32);
+  EXPECT_EQ(rows.at(2).at("global_batch"), 16) << "weak scaling keeps those of a rank";
+  EXPECT_EQ(rows.at(3).at("global_batch"), 32);
+  for (const int first : {0, 2}) EXPECT_EQ(rows.at(first).at("efficiency"), 1.0);
+  EXPECT_GT(rows.at(3).at("communication_share"), 0);
+  EXPECT_THAT(tests::text_of(place.path("scaling.html")), HasSubstr("weak scaling"));
+  EXPECT_EQ(place.run({"bench", "scaling", "--ranks", "3..2"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "scaling", "--ranks", "1.2"}).code, 2);
+}
+
+}  // namespace
+}  // namespace gradring
