@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "train/cli/exit_code.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train::bench {
 

@@ -20,7 +20,7 @@ namespace gradring::train {
 namespace {
 
 /// More ranks than this say nothing about one machine.
-constexpr std::int64_t kMostRanks = 256;
+constexpr std::int64_t kMostScaledRanks = 256;
 
 struct ScalingBenchOptions {
   TrainingBenchOptions output;
@@ -32,7 +32,7 @@ struct ScalingBenchOptions {
 /// Reads "1..4" or "4".
 void read_ranks(std::string_view text, ScalingBenchOptions& options) {
   const std::size_t dots = text.find("..");
-  const IntegerRange range{.least = 1, .most = kMostRanks};
+  const IntegerRange range{.least = 1, .most = kMostScaledRanks};
   options.first = options.last = parse_integer("ranks", text.substr(0, dots), range);
   if (dots != std::string_view::npos) options.last = parse_integer("ranks", text.substr(dots + 2), range);
   if (options.last < options.first)

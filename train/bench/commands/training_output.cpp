@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/bench/commands/options.h"
+#include "train/cli/commands.h"
 #include "train/report/line_file.h"
 
 namespace gradring::train {
