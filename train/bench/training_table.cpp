@@ -85,12 +85,20 @@ const std::vector<TrainingColumn>& training_columns() {
        .value = [](const TrainingTable& table, const TrainingRow& row) { return table.efficiency(row); }},
       measured({.heading = "comm %", .name = "communication_share", .width = 6, .digits = 1, .scale = kPerCent},
                &Measurement::communication),
+      {.heading = "CPU s",
+       .name = "processor_seconds_per_epoch",
+       .width = 7,
+       .digits = 2,
+       .value = [](const TrainingTable&, const TrainingRow& row) -> std::optional<double> {
+         const double epochs = *row.median(&Measurement::seconds) / *row.median(&Measurement::seconds_per_epoch);
+         return *row.median(&Measurement::processor_seconds) / epochs;
+       }},
       {.heading = "CPU %",
        .name = "utilisation",
        .width = 6,
        .scale = kPerCent,
        .value = [](const TrainingTable& table, const TrainingRow& row) { return table.utilisation(row); }},
-      measured({.heading = "planned", .name = "planned_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
+      measured({.heading = "plan MiB", .name = "planned_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
                &Measurement::planned_bytes),
       measured({.heading = "peak MiB", .name = "peak_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
                &Measurement::peak_bytes),
