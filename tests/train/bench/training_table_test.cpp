@@ -24,13 +24,25 @@ TrainingTable some_table() {
   TrainingTable table{.title = "a <table>", .note = "a note", .provenance = {.machine = "m"}, .machine_cores = 2};
   table.rows = {
       {.layout = {.name = "one process"},
-       .rounds = {{.seconds = 9, .samples_per_second = 90, .processor_seconds = 8, .losses = {2, 1}},
-                  {.seconds = 10, .samples_per_second = 100, .processor_seconds = 10, .accuracy = 0.5},
-                  {.seconds = 20, .samples_per_second = 110, .processor_seconds = 40, .losses = {2, 1}}}},
-      {.layout = {.name = "DDP, two", .ranks = 2}, .rounds = {{.seconds = 5, .samples_per_second = 150}}},
+       .rounds =
+           {{.seconds = 9, .seconds_per_epoch = 9, .samples_per_second = 90, .processor_seconds = 8, .losses = {2, 1}},
+            {.seconds = 10,
+             .seconds_per_epoch = 10,
+             .samples_per_second = 100,
+             .processor_seconds = 10,
+             .accuracy = 0.5},
+            {.seconds = 20,
+             .seconds_per_epoch = 20,
+             .samples_per_second = 110,
+             .processor_seconds = 40,
+             .losses = {2, 1}}}},
+      {.layout = {.name = "DDP, two", .ranks = 2},
+       .rounds = {{.seconds = 5, .seconds_per_epoch = 5, .samples_per_second = 150}}},
       {.layout = {.name = "DDP, fp16", .ranks = 2, .precision = "fp16"},
-       .rounds = {{.seconds = 5, .samples_per_second = 50}}},
-      {.layout = {.name = "PyTorch"}, .framework = "PyTorch", .rounds = {{.seconds = 5, .samples_per_second = 90}}}};
+       .rounds = {{.seconds = 5, .seconds_per_epoch = 5, .samples_per_second = 50}}},
+      {.layout = {.name = "PyTorch"},
+       .framework = "PyTorch",
+       .rounds = {{.seconds = 5, .seconds_per_epoch = 5, .samples_per_second = 90}}}};
   return table;
 }
 
@@ -51,8 +63,8 @@ TEST(TrainingTable, UtilisationIsOfAllCores) {
 TEST(TrainingTable, WritesTheSameNumbersInEveryForm) {
   const TrainingTable table = some_table();
   const std::string csv = to_csv(table);
-  EXPECT_THAT(csv, HasSubstr("\none process,gradring,fp32,0,1,256,1,1,1,0,100,1,"));
-  EXPECT_THAT(csv, HasSubstr("\n\"DDP, two\",gradring,fp32,0,1,256,2,1,2,0,150,0.75,,"));
+  EXPECT_THAT(csv, HasSubstr("\none process,gradring,fp32,0,1,256,1,1,1,10,100,1,"));
+  EXPECT_THAT(csv, HasSubstr("\n\"DDP, two\",gradring,fp32,0,1,256,2,1,2,5,150,0.75,,0,,,"));
   const auto json = to_json(table, {});
   EXPECT_EQ(json.at("rows").at(1).at("efficiency"), 0.75);
   EXPECT_EQ(json.at("rows").at(0).at("seconds"), (std::vector<double>{9, 10, 20}));

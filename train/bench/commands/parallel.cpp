@@ -44,9 +44,9 @@ CommandLine command_line(ParallelBenchOptions& options) {
       .notes =
           "Every row trains the default model with Adam, one thread per rank or device. Columns: scaling is samples/s "
           "as a share of what the row of one core has, times the cores of the row; comm is the share of time in which "
-          "ranks, or the first device, wait for others; CPU is CPU seconds over wall time and all cores of the "
-          "machine; "
-          "planned and peak are of the device of rank 0, or of the first device; others is the memory of further "
+          "ranks, or the first device, wait for others; CPU s is CPU seconds an epoch, and CPU % their share of "
+          "wall time and all cores of the machine; plan and peak are of the device of rank 0, or of the first device; "
+          "others is the memory of further "
           "devices; RSS is of all processes, shared pages counted in each. GRADRING_PYTHON names a Python that imports "
           "torch; else each python3 on PATH is tried."};
 }
