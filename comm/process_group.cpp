@@ -75,7 +75,8 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
                             .range = range,
                             .chunk_bytes = data_->chunk_bytes(),
                             .root = root,
-                            .number = ++collectives_};
+                            .number = ++collectives_,
+                            .trace = trace_};
   // On a CPU stream this runs as work of the stream, so its deadline starts after earlier work. On a GPU it runs at
   // once.
   data_->submit(stream, [this, spec] {

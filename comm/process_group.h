@@ -13,6 +13,7 @@
 
 #include "comm/collectives/schedule.h"
 #include "comm/transport/transport.h"
+#include "kernels/runtime/trace_track.h"
 
 namespace gradring::comm {
 
@@ -69,6 +70,9 @@ class ProcessGroup {
   /// Work enqueued after it starts only when every rank's stream has reached it.
   void barrier(kernels::Stream& stream);
 
+  /// Records the collectives that are enqueued from now on, for transports of CPUs; null: no longer.
+  void trace(kernels::TraceTrack* track) { trace_ = track; }
+
   /// Runs `launch`, which enqueues a graph of this group's collectives on `stream`. The watchdog monitors them too.
   void replay(kernels::Stream& stream, const std::function<void()>& launch) { data_->replay(stream, launch); }
   /// Throws the error that failed the group, if any. Call it after waiting for a GPU's stream: when the group fails,
@@ -96,6 +100,7 @@ class ProcessGroup {
   std::unique_ptr<Transport> data_;
   std::unique_ptr<HostChannel> host_;
   Duration timeout_;
+  kernels::TraceTrack* trace_ = nullptr;
   std::uint64_t collectives_ = 0;    // started so far
   std::atomic<bool> in_use_{false};  // a stream is running a collective
 };

@@ -21,7 +21,10 @@ Collective::Collective(const CollectiveSpec& spec, Transport& transport)
               .chunk = chunk_elements(spec),
               .root = spec.root},
       transport_(transport),
-      steps_(spec.schedule->step_count(extent_)) {}
+      steps_(spec.schedule->step_count(extent_)),
+      trace_(steps_ > 0 ? spec.trace : nullptr) {
+  trace_.begin(spec.schedule->operation, spec.number, spec.range.slice.elements * size_of(spec.range.dtype));
+}
 
 bool Collective::advance() {
   if (steps_ == 0) return true;
@@ -29,8 +32,12 @@ bool Collective::advance() {
   for (;;) {
     const Progress progress = transport_.poll();
     if (progress == Progress::pending) return false;
-    if (posted_ == steps_) return progress == Progress::done;
-    post_next();
+    if (posted_ < steps_) {
+      post_next();
+      continue;
+    }
+    if (progress == Progress::done) trace_.end();
+    return progress == Progress::done;
   }
 }
 
@@ -41,6 +48,7 @@ void Collective::post_next() {
                   .collective = spec_.number,
                   .index = posted_};
   ++posted_;
+  trace_.step(step);
   transport_.enqueue(step);
 }
 

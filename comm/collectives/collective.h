@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/collectives/collective_trace.h"
 #include "comm/collectives/schedule.h"
 #include "comm/transport/transport.h"
 
@@ -15,7 +16,8 @@ struct CollectiveSpec {
   SegmentRange range;
   std::size_t chunk_bytes = 0;  ///< largest payload of one move; 0 means no limit
   int root = 0;
-  std::uint64_t number = 0;  ///< sequence number of the collective in its group
+  std::uint64_t number = 0;              ///< sequence number of the collective in its group
+  kernels::TraceTrack* trace = nullptr;  ///< where it is recorded; null: nowhere
 };
 
 /// One running collective. It posts the steps of its schedule in order, each as soon as the step before has received
@@ -39,6 +41,7 @@ class Collective {
   Transport& transport_;
   std::size_t steps_;
   std::size_t posted_ = 0;
+  CollectiveTrace trace_;
 };
 
 /// Advances the collective until it is done, and waits in between.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/checkpoint/checkpoint_directory.h"

@@ -79,5 +79,6 @@ extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kTopCommand;
 extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;
 extern const Command kDataFetch, kDataVerify, kDataInfo;
+extern const Command kTraceSummary;
 
 }  // namespace gradring::train

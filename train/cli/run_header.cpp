@@ -53,6 +53,14 @@ RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const 
   return header;
 }
 
+TraceSpec trace_spec(const TrainConfig& config) {
+  return {.path = config.trace,
+          .first_step = config.trace_steps.first,
+          .last_step = config.trace_steps.last,
+          .version = GRADRING_VERSION,
+          .command = parts_of(std::ifstream("/proc/self/cmdline"), '\0')};
+}
+
 EndRecord end_of(const Summary& summary) {
   return {.steps = summary.steps,
           .seconds = summary.seconds,

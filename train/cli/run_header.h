@@ -7,6 +7,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/report/run_events.h"
 #include "train/setup/compute.h"
+#include "train/trace/run_trace.h"
 #include "train/trainer/trainer.h"
 
 namespace gradring::train {
@@ -16,6 +17,9 @@ RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const 
                      const WorkerEnvironment& place);
 
 /// The last event of a run that finished.
+/// The trace that the options ask for.
+TraceSpec trace_spec(const TrainConfig& config);
+
 EndRecord end_of(const Summary& summary);
 /// The last event of a run that ended with `error` after `made`.
 EndRecord end_of(const std::exception& error, const TrainingProgress& made);

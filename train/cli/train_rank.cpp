@@ -28,6 +28,7 @@
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
+#include "train/trace/run_trace.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/trainer.h"
 #include "train/trainer/training_state.h"
@@ -129,12 +130,43 @@ void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& grou
   if (agreed == "weights") trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights());
 }
 
+/// Hooks of the thread that writes checkpoints, with its slice of the trace.
+SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
+  using kernels::TraceTrack;
+  const auto begin = std::make_shared<std::int64_t>(0);  // of the checkpoint that is being written
+  return {.before =
+              [before = std::move(hooks.before), begin] {
+                *begin = TraceTrack::now();
+                before();
+              },
+          .saved =
+              [saved = std::move(hooks.saved), begin, &track](std::int64_t step) {
+                saved(step);
+                if (!track.recording()) return;
+                track.add({.category = kernels::TraceCategory::checkpoint,
+                           .name = "write checkpoint",
+                           .begin = *begin,
+                           .end = TraceTrack::now(),
+                           .numbers = {step}});
+              }};
+}
+
 /// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
-std::unique_ptr<CheckpointSink> make_checkpoints(const RunOutput& output, const WorkerEnvironment& place) {
-  return std::make_unique<CheckpointWriter>(
-      output.checkpoints(),
-      SaveHooks{.before = [metrics = metrics_of(output.path())] { sync_file(metrics); },
-                .saved = [file = place.progress_file](std::int64_t step) { write_progress(file, step); }});
+std::unique_ptr<CheckpointSink> make_checkpoints(const RunOutput& output, const WorkerEnvironment& place,
+                                                 RunTrace* trace) {
+  SaveHooks hooks{.before = [metrics = metrics_of(output.path())] { sync_file(metrics); },
+                  .saved = [file = place.progress_file](std::int64_t step) { write_progress(file, step); }};
+  if (trace) hooks = traced(std::move(hooks), trace->writer());
+  return std::make_unique<CheckpointWriter>(output.checkpoints(), std::move(hooks));
+}
+
+/// Performs faults as slices of the trace.
+InjectedFaults::Perform traced_faults(RunTrace* trace) {
+  return [trace](const PlannedFault& fault) {
+    const kernels::TraceScope traced(trace ? &trace->compute() : nullptr, kernels::TraceCategory::fault,
+                                     trace ? trace->names().keep(std::string(name_of(fault.kind))) : "");
+    print_and_perform(fault);
+  };
 }
 
 /// Rank 0 reads what it has saved.
@@ -169,26 +201,31 @@ void check_files_of_resumed(comm::ProcessGroup& group, const RunOutput& output, 
 }
 
 /// Trains to the end. Records that are missing from a file are an error, also of a run that was asked to stop.
-Summary train_and_record(Trainer& trainer, MetricsFan& metrics) {
+Summary train_and_record(Trainer& trainer, MetricsFan& metrics, RunTrace* trace) {
   try {
     Summary summary = trainer.run();
     metrics.event(end_of(summary));
     metrics.finish();
+    if (trace) trace->finish();
     return summary;
   } catch (const Preempted& request) {
     metrics.event(end_of(request, trainer.progress()));
     metrics.finish();
+    if (trace) trace->finish();
     throw;
   }
 }
 
 /// The same; calls `failed` on an error.
-Summary run_logged(Trainer& trainer, MetricsFan& metrics, RankLog& log,
+Summary run_logged(Trainer& trainer, MetricsFan& metrics, RankLog& log, RunTrace* trace,
                    const std::function<void(const std::exception&)>& failed) {
   try {
-    return train_and_record(trainer, metrics);
+    return train_and_record(trainer, metrics, trace);
   } catch (const std::exception& error) {
     log.say(fmt::format("training ended: {}", error.what()));
+    if (trace)
+      if (const fs::path part = trace->abandon(error.what()); !part.empty())
+        log.say(fmt::format("the events of this rank alone are in {}", part.string()));
     if (!dynamic_cast<const Preempted*>(&error)) metrics.event(end_of(error, trainer.progress()));
     failed(error);
     throw;
@@ -217,17 +254,23 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
   const std::vector<FurtherDevice> others = further_devices(keeps.further);
-  InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank);
+  std::optional<RunTrace> trace;
+  if (!config.trace.empty()) trace.emplace(trace_spec(config), group);
+  RunTrace* const traced = trace ? &*trace : nullptr;
+  InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank, traced_faults(traced));
+  nn::Backend& backend = faults.backend(*compute.backend);
+  const bool traces_layers = traced && compute.device->id().kind == kernels::DeviceKind::cpu;
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
-                           .backend = faults.backend(*compute.backend),
+                           .backend = traces_layers ? traced->backend(backend) : backend,
                            .group = group,
                            .train_set = *sets.train_set,
                            .test_set = *sets.test_set,
                            .metrics = metrics,
                            .requests = &requests,
                            .step_hook = &faults,
-                           .others = others});
+                           .others = others,
+                           .trace = traced});
   begin(trainer, config, group, start);
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
@@ -240,7 +283,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (leads) {
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
-    checkpoints = make_checkpoints(output, place);
+    checkpoints = make_checkpoints(output, place, traced);
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
@@ -259,9 +302,11 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
         "the training is already complete at step {}: nothing is trained; to train longer, raise --epochs or --steps",
         trainer.progress().steps));
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
+  if (traced && !traces_layers)
+    metrics.remark("--trace: on a GPU the trace has what the host does, without layers and communication");
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
-  const Summary summary = run_logged(trainer, metrics, log, [&](const std::exception& error) {
+  const Summary summary = run_logged(trainer, metrics, log, traced, [&](const std::exception& error) {
     if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
   });
   for (const std::string& remark : faults.closing_remarks())

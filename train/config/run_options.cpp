@@ -6,6 +6,7 @@
 #include "kernels/runtime/device.h"
 #include "train/config/option_rows.h"
 #include "train/faults/fault.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train::option_rows {
 namespace {
@@ -23,6 +24,16 @@ constexpr std::int64_t kMostKept = 1 << 30;
 
 TrainOption megabytes_option(const std::string& name, std::string help, std::size_t BucketLimits::*field) {
   return option(name, "F", std::move(help), in(&TrainConfig::buckets, field), parse_megabytes, show_megabytes);
+}
+
+StepRange parse_step_range(std::string_view name, std::string_view given) {
+  const std::size_t colon = given.find(':');
+  if (colon == std::string_view::npos)
+    throw UsageError(fmt::format("--{} is '{}', but must be two step numbers, such as 10:20", name, given));
+  const StepRange range{.first = parse_integer(name, given.substr(0, colon), {.least = 1}),
+                        .last = parse_integer(name, given.substr(colon + 1), {.least = 1})};
+  if (range.first <= range.last) return range;
+  throw UsageError(fmt::format("--{} is '{}', but the first step must not be above the last", name, given));
 }
 
 TrainOption inject_option() {
@@ -113,6 +124,11 @@ Options output_options() {
                      &TrainConfig::eval_every),
       integer_option("log-every", "steps between collections of every rank's times and memory", {.least = 1},
                      &TrainConfig::log_every),
+      text_option("trace", "FILE", "trace of all ranks for ui.perfetto.dev (JSON; compressed if FILE ends in .gz)",
+                  &TrainConfig::trace),
+      option("trace-steps", "A:B", "steps that --trace records, from A to B, counted from 1", &TrainConfig::trace_steps,
+             parse_step_range,
+             [](const StepRange& range) { return quoted(fmt::format("{}:{}", range.first, range.last)); }),
       word_option("progress", "progress display; auto: bar on a terminal, else plain lines", kProgress,
                   &TrainConfig::progress),
   };

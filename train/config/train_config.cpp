@@ -93,6 +93,7 @@ void validate(const TrainConfig& config) {
                   kLongestName));
   require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
+  require(is_utf8(config.trace), "--trace is not UTF-8: choose another name");
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");

@@ -18,6 +18,12 @@ namespace gradring::train {
 /// The largest number of threads of a rank; larger values are refused.
 constexpr std::int64_t kMostThreads = 1024;
 
+/// Steps of a run, counted from 1; both ends belong to it.
+struct StepRange {
+  std::int64_t first = 10;
+  std::int64_t last = 20;
+};
+
 /// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
 /// option.
 struct TrainConfig {
@@ -81,6 +87,8 @@ struct TrainConfig {
   std::string tags;             ///< labels of the run, separated by commas
   std::int64_t log_every = 10;  ///< steps between collections of every rank's times
   std::string progress = "auto";
+  std::string trace;               ///< file for the trace of all ranks; empty: none
+  StepRange trace_steps{};         ///< that it records
   std::vector<Fault> faults;       ///< to inject
   std::int64_t nprocs = 1;         ///< ranks to start from this process
   std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch

@@ -15,6 +15,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, cons
       compute_(compute),
       done_(device.make_event()),
       tensors_(static_cast<std::size_t>(layout.buckets())),
+      began_(static_cast<std::size_t>(layout.buckets())),
       in_place_(communication == kernels::StreamMode::in_place),
       timed_(device.id().kind == kernels::DeviceKind::cpu),
       communication_(device.make_stream(communication)) {
@@ -34,8 +35,25 @@ void DistributedDataParallel::gradient_ready(int parameter) {
   while (next_bucket_ < layout_.buckets() && missing_[static_cast<std::size_t>(next_bucket_)] == 0) {
     const int bucket = next_bucket_++;
     enqueue_after_compute(*ready_[static_cast<std::size_t>(bucket)],
-                          [this, bucket](kernels::Stream& communication) { sum_bucket_(bucket, communication); });
+                          [this, bucket](kernels::Stream& communication) { enqueue_sum(bucket, communication); });
   }
+}
+
+void DistributedDataParallel::enqueue_sum(int bucket, kernels::Stream& communication) {
+  if (!trace_of_sums_ || !trace_of_sums_->recording()) return sum_bucket_(bucket, communication);
+  using kernels::TraceTrack;
+  const auto index = static_cast<std::size_t>(bucket);
+  const auto bytes = static_cast<std::int64_t>(layout_.bucket(bucket).elements * sizeof(float));
+  const std::int64_t ready = TraceTrack::now();
+  communication.enqueue([this, index] { began_[index] = TraceTrack::now(); });
+  sum_bucket_(bucket, communication);
+  communication.enqueue([this, index, bytes, ready] {
+    trace_of_sums_->add({.category = kernels::TraceCategory::bucket,
+                         .name = "bucket",
+                         .begin = began_[index],
+                         .end = TraceTrack::now(),
+                         .numbers = {static_cast<std::int64_t>(index), bytes, ready}});
+  });
 }
 
 void DistributedDataParallel::enqueue_after_compute(kernels::Event& here,
@@ -77,7 +95,16 @@ void DistributedDataParallel::begin_wait() {
 }
 
 void DistributedDataParallel::end_wait() {
-  if (timed_) compute_.enqueue([this] { waited_ += std::chrono::steady_clock::now() - wait_began_; });
+  if (!timed_) return;
+  compute_.enqueue([this] {
+    const auto now = std::chrono::steady_clock::now();
+    waited_ += now - wait_began_;
+    if (!trace_ || !trace_->recording()) return;
+    trace_->add({.category = kernels::TraceCategory::wait,
+                 .name = "exposed communication",
+                 .begin = std::chrono::nanoseconds(wait_began_.time_since_epoch()).count(),
+                 .end = std::chrono::nanoseconds(now.time_since_epoch()).count()});
+  });
 }
 
 SlotRotation::SlotRotation(kernels::Device& device, kernels::Stream& compute, const BucketMemory& gradients,

@@ -10,6 +10,7 @@
 
 #include "comm/process_group.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/trace_track.h"
 #include "train/ddp/buckets.h"
 
 namespace gradring::train {
@@ -55,6 +56,11 @@ class DistributedDataParallel {
   void enqueue_end_of_step();
   /// Runs `launch`, which enqueues a recording with collectives on the compute stream.
   void replay(const std::function<void()>& launch) { group_.replay(compute_, launch); }
+  /// Records waits on one track, and the sums of buckets on the other. On a CPU only.
+  void trace(kernels::TraceTrack& compute, kernels::TraceTrack& communication) {
+    trace_ = &compute;
+    trace_of_sums_ = &communication;
+  }
   /// Throws the group's error; to be called after waiting for a GPU's stream (ProcessGroup::throw_if_failed).
   void throw_if_failed() const { group_.throw_if_failed(); }
 
@@ -67,6 +73,7 @@ class DistributedDataParallel {
  private:
   void begin_wait();
   void end_wait();
+  void enqueue_sum(int bucket, kernels::Stream& communication);
 
   comm::ProcessGroup& group_;
   const nn::ArenaLayout& layout_;
@@ -79,6 +86,9 @@ class DistributedDataParallel {
   std::chrono::steady_clock::time_point wait_began_;    // used on the compute stream only
   std::chrono::nanoseconds waited_{};                   // in this step; used on the compute stream only
   std::atomic<std::chrono::nanoseconds> exposed_{};
+  kernels::TraceTrack* trace_ = nullptr;
+  kernels::TraceTrack* trace_of_sums_ = nullptr;
+  std::vector<std::int64_t> began_;  // sums of buckets in the trace, in ns; used on the communication stream only
   bool in_place_ = false;
   bool timed_ = true;
   int next_bucket_ = 0;

@@ -60,12 +60,12 @@ std::vector<PlannedFault> take_faults_of(std::int64_t step, std::vector<PlannedF
   return taken;
 }
 
+}  // namespace
+
 void print_and_perform(const PlannedFault& fault) {
   print_to_stderr(fmt::format("gradring train: --inject: {}\n", to_string(fault)));
   perform_fault(fault);
 }
-
-}  // namespace
 
 void perform_fault(const PlannedFault& fault) {
   switch (fault.kind) {

@@ -17,6 +17,9 @@ namespace gradring::train {
 /// performed by InjectedFaults::backend.
 void perform_fault(const PlannedFault& fault);
 
+/// The same, and says so on stderr before.
+void print_and_perform(const PlannedFault& fault);
+
 /// Injects the faults of one rank: at the boundary before a step, when all ranks have made the step before it and none
 /// has made this one, and in the loss of a step. Each fault happens once, even if the training rolls back and repeats
 /// its step.

@@ -53,6 +53,7 @@ void run(const CompletionsOptions&, const Words& words);
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
 constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
+constexpr const Command* kTraceActions[] = {&kTraceSummary};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels,  &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
                                           &kBenchLaunch,   &kBenchLayouts, &kBenchRestart, &kBenchLoader,
                                           &kBenchParallel, &kBenchScaling};
@@ -72,6 +73,11 @@ constexpr Command kDataCommand{.name = "data",
                                .subcommands = kDataActions,
                                .usage = "ACTION [NAME] [OPTIONS]",
                                .kind = "action"};
+constexpr Command kTraceCommand{.name = "trace",
+                                .help = "traces of training (train --trace): summarize",
+                                .subcommands = kTraceActions,
+                                .usage = "ACTION FILE... [OPTIONS]",
+                                .kind = "action"};
 constexpr Command kBenchCommand{.name = "bench",
                                 .help = "benchmarks of kernels, collectives, training steps",
                                 .subcommands = kBenchmarks,
@@ -86,10 +92,10 @@ constexpr Command kVersionCommand = make_command<VersionOptions>("version", "ver
 constexpr Command kCompletionsCommand =
     make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
-constexpr const Command* kCommands[] = {&kTrainCommand,  &kPlanCommand,  &kEvalCommand,    &kPredictCommand,
-                                        &kRunsCommand,   &kTopCommand,   &kReportCommand,  &kCkptCommand,
-                                        &kExportCommand, &kBenchCommand, &kDataCommand,    &kLaunchCommand,
-                                        &kDoctorCommand, &kHelpCommand,  &kVersionCommand, &kCompletionsCommand};
+constexpr const Command* kCommands[] = {
+    &kTrainCommand,  &kPlanCommand,   &kEvalCommand, &kPredictCommand, &kRunsCommand,       &kTopCommand,
+    &kReportCommand, &kTraceCommand,  &kCkptCommand, &kExportCommand,  &kBenchCommand,      &kDataCommand,
+    &kLaunchCommand, &kDoctorCommand, &kHelpCommand, &kVersionCommand, &kCompletionsCommand};
 
 constexpr Command kProgram{
     .name = "gradring", .help = kPurpose, .subcommands = kCommands, .usage = "COMMAND [OPTIONS]", .kind = "command"};

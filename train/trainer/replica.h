@@ -12,6 +12,7 @@
 #include "comm/process_group.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/trace_track.h"
 #include "nn/backend/backend.h"
 #include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
@@ -150,6 +151,13 @@ class Replica {
   MemoryTable memory_of_others() const { return data_parallel_ ? data_parallel_->peak_memory() : MemoryTable(); }
   /// How long the last step waited for other ranks, or devices (DistributedDataParallel::exposed).
   std::chrono::duration<double> exposed_communication() const { return buffers_.ddp.exposed(); }
+
+  /// Records steps on one track, and collectives of the group on the other. On a CPU only.
+  void trace(kernels::TraceTrack& compute, kernels::TraceTrack& communication) {
+    step_.trace(compute);
+    buffers_.ddp.trace(compute, communication);
+    group_.trace(&communication);
+  }
 
   /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
   /// floats. They block; collective with ZeRO.

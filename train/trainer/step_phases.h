@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "train/ddp/distributed_data_parallel.h"
 
@@ -13,6 +14,13 @@ struct StepPhases {
   std::chrono::nanoseconds backward{0};   ///< with the loss
   std::chrono::nanoseconds optimizer{0};  ///< with the check for non-finite gradients
 };
+
+/// In seconds; nothing if the phases are unknown.
+inline std::optional<double> seconds_of(const std::optional<StepPhases>& phases,
+                                        std::chrono::nanoseconds StepPhases::*phase) {
+  if (!phases) return std::nullopt;
+  return std::chrono::duration<double>(*phases.*phase).count();
+}
 
 /// Measures phases on a stream that runs its work in the calling thread, as the compute stream of a CPU does.
 ///

@@ -16,6 +16,8 @@ namespace {
 
 using kernels::DType;
 using kernels::MemoryKind;
+using kernels::TraceCategory;
+using kernels::TraceScope;
 
 /// Results that may await being taken: enough that the device rarely waits for the host.
 constexpr std::size_t kSlots = TrainStep::kMostAhead + 1;
@@ -62,6 +64,7 @@ void TrainStep::enqueue_work(DeviceBatch& batch, const Shape& shape) {
 
 /// A rank without samples contributes zeros, and takes part in all collectives.
 void TrainStep::enqueue_empty_batch(const Shape& shape) {
+  const TraceScope traced(trace_, TraceCategory::backward, "backward of an empty batch");
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
   parts_.program.enqueue_empty_batch(parts_.stream, parts_.reducer.begin(shape.pass), observer);
   parts_.reducer.enqueue_end();
@@ -69,13 +72,23 @@ void TrainStep::enqueue_empty_batch(const Shape& shape) {
 }
 
 void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
-  kernels::Stream& stream = parts_.stream;
   const nn::Gradients& gradients = parts_.reducer.begin(shape.pass);
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
-  batch.enqueue_preparation(stream, shape.count);
-  parts_.program.enqueue_forward(stream, parts_.weights.view(), batch.images(), shape.count, observer);
+  enqueue_forward(batch, shape.count, observer);
+  enqueue_backward(batch, shape, gradients, observer);
+}
+
+void TrainStep::enqueue_forward(DeviceBatch& batch, std::int64_t count, nn::StepObserver& observer) {
+  const TraceScope traced(trace_, TraceCategory::forward, "forward");
+  batch.enqueue_preparation(parts_.stream, count);
+  parts_.program.enqueue_forward(parts_.stream, parts_.weights.view(), batch.images(), count, observer);
   clock_.end(phases_.forward);
-  parts_.program.enqueue_backward(stream, parts_.weights.view(), gradients,
+}
+
+void TrainStep::enqueue_backward(DeviceBatch& batch, const Shape& shape, const nn::Gradients& gradients,
+                                 nn::StepObserver& observer) {
+  const TraceScope traced(trace_, TraceCategory::backward, "backward");
+  parts_.program.enqueue_backward(parts_.stream, parts_.weights.view(), gradients,
                                   {.labels = batch.labels(),
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
@@ -87,6 +100,7 @@ void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
 }
 
 void TrainStep::enqueue_update() {
+  const TraceScope traced(trace_, TraceCategory::optimizer, "optimizer");
   kernels::Stream& stream = parts_.stream;
   parts_.check.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),

@@ -12,6 +12,7 @@
 
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/trace_track.h"
 #include "kernels/step_state/step_state.h"
 #include "nn/program/program.h"
 #include "train/data_parallel/step_program.h"
@@ -114,6 +115,9 @@ class TrainStep {
   /// Resumes from `state`.
   void set_state(const kernels::step_state::StepState& state, Deadline deadline);
 
+  /// Records its phases. On a CPU only.
+  void trace(kernels::TraceTrack& track) { trace_ = &track; }
+
   /// Enqueues a step and waits for it.
   StepResult run(const Input& input, Deadline deadline);
 
@@ -150,6 +154,9 @@ class TrainStep {
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(DeviceBatch& batch, const Shape& shape);
   void enqueue_pass(DeviceBatch& batch, const Shape& shape);
+  void enqueue_forward(DeviceBatch& batch, std::int64_t count, nn::StepObserver& observer);
+  void enqueue_backward(DeviceBatch& batch, const Shape& shape, const nn::Gradients& gradients,
+                        nn::StepObserver& observer);
   void enqueue_empty_batch(const Shape& shape);
   void enqueue_update();
   std::unique_ptr<kernels::Recording> record(DeviceBatch& batch, const Shape& shape);
@@ -170,8 +177,9 @@ class TrainStep {
   std::vector<Slot> slots_;
   std::deque<Slot*> in_flight_;  // oldest first
   std::size_t next_slot_ = 0;
+  kernels::TraceTrack* trace_ = nullptr;
   PhaseClock clock_;
-  StepPhases phases_;  // of the current step
+  StepPhases phases_;     // of the current step
   std::set<Shape> seen_;  // run once without recording: libraries initialize in a first run
   std::map<Shape, std::unique_ptr<kernels::Recording>> recordings_;
 };

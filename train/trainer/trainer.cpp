@@ -17,6 +17,9 @@
 namespace gradring::train {
 namespace {
 
+using kernels::TraceCategory;
+using kernels::TraceScope;
+
 /// The longest abort of a collective on a GPU (comm/transport/nccl/dependencies.h), and some slack.
 constexpr std::chrono::seconds kAbortTime(15);
 
@@ -24,11 +27,6 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
-
-std::optional<double> seconds_of(const std::optional<StepPhases>& phases, std::chrono::nanoseconds StepPhases::*phase) {
-  if (!phases) return std::nullopt;
-  return std::chrono::duration<double>(*phases.*phase).count();
-}
 
 /// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
@@ -39,6 +37,7 @@ Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline:
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
     : config_(config),
       world_(world),
+      trace_(world.trace ? &world.trace->compute() : nullptr),
       sizes_(step_sizes(config, world.group.world_size())),
       sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
       replica_(replica_spec(config, world.device, sizes_, *sampler_), {.device = world.device,
@@ -63,7 +62,9 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                    .learning_rate = config.learning_rate,
                    .parameters = replica_.parameters()}),
       rollback_(world_),
-      saver_(world_, config.timeout, config.on_save_error == "stop") {}
+      saver_(world_, config.timeout, config.on_save_error == "stop") {
+  if (world.trace && !runs_ahead(world.device)) replica_.trace(world.trace->compute(), world.trace->communication());
+}
 
 Trainer::~Trainer() {
   try {
@@ -162,6 +163,7 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
 
 Evaluation Trainer::evaluate_model() {
   report_place("evaluating");
+  const TraceScope traced(trace_, TraceCategory::evaluation, "evaluation");
   const auto begin = Clock::now();
   if (const auto averaged = replica_.averaged_weights()) averaged_ = evaluate_with(averaged->view);
   Evaluation result = evaluate_with(replica_.whole_weights().view);
@@ -206,6 +208,8 @@ bool Trainer::run_epoch() {
   batches_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
+    if (world_.trace) world_.trace->before_step(enqueued_ + 1);
+    const TraceScope traced(trace_, TraceCategory::step, "step", {enqueued_ + 1});
     enqueue_step(epoch_, step);
     const bool ends = step + 1 == sampler_->steps() || enough_steps();
     const bool saves = !ends && config_.save_every_steps > 0 && enqueued_ % config_.save_every_steps == 0;
@@ -240,6 +244,7 @@ void Trainer::save(std::optional<double> score) {
   if (saved_ == progress_.steps) return;
   saved_ = progress_.steps;
   report_place("saving");
+  const TraceScope traced(trace_, TraceCategory::checkpoint, "state of the checkpoint", {progress_.steps});
   saver_.wait();
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
@@ -263,7 +268,10 @@ RunRequest Trainer::agree_on_request(bool ends_epoch) {
   std::vector<std::int64_t> sums = {mine == RunRequest::save, mine == RunRequest::stop};
   const bool collects = enqueued_ - collected_ >= config_.log_every || (ends_epoch && enqueued_ > collected_);
   if (collects) times_.append_to(sums, world_.group, replica_.memory().peaks().total());
-  world_.group.all_reduce_on_host(std::span(sums));
+  {
+    const TraceScope traced(trace_, TraceCategory::sync, "agreement on requests");
+    world_.group.all_reduce_on_host(std::span(sums));
+  }
   if (collects) {
     world_.metrics.event(times_.take(std::span(sums).subspan(2), progress_.steps));
     collected_ = enqueued_;
@@ -303,8 +311,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const bool has_samples = position < share.end;
-    const auto batch =
-        has_samples ? batches_->next(Deadline::after(config_.timeout)) : std::optional(BatchLoader::Next());
+    const auto batch = has_samples ? next_batch() : std::optional(BatchLoader::Next());
     check(batch && (!has_samples || batch->position == position), "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;
     position += batch->count;
@@ -313,6 +320,11 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   if (world_.step_hook) world_.step_hook->after_step();
   ++enqueued_;
   pending_.push_back(pending);
+}
+
+std::optional<BatchLoader::Next> Trainer::next_batch() {
+  const TraceScope traced(trace_, TraceCategory::data, "data wait");
+  return batches_->next(Deadline::after(config_.timeout));
 }
 
 void Trainer::take_results(bool all) {

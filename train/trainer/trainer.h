@@ -95,6 +95,7 @@ class Trainer {
   /// Returns   whether it reached the end of the epoch or run; false after a rollback.
   bool run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
+  std::optional<BatchLoader::Next> next_batch();
   Evaluation evaluate_model();
   Evaluation evaluate_with(const nn::Weights& weights);
   Summary summary_of(const Evaluation& result, const Sha256& weights) const;
@@ -118,6 +119,7 @@ class Trainer {
 
   TrainConfig config_;
   TrainerWorld world_;
+  kernels::TraceTrack* trace_;  // of this thread; null: none
   StepSizes sizes_;
   std::unique_ptr<data::StepSampler> sampler_;
   Replica replica_;

@@ -20,6 +20,7 @@
 #include "train/data_parallel/device_replica.h"
 #include "train/faults/step_hook.h"
 #include "train/report/metrics.h"
+#include "train/trace/run_trace.h"
 
 namespace gradring::train {
 
@@ -81,6 +82,7 @@ struct TrainerWorld {
   StepHook* step_hook = nullptr;               ///< fault injection; null: nothing is called
   NewestCheckpoint newest_checkpoint = {};     ///< rank 0 only
   std::span<const FurtherDevice> others = {};  ///< devices besides `device` (--data-parallel)
+  RunTrace* trace = nullptr;                   ///< null: nothing is traced
 };
 
 }  // namespace gradring::train

@@ -212,6 +212,8 @@ class LostResult : public tests::Trained {
       {"predict", "--checkpoint", "run", "--json", "digit.png"},
       {"export", "--help"},
       {"ckpt", "--help"},
+      {"trace", "--help"},
+      {"trace", "summary", "--help"},
       {"ckpt", "ls", "run", "--json"},
       {"ckpt", "verify", "run", "--json"},
       {"ckpt", "inspect", "run/checkpoints/step-20"},
@@ -262,7 +264,7 @@ class LostResult : public tests::Trained {
 
 TEST_F(LostResult, IsTestedForEveryCommand) {
   for (const std::string& command : listed_by({"--help"})) EXPECT_TRUE(holds({command})) << command;
-  for (const char* group : {"bench", "ckpt", "data", "runs"})
+  for (const char* group : {"bench", "ckpt", "data", "runs", "trace"})
     for (const std::string& name : listed_by({group, "--help"}))
       EXPECT_TRUE(holds({group, name})) << group << " " << name;
 }

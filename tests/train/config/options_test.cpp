@@ -84,6 +84,8 @@ OptionTexts everything_else() {
           {"tags", "a,b"},
           {"eval-every", "7"},
           {"log-every", "3"},
+          {"trace", "t.json"},
+          {"trace-steps", "3:5"},
           {"inject", "kill:rank=1,step=2;delay:rank=any,step=3..4,ms=5"},
           {"nprocs", "2"}};
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trace/trace_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "data/files/byte_source.h"
+
+namespace gradring::train {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const std::filesystem::path& path) {
+  const auto source = data::open_plain_or_gzip(path);
+  std::string text;
+  std::array<std::uint8_t, 64 * 1024> part;
+  while (const std::size_t bytes = source->read(part)) text.append(reinterpret_cast<const char*>(part.data()), bytes);
+  return text;
+}
+
+std::int64_t ns_of(const json& micros) { return std::llround(micros.get<double>() * 1000); }
+
+TraceSlice to_slice(const json& event) {
+  const json args = event.value("args", json::object());
+  TraceSlice slice{.rank = event.at("pid").get<int>(),
+                   .track = event.at("tid").get<int>(),
+                   .category = event.at("cat").get<std::string>(),
+                   .name = event.at("name").get<std::string>(),
+                   .begin = ns_of(event.at("ts"))};
+  slice.end = slice.begin + ns_of(event.at("dur"));
+  if (slice.category == "step") slice.step = args.at("step").get<std::int64_t>();
+  slice.collective = args.value("collective", std::int64_t{-1});
+  slice.bytes = args.value("bytes", std::int64_t{0});
+  if (args.contains("ready")) slice.ready = ns_of(args.at("ready"));
+  return slice;
+}
+
+void read_one(const std::filesystem::path& path, TraceFile& file, std::set<int>& ranks) try {
+  const json all = json::parse(text_of(path));
+  const json& about = all.at("metadata");
+  if (about.value("format", "") != "gradring trace 1")
+    throw data::DataError(path, "is a trace of another program or format",
+                          "use a file that gradring train --trace wrote");
+  file.world_size = about.at("ranks").get<int>();
+  for (const json& clock : about.at("clocks")) {
+    ranks.insert(clock.at("rank").get<int>());
+    file.dropped += clock.at("dropped_events").get<std::int64_t>();
+    file.accuracy_us = std::max(file.accuracy_us, clock.at("accuracy_us").get<double>());
+  }
+  for (const json& event : all.at("traceEvents"))
+    if (event.at("ph") == "X") file.slices.push_back(to_slice(event));
+} catch (const json::exception& error) {
+  throw data::DataError(path, std::string("is no trace: ") + error.what(),
+                        "use a file that gradring train --trace wrote");
+}
+
+}  // namespace
+
+TraceFile read_trace(std::span<const std::filesystem::path> paths) {
+  TraceFile file;
+  std::set<int> ranks;
+  for (const std::filesystem::path& path : paths) read_one(path, file, ranks);
+  file.ranks.assign(ranks.begin(), ranks.end());
+  std::ranges::stable_sort(file.slices, {},
+                           [](const TraceSlice& slice) { return std::tuple(slice.rank, slice.begin, -slice.end); });
+  return file;
+}
+
+}  // namespace gradring::train

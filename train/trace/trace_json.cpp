@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trace/trace_json.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "train/report/line_file.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using kernels::TraceCategory;
+using kernels::TraceEvent;
+using kernels::TraceTrack;
+using Output = std::back_insert_iterator<std::string>;
+
+/// Names of TraceEvent::numbers.
+struct Naming {
+  const char* category;
+  std::array<const char*, 4> numbers;
+};
+
+constexpr Naming kNamings[] = {
+    {"step", {"step"}},
+    {"data", {}},
+    {"forward", {}},
+    {"backward", {}},
+    {"optimizer", {}},
+    {"wait", {}},
+    {"sync", {}},
+    {"bucket", {"bucket", "bytes"}},
+    {"collective", {"collective", "bytes"}},
+    {"transfer", {"step", "bytes", "to", "from"}},
+    {"evaluation", {}},
+    {"checkpoint", {"step"}},
+    {"fault", {}},
+};
+
+const Naming& naming_of(TraceCategory category) { return kNamings[static_cast<std::size_t>(category)]; }
+
+/// Nanoseconds as microseconds.
+struct Micros {
+  std::int64_t ns;
+};
+
+std::string text(Micros time) {
+  return fmt::format("{}{}.{:03}", time.ns < 0 ? "-" : "", std::abs(time.ns) / 1000, std::abs(time.ns) % 1000);
+}
+
+std::string quoted_json(std::string_view text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class RankRenderer {
+ public:
+  RankRenderer(int rank, const RankClock& clock) : rank_(rank), clock_(clock) {
+    add_name("process_name", 0, fmt::format("rank {}", rank));
+    fmt::format_to(begin_event(), R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})",
+                   rank, rank);
+  }
+
+  void add(int thread, const TraceTrack& track) {
+    add_name("thread_name", thread, track.name());
+    fmt::format_to(begin_event(),
+                   R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})", rank_,
+                   thread, thread);
+    for (const TraceEvent& event : track.events()) {
+      add_slice(thread, event);
+      if (event.category == TraceCategory::bucket) add_flow(thread, event);
+    }
+  }
+
+  std::string take() { return std::move(events_); }
+
+ private:
+  Output begin_event() {
+    if (!events_.empty()) events_ += ",\n";
+    return std::back_inserter(events_);
+  }
+  std::string time_of(std::int64_t ns) const { return text(Micros{ns + clock_.offset_ns}); }
+
+  void add_name(const char* what, int thread, const std::string& name) {
+    fmt::format_to(begin_event(), R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":{}}}}})", rank_, thread,
+                   what, quoted_json(name));
+  }
+  void add_slice(int thread, const TraceEvent& event) {
+    const Naming& naming = naming_of(event.category);
+    fmt::format_to(begin_event(), R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{},"args":{{)",
+                   rank_, thread, naming.category, quoted_json(event.name), time_of(event.begin),
+                   text(Micros{event.end - event.begin}));
+    const char* comma = "";
+    for (std::size_t i = 0; i < naming.numbers.size() && naming.numbers[i]; ++i, comma = ",")
+      fmt::format_to(Output(events_), R"({}"{}":{})", comma, naming.numbers[i], event.numbers[i]);
+    if (event.category == TraceCategory::bucket)
+      fmt::format_to(Output(events_), R"(,"ready":{})", time_of(event.numbers[2]));
+    events_ += "}}";
+  }
+  /// From the first track, on which the bucket was ready.
+  void add_flow(int thread, const TraceEvent& bucket) {
+    const std::int64_t id = (static_cast<std::int64_t>(rank_) << 32) + ++flows_;
+    const char* const flow = R"({{"ph":"{}",{}"id":{},"pid":{},"tid":{},"cat":"bucket","name":"bucket","ts":{}}})";
+    fmt::format_to(begin_event(), fmt::runtime(flow), "s", "", id, rank_, 1, time_of(bucket.numbers[2]));
+    fmt::format_to(begin_event(), fmt::runtime(flow), "f", R"("bp":"e",)", id, rank_, thread, time_of(bucket.begin));
+  }
+
+  int rank_;
+  RankClock clock_;
+  std::string events_;
+  std::int64_t flows_ = 0;
+};
+
+std::string name_of_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// RFC 1952.
+std::string compressed(std::string_view text) {
+  constexpr int kGzip = 15 + 16;  // the largest window, and a gzip header
+  z_stream stream{};
+  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::bad_alloc();
+  std::string out(::deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = ::deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("zlib did not compress a trace");
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(TraceCategory category) { return naming_of(category).category; }
+
+RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const RankClock& clock) {
+  RankRenderer renderer(rank, clock);
+  std::size_t dropped = 0;
+  int thread = 0;
+  for (const TraceTrack* track : tracks) {
+    renderer.add(++thread, *track);
+    dropped += track->dropped();
+  }
+  return {.events = renderer.take(),
+          .clock = fmt::format(R"({{"rank":{},"host":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})", rank,
+                               quoted_json(name_of_host()), text(Micros{clock.offset_ns}),
+                               text(Micros{clock.accuracy_ns}), dropped)};
+}
+
+void write_trace(const std::filesystem::path& path, std::span<const RankPart> parts, const TraceMetadata& metadata) {
+  std::string events, clocks;
+  for (const RankPart& part : parts) {
+    events += (events.empty() ? "" : ",\n") + part.events;
+    clocks += (clocks.empty() ? "" : ",") + part.clock;
+  }
+  Json about{{"format", "gradring trace 1"},
+             {"version", metadata.version},
+             {"command", metadata.command},
+             {"ranks", metadata.ranks},
+             {"steps", {metadata.first_step, metadata.last_step}}};
+  about["missing_ranks"] = metadata.missing_ranks;
+  if (!metadata.reason.empty()) about["reason"] = metadata.reason;
+  std::string json = about.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json.pop_back();
+  const std::string text = fmt::format(
+      "{{\"traceEvents\":[\n{}\n],\n\"displayTimeUnit\":\"ms\",\n\"metadata\":{},"
+      "\"clocks\":[{}]}}}}\n",
+      events, json, clocks);
+  write_named_file(path, path.extension() == ".gz" ? compressed(text) : text);
+}
+
+std::filesystem::path part_of(const std::filesystem::path& path, int rank) {
+  std::filesystem::path name = path.filename();
+  std::string extensions;
+  for (; name.has_extension() && (extensions.empty() || extensions == ".gz"); name = name.stem())
+    extensions = name.extension().string() + extensions;
+  return path.parent_path() / fmt::format("{}.rank{}{}", name.string(), rank, extensions);
+}
+
+}  // namespace gradring::train

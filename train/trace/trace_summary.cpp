@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trace/trace_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/files/byte_source.h"
+#include "train/trace/critical_path.h"
+#include "train/trace/step_timeline.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
+
+StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
+  StepFigures figures{.step = number};
+  const double share = 1.0 / static_cast<double>(step.size());
+  for (const RankStep& rank : step) {
+    auto totals = rank.totals();
+    figures.seconds += share * seconds_of(rank.end - rank.begin);
+    figures.compute += share * seconds_of(totals["forward"] + totals["backward"] + totals["optimizer"]);
+    figures.communication += share * seconds_of(rank.communication());
+    figures.exposed += share * seconds_of(totals["wait"]);
+    figures.sync += share * seconds_of(totals["sync"]);
+    figures.data += share * seconds_of(totals["data"]);
+  }
+  for (const auto& [category, ns] : critical_path(step)) figures.critical_path[category] = seconds_of(ns);
+  const Straggler straggler = straggler_of(step);
+  figures.straggler = straggler.rank;
+  figures.delay = seconds_of(straggler.delay);
+  figures.cause = straggler.cause;
+  return figures;
+}
+
+StepFigures mean_of(const std::vector<StepFigures>& steps) {
+  StepFigures mean;
+  const double share = 1.0 / static_cast<double>(steps.size());
+  for (const StepFigures& step : steps) {
+    for (double StepFigures::*member : {&StepFigures::seconds, &StepFigures::compute, &StepFigures::communication,
+                                        &StepFigures::exposed, &StepFigures::sync, &StepFigures::data})
+      mean.*member += share * step.*member;
+    for (const auto& [category, seconds] : step.critical_path) mean.critical_path[category] += share * seconds;
+  }
+  return mean;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+RunStraggler straggler_of(const std::vector<StepFigures>& steps) {
+  std::map<int, std::vector<const StepFigures*>> by_rank;
+  for (const StepFigures& step : steps)
+    if (step.straggler >= 0) by_rank[step.straggler].push_back(&step);
+  RunStraggler worst;
+  for (const auto& [rank, late] : by_rank) {
+    RunStraggler each{.rank = rank, .steps = std::ssize(late)};
+    std::vector<double> delays;
+    std::map<std::string, int> causes;
+    for (const StepFigures* step : late) {
+      delays.push_back(step->delay);
+      each.total_delay += step->delay;
+      ++causes[step->cause];
+    }
+    each.median_delay = median(delays);
+    each.cause = std::ranges::max_element(causes, {}, [](const auto& cause) { return cause.second; })->first;
+    if (worst.rank < 0 || each.total_delay > worst.total_delay) worst = each;
+  }
+  return worst;
+}
+
+std::string millis(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
+
+/// The categories of a path, the longest first: "backward 12.10, communication 3.00".
+std::string path_text(const std::map<std::string, double>& path) {
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [category, seconds] : path)
+    if (1e3 * seconds >= 0.005) parts.emplace_back(-seconds, category);
+  std::ranges::sort(parts);
+  std::vector<std::string> texts;
+  for (const auto& [seconds, category] : parts) texts.push_back(category + " " + millis(-seconds));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string row(const std::string& name, const StepFigures& step) {
+  const auto overlap = step.overlap();
+  const std::string straggler = step.straggler < 0 ? "-" : fmt::format("{} +{}", step.straggler, millis(step.delay));
+  return fmt::format("{:>6} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}  {}\n", name, millis(step.seconds),
+                     millis(step.compute), millis(step.communication), millis(step.exposed),
+                     overlap ? fmt::format("{:.0f} %", 100 * *overlap) : "-", straggler, path_text(step.critical_path));
+}
+
+Json to_json(const StepFigures& step) {
+  Json json{{"seconds", step.seconds},
+            {"compute", step.compute},
+            {"communication", step.communication},
+            {"exposed_communication", step.exposed},
+            {"sync", step.sync},
+            {"data_wait", step.data}};
+  json["overlap"] = step.overlap() ? Json(*step.overlap()) : Json();
+  json["critical_path"] = step.critical_path;
+  return json;
+}
+
+}  // namespace
+
+std::optional<double> StepFigures::overlap() const {
+  if (communication <= 0) return std::nullopt;
+  return std::max(0.0, 1 - exposed / communication);
+}
+
+TraceSummary summarize(const TraceFile& file, const std::string& path) {
+  TraceSummary summary{.ranks = file.ranks,
+                       .world_size = file.world_size,
+                       .dropped = file.dropped,
+                       .accuracy_us = file.accuracy_us,
+                       .steps = {},
+                       .mean = {},
+                       .straggler = {}};
+  for (const auto& [number, step] : timelines_of(file)) summary.steps.push_back(figures_of(number, step));
+  if (summary.steps.empty())
+    throw data::DataError(path, "has no complete step", "trace more steps with gradring train --trace-steps A:B");
+  summary.mean = mean_of(summary.steps);
+  summary.straggler = straggler_of(summary.steps);
+  return summary;
+}
+
+std::string to_text(const TraceSummary& summary) {
+  std::string text = fmt::format("{:>6} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}  {}\n", "step", "ms", "compute", "comm.",
+                                 "exposed", "overlap", "straggler", "critical path (ms)");
+  for (const StepFigures& step : summary.steps) text += row(std::to_string(step.step), step);
+  text += row("mean", summary.mean);
+  const RunStraggler& straggler = summary.straggler;
+  if (straggler.rank >= 0)
+    text += fmt::format("\nStraggler: rank {} in {} of {} steps; the others wait {} ms for it (median){}\n",
+                        straggler.rank, straggler.steps, summary.steps.size(), millis(straggler.median_delay),
+                        straggler.cause.empty() ? "" : ", most of it in " + straggler.cause);
+  if (std::ssize(summary.ranks) < summary.world_size)
+    text += fmt::format("Only ranks {} of {} are in the trace: the run failed; name the other ranks' files, too\n",
+                        fmt::join(summary.ranks, ", "), summary.world_size);
+  if (summary.dropped > 0) text += fmt::format("{} events are missing: trace fewer steps\n", summary.dropped);
+  if (summary.accuracy_us > 0)
+    text += fmt::format("Clocks of different machines agree to {:.1f} us\n", summary.accuracy_us);
+  return text;
+}
+
+std::string to_json(const TraceSummary& summary) {
+  Json json{{"ranks", summary.ranks},
+            {"world_size", summary.world_size},
+            {"dropped_events", summary.dropped},
+            {"clock_accuracy_us", summary.accuracy_us}};
+  json["steps"] = Json::array();
+  for (const StepFigures& step : summary.steps) {
+    Json each{{"step", step.step}};
+    each.update(to_json(step));
+    if (step.straggler >= 0)
+      each["straggler"] = {{"rank", step.straggler}, {"delay", step.delay}, {"cause", step.cause}};
+    json["steps"].push_back(std::move(each));
+  }
+  json["mean"] = to_json(summary.mean);
+  const RunStraggler& straggler = summary.straggler;
+  if (straggler.rank >= 0)
+    json["straggler"] = {{"rank", straggler.rank},
+                         {"steps", straggler.steps},
+                         {"median_delay", straggler.median_delay},
+                         {"total_delay", straggler.total_delay},
+                         {"cause", straggler.cause}};
+  return json.dump(2);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/trace/trace_file.h"
+
+namespace gradring::train {
+
+/// Times of a step, in seconds: means over the ranks, unless said otherwise.
+struct StepFigures {
+  std::int64_t step = 0;
+  double seconds = 0;
+  double compute = 0;                             ///< forward, backward and optimizer, without waits
+  double communication = 0;                       ///< in collectives, with the wait for late ranks
+  double exposed = 0;                             ///< waiting for collectives
+  double sync = 0;                                ///< waiting for other ranks on the host
+  double data = 0;                                ///< waiting for the loader
+  std::map<std::string, double> critical_path{};  ///< by category
+  int straggler = -1;                             ///< rank; -1: there is one rank only
+  double delay = 0;                               ///< of the straggler
+  std::string cause{};
+
+  /// Share of communication that computing hid; nothing without communication.
+  std::optional<double> overlap() const;
+};
+
+/// The rank that the others wait for most.
+struct RunStraggler {
+  int rank = -1;
+  std::int64_t steps = 0;   ///< in which it was the straggler
+  double median_delay = 0;  ///< over these
+  double total_delay = 0;
+  std::string cause{};  ///< the most frequent one
+};
+
+struct TraceSummary {
+  std::vector<int> ranks;  ///< whose events there are
+  int world_size = 1;
+  std::int64_t dropped = 0;
+  double accuracy_us = 0;
+  std::vector<StepFigures> steps;
+  StepFigures mean;
+  RunStraggler straggler;
+};
+
+/// Errors    data::DataError if the trace has no step.
+TraceSummary summarize(const TraceFile& file, const std::string& path);
+
+/// A table, and a sentence about the straggler.
+std::string to_text(const TraceSummary& summary);
+/// The same as JSON.
+std::string to_json(const TraceSummary& summary);
+
+}  // namespace gradring::train

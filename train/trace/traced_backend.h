@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/runtime/trace_track.h"
+#include "nn/backend/backend.h"
+#include "train/trace/trace_names.h"
+
+namespace gradring::train {
+
+/// A backend that records each call of its plans, by the names of their layers. Only on streams that execute in the
+/// calling thread are these the times of the work itself.
+///
+/// Threads   as `inner`. All arguments must outlive it and its plans.
+class TracedBackend final : public nn::Backend {
+ public:
+  TracedBackend(nn::Backend& inner, kernels::TraceTrack& track, TraceNames& names)
+      : inner_(inner), track_(track), names_(names) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
+
+ private:
+  nn::Backend& inner_;
+  kernels::TraceTrack& track_;
+  TraceNames& names_;
+};
+
+}  // namespace gradring::train
