@@ -13,7 +13,7 @@
 namespace gradring::train {
 namespace {
 
-using nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 std::string text_of(const std::filesystem::path& path) {
   const auto source = data::open_plain_or_gzip(path);
@@ -23,10 +23,10 @@ std::string text_of(const std::filesystem::path& path) {
   return text;
 }
 
-std::int64_t ns_of(const json& micros) { return std::llround(micros.get<double>() * 1000); }
+std::int64_t ns_of(const ParsedJson& micros) { return std::llround(micros.get<double>() * 1000); }
 
-TraceSlice to_slice(const json& event) {
-  const json args = event.value("args", json::object());
+TraceSlice to_slice(const ParsedJson& event) {
+  const ParsedJson args = event.value("args", ParsedJson::object());
   TraceSlice slice{.rank = event.at("pid").get<int>(),
                    .track = event.at("tid").get<int>(),
                    .category = event.at("cat").get<std::string>(),
@@ -41,20 +41,20 @@ TraceSlice to_slice(const json& event) {
 }
 
 void read_one(const std::filesystem::path& path, TraceFile& file, std::set<int>& ranks) try {
-  const json all = json::parse(text_of(path));
-  const json& about = all.at("metadata");
+  const ParsedJson all = ParsedJson::parse(text_of(path));
+  const ParsedJson& about = all.at("metadata");
   if (about.value("format", "") != "gradring trace 1")
     throw data::DataError(path, "is a trace of another program or format",
                           "use a file that gradring train --trace wrote");
   file.world_size = about.at("ranks").get<int>();
-  for (const json& clock : about.at("clocks")) {
+  for (const ParsedJson& clock : about.at("clocks")) {
     ranks.insert(clock.at("rank").get<int>());
     file.dropped += clock.at("dropped_events").get<std::int64_t>();
     file.accuracy_us = std::max(file.accuracy_us, clock.at("accuracy_us").get<double>());
   }
-  for (const json& event : all.at("traceEvents"))
+  for (const ParsedJson& event : all.at("traceEvents"))
     if (event.at("ph") == "X") file.slices.push_back(to_slice(event));
-} catch (const json::exception& error) {
+} catch (const ParsedJson::exception& error) {
   throw data::DataError(path, std::string("is no trace: ") + error.what(),
                         "use a file that gradring train --trace wrote");
 }

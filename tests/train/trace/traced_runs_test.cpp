@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of real runs, judged by trace summary and by check_trace.py.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "tests/support/json.h"
+#include "tests/train/cli/support/workplace.h"
+#include "tests/train/support/text_of.h"
+#include "train/trace/trace_file.h"
+
+namespace gradring::tests {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kNoReader = 77;
+
+class TracedRuns : public ::testing::Test {
+ protected:
+  /// A training of four ranks with small batches.
+  ProgramEnd train(const Words& more) const {
+    Words words = {"train", "--dataset",  "digits", "--run-dir",    "run", "--nprocs", "4",      "--threads",
+                   "1",     "--steps",    "12",     "--device",     "cpu", "--trace",  "t.json", "--trace-steps",
+                   "3:10",  "--progress", "none",   "--batch-size", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return place_.run(words);
+  }
+  json summary_of(const Words& files) const {
+    Words words = {"trace", "summary", "--json"};
+    words.insert(words.end(), files.begin(), files.end());
+    const ProgramEnd end = place_.run(words);
+    EXPECT_EQ(end.code, 0) << end.err;
+    return try_parse_json(end.out);
+  }
+  train::TraceFile read(const char* name) const {
+    const std::filesystem::path path = place_.path(name);
+    return train::read_trace(std::span(&path, 1));
+  }
+  ProgramEnd judge(const char* name) const {
+    const char* const python = std::getenv("GRADRING_TEST_PYTHON");
+    return run_program({.command = {"/usr/bin/env", python ? python : "python3", GRADRING_CHECK_TRACE, name},
+                        .folder = place_.folder().path()});
+  }
+
+  Workplace place_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.at(values.size() / 2);
+}
+
+TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
+  const ProgramEnd end = train({"--save-every-steps", "4", "--eval-every", "6", "--bucket-mb", "0.1",
+                                "--first-bucket-mb", "0.01", "--trace", "t.json.gz", "--allreduce", "ring"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  std::map<std::string, int> counts;
+  for (const train::TraceSlice& slice : read("t.json.gz").slices) ++counts[slice.category];
+  EXPECT_EQ(counts["step"], 4 * 8);
+  EXPECT_EQ(counts["data"], 4 * 8);
+  EXPECT_EQ(counts["optimizer"], 4 * 8);
+  EXPECT_EQ(counts["sync"], 4 * 8);
+  EXPECT_EQ(counts["transfer"], counts["collective"] * 2 * 3) << "a ring of four ranks has six steps";
+  EXPECT_EQ(counts["bucket"], counts["collective"]);
+  EXPECT_GT(counts["bucket"], 4 * 8 * 2) << "several buckets a step";
+  EXPECT_GT(counts["forward"], 4 * 8 * 3) << "several layers a step";
+  EXPECT_GT(counts["backward"], 4 * 8 * 3);
+  EXPECT_GT(counts["evaluation"], 4);
+  EXPECT_GE(counts["checkpoint"], 2 * 2) << "the state of two checkpoints, and the writing of at least one";
+  const ProgramEnd judged = judge("t.json.gz");
+  EXPECT_TRUE(judged.code == 0 || judged.code == kNoReader) << judged.out << judged.err;
+  EXPECT_THAT(judged.out, HasSubstr("ranks=4 flows=" + std::to_string(counts["bucket"])));
+  const json summary = summary_of({"t.json.gz"});
+  EXPECT_EQ(summary.at("steps").size(), 8u);
+  EXPECT_EQ(summary.at("dropped_events"), 0);
+  for (const json& step : summary.at("steps")) {
+    double path = 0;
+    for (const json& seconds : step.at("critical_path")) path += seconds.get<double>();
+    EXPECT_GT(path, 0);
+    EXPECT_LE(step.at("compute").get<double>() + step.at("exposed_communication").get<double>(),
+              step.at("seconds").get<double>() + 1e-9);
+  }
+  if (judged.code == kNoReader) GTEST_SKIP() << "Perfetto's own reader did not look at it: " << judged.out;
+}
+
+/// The delay is what the trace itself measured, since a sleep on a busy machine is longer; the median over the steps
+/// decides.
+TEST_F(TracedRuns, NameTheStragglerAndItsDelay) {
+  std::string faults;
+  for (int step = 3; step <= 10; ++step)
+    faults += (step > 3 ? ";" : "") + std::string("delay:rank=2,ms=30,step=") + std::to_string(step);
+  const ProgramEnd end = train({"--inject", faults});
+  ASSERT_EQ(end.code, 0) << end.err;
+  std::vector<double> delays;
+  for (const train::TraceSlice& slice : read("t.json").slices) {
+    if (slice.category != "fault") continue;
+    EXPECT_EQ(slice.rank, 2);
+    delays.push_back(1e-9 * static_cast<double>(slice.end - slice.begin));
+  }
+  ASSERT_EQ(delays.size(), 8u);
+  const double injected = median(delays);
+  EXPECT_GE(injected, 0.03);
+  const json summary = summary_of({"t.json"});
+  const json& straggler = summary.at("straggler");
+  EXPECT_EQ(straggler.at("rank"), 2);
+  EXPECT_EQ(straggler.at("cause"), "fault");
+  EXPECT_NEAR(straggler.at("median_delay").get<double>(), injected, 0.1 * injected);
+  EXPECT_THAT(place_.run({"trace", "summary", "t.json"}).out,
+              AllOf(HasSubstr("Straggler: rank 2 in "), HasSubstr("most of it in fault")));
+}
+
+TEST_F(TracedRuns, ShowTheOverlapThatIsLost) {
+  const auto overlap = [&](const char* on) {
+    std::filesystem::remove_all(place_.path("run"));
+    const ProgramEnd end = train({"--overlap", on, "--bucket-mb", "0.1", "--first-bucket-mb", "0.01"});
+    EXPECT_EQ(end.code, 0) << end.err;
+    return summary_of({"t.json"}).at("mean").at("overlap").get<double>();
+  };
+  const double without = overlap("off");
+  EXPECT_LT(without, 0.01) << "all communication is exposed";
+  EXPECT_GT(overlap("on"), without);
+}
+
+TEST_F(TracedRuns, SayWhoseEventsAreMissingAfterAKill) {
+  const ProgramEnd end = train({"--inject", "kill:rank=2,step=6"});
+  ASSERT_NE(end.code, 0);
+  const json first = parse_json(text_of(place_.path("t.json")));
+  EXPECT_EQ(first.at("metadata").at("missing_ranks"), json({1, 2, 3}));
+  EXPECT_THAT(first.at("metadata").at("reason").get<std::string>(), HasSubstr("rank 2"));
+  EXPECT_FALSE(std::filesystem::exists(place_.path("t.rank2.json")));
+  const json summary = summary_of({"t.json", "t.rank1.json", "t.rank3.json"});
+  EXPECT_EQ(summary.at("ranks"), json({0, 1, 3}));
+  EXPECT_EQ(summary.at("world_size"), 4);
+  EXPECT_GE(summary.at("steps").size(), 3u);
+}
+
+TEST_F(TracedRuns, RejectWhatIsNoTrace) {
+  for (const char* text :
+       {"", "{", "[]", R"({"traceEvents":[]})", R"({"metadata":{"format":"other"},"traceEvents":[]})"}) {
+    const std::string bytes(text);
+    place_.folder().write("bad.json", Bytes(bytes.begin(), bytes.end()));
+    const ProgramEnd end = place_.run({"trace", "summary", "bad.json"});
+    EXPECT_EQ(end.code, 4) << text << end.err;
+    EXPECT_THAT(end.err, HasSubstr("bad.json"));
+  }
+  EXPECT_EQ(place_.run({"trace", "summary"}).code, 2);
+  EXPECT_EQ(place_.run({"train", "--trace", "t", "--trace-steps", "9:3"}).code, 2);
+  EXPECT_EQ(place_.run({"train", "--trace", "t", "--trace-steps", "9"}).code, 2);
+}
+
+}  // namespace
+}  // namespace gradring::tests
