@@ -78,29 +78,40 @@ std::size_t ExactSums::count_wrong(const std::byte* array, std::size_t elements,
 }
 
 AllReduceBench::AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes,
-                               AllReduceAlgorithm algorithm)
-    : group_(group), stream_(stream), segment_(group.allocate(largest_bytes)), algorithm_(algorithm) {}
+                               AllReduceAlgorithm algorithm, kernels::Device* gpu)
+    : group_(group), stream_(stream), segment_(group.allocate(largest_bytes)), algorithm_(algorithm) {
+  if (gpu != nullptr) staging_ = gpu->allocate(largest_bytes, kernels::MemoryKind::pinned);
+}
 
 AllReduceBench::~AllReduceBench() = default;
+
+void AllReduceBench::synchronize() { stream_.synchronize(Deadline::after(group_.timeout())); }
 
 void AllReduceBench::all_reduce(const Payload& payload) {
   group_.all_reduce({.segment = segment_.get(), .slice = {0, payload.elements}, .dtype = payload.dtype}, stream_,
                     algorithm_);
-  stream_.synchronize(Deadline::after(group_.timeout()));
+  synchronize();
 }
 
 std::size_t AllReduceBench::wrong_elements(const Payload& payload) {
   const ExactSums sums{.world_size = group_.world_size()};
-  sums.fill(segment_->data(), payload.elements, payload.dtype, group_.rank());
+  const bool staged = staging_.size() > 0;
+  sums.fill(host_data(), payload.elements, payload.dtype, group_.rank());
+  if (staged) stream_.enqueue_copy(segment_->data(), host_data(), payload.bytes());
   all_reduce(payload);
-  auto wrong = static_cast<std::int64_t>(sums.count_wrong(segment_->data(), payload.elements, payload.dtype));
+  if (staged) stream_.enqueue_copy(host_data(), segment_->data(), payload.bytes());
+  synchronize();
+  auto wrong = static_cast<std::int64_t>(sums.count_wrong(host_data(), payload.elements, payload.dtype));
   group_.all_reduce_on_host(std::span(&wrong, 1));
   return static_cast<std::size_t>(wrong);
 }
 
 std::vector<double> AllReduceBench::seconds(const Payload& payload, const Repetitions& repetitions) {
   using Clock = std::chrono::steady_clock;
-  const auto write = [&] { std::memset(segment_->data(), 0, payload.bytes()); };  // repeated sums would overflow
+  const auto write = [&] {  // repeated sums would overflow
+    stream_.enqueue_zero(segment_->data(), payload.bytes());
+    synchronize();
+  };
   write();
   group_.barrier_on_host();
   std::vector<double> mine;

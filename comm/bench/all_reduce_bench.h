@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/process_group.h"
+#include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
 
@@ -46,15 +47,17 @@ struct Payload {
   std::size_t bytes() const { return elements * size_of(dtype); }
 };
 
-/// Measures and checks in-place all_reduce. All ranks make the same calls in the same order.
+/// Measures and checks in-place all_reduce. All ranks make the same calls in the same order. The time of a call includes
+/// enqueueing it and waiting for its end.
 ///
 /// Threads   one thread at a time.
 /// Errors    as ProcessGroup and Stream.
 class AllReduceBench {
  public:
-  /// Allocates `largest_bytes` on every rank.
+  /// Allocates `largest_bytes` on every rank. `gpu`: the device of the group's memory where the host cannot address it;
+  /// numbers then go through pinned memory of the same size.
   AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes,
-                 AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic);
+                 AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic, kernels::Device* gpu = nullptr);
   ~AllReduceBench();
 
   /// The wrong elements of one all_reduce, counted over all ranks: every rank checks every element.
@@ -64,10 +67,14 @@ class AllReduceBench {
 
  private:
   void all_reduce(const Payload& payload);
+  void synchronize();
+  /// Where the host writes and reads numbers.
+  std::byte* host_data() const { return staging_.size() > 0 ? staging_.data() : segment_->data(); }
 
   ProcessGroup& group_;
   kernels::Stream& stream_;
   std::unique_ptr<Segment> segment_;
+  kernels::Buffer staging_;  // empty where the host addresses the segment
   AllReduceAlgorithm algorithm_;
 };
 

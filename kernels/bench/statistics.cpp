@@ -4,8 +4,10 @@
 #include <sys/utsname.h>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/commit.h"
@@ -19,20 +21,39 @@ double nearest_rank(std::span<const double> sorted, std::size_t percent) {
   return sorted[(sorted.size() * percent + 99) / 100 - 1];
 }
 
+/// Of an even count, the mean of the middle two.
+double median_of(std::span<const double> sorted) {
+  const double middle = sorted[sorted.size() / 2];
+  return sorted.size() % 2 ? middle : (sorted[sorted.size() / 2 - 1] + middle) / 2;
+}
+
+/// The median absolute deviation of a normal distribution is its standard deviation times the 0.75 quantile.
+constexpr double kNormalQuantile = 0.6744897501960817;
+
+double spread_of(std::span<const double> measurements, double median) {
+  std::vector<double> deviations;
+  for (const double value : measurements) deviations.push_back(std::abs(value - median));
+  std::ranges::sort(deviations);
+  return median_of(deviations) / kNormalQuantile;
+}
+
 }  // namespace
 
 Statistics statistics_of(std::vector<double> measurements) {
   check(!measurements.empty(), "no measurements to summarize");
-  std::ranges::sort(measurements);
-  const std::size_t count = measurements.size();
-  const double middle = measurements[count / 2];
+  std::vector<double> sorted = measurements;
+  std::ranges::sort(sorted);
+  const std::size_t count = sorted.size();
+  const double median = median_of(sorted);
   return {.count = count,
-          .least = measurements.front(),
-          .median = count % 2 ? middle : (measurements[count / 2 - 1] + middle) / 2,
-          .p95 = nearest_rank(measurements, 95),
-          .p99 = nearest_rank(measurements, 99),
-          .most = measurements.back(),
-          .mean = std::accumulate(measurements.begin(), measurements.end(), 0.0) / static_cast<double>(count)};
+          .least = sorted.front(),
+          .median = median,
+          .p95 = nearest_rank(sorted, 95),
+          .p99 = nearest_rank(sorted, 99),
+          .most = sorted.back(),
+          .mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(count),
+          .spread = spread_of(sorted, median),
+          .samples = std::move(measurements)};
 }
 
 namespace {

@@ -10,6 +10,9 @@
 namespace gradring::kernels::bench {
 
 /// Summary of repeated measurements. Of two runs on a busy machine the medians differ least.
+///
+/// Source    `spread`: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation", 1993; of normally distributed
+///           measurements it estimates their standard deviation, and up to half of them may be outliers.
 struct Statistics {
   std::size_t count = 0;
   double least = 0;
@@ -18,6 +21,11 @@ struct Statistics {
   double p99 = 0;
   double most = 0;
   double mean = 0;
+  double spread = 0;            ///< 1.4826 times the median absolute deviation from the median
+  std::vector<double> samples;  ///< the measurements, in their order
+
+  /// The spread as a fraction of the median; 0 if the median is 0.
+  double noise() const { return median == 0 ? 0 : spread / median; }
 };
 
 /// Errors    InvalidArgument if there are no measurements.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <fstream>
 #include <span>
 #include <string>
@@ -44,33 +45,46 @@ std::unique_ptr<comm::ProcessGroup> single_rank_group() {
   return comm::make_shared_memory_group(store, {.rank = 0, .world_size = 1, .timeout = kStepTimeout, .name = "bench"});
 }
 
-/// A single-rank replica whose parts are all timed.
+/// On a GPU, so that launching overlaps with computing, as in training.
+constexpr std::int64_t kStepsOfMeasurement = 8;
+
+bool computes_on_gpu(const StepBenchParts& parts) { return parts.device.id().kind == kernels::DeviceKind::cuda; }
+
+/// Wrappers that time the parts of a replica; none on a GPU, where they would time the enqueueing alone.
+ReplicaDecorators timed_parts(const StepBenchParts& parts, StepTimes& times) {
+  if (computes_on_gpu(parts)) return {};
+  return {
+      .stream = [&times](auto stream) { return std::make_unique<TimedStream>(std::move(stream), times); },
+      .optimizer = [&times](auto optimizer) { return std::make_unique<TimedOptimizer>(std::move(optimizer), times); }};
+}
+
+/// One rank's replica. On a CPU, all its parts are timed.
 class TimedRank {
  public:
-  TimedRank(const StepBenchSpec& spec, const StepBenchParts& parts)
+  TimedRank(const StepBenchSpec& spec, const StepBenchParts& parts, std::int64_t steps_of_measurement)
       : spec_(spec),
+        steps_of_measurement_(steps_of_measurement),
         batches_(parts.dataset, parts.device, spec.batch_size),
-        group_(single_rank_group()),
-        backend_(parts.backend, times_),
-        kernels_(kernels::kernel_set()),
-        replica_(
-            {.model = spec.model,
-             .batch_size = spec.batch_size,
-             .precision = spec.precision,
-             .checkpointing = spec.checkpointing,
-             .step = {.loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}}},
-             .optimizer = spec.optimizer,
-             .buckets = {},
-             .seed = kSeed},
-            {.device = parts.device,
-             .kernels = kernels_,
-             .backend = backend_,
-             .group = *group_,
-             .sample = parts.dataset.shape(),
-             .classes = parts.dataset.classes()},
-            {.stream = [this](auto stream) { return std::make_unique<TimedStream>(std::move(stream), times_); },
-             .optimizer =
-                 [this](auto optimizer) { return std::make_unique<TimedOptimizer>(std::move(optimizer), times_); }}),
+        single_(parts.group != nullptr ? nullptr : single_rank_group()),
+        group_(parts.group != nullptr ? *parts.group : *single_),
+        timed_backend_(parts.backend, times_),
+        kernels_(parts.kernels != nullptr ? *parts.kernels : kernels::kernel_set()),
+        replica_({.model = spec.model,
+                  .batch_size = spec.batch_size,
+                  .precision = spec.precision,
+                  .checkpointing = spec.checkpointing,
+                  .step = {.loss_scaling = {.dynamic = spec.precision == kernels::DType::f16, .policy = {}},
+                           .recorded = computes_on_gpu(parts)},
+                  .optimizer = spec.optimizer,
+                  .buckets = {},
+                  .seed = kSeed},
+                 {.device = parts.device,
+                  .kernels = kernels_,
+                  .backend = computes_on_gpu(parts) ? parts.backend : timed_backend_,
+                  .group = group_,
+                  .sample = parts.dataset.shape(),
+                  .classes = parts.dataset.classes()},
+                 timed_parts(parts, times_)),
         batch_({.dataset = parts.dataset,
                 .device = parts.device,
                 .kernels = kernels_,
@@ -80,17 +94,25 @@ class TimedRank {
   /// Steps below 0 warm up.
   void run(std::int64_t step) {
     if (step == 0) {
+      finish();
       times_.clear();
       report_.resident_before_bytes = resident_memory().now_bytes;
+      group_.barrier_on_host();
     }
     const data::Batch& batch = batches_.next();
-    const auto begin = std::chrono::steady_clock::now();
+    if (enqueued_ == 0) begin_ = std::chrono::steady_clock::now();
     batch_.set(batch);
-    report_.loss = replica_.step()
-                       .run({.batch = batch_, .count = batch.count(), .global_samples = batch.count()},
-                            Deadline::after(kStepTimeout))
-                       .loss;
-    times_.end_step(std::chrono::steady_clock::now() - begin);
+    replica_.step().enqueue(
+        {.batch = batch_, .count = batch.count(), .global_samples = batch.count() * group_.world_size()});
+    if (++enqueued_ == steps_of_measurement_) finish();
+  }
+
+  /// Ends a measurement: waits for the steps that were enqueued.
+  void finish() {
+    if (enqueued_ == 0) return;
+    while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(kStepTimeout)).loss;
+    times_.end_step(StepTimes::Duration(std::chrono::steady_clock::now() - begin_) / enqueued_);
+    enqueued_ = 0;
   }
 
   StepReport report() const {
@@ -106,14 +128,18 @@ class TimedRank {
 
  private:
   StepBenchSpec spec_;
+  std::int64_t steps_of_measurement_;
   PreparedBatches batches_;
   StepReport report_;
   StepTimes times_;
-  std::unique_ptr<comm::ProcessGroup> group_;
-  TimedBackend backend_;
+  std::unique_ptr<comm::ProcessGroup> single_;
+  comm::ProcessGroup& group_;
+  TimedBackend timed_backend_;
   kernels::KernelSet kernels_;
   Replica replica_;
   CopiedBatch batch_;
+  std::int64_t enqueued_ = 0;  // since begin_
+  std::chrono::steady_clock::time_point begin_;
 };
 
 /// Interleaves the steps of the ranks, which have equal numbers of steps.
@@ -124,6 +150,7 @@ void run(std::span<TimedRank* const> ranks) {
                                                 ", expected 1 or more and 0 or more");
   for (std::int64_t step = -spec.warmup; step < spec.steps; ++step)
     for (TimedRank* rank : ranks) rank->run(step);
+  for (TimedRank* rank : ranks) rank->finish();
 }
 
 }  // namespace
@@ -156,7 +183,7 @@ ResidentMemory resident_memory() {
 }
 
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts) {
-  TimedRank rank(spec, parts);
+  TimedRank rank(spec, parts, computes_on_gpu(parts) ? kStepsOfMeasurement : 1);
   run(std::array{&rank});
   return rank.report();
 }
@@ -166,7 +193,7 @@ std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one,
   check(one.steps == other.steps && one.warmup == other.warmup,
         "interleaved benchmarks have " + std::to_string(one.steps) + " and " + std::to_string(other.steps) +
             " steps, expected as many, with equal warm-up");
-  TimedRank first(one, parts), second(other, parts);
+  TimedRank first(one, parts, 1), second(other, parts, 1);
   run(std::array{&first, &second});
   return {first.report(), second.report()};
 }

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/loader.h"
+#include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
@@ -60,6 +62,8 @@ struct StepBenchParts {
   kernels::Device& device;
   nn::Backend& backend;
   const data::Dataset& dataset;
+  const kernels::KernelSet* kernels = nullptr;  ///< of the device; null: the CPU's
+  comm::ProcessGroup* group = nullptr;          ///< ranks that train together; null: this rank alone
 };
 
 struct StepReport {
@@ -71,8 +75,11 @@ struct StepReport {
   ResidentMemory resident;                ///< after the measured steps
 };
 
-/// Times the trainer's TrainStep on one rank without a loader: batches of the dataset's first samples are ready in
-/// memory.
+/// Times the trainer's TrainStep without a loader: batches of the dataset's first samples are ready in memory. Collective
+/// if there is a group; then the report is this rank's.
+///
+/// On a GPU, the host enqueues up to eight steps before it waits, and a measurement is the mean of these; the parts of a
+/// step run asynchronously, so the table has none.
 ///
 /// Errors    InvalidArgument for an unknown model, a batch larger than the data set, or steps < 1; DeviceError.
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts);

@@ -17,11 +17,25 @@
 namespace gradring::train {
 namespace {
 
-void check_folder(std::string_view file) {
+void check_folder(std::string_view option, std::string_view file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   std::error_code ignored;
   if (file.empty() || !std::filesystem::is_directory(folder, ignored))
-    throw UsageError(fmt::format("--json-file is '{}', but there is no folder {}", file, folder.string()));
+    throw UsageError(fmt::format("--{} is '{}', but there is no folder {}", option, file, folder.string()));
+}
+
+/// `alias` is its older or shorter spelling.
+Option result_file_option(const char* name, char letter, const char* help, const char* alias, std::string& file) {
+  return {.name = name,
+          .letter = letter,
+          .value = "FILE",
+          .help = help,
+          .read =
+              [name, &file](std::string_view text) {
+                check_folder(name, text);
+                file = text;
+              },
+          .aliases = {alias}};
 }
 
 }  // namespace
@@ -54,16 +68,11 @@ const std::string& only_word(const Words& words, std::string_view usage) {
 }
 
 Option json_file_option(std::string& file) {
-  return {.name = "json-file",
-          .letter = 'J',
-          .value = "FILE",
-          .help = "JSON file for the results",
-          .read =
-              [&file](std::string_view text) {
-                check_folder(text);
-                file = text;
-              },
-          .aliases = {"json"}};
+  return result_file_option("json-file", 'J', "JSON file for the results", "json", file);
+}
+
+Option csv_file_option(std::string& file) {
+  return result_file_option("csv-file", 0, "CSV file for the results", "csv", file);
 }
 
 void print_json(const nlohmann::ordered_json& json) {

@@ -45,6 +45,8 @@ const std::string& only_word(const Words& words, std::string_view usage);
 
 /// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
 Option json_file_option(std::string& file);
+/// --csv-file FILE: the same for CSV.
+Option csv_file_option(std::string& file);
 
 /// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
 void print_json(const nlohmann::ordered_json& json);

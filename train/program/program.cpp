@@ -56,7 +56,7 @@ constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo
 constexpr const Command* kTraceActions[] = {&kTraceSummary};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels,  &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
                                           &kBenchLaunch,   &kBenchLayouts, &kBenchRestart, &kBenchLoader,
-                                          &kBenchParallel, &kBenchScaling};
+                                          &kBenchParallel, &kBenchScaling, &kBenchDiff};
 
 constexpr Command kCkptCommand{.name = "ckpt",
                                .help = "checkpoints: list, verify, compare, inspect, prune",

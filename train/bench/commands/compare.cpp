@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
+#include "kernels/bench/statistics.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/pytorch_peer.h"
@@ -34,7 +36,7 @@ struct CompareBenchOptions {
   std::int64_t rounds = 3;
   bool dataloader = false;
   std::string format = "auto";  ///< of PyTorch's tensors: auto, contiguous, channels_last
-  std::string json_file;        ///< empty: none
+  CommonBenchOptions common;
 };
 
 /// The cases of docs/results: data-parallel over all cores of a small machine, and one core.
@@ -52,9 +54,11 @@ std::vector<bench::TimedTrainingSpec> cases_of(const CompareBenchOptions& option
 }
 
 CommandLine command_line(CompareBenchOptions& options) {
-  return {.command = "gradring bench compare",
-          .purpose = "duration of the same training by gradring and by PyTorch",
-          .options = dataset_options(
+  return {
+      .command = "gradring bench compare",
+      .purpose = "duration of the same training by gradring and by PyTorch",
+      .options = with_common_options(
+          dataset_options(
               options.training.dataset, options.training.data_dir,
               {nprocs_option("ranks; PyTorch's use DDP over gloo (default 2, then 1)", "ranks", options.ranks),
                count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, options.batch_size),
@@ -65,13 +69,13 @@ CommandLine command_line(CompareBenchOptions& options) {
                switch_option("dataloader", "PyTorch also with batches from a torch.utils.data.DataLoader",
                              options.dataloader),
                choice_option("memory-format", kFormats,
-                             "format of PyTorch's tensors; auto: the faster of both (default auto)", options.format),
-               json_file_option(options.json_file)}),
-          .notes =
-              "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a "
-              "Python that imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
-              "training alone; they vary less than wall time on a busy machine. All-reduce compared with gloo: "
-              "gradring bench allreduce --compare gloo"};
+                             "format of PyTorch's tensors; auto: the faster of both (default auto)", options.format)}),
+          options.common),
+      .notes =
+          "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a "
+          "Python that imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
+          "training alone; they vary less than wall time on a busy machine. All-reduce compared with gloo: "
+          "gradring bench allreduce --compare gloo"};
 }
 
 /// PyTorch's variants, each started and warm; none without a Python.
@@ -176,8 +180,26 @@ std::function<bench::TrainingTime()> our_training(const bench::TimedTrainingSpec
   };
 }
 
-nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDataset& data, const PythonSearch& search,
-                        const CompareBenchOptions& options) {
+void add_measurements(bench::BenchRun& run, const bench::TimedTrainingSpec& spec,
+                      const std::vector<bench::Contender>& contenders,
+                      const std::vector<std::vector<bench::TrainingTime>>& times) {
+  constexpr std::pair<const char*, double bench::TrainingTime::*> kClocks[] = {
+      {"wall", &bench::TrainingTime::seconds}, {"cpu", &bench::TrainingTime::processor_seconds}};
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    for (const auto& [clock, number] : kClocks)
+      run.add({.key = {{"dataset", spec.dataset},
+                       {"ranks", std::to_string(spec.ranks)},
+                       {"batch_size", std::to_string(spec.batch_size)},
+                       {"epochs", std::to_string(spec.epochs)},
+                       {"steps", std::to_string(spec.steps)},
+                       {"name", contenders[i].name},
+                       {"clock", clock}},
+               .unit = "s",
+               .samples = column(times, i, number)});
+}
+
+nlohmann::json run_case(bench::BenchRun& run, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
+                        const PythonSearch& search, const CompareBenchOptions& options) {
   fmt::print("\n{}\n", title(spec));
   const Peers peers(search, spec, data, options);
   const auto folder = data.images.parent_path();
@@ -189,6 +211,7 @@ nlohmann::json run_case(const bench::TimedTrainingSpec& spec, const bench::RawDa
     flush_standard_output();
   };
   const auto times = bench::train_in_turns(contenders, static_cast<int>(options.rounds), say);
+  add_measurements(run, spec, contenders, times);
   return {{"ranks", spec.ranks},
           {"batch_size", spec.batch_size},
           {"memory_format", peers.format()},
@@ -204,23 +227,32 @@ void check_batches(const std::vector<bench::TimedTrainingSpec>& cases, const dat
                                    spec.dataset, dataset.size()));
 }
 
+void list(const std::vector<bench::TimedTrainingSpec>& cases, const PythonSearch& search,
+          const CompareBenchOptions& options) {
+  std::vector<std::string> names = {"gradring"};
+  if (search.python) names.emplace_back("PyTorch");
+  if (search.python && options.dataloader) names.emplace_back("PyTorch, DataLoader");
+  for (const auto& spec : cases)
+    print_list(fmt::format("{} of {} ({}):", title(spec), spec.dataset, search.to_string()), names);
+}
+
 void run(CompareBenchOptions& options) {
   const std::vector<bench::TimedTrainingSpec> cases = cases_of(options);
   const bench::TimedTrainingSpec& training = options.training;
   const auto dataset = data::open_dataset(training.dataset, data::Split::train, training.data_dir);
   check_batches(cases, *dataset);
-  const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
-  fmt::print("{}\n{}\n", to_string(provenance), search.to_string());
+  if (options.common.list) return list(cases, search, options);
+  bench::BenchRun bench_run("compare", options.common.files);
+  fmt::print("{}\n{}\n", bench_run.title(), search.to_string());
   fmt::print("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", training.epochs,
              dataset->size(), training.dataset,
              training.steps > 0 ? fmt::format(", {} steps at most", training.steps) : "");
   const RunFolder folder;
   const auto data = bench::RawDataset::write(*dataset, folder.path());
   nlohmann::json results = nlohmann::json::array();
-  for (const auto& spec : cases) results.push_back(run_case(spec, data, search, options));
-  write_bench_file(options.json_file, "compare", provenance,
-                   {{"dataset", training.dataset},
+  for (const auto& spec : cases) results.push_back(run_case(bench_run, spec, data, search, options));
+  bench_run.finish({{"dataset", training.dataset},
                     {"epochs", training.epochs},
                     {"steps", training.steps},
                     {"torch", search.torch_version},

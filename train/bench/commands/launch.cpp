@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/bench/statistics.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/timed_training.h"
@@ -24,15 +25,16 @@ constexpr const char* kWorker = "/bin/true";
 struct LaunchBenchOptions {
   int workers = 8;
   int rounds = 11;
-  std::string json;
+  CommonBenchOptions common;
 };
 
 CommandLine command_line(LaunchBenchOptions& options) {
   return {.command = "gradring bench launch",
           .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
-          .options = {nprocs_option("worker processes (default 8)", "workers", options.workers),
-                      count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds),
-                      json_file_option(options.json)},
+          .options = with_common_options(
+              {nprocs_option("worker processes (default 8)", "workers", options.workers),
+               count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds)},
+              options.common),
           .notes =
               "The workers are trivial (/bin/true). torchrun runs with --monitor_interval 0.05, in the Python that "
               "GRADRING_PYTHON names, or else the first python3 on PATH that imports torch."};
@@ -68,24 +70,31 @@ void measure(std::vector<Contender>& contenders, int rounds) {
 
 nlohmann::json print(const std::vector<Contender>& contenders) {
   nlohmann::json rows = nlohmann::json::array();
-  fmt::print("{:<16} {:>12} {:>12} {:>12}\n", "", "median ms", "p95 ms", "times ours");
+  fmt::print("{:<16} {:>12} {:>12} {:>8} {:>12}\n", "", "median ms", "p95 ms", "noise", "times ours");
   for (const Contender& one : contenders) {
     const double ratio = one.statistics().median / contenders.front().statistics().median;
-    fmt::print("{:<16} {:>12.1f} {:>12.1f} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
-               one.statistics().p95 * 1e3, ratio);
+    fmt::print("{:<16} {:>12.1f} {:>12.1f} {:>8} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
+               one.statistics().p95 * 1e3, noise_text(one.statistics()), ratio);
     rows.push_back({{"name", one.name}, {"seconds", to_json(one.statistics())}, {"times_ours", ratio}});
   }
   return rows;
 }
 
 void run(LaunchBenchOptions& options) {
-  const auto provenance = kernels::bench::provenance();
   const PythonSearch search = search_python_with_torch();
-  fmt::print("{}\n{} workers, {} rounds; {}\n\n", kernels::bench::to_string(provenance), options.workers,
-             options.rounds, search.to_string());
   std::vector<Contender> contenders = contenders_of(options, search);
+  if (options.common.list) {
+    std::vector<std::string> names;
+    for (const Contender& one : contenders) names.emplace_back(one.name);
+    return print_list(fmt::format("launches of {} workers ({}):", options.workers, search.to_string()), names);
+  }
+  bench::BenchRun run("launch", options.common.files);
+  fmt::print("{}\n{} workers, {} rounds; {}\n\n", run.title(), options.workers, options.rounds, search.to_string());
   measure(contenders, options.rounds);
-  write_bench_file(options.json, "launch", provenance, {{"workers", options.workers}, {"rows", print(contenders)}});
+  const nlohmann::json rows = print(contenders);
+  for (const Contender& one : contenders)
+    run.add(in_microseconds({{"workers", std::to_string(options.workers)}, {"name", one.name}}, one.statistics()));
+  run.finish({{"workers", options.workers}, {"rows", rows}});
 }
 
 }  // namespace

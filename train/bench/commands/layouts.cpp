@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "data/datasets/open_dataset.h"
-#include "kernels/bench/statistics.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/layouts.h"
@@ -25,22 +28,23 @@ constexpr int kMostRanks = 4;
 struct LayoutsBenchOptions {
   std::int64_t steps = 20;
   int ranks = 4;
-  std::string json;
+  CommonBenchOptions common;
 };
 
 CommandLine command_line(LayoutsBenchOptions& options) {
-  return {.command = "gradring bench layouts",
-          .purpose =
-              "the same training in every layout of ranks, micro-batches, ZeRO stages and activation checkpointing, "
-              "compared",
-          .options = {count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8,
-                                   options.steps),
-                      nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks),
-                      json_file_option(options.json)},
-          .notes =
-              "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to "
-              "1e-4, and all ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another "
-              "layout's checkpoint."};
+  return {
+      .command = "gradring bench layouts",
+      .purpose =
+          "the same training in every layout of ranks, micro-batches, ZeRO stages and activation checkpointing, "
+          "compared",
+      .options = with_common_options(
+          {count_option("steps", "steps of each training, of which fp16 skips a few (default 20)", 8, options.steps),
+           nprocs_option("largest number of ranks, up to 4 (default 4)", "ranks", options.ranks)},
+          options.common),
+      .notes =
+          "A layout that differs is an error. Without --reproducible, gradients must agree to 1e-5, losses to "
+          "1e-4, and all ZeRO stages bit for bit; with it, all layouts bit for bit, also when resumed from another "
+          "layout's checkpoint."};
 }
 
 /// One table: trainings whose results must agree.
@@ -106,21 +110,44 @@ std::vector<LayoutRow> run(const Series& series, const LayoutsBenchOptions& opti
   return bench::compare_layouts(bench::all_layouts(options.ranks, series.passes), spec, {.exact = exact}, print_row);
 }
 
+/// What differs between layouts, as measurements: the same in every run of one build.
+std::vector<bench::Measurement> errors_of(const LayoutRow& row, const Series& series) {
+  const bench::MeasurementKey key = {{"series", series.title},
+                                     {"ranks", std::to_string(row.layout.ranks)},
+                                     {"passes", passes_text(row.layout)},
+                                     {"zero", std::to_string(row.layout.zero)},
+                                     {"recomputes", row.layout.recomputes ? "yes" : "no"}};
+  return {{.key = bench::joined(key, {{"error", "gradient"}}), .unit = "share", .samples = {row.gradient_error}},
+          {.key = bench::joined(key, {{"error", "loss"}}), .unit = "loss", .samples = {row.loss_error}}};
+}
+
+void list(const LayoutsBenchOptions& options) {
+  for (const Series& series : series_of(options)) {
+    std::vector<std::string> lines;
+    for (const Layout& layout : bench::all_layouts(options.ranks, series.passes))
+      lines.push_back(fmt::format("ranks {}, passes {}, ZeRO {}{}", layout.ranks, passes_text(layout), layout.zero,
+                                  layout.recomputes ? ", activations recomputed" : ""));
+    print_list(std::string(series.title) + ":", lines);
+  }
+}
+
 void run(LayoutsBenchOptions& options) {
   if (options.ranks > kMostRanks)
     throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
-  const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} steps of {} samples\n", kernels::bench::to_string(provenance), options.steps, kGlobalBatch);
+  if (options.common.list) return list(options);
+  bench::BenchRun bench_run("layouts", options.common.files);
+  fmt::print("{}\n{} steps of {} samples\n", bench_run.title(), options.steps, kGlobalBatch);
   nlohmann::json tables = nlohmann::json::object();
   std::size_t layouts = 0, different = 0;
   for (const Series& series : series_of(options)) {
     for (const LayoutRow& row : run(series, options)) {
       tables[series.title].push_back(row_json(row));
+      for (bench::Measurement& each : errors_of(row, series)) bench_run.add(std::move(each));
       ++layouts;
       if (!row.agrees) ++different;
     }
   }
-  write_bench_file(options.json, "layouts", provenance, {{"steps", options.steps}, {"tables", tables}});
+  bench_run.finish({{"steps", options.steps}, {"tables", tables}});
   fmt::print("\n{} layouts, {} differ\n", layouts, different);
   if (different > 0)
     throw ReplicaError(fmt::format("{} of {} layouts differ from the reference: see the table", different, layouts));

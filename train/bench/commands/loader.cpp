@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/bench/loader_bench.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 
@@ -20,20 +23,21 @@ using kernels::bench::Statistics;
 struct LoaderBenchOptions {
   std::string dataset = "digits";
   std::string data_dir;
-  std::string json;
+  CommonBenchOptions common;
   data::bench::LoaderBenchSpec bench;
 };
 
 CommandLine command_line(LoaderBenchOptions& options) {
-  return {.command = "gradring bench loader",
-          .purpose = "samples per second that are gathered, normalized and batched",
-          .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
-          .options = dataset_options(
-              options.dataset, options.data_dir,
-              {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
-               count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
-               count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs),
-               json_file_option(options.json)})};
+  return {
+      .command = "gradring bench loader",
+      .purpose = "samples per second that are gathered, normalized and batched",
+      .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
+      .options = with_common_options(
+          dataset_options(options.dataset, options.data_dir,
+                          {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
+                           count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
+                           count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs)}),
+          options.common)};
 }
 
 /// Result for one way to make batches.
@@ -53,7 +57,6 @@ Row row_of(const char* name, const std::vector<EpochTime>& times) {
 }
 
 struct Report {
-  kernels::bench::Provenance provenance;
   std::int64_t samples = 0;
   kernels::Shape shape;
   std::vector<Row> rows;
@@ -67,21 +70,21 @@ struct Report {
 Report measure(const LoaderBenchOptions& options) {
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   kernels::HostDevice device;
-  Report report{.provenance = kernels::bench::provenance(), .samples = dataset->size(), .shape = dataset->shape()};
+  Report report{.samples = dataset->size(), .shape = dataset->shape()};
   report.rows.push_back(row_of("fill", data::bench::time_filling(*dataset, device, options.bench)));
   report.rows.push_back(row_of("loader", data::bench::time_loader(*dataset, device, options.bench)));
   return report;
 }
 
 void print(const Report& report, const LoaderBenchOptions& options) {
-  fmt::print("{}\n{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
-             kernels::bench::to_string(report.provenance), options.dataset, report.samples, report.shape.to_string(),
-             options.bench.batch_size, options.bench.epochs);
-  fmt::print("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12}\n", "", "per core", "on the clock", "GB/s written", "epoch ms",
-             "p95 ms");
+  fmt::print("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
+             options.dataset, report.samples, report.shape.to_string(), options.bench.batch_size, options.bench.epochs);
+  fmt::print("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12} {:>8}\n", "", "per core", "on the clock", "GB/s written",
+             "epoch ms", "p95 ms", "noise");
   for (const Row& row : report.rows)
-    fmt::print("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f}\n", row.name, report.a_second(row.cpu),
-               report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3);
+    fmt::print("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f} {:>8}\n", row.name, report.a_second(row.cpu),
+               report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3,
+               noise_text(row.wall));
   fmt::print(
       "\nfill     gather and normalise, on one thread\n"
       "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
@@ -105,10 +108,29 @@ nlohmann::json results_of(const Report& report, const LoaderBenchOptions& option
           {"rows", rows}};
 }
 
+void add_measurements(bench::BenchRun& run, const Report& report, const LoaderBenchOptions& options) {
+  for (const Row& row : report.rows)
+    for (const auto& [clock, seconds] : {std::pair("wall", &row.wall), std::pair("cpu", &row.cpu)})
+      run.add(in_microseconds({{"dataset", options.dataset},
+                               {"batch_size", std::to_string(options.bench.batch_size)},
+                               {"depth", std::to_string(options.bench.depth)},
+                               {"name", row.name},
+                               {"clock", clock}},
+                              *seconds));
+}
+
 void run(LoaderBenchOptions& options) {
+  if (options.common.list) {
+    const std::vector<std::string> names(data::dataset_names().begin(), data::dataset_names().end());
+    print_list("epochs of --dataset, by fill and by loader, in wall and CPU time:", names);
+    return;
+  }
+  bench::BenchRun run("loader", options.common.files);
+  fmt::print("{}\n", run.title());
   const Report report = measure(options);
   print(report, options);
-  write_bench_file(options.json, "loader", report.provenance, results_of(report, options));
+  add_measurements(run, report, options);
+  run.finish(results_of(report, options));
 }
 
 }  // namespace

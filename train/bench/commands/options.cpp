@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "data/datasets/open_dataset.h"
+#include "train/cli/commands.h"
 #include "train/options/environment_variable.h"
-#include "train/report/line_file.h"
+#include "train/setup/compute.h"
 
 namespace gradring::train {
 
@@ -20,21 +22,49 @@ std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir,
   return more;
 }
 
-void write_bench_file(const std::string& path, const std::string& benchmark,
-                      const kernels::bench::Provenance& provenance, const nlohmann::json& results) {
-  if (path.empty()) return;
-  nlohmann::ordered_json file = {{"benchmark", benchmark},
-                                 {"machine", provenance.machine},
-                                 {"date", provenance.date},
-                                 {"commit", provenance.commit}};
-  for (const auto& [name, value] : results.items()) file[name] = value;
-  write_named_file(path, file.dump(2) + "\n");
+std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOptions& common) {
+  own.push_back(switch_option("list", "list of what would be measured; no measurement", common.list));
+  own.push_back(json_file_option(common.files.json));
+  own.push_back(csv_file_option(common.files.csv));
+  return own;
+}
+
+std::optional<int> gpu_of(const kernels::Device& device) {
+  return device.id().kind == kernels::DeviceKind::cuda ? std::optional(device.id().index) : std::nullopt;
+}
+
+std::string missing_gpu() {
+  try {
+    make_compute({.device = "cuda"});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string kind_of(const kernels::Device& device) {
+  return device.id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
+}
+
+void print_list(std::string_view title, std::span<const std::string> lines) {
+  fmt::print("{}\n", title);
+  for (const std::string& line : lines) fmt::print("  {}\n", line);
+}
+
+std::string noise_text(const kernels::bench::Statistics& statistics) {
+  return fmt::format("{:.1f} %", 100 * statistics.noise());
+}
+
+bench::Measurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds) {
+  bench::Measurement measurement{.key = std::move(key), .samples = seconds.samples};
+  for (double& sample : measurement.samples) sample *= kMicroseconds;
+  return measurement;
 }
 
 nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit) {
-  return {{"count", statistics.count},     {"least", statistics.least * unit}, {"median", statistics.median * unit},
-          {"p95", statistics.p95 * unit},  {"p99", statistics.p99 * unit},     {"most", statistics.most * unit},
-          {"mean", statistics.mean * unit}};
+  return {{"count", statistics.count},      {"least", statistics.least * unit},  {"median", statistics.median * unit},
+          {"p95", statistics.p95 * unit},   {"p99", statistics.p99 * unit},      {"most", statistics.most * unit},
+          {"mean", statistics.mean * unit}, {"spread", statistics.spread * unit}};
 }
 
 std::string to_string(const kernels::LaunchReport& launch) {

@@ -2,11 +2,17 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/bench/statistics.h"
+#include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
+#include "train/bench/bench_run.h"
+#include "train/bench/measurement.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {
@@ -24,12 +30,32 @@ Option nprocs_option(const std::string& help, const std::string& old_name, Integ
   return option;
 }
 
-/// Writes the file that -J names: {"benchmark": ..., "machine": ..., "date": ..., "commit": ..., and the
-/// members of `results`}. An empty path writes nothing.
-///
-/// Errors    EnvironmentError with path and reason.
-void write_bench_file(const std::string& path, const std::string& benchmark,
-                      const kernels::bench::Provenance& provenance, const nlohmann::json& results);
+/// What every benchmark has besides its own options.
+struct CommonBenchOptions {
+  bench::BenchFiles files;
+  bool list = false;  ///< name what would be measured, and measure nothing
+};
+
+/// The benchmark's own options, then --list, -J and --csv-file.
+std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOptions& common);
+
+/// The number of the GPU that a benchmark uses; nothing on a CPU.
+std::optional<int> gpu_of(const kernels::Device& device);
+
+/// Why this machine has no usable GPU; empty if it has one.
+std::string missing_gpu();
+
+/// "cpu" or "cuda".
+std::string kind_of(const kernels::Device& device);
+
+/// Prints a line for each word, indented below a title.
+void print_list(std::string_view title, std::span<const std::string> lines);
+
+/// "3.1 %": the spread of repetitions for a table.
+std::string noise_text(const kernels::bench::Statistics& statistics);
+
+/// Repetitions in seconds as a measurement in microseconds.
+bench::Measurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds);
 
 /// {"median": ..., "p95": ..., ...}, each value times `unit`.
 nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit = 1);

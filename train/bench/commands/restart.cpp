@@ -20,6 +20,7 @@
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/child_process.h"
 #include "kernels/runtime/deadline.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/launch/launcher.h"
@@ -149,42 +150,57 @@ struct RestartBenchOptions {
   int ranks = 4;
   int rounds = 20;
   std::uint64_t seed = 1;
-  std::string json;
+  CommonBenchOptions common;
 };
 
 CommandLine command_line(RestartBenchOptions& options) {
   return {.command = "gradring bench restart",
           .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
-          .options = {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
-                      count_option("rounds", "crashes (default 20)", 1, options.rounds),
-                      count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed),
-                      json_file_option(options.json)},
+          .options = with_common_options(
+              {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
+               count_option("rounds", "crashes (default 20)", 1, options.rounds),
+               count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed)},
+              options.common),
           .notes = "The training runs under `gradring launch --max-restarts`."};
 }
 
-nlohmann::json print_row(const char* name, const std::vector<double>& seconds) {
-  const auto statistics = kernels::bench::statistics_of(seconds);
-  fmt::print("{:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f}\n", name, statistics.least * 1e3, statistics.median * 1e3,
-             statistics.p95 * 1e3, statistics.most * 1e3);
-  return {{"name", name}, {"seconds", to_json(statistics)}};
+constexpr const char* kBack = "to all ranks back";
+constexpr const char* kFirstStep = "to the first step";
+
+nlohmann::json print_row(const char* name, const kernels::bench::Statistics& seconds) {
+  fmt::print("{:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>8}\n", name, seconds.least * 1e3, seconds.median * 1e3,
+             seconds.p95 * 1e3, seconds.most * 1e3, noise_text(seconds));
+  return {{"name", name}, {"seconds", to_json(seconds)}};
+}
+
+/// Times of each crash. The training ends with this call.
+std::vector<RestartTime> crash_again_and_again(const RestartBenchOptions& options) {
+  const RunFolder folder;
+  RestartedTraining training(options.ranks, folder.path(), options.seed);
+  std::vector<RestartTime> times;
+  for (int round = 0; round < options.rounds; ++round) times.push_back(training.crash());
+  return times;
 }
 
 void run(RestartBenchOptions& options) {
-  const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", kernels::bench::to_string(provenance), options.ranks,
-             options.rounds, options.seed);
-  const RunFolder folder;
+  if (options.common.list)
+    return print_list("durations from the crash of a rank:", std::vector<std::string>{kBack, kFirstStep});
+  bench::BenchRun run("restart", options.common.files);
+  fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", run.title(), options.ranks, options.rounds, options.seed);
   std::vector<double> back, first_step;
-  RestartedTraining training(options.ranks, folder.path(), options.seed);
-  for (int round = 0; round < options.rounds; ++round) {
-    const RestartTime time = training.crash();
+  for (const RestartTime& time : crash_again_and_again(options)) {
     back.push_back(time.back);
     first_step.push_back(time.first_step);
   }
-  fmt::print("{:<28} {:>10} {:>10} {:>10} {:>10}\n", "from the crash", "least ms", "median ms", "p95 ms", "most ms");
-  const nlohmann::json rows = {print_row("to all ranks back", back), print_row("to the first step", first_step)};
-  write_bench_file(options.json, "restart", provenance,
-                   {{"ranks", options.ranks}, {"seed", options.seed}, {"rows", rows}});
+  fmt::print("{:<28} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "from the crash", "least ms", "median ms", "p95 ms",
+             "most ms", "noise");
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& [name, seconds] : {std::pair(kBack, &back), std::pair(kFirstStep, &first_step)}) {
+    const auto statistics = kernels::bench::statistics_of(*seconds);
+    rows.push_back(print_row(name, statistics));
+    run.add(in_microseconds({{"ranks", std::to_string(options.ranks)}, {"name", name}}, statistics));
+  }
+  run.finish({{"ranks", options.ranks}, {"seed", options.seed}, {"rows", rows}});
 }
 
 }  // namespace

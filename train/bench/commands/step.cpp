@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "comm/bench/all_reduce_bench.h"
 #include "data/datasets/open_dataset.h"
+#include "kernels/bench/statistics.h"
 #include "nn/models/model.h"
+#include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/rank_processors.h"
 #include "train/bench/step_bench.h"
+#include "train/bench/sweep.h"
+#include "train/cli/exit_code.h"
 #include "train/config/train_config.h"
+#include "train/launch/launcher.h"
+#include "train/launch/worker_environment.h"
+#include "train/options/usage_error.h"
 #include "train/setup/compute.h"
+#include "train/setup/rendezvous.h"
 #include "train/trainer/from_config.h"
 
 namespace gradring::train {
@@ -18,44 +34,66 @@ namespace {
 struct StepBenchOptions {
   bench::StepBenchSpec spec;
   nn::Checkpointing checkpointing;
+  std::vector<std::int64_t> batch_sizes = {256};
+  std::string device = "cpu";
   std::string backend = "auto";
+  int nprocs = 0;  ///< 0: not given
+  std::string comm = "auto";
   std::string precision = "auto";
   std::string dataset = "digits";
   std::string data_dir;
   std::int64_t threads = 1;
-  std::string json_file;
+  CommonBenchOptions common;
 };
+
+constexpr auto kStepRankTimeout = std::chrono::minutes(2);
+constexpr std::string_view kStepComm[] = {"auto", "shm", "tcp", "nccl"};
 
 CommandLine command_line(StepBenchOptions& options) {
   return {
       .command = "gradring bench step",
-      .purpose = "duration of a training step of one rank, and of its parts",
-      .options = dataset_options(
-          options.dataset, options.data_dir,
-          {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
-           count_option("batch-size", "samples per step (default 256)", 1, options.spec.batch_size),
-           text_option("backend", "auto|cpu|reference", "implementation of the layers (default auto)", options.backend),
-           text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)",
-                       options.precision),
-           {.name = "checkpoint-activations",
-            .value = std::string(kCheckpointingValue),
-            .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
-            .read =
-                [&](std::string_view text) {
-                  read_checkpointing("checkpoint-activations", text, options.checkpointing);
-                }},
-           {.name = "activation-budget-mb",
-            .value = "F",
-            .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
-            .read =
-                [&](std::string_view text) {
-                  options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
-                }},
-           text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
-           count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0, options.threads),
-           count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
-           count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup),
-           json_file_option(options.json_file)})};
+      .purpose = "duration of a training step, and of its parts",
+      .usage = {"gradring bench step [OPTIONS]", "gradring launch --nproc-per-node N bench step [OPTIONS]"},
+      .options = with_common_options(
+          dataset_options(
+              options.dataset, options.data_dir,
+              {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
+               {.name = "batch-size",
+                .value = "N",
+                .help = "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
+                .read = [&](std::string_view text) { options.batch_sizes = bench::parse_values("batch-size", text); }},
+               text_option("device", "auto|cpu|cuda[:I]", "device (default cpu)", options.device),
+               text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
+                           options.backend),
+               nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
+               choice_option("comm", kStepComm, "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
+                             options.comm),
+               text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)",
+                           options.precision),
+               {.name = "checkpoint-activations",
+                .value = std::string(kCheckpointingValue),
+                .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
+                .read =
+                    [&](std::string_view text) {
+                      read_checkpointing("checkpoint-activations", text, options.checkpointing);
+                    }},
+               {.name = "activation-budget-mb",
+                .value = "F",
+                .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
+                .read =
+                    [&](std::string_view text) {
+                      options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
+                    }},
+               text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
+               count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0,
+                            options.threads),
+               count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
+               count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup)}),
+          options.common),
+      .notes =
+          "With several ranks the table is rank 0's; \"slowest rank\" is, step by step, the longest time of all. On a "
+          "GPU, kernels run asynchronously: the step is timed as a whole, as the mean of eight. gradring bench kernels "
+          "times each kernel there."};
 }
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
@@ -63,18 +101,29 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 
 void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const StepBenchOptions& options,
                double step) {
   const double median = seconds.median * kMicroseconds;
-  fmt::print("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds, median,
-             seconds.p95 * kMicroseconds, median / static_cast<double>(options.spec.batch_size),
-             100 * seconds.median / step);
+  fmt::print("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>7} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds,
+             median, seconds.p95 * kMicroseconds, noise_text(seconds),
+             median / static_cast<double>(options.spec.batch_size), 100 * seconds.median / step);
 }
 
-void print_report(const bench::StepReport& report, const StepBenchOptions& options) {
+/// What one batch size gave on this rank, and the slowest rank's time of each step.
+struct RankReport {
+  bench::StepReport report;
+  kernels::bench::Statistics slowest;
+  int world_size = 1;
+};
+
+void print_report(const RankReport& of_rank, const StepBenchOptions& options) {
+  const bench::StepReport& report = of_rank.report;
   const auto& step = report.times.step;
-  fmt::print("{:<44} {:>9} {:>9} {:>9} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "us/sample", "share");
+  fmt::print("{:<44} {:>9} {:>9} {:>9} {:>7} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "noise",
+             "us/sample", "share");
   for (const auto& part : report.times.parts) print_row(part.name, part.seconds, options, step.median);
   print_row("whole step", step, options, step.median);
-  fmt::print("\n{:.0f} samples a second; loss after the last step {:.4f}\n",
-             static_cast<double>(options.spec.batch_size) / step.median, report.loss);
+  if (of_rank.world_size > 1) print_row("slowest rank", of_rank.slowest, options, step.median);
+  fmt::print("\n{:.0f} samples a second{}; loss after the last step {:.4f}\n",
+             static_cast<double>(options.spec.batch_size * of_rank.world_size) / of_rank.slowest.median,
+             of_rank.world_size > 1 ? fmt::format(" over {} ranks", of_rank.world_size) : "", report.loss);
   fmt::print(
       "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
       "before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
@@ -84,8 +133,8 @@ void print_report(const bench::StepReport& report, const StepBenchOptions& optio
       mebibytes(report.resident.most_bytes));
 }
 
-nlohmann::json results_of(const bench::StepReport& report, const StepBenchOptions& options,
-                          const nn::Backend& backend) {
+nlohmann::json results_of(const RankReport& of_rank, const StepBenchOptions& options, const nn::Backend& backend) {
+  const bench::StepReport& report = of_rank.report;
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& part : report.times.parts)
     parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
@@ -95,6 +144,10 @@ nlohmann::json results_of(const bench::StepReport& report, const StepBenchOption
           {"backend", backend.name()},
           {"precision", precision_name(options.spec.precision)},
           {"threads", options.threads},
+          {"device", options.device},
+          {"ranks", of_rank.world_size},
+          {"comm", options.comm},
+          {"slowest_rank_microseconds", to_json(of_rank.slowest, kMicroseconds)},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
           {"loss", report.loss},
@@ -144,37 +197,155 @@ nlohmann::json results_of(const Comparison& comparison) {
           {"times_activation_bytes", comparison.times_bytes(&nn::ProgramMemory::activations)}};
 }
 
-void run(StepBenchOptions& options) {
-  const unsigned threads = threads_of_rank(options.threads, WorkerEnvironment{}, system_variable);
-  options.threads = threads;
-  const Compute compute = make_compute({.device = "cpu", .backend = options.backend, .threads = threads});
-  kernels::Device& device = *compute.device;
-  nn::Backend& backend = *compute.backend;
-  options.spec.precision = precision_named(options.precision, device.id());
-  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
-  const auto provenance = kernels::bench::provenance();
-  fmt::print("{}\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}\n\n", to_string(provenance),
-             options.spec.model, options.dataset, options.spec.batch_size, options.spec.steps, device.id().to_string(),
-             backend.name(), precision_name(options.spec.precision), threads);
-  const bench::StepBenchParts parts{.device = device, .backend = backend, .dataset = *dataset};
-  if (options.checkpointing.kind == nn::Checkpointing::Kind::none) {
-    const bench::StepReport report = bench::bench_steps(options.spec, parts);
-    print_report(report, options);
-    write_bench_file(options.json_file, "step", provenance, results_of(report, options, backend));
-    return;
+/// What this rank computes and communicates with.
+struct StepRank {
+  const Compute& compute;
+  comm::ProcessGroup& group;
+  const data::Dataset& dataset;
+
+  bool leads() const { return group.rank() == 0; }
+  bench::StepBenchParts parts() const {
+    return {.device = *compute.device,
+            .backend = *compute.backend,
+            .dataset = dataset,
+            .kernels = compute.module ? &compute.kernels : nullptr,
+            .group = &group};
   }
+};
+
+bench::MeasurementKey key_of(const StepBenchOptions& options, const StepRank& rank) {
+  return {{"model", options.spec.model},
+          {"dataset", options.dataset},
+          {"batch_size", std::to_string(options.spec.batch_size)},
+          {"optimizer", options.spec.optimizer.name},
+          {"device", kind_of(*rank.compute.device)},
+          {"backend", std::string(rank.compute.backend->name())},
+          {"precision", precision_name(options.spec.precision)},
+          {"threads", std::to_string(options.threads)},
+          {"ranks", std::to_string(rank.group.world_size())},
+          {"comm", rank.group.world_size() > 1 ? options.comm : "none"}};
+}
+
+void add_measurements(bench::BenchRun& run, const RankReport& of_rank, const bench::MeasurementKey& key) {
+  const bench::StepTimes::Table& times = of_rank.report.times;
+  for (const auto& part : times.parts)
+    run.add(in_microseconds(bench::joined(key, {{"part", part.name}}), part.seconds));
+  run.add(in_microseconds(bench::joined(key, {{"part", "whole step"}}), times.step));
+  if (of_rank.world_size > 1) run.add(in_microseconds(bench::joined(key, {{"part", "slowest rank"}}), of_rank.slowest));
+}
+
+RankReport with_all_ranks(bench::StepReport report, comm::ProcessGroup& group) {
+  const auto slowest = comm::bench::slowest_of_all_ranks(group, report.times.step.samples);
+  return {
+      .report = std::move(report), .slowest = kernels::bench::statistics_of(slowest), .world_size = group.world_size()};
+}
+
+/// Measures one batch size. Collective; `run`: rank 0's.
+nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& rank, bench::BenchRun* run) {
+  if (rank.leads())
+    fmt::print(
+        "\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
+        options.dataset, options.spec.batch_size, options.spec.steps, rank.compute.device->id().to_string(),
+        rank.compute.backend->name(), precision_name(options.spec.precision), options.threads,
+        rank.group.world_size() > 1 ? fmt::format("; {} ranks over {}", rank.group.world_size(), options.comm) : "");
+  const bool alone = options.checkpointing.kind == nn::Checkpointing::Kind::none;
   bench::StepBenchSpec spec = options.spec;
   spec.checkpointing = options.checkpointing;
-  const auto [kept, cut] = bench::bench_steps_in_turns(options.spec, spec, parts);
-  print_report(kept, options);
-  print_comparison(Comparison{kept, cut}, options);
-  nlohmann::json results = results_of(kept, options, backend);
-  results["checkpointed"] = results_of(Comparison{kept, cut});
-  write_bench_file(options.json_file, "step", provenance, results);
+  std::optional<bench::StepReport> cut;
+  bench::StepReport kept;
+  if (alone)
+    kept = bench::bench_steps(options.spec, rank.parts());
+  else
+    std::tie(kept, cut) = bench::bench_steps_in_turns(options.spec, spec, rank.parts());
+  const RankReport report = with_all_ranks(std::move(kept), rank.group);
+  if (!run) return {};
+  print_report(report, options);
+  add_measurements(*run, report, key_of(options, rank));
+  nlohmann::json results = results_of(report, options, *rank.compute.backend);
+  if (cut) {
+    print_comparison(Comparison{report.report, *cut}, options);
+    results["checkpointed"] = results_of(Comparison{report.report, *cut});
+    const std::string part = "whole step, --checkpoint-activations " + show_checkpointing(options.checkpointing);
+    run->add(in_microseconds(bench::joined(key_of(options, rank), {{"part", part}}), cut->times.step));
+  }
+  flush_standard_output();
+  return results;
+}
+
+/// All batch sizes on this rank.
+void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
+  const unsigned threads = threads_of_rank(options.threads, place, system_variable);
+  options.threads = threads;
+  const Compute compute = make_compute(
+      {.device = options.device, .backend = options.backend, .threads = threads, .local_rank = place.local_rank});
+  options.spec.precision = precision_named(options.precision, compute.device->id());
+  options.device = compute.device->id().to_string();
+  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  const Ranks ranks = make_group(place, {.timeout = kStepRankTimeout, .comm = options.comm}, &compute);
+  if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
+  const StepRank rank{.compute = compute, .group = *ranks.group, .dataset = *dataset};
+  const double begin = bench::processor_seconds_of_process();
+  std::optional<bench::BenchRun> run;
+  if (rank.leads()) {
+    run.emplace("step", options.common.files, gpu_of(*compute.device));
+    fmt::print("{}\n", run->title());
+    for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  for (const std::int64_t batch_size : options.batch_sizes) {
+    options.spec.batch_size = batch_size;
+    rows.push_back(measure_steps(options, rank, run ? &*run : nullptr));
+  }
+  const double others = bench::processor_seconds_of_others(*ranks.group, begin);
+  if (run) {
+    run->add_processor_seconds(others);
+    nlohmann::json results = rows.front();
+    if (rows.size() > 1) results["sweep"] = rows;
+    run->finish(results);
+  }
+  ranks.group->barrier_on_host();
+}
+
+void list_steps(const StepBenchOptions& options) {
+  const auto strings = [](const auto& words) { return std::vector<std::string>(words.begin(), words.end()); };
+  print_list("--model:", strings(nn::model_names()));
+  print_list("--dataset:", strings(data::dataset_names()));
+  const std::string missing = missing_gpu();
+  const std::string gpu = missing.empty() ? "" : " not available here: " + missing;
+  print_list("--device, --backend:",
+             std::vector<std::string>{"cpu   cpu (oneDNN and our kernels), reference", "cuda  cuda" + gpu});
+  print_list("--precision:", std::vector<std::string>{"fp32", "fp16", "bf16"});
+  print_list("--comm, for --nprocs 2 or more:", std::vector<std::string>{"shm   CPU", "tcp   CPU", "nccl  GPU" + gpu});
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : options.batch_sizes) sizes.push_back(std::to_string(size));
+  print_list("batch sizes:", sizes);
+}
+
+int run_step(Arguments args) {
+  StepBenchOptions options;
+  if (!words_or_help(command_line(options), args)) return kOk;
+  if (options.common.list) {
+    list_steps(options);
+    return kOk;
+  }
+  if (options.nprocs > 1 && !system_variable("RANK")) {
+    std::vector<std::string> command = {"bench", "step"};
+    command.insert(command.end(), args.begin(), args.end());
+    return spawn_ranks(options.nprocs, command);
+  }
+  const auto place = WorkerEnvironment::from_environment(system_variable);
+  if (options.nprocs && options.nprocs != place.world_size)
+    throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nprocs,
+                                 place.world_size));
+  run_step_rank(options, place);
+  return kOk;
 }
 
 }  // namespace
 
-const Command kBenchStep = make_command<StepBenchOptions>("step", "duration of a training step and of its parts");
+const Command kBenchStep{.name = "step",
+                         .help = "duration of a training step and of its parts",
+                         .run = run_step,
+                         .describe = describe<StepBenchOptions>};
 
 }  // namespace gradring::train

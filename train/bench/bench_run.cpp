@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/bench_run.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "kernels/host/host_device.h"
+#include "kernels/runtime/cpu_level.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/file.h"
+#include "train/report/line_file.h"
+
+namespace gradring::train::bench {
+namespace {
+
+constexpr int kSchema = 1;
+
+int machine_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+MachineState machine_state(std::optional<int> gpu) {
+  MachineState state = read_machine_state();
+  if (gpu) state.gpu = read_gpu_state(*gpu);
+  return state;
+}
+
+std::vector<std::string> own_command() {
+  std::ifstream text("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(text, word, '\0');) words.push_back(word);
+  return words;
+}
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "unknown";
+}
+
+/// The processor alone: a device's description ends with its threads and the level of its code.
+std::string processor() {
+  const std::string description = kernels::HostDevice().description();
+  return description.substr(0, description.rfind(", ", description.rfind(", ") - 1));
+}
+
+/// Six digits: more would be noise.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+std::string shown_number(double value) { return fmt::format("{:.6g}", value); }
+
+/// Pretty JSON, but each measurement on a line of its own.
+std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<Measurement>& measurements) {
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  std::string text = envelope.dump(2, ' ', false, kReplace);
+  text.erase(text.rfind('\n'));  // and the brace behind it
+  text += ",\n  \"measurements\": [";
+  for (std::size_t i = 0; i < measurements.size(); ++i)
+    text += (i > 0 ? ",\n    " : "\n    ") + to_json(measurements[i]).dump(-1, ' ', false, kReplace);
+  return text + (measurements.empty() ? "]\n}\n" : "\n  ]\n}\n");
+}
+
+}  // namespace
+
+BenchRun::BenchRun(std::string benchmark, BenchFiles files, std::optional<int> gpu)
+    : benchmark_(std::move(benchmark)),
+      files_(std::move(files)),
+      gpu_(gpu),
+      provenance_(kernels::bench::provenance()),
+      began_(std::chrono::system_clock::now()),
+      start_(machine_state(gpu)),
+      processor_seconds_(processor_seconds_of_process()),
+      warnings_(warnings_at_start(start_, machine_cores())) {
+  for (const std::string& warning : warnings_)
+    print_to_stderr(fmt::format("gradring bench {}: warning: {}\n", benchmark_, warning));
+}
+
+std::string BenchRun::title() const {
+  return fmt::format("{}\n{}", kernels::bench::to_string(provenance_), to_string(start_));
+}
+
+void BenchRun::add(Measurement measurement) {
+  check(!measurement.samples.empty(), "a measurement without samples");
+  measurements_.push_back(std::move(measurement));
+}
+
+nlohmann::ordered_json BenchRun::envelope(const nlohmann::json& results) const {
+  nlohmann::ordered_json file = {
+      {"schema", kSchema},
+      {"benchmark", benchmark_},
+      {"machine", provenance_.machine},
+      {"date", provenance_.date},
+      {"commit", provenance_.commit},
+      {"time", std::chrono::duration<double>(began_.time_since_epoch()).count()},
+      {"seconds", seconds_},
+      {"host", host_name()},
+      {"command", own_command()},
+      {"cpu",
+       {{"model", processor()}, {"cores", machine_cores()}, {"level", kernels::cpu_level_name(kernels::cpu_level())}}},
+      {"clocks", {{"start", clocks_to_json(start_)}, {"end", clocks_to_json(end_)}}},
+      {"load",
+       {{"start", load_to_json(start_)},
+        {"end", load_to_json(end_)},
+        {"other_cores", six_digits(interference_.other_cores)},
+        {"stolen_share", six_digits(interference_.stolen_share)}}},
+      {"warnings", warnings_}};
+  for (const auto& [name, value] : results.items()) file[name] = value;
+  return file;
+}
+
+void BenchRun::finish(const nlohmann::json& results) {
+  seconds_ = watch_.seconds();
+  end_ = machine_state(gpu_);
+  const double own = processor_seconds_of_process() - processor_seconds_ + other_processes_;
+  interference_ = interference(start_, end_, own, seconds_);
+  for (const std::string& warning : warnings_at_end(interference_, machine_cores())) {
+    print_to_stderr(fmt::format("gradring bench {}: warning: {}\n", benchmark_, warning));
+    warnings_.push_back(warning);
+  }
+  if (!files_.json.empty()) write_named_file(files_.json, text_of(envelope(results), measurements_));
+  if (!files_.csv.empty()) write_named_file(files_.csv, to_csv(measurements_));
+}
+
+nlohmann::ordered_json to_json(const Measurement& measurement) {
+  nlohmann::ordered_json key = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : measurement.key) key[name] = value;
+  nlohmann::ordered_json json = {{"key", key}, {"unit", measurement.unit}};
+  if (measurement.higher_is_better) json["better"] = "higher";
+  json["samples"] = nlohmann::ordered_json::array();
+  for (const double sample : measurement.samples) json["samples"].push_back(six_digits(sample));
+  return json;
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (&field != &fields.front()) line += ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char c : field) line += c == '"' ? std::string("\"\"") : std::string(1, c);
+    line += '"';
+  }
+  return line + "\n";
+}
+
+std::string to_csv(const std::vector<Measurement>& measurements) {
+  std::vector<std::string> names;
+  for (const Measurement& measurement : measurements)
+    for (const auto& [name, value] : measurement.key)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  std::vector<std::string> header = names;
+  for (const char* name : {"unit", "count", "least", "median", "p95", "p99", "most", "mean", "noise_percent"})
+    header.emplace_back(name);
+  std::string text = csv_line(header);
+  for (const Measurement& measurement : measurements) {
+    std::vector<std::string> fields(names.size());
+    for (const auto& [name, value] : measurement.key)
+      fields[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())] = value;
+    const auto s = kernels::bench::statistics_of(measurement.samples);
+    fields.insert(fields.end(), {measurement.unit, std::to_string(s.count)});
+    for (const double value : {s.least, s.median, s.p95, s.p99, s.most, s.mean, 100 * s.noise()})
+      fields.push_back(shown_number(value));
+    text += csv_line(fields);
+  }
+  return text;
+}
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "comm/bench/all_reduce_bench.h"
+#include "comm/process_group.h"
+#include "kernels/runtime/dtype.h"
+#include "train/bench/commands/options.h"
+
+namespace gradring::train {
+
+/// What the command line of `gradring bench allreduce` says.
+struct AllReduceOptions {
+  std::size_t least = 4096;  ///< sizes in bytes, rounded down to whole elements
+  std::size_t most = std::size_t{32} << 20;
+  std::size_t factor = 2;
+  std::size_t increment = 0;       ///< instead of the factor; 0: none
+  std::vector<std::size_t> sizes;  ///< instead of the range above
+  kernels::DType dtype = kernels::DType::f32;
+  comm::bench::Repetitions repetitions;
+  comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
+  std::string algorithm_name = "auto";
+  std::string device = "cpu";  ///< cpu, cuda, cuda:I
+  std::string comm = "auto";   ///< transport: auto, shm, tcp, in-process, nccl
+  bool check = true;
+  bool report_iterations = false;
+  bool compare_gloo = false;
+  int nproc = 0;  ///< 0: not given
+  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+  CommonBenchOptions common;
+
+  bool on_gpu() const { return device != "cpu"; }
+  bool in_process() const { return comm == "in-process"; }
+  /// The transport that --comm selects.
+  const char* transport() const;
+};
+
+/// The table of options, for describe<AllReduceOptions> and the command.
+CommandLine command_line(AllReduceOptions& options);
+
+/// Sizes in bytes, from --sizes or the range.
+///
+/// Errors    UsageError if the range is empty.
+std::vector<std::size_t> sizes_of(const AllReduceOptions& options);
+
+/// Errors    UsageError for options that exclude each other.
+void check_options(const AllReduceOptions& options);
+
+/// What could be measured here, and what is missing for the rest.
+void list_transports(const AllReduceOptions& options);
+
+}  // namespace gradring::train

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/runtime/file.h"
+#include "train/bench/bench_run.h"
+#include "train/bench/commands/commands.h"
+#include "train/bench/commands/options.h"
+#include "train/bench/result_diff.h"
+#include "train/bench/result_file.h"
+#include "train/cli/exit_code.h"
+#include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using bench::BenchResult;
+using bench::DiffRow;
+using bench::DiffVerdict;
+using bench::MeasurementKey;
+using bench::ResultDiff;
+
+struct DiffBenchOptions {
+  bench::DiffSpec spec;
+  bool json = false;
+  bool csv = false;
+};
+
+constexpr const char* kDiffNotes =
+    "OLD and NEW are files of -J, or lists of them (a.json,b.json), whose repetitions are taken together. Rows are "
+    "matched by their keys.\n\n"
+    "noise is the spread of the repetitions, 1.4826 times their median absolute deviation, in percent of the median. A "
+    "row is slower or faster if the medians differ by more than the larger noise of both and a rank test "
+    "(Mann-Whitney) finds a difference, too (p < 0.01); unknown with fewer than 5 repetitions. With --threshold the "
+    "change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
+    "Exit codes:\n"
+    "  0  nothing is slower\n"
+    "  1  something is slower\n"
+    "  2  usage error\n"
+    "  4  a file is not a result\n\n"
+    "Examples:\n"
+    "  gradring bench kernels --op relu -J old.json\n"
+    "  gradring bench diff old.json new.json\n"
+    "  gradring bench diff old1.json,old2.json new1.json,new2.json --threshold 5\n"
+    "  gradring bench diff shm.json tcp.json --ignore comm\n";
+
+constexpr double kPercent = 100;
+
+CommandLine command_line(DiffBenchOptions& options) {
+  return {
+      .command = "gradring bench diff",
+      .purpose = "comparison of two results of a benchmark: what became slower or faster, beyond the noise",
+      .usage = {"gradring bench diff OLD.json NEW.json [OPTIONS]"},
+      .options = {{.name = "threshold",
+                   .value = "PERCENT",
+                   .help = "change of a median that counts (default: more than the noise)",
+                   .read =
+                       [&](std::string_view text) {
+                         options.spec.threshold = parse_number("threshold", text, 0) / kPercent;
+                       }},
+                  {.name = "ignore",
+                   .value = "NAME,...",
+                   .help = "members of the keys that may differ, such as comm or variant",
+                   .read = [&](std::string_view text) { options.spec.ignored = comma_separated(std::string(text)); }},
+                  json_switch(options.json),
+                  switch_option("csv", "table on standard output as CSV", options.csv)},
+      .takes_words = true,
+      .notes = kDiffNotes};
+}
+
+BenchResult read_side(const std::string& files) {
+  std::vector<BenchResult> results;
+  for (const std::string& file : comma_separated(files)) results.push_back(bench::read_bench_result(file));
+  if (results.empty()) throw UsageError("expected a file, found an empty name: gradring bench diff OLD.json NEW.json");
+  return bench::merged(std::move(results));
+}
+
+std::string percent_text(std::optional<double> change) {
+  return change ? fmt::format("{:+.1f} %", kPercent * *change) : "";
+}
+
+std::string value_of(const MeasurementKey& key, const std::string& name) {
+  for (const auto& [member, value] : key)
+    if (member == name) return value;
+  return "";
+}
+
+/// Members of the keys, in order of appearance: those with one value in all rows, and the others.
+struct KeyColumns {
+  std::vector<std::string> varying;
+  std::string common;  ///< "dataset mnist, depth 4"
+
+  explicit KeyColumns(const std::vector<DiffRow>& rows) {
+    std::vector<std::string> names;
+    for (const DiffRow& row : rows)
+      for (const auto& [name, value] : row.key)
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    for (const std::string& name : names) {
+      std::set<std::string> values;
+      for (const DiffRow& row : rows) values.insert(value_of(row.key, name));
+      if (values.size() > 1)
+        varying.push_back(name);
+      else
+        common += fmt::format("{}{} {}", common.empty() ? "" : ", ", name, *values.begin());
+    }
+  }
+};
+
+std::string key_text(const MeasurementKey& key) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : key) parts.push_back(name + " " + value);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// The first column is left-aligned text, as are the others of the key.
+void print_aligned(const std::vector<std::vector<std::string>>& lines, std::size_t left_columns) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  for (const auto& line : lines) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      text +=
+          i < left_columns ? fmt::format("{:<{}}  ", line[i], widths[i]) : fmt::format("{:>{}}  ", line[i], widths[i]);
+    fmt::print("{}\n", text.substr(0, text.find_last_not_of(' ') + 1));
+  }
+}
+
+void print_table(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
+  const KeyColumns columns(diff.rows);
+  fmt::print("bench {}: {} of commit {} ({}), then {} of commit {} ({})\n", after.benchmark, before.path.string(),
+             before.commit, before.date, after.path.string(), after.commit, after.date);
+  if (!columns.common.empty()) fmt::print("{}\n", columns.common);
+  std::vector<std::vector<std::string>> lines = {columns.varying};
+  for (const char* name : {"unit", "old", "noise", "new", "noise", "change", "verdict"}) lines[0].emplace_back(name);
+  for (const DiffRow& row : diff.rows) {
+    std::vector<std::string> line;
+    for (const std::string& name : columns.varying) line.push_back(value_of(row.key, name));
+    line.insert(line.end(), {row.unit, fmt::format("{:.5g}", row.old_values.median), noise_text(row.old_values),
+                             fmt::format("{:.5g}", row.new_values.median), noise_text(row.new_values),
+                             percent_text(row.change), std::string(name_of(row.verdict))});
+    lines.push_back(std::move(line));
+  }
+  fmt::print("\n");
+  if (!diff.rows.empty()) print_aligned(lines, columns.varying.size() + 1);
+  for (const MeasurementKey& key : diff.only_old) fmt::print("only in {}: {}\n", before.path.string(), key_text(key));
+  for (const MeasurementKey& key : diff.only_new) fmt::print("only in {}: {}\n", after.path.string(), key_text(key));
+  fmt::print("\n{} slower, {} faster, {} same, {} unknown\n", diff.count(DiffVerdict::slower),
+             diff.count(DiffVerdict::faster), diff.count(DiffVerdict::same), diff.count(DiffVerdict::unknown));
+}
+
+void print_csv(const ResultDiff& diff) {
+  std::vector<std::string> header;
+  for (const DiffRow& row : diff.rows)
+    for (const auto& [name, value] : row.key)
+      if (std::ranges::find(header, name) == header.end()) header.push_back(name);
+  const std::vector<std::string> names = header;
+  for (const char* name :
+       {"unit", "old", "old_noise_percent", "new", "new_noise_percent", "change_percent", "p_value", "verdict"})
+    header.emplace_back(name);
+  fmt::print("{}", bench::csv_line(header));
+  for (const DiffRow& row : diff.rows) {
+    std::vector<std::string> line;
+    for (const std::string& name : names) line.push_back(value_of(row.key, name));
+    line.push_back(row.unit);
+    for (const auto* values : {&row.old_values, &row.new_values})
+      line.insert(line.end(),
+                  {fmt::format("{:.6g}", values->median), fmt::format("{:.4g}", kPercent * values->noise())});
+    line.insert(line.end(), {row.change ? fmt::format("{:.4g}", kPercent * *row.change) : "",
+                             fmt::format("{:.4g}", row.p_value), std::string(name_of(row.verdict))});
+    fmt::print("{}", bench::csv_line(line));
+  }
+}
+
+nlohmann::ordered_json key_json(const MeasurementKey& key) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : key) json[name] = value;
+  return json;
+}
+
+nlohmann::ordered_json values_json(const kernels::bench::Statistics& values) {
+  return {{"count", values.count}, {"median", values.median}, {"noise", values.noise()}};
+}
+
+void print_as_json(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const DiffRow& row : diff.rows)
+    rows.push_back({{"key", key_json(row.key)},
+                    {"unit", row.unit},
+                    {"old", values_json(row.old_values)},
+                    {"new", values_json(row.new_values)},
+                    {"change", row.change ? nlohmann::ordered_json(*row.change) : nlohmann::ordered_json()},
+                    {"p_value", row.p_value},
+                    {"verdict", name_of(row.verdict)}});
+  const auto keys = [](const std::vector<MeasurementKey>& all) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const MeasurementKey& key : all) json.push_back(key_json(key));
+    return json;
+  };
+  const auto side = [](const BenchResult& result) {
+    return nlohmann::ordered_json{{"file", result.path.string()}, {"commit", result.commit}, {"date", result.date}};
+  };
+  print_json({{"benchmark", after.benchmark},
+              {"old", side(before)},
+              {"new", side(after)},
+              {"rows", rows},
+              {"only_old", keys(diff.only_old)},
+              {"only_new", keys(diff.only_new)},
+              {"warnings", diff.warnings}});
+}
+
+void run(DiffBenchOptions& options, const Words& words) {
+  if (words.size() != 2)
+    throw UsageError(fmt::format("expected two files, found {}: gradring bench diff OLD.json NEW.json", words.size()));
+  if (options.json && options.csv) throw UsageError("--json and --csv exclude each other: leave one out");
+  const BenchResult before = read_side(words[0]);
+  const BenchResult after = read_side(words[1]);
+  const ResultDiff diff = bench::diff_results(before, after, options.spec);
+  for (const std::string& warning : diff.warnings)
+    print_to_stderr(fmt::format("gradring bench diff: warning: {}\n", warning));
+  if (options.json)
+    print_as_json(diff, before, after);
+  else if (options.csv)
+    print_csv(diff);
+  else
+    print_table(diff, before, after);
+  flush_standard_output();
+  if (const std::size_t slower = diff.count(DiffVerdict::slower); slower > 0)
+    throw Error(fmt::format("{} of {} rows are slower", slower, diff.rows.size()));
+}
+
+}  // namespace
+
+const Command kBenchDiff =
+    make_command<DiffBenchOptions>("diff", "comparison of two results of a benchmark: slower or faster");
+
+}  // namespace gradring::train

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/result_diff.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "train/bench/rank_test.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train::bench {
+namespace {
+
+/// Clocks that differ by more make other times.
+constexpr double kClockTolerance = 0.05;
+
+MeasurementKey without(MeasurementKey key, const std::vector<std::string>& ignored) {
+  std::erase_if(key, [&](const auto& member) { return std::ranges::find(ignored, member.first) != ignored.end(); });
+  return key;
+}
+
+/// Rows by their keys; members in any order.
+using RowsByKey = std::map<MeasurementKey, const Measurement*>;
+
+MeasurementKey sorted_key(MeasurementKey key) {
+  std::ranges::sort(key);
+  return key;
+}
+
+RowsByKey rows_by_key(const BenchResult& result, const DiffSpec& spec) {
+  RowsByKey rows;
+  for (const Measurement& each : result.measurements) {
+    const auto [row, fresh] = rows.emplace(sorted_key(without(each.key, spec.ignored)), &each);
+    if (!fresh)
+      throw UsageError(fmt::format("without {}, two rows of {} have the same key: ignore fewer members",
+                                   fmt::join(spec.ignored, ", "), result.path.string()));
+  }
+  return rows;
+}
+
+DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec& spec) {
+  const double difference = row.new_values.median - row.old_values.median;
+  const bool enough = std::min(row.old_values.count, row.new_values.count) >= kLeastRepetitions;
+  if (!spec.threshold && !enough) return DiffVerdict::unknown;
+  const double limit = spec.threshold ? *spec.threshold * std::abs(row.old_values.median)
+                                      : std::max(row.old_values.spread, row.new_values.spread);
+  const bool counts = std::abs(difference) > limit && (spec.threshold || row.p_value < kSignificance);
+  if (!counts) return DiffVerdict::same;
+  return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
+}
+
+DiffRow compared(const Measurement& before, const Measurement& after, const DiffSpec& spec) {
+  DiffRow row{.key = without(after.key, spec.ignored),
+              .unit = after.unit,
+              .old_values = kernels::bench::statistics_of(before.samples),
+              .new_values = kernels::bench::statistics_of(after.samples),
+              .change = {},
+              .p_value = rank_test(before.samples, after.samples)};
+  const double median = row.old_values.median;
+  if (median != 0) {
+    row.change = row.new_values.median / median - 1;
+    row.noise = std::max(row.old_values.spread, row.new_values.spread) / std::abs(median);
+  }
+  row.verdict = verdict_of(row, after.higher_is_better, spec);
+  return row;
+}
+
+void warn_of_clocks(const char* what, std::optional<double> before, std::optional<double> after,
+                    std::vector<std::string>& warnings) {
+  if (before && after && std::abs(*after - *before) > kClockTolerance * *before)
+    warnings.push_back(
+        fmt::format("{} was {:.0f} MHz in the old file, but {:.0f} MHz in the new one", what, *before, *after));
+}
+
+bool is_rebuildable(const std::string& commit) {
+  return !commit.empty() && commit != "unknown" && !commit.ends_with("-dirty");
+}
+
+std::vector<std::string> warnings_of(const BenchResult& before, const BenchResult& after) {
+  std::vector<std::string> warnings;
+  for (std::size_t i = 0; i < before.environment.size(); ++i)
+    if (before.environment[i].second != after.environment[i].second)
+      warnings.push_back(fmt::format("{} differs: '{}' in the old file, '{}' in the new one",
+                                     before.environment[i].first, before.environment[i].second,
+                                     after.environment[i].second));
+  warn_of_clocks("the CPU clock", before.cpu_mhz, after.cpu_mhz, warnings);
+  warn_of_clocks("the GPU's SM clock", before.gpu_mhz, after.gpu_mhz, warnings);
+  for (const BenchResult* result : {&before, &after}) {
+    if (!is_rebuildable(result->commit))
+      warnings.push_back(
+          fmt::format("{} is of commit '{}', which nobody can build again: commit the change, then measure",
+                      result->path.string(), result->commit));
+    for (const std::string& warning : result->warnings)
+      warnings.push_back(fmt::format("{}: {}", result->path.string(), warning));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+std::string_view name_of(DiffVerdict verdict) {
+  switch (verdict) {
+    case DiffVerdict::same: return "same";
+    case DiffVerdict::faster: return "faster";
+    case DiffVerdict::slower: return "slower";
+    case DiffVerdict::unknown: return "unknown";
+  }
+  return "";
+}
+
+std::size_t ResultDiff::count(DiffVerdict verdict) const {
+  return static_cast<std::size_t>(std::ranges::count(rows, verdict, &DiffRow::verdict));
+}
+
+ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_result, const DiffSpec& spec) {
+  if (old_result.benchmark != new_result.benchmark)
+    throw UsageError(fmt::format("{} is a result of bench {}, but {} of bench {}: compare results of one benchmark",
+                                 old_result.path.string(), old_result.benchmark, new_result.path.string(),
+                                 new_result.benchmark));
+  RowsByKey before = rows_by_key(old_result, spec);
+  rows_by_key(new_result, spec);  // checks the keys
+  ResultDiff diff{.rows = {}, .only_old = {}, .only_new = {}, .warnings = warnings_of(old_result, new_result)};
+  for (const Measurement& after : new_result.measurements) {
+    const auto found = before.find(sorted_key(without(after.key, spec.ignored)));
+    if (found == before.end() || found->second->unit != after.unit) {
+      diff.only_new.push_back(after.key);
+      continue;
+    }
+    diff.rows.push_back(compared(*found->second, after, spec));
+    before.erase(found);
+  }
+  for (const Measurement& each : old_result.measurements)
+    if (before.contains(sorted_key(without(each.key, spec.ignored)))) diff.only_old.push_back(each.key);
+  return diff;
+}
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/bench/statistics.h"
+#include "train/bench/result_file.h"
+
+namespace gradring::train::bench {
+
+/// unknown: too few repetitions to estimate their noise.
+enum class DiffVerdict : std::uint8_t { same, faster, slower, unknown };
+std::string_view name_of(DiffVerdict verdict);
+
+/// With fewer repetitions on either side, even a rank test of separated samples has p > kSignificance.
+inline constexpr std::size_t kLeastRepetitions = 5;
+inline constexpr double kSignificance = 0.01;
+
+/// One measurement that both results have.
+struct DiffRow {
+  MeasurementKey key;
+  std::string unit;
+  kernels::bench::Statistics old_values, new_values;
+  std::optional<double> change;  ///< of the median, as a fraction of the old one; nothing if that is 0
+  double noise = 0;              ///< the larger spread of both, as the same fraction
+  double p_value = 1;            ///< of the rank test
+  DiffVerdict verdict = DiffVerdict::unknown;
+};
+
+/// How results are compared.
+struct DiffSpec {
+  std::optional<double> threshold{};   ///< change that counts, as a fraction; nothing: more than the noise
+  std::vector<std::string> ignored{};  ///< names of key members that may differ
+};
+
+struct ResultDiff {
+  std::vector<DiffRow> rows;             ///< in the new file's order
+  std::vector<MeasurementKey> only_old;  ///< missing in the new file
+  std::vector<MeasurementKey> only_new;  ///< missing in the old file
+  std::vector<std::string> warnings;     ///< why the comparison may mislead
+
+  std::size_t count(DiffVerdict verdict) const;
+};
+
+/// Compares two results row by row. Without a threshold, a row is slower or faster if the medians differ by more than the
+/// larger spread (Statistics::spread) of both, and the rank test finds a difference, too (p < kSignificance). A spread,
+/// not an error of the median: repetitions in one process are not independent, so the median of another run moves more
+/// than they tell.
+///
+/// Errors    UsageError if the results are of different benchmarks, or if, without the ignored members, two rows of a
+///           file have the same key.
+ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_result, const DiffSpec& spec);
+
+}  // namespace gradring::train::bench

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/result_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "data/files/byte_source.h"
+
+namespace gradring::train::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kAdvice = "name a file that `gradring bench ... -J FILE` of this version has written";
+
+std::string whole_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || std::filesystem::is_directory(path)) throw data::DataError(path, "cannot be read", kAdvice);
+  return text;
+}
+
+/// Its text, or nothing where it has another type or is missing.
+std::string text_at(const ordered_json& json, const char* pointer) {
+  const ordered_json::json_pointer at(pointer);
+  return json.contains(at) && json.at(at).is_string() ? json.at(at).get<std::string>() : "";
+}
+
+std::optional<double> number_at(const ordered_json& json, const char* pointer) {
+  const ordered_json::json_pointer at(pointer);
+  return json.contains(at) && json.at(at).is_number() ? std::optional(json.at(at).get<double>()) : std::nullopt;
+}
+
+/// Errors    nlohmann's, for what is not a measurement.
+Measurement measurement_of(const ordered_json& json) {
+  Measurement measurement{.key = {}, .unit = json.at("unit").get<std::string>(), .samples = {}};
+  for (const auto& [name, value] : json.at("key").items()) measurement.key.emplace_back(name, value.get<std::string>());
+  measurement.samples = json.at("samples").get<std::vector<double>>();
+  measurement.higher_is_better = json.value("better", "lower") == "higher";
+  return measurement;
+}
+
+void check_measurements(const BenchResult& result) {
+  std::vector<MeasurementKey> keys;
+  for (const Measurement& each : result.measurements) {
+    if (each.samples.empty()) throw data::DataError(result.path, "has a measurement without samples", kAdvice);
+    keys.push_back(each.key);
+  }
+  std::ranges::sort(keys);
+  if (std::ranges::adjacent_find(keys) != keys.end())
+    throw data::DataError(result.path, "has two measurements of one key", kAdvice);
+}
+
+}  // namespace
+
+BenchResult read_bench_result(const std::filesystem::path& path) {
+  const std::string text = whole_text(path);
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || !json.contains("benchmark"))
+    throw data::DataError(path, "is not a benchmark's result", kAdvice);
+  if (!json.contains("schema"))
+    throw data::DataError(path, "was written by an older version, without repetitions", "repeat the benchmark with -J");
+  if (json.at("schema") != 1)
+    throw data::DataError(path, "has schema " + json.at("schema").dump() + ", not 1", kAdvice);
+  BenchResult result{.path = path,
+                     .benchmark = text_at(json, "/benchmark"),
+                     .commit = text_at(json, "/commit"),
+                     .date = text_at(json, "/date"),
+                     .environment = {{"host", text_at(json, "/host")},
+                                     {"machine", text_at(json, "/machine")},
+                                     {"CPU level", text_at(json, "/cpu/level")},
+                                     {"governor", text_at(json, "/clocks/start/governor")},
+                                     {"GPU", text_at(json, "/clocks/start/gpu/name")}},
+                     .cpu_mhz = number_at(json, "/clocks/start/cpu_mhz"),
+                     .gpu_mhz = number_at(json, "/clocks/start/gpu/sm_mhz"),
+                     .warnings = {},
+                     .measurements = {}};
+  try {
+    for (const auto& each : json.at("measurements")) result.measurements.push_back(measurement_of(each));
+    if (json.contains("warnings")) result.warnings = json.at("warnings").get<std::vector<std::string>>();
+  } catch (const ordered_json::exception& error) {
+    throw data::DataError(path, std::string("is not a complete result (") + error.what() + ")", kAdvice);
+  }
+  check_measurements(result);
+  return result;
+}
+
+BenchResult merged(std::vector<BenchResult> results) {
+  BenchResult all = std::move(results.front());
+  for (auto more = results.begin() + 1; more != results.end(); ++more) {
+    if (more->benchmark != all.benchmark)
+      throw data::DataError(more->path, "is a result of bench " + more->benchmark + ", not of bench " + all.benchmark,
+                            "merge files of one benchmark");
+    for (Measurement& measurement : more->measurements) {
+      const auto same = std::ranges::find(all.measurements, measurement.key, &Measurement::key);
+      if (same == all.measurements.end())
+        all.measurements.push_back(std::move(measurement));
+      else
+        same->samples.insert(same->samples.end(), measurement.samples.begin(), measurement.samples.end());
+    }
+    for (const std::string& warning : more->warnings)
+      if (std::ranges::find(all.warnings, warning) == all.warnings.end()) all.warnings.push_back(warning);
+  }
+  return all;
+}
+
+}  // namespace gradring::train::bench
