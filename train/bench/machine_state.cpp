@@ -26,6 +26,8 @@ constexpr double kIdleLoad = 0.25;
 constexpr double kOthersShare = 0.05;
 constexpr double kStolenShare = 0.01;
 constexpr double kGpuUtilization = 5;  // percent
+/// Processor time is counted in ticks of 10 ms: nothing can be said of shorter benchmarks.
+constexpr double kLeastJudged = 0.5;  // seconds
 constexpr auto kQueryTimeout = std::chrono::seconds(10);
 
 /// "0.50 0.40 0.30 2/123 4567": three averages, runnable and existing threads, the newest process.
@@ -129,7 +131,7 @@ double processor_seconds_of_process() { return processor_seconds(RUSAGE_SELF) + 
 
 Interference interference(const MachineState& start, const MachineState& end, double own_seconds, double seconds) {
   const double total = end.total_seconds - start.total_seconds;
-  if (total <= 0 || seconds <= 0) return {};
+  if (total <= 0 || seconds < kLeastJudged) return {};
   return {.other_cores = std::max(end.busy_seconds - start.busy_seconds - own_seconds, 0.0) / seconds,
           .stolen_share = std::clamp((end.stolen_seconds - start.stolen_seconds) / total, 0.0, 1.0)};
 }

@@ -47,7 +47,8 @@ struct Interference {
   double stolen_share = 0;  ///< of processor time
 };
 
-/// `own_seconds`: processor time of the benchmark itself, all its processes, in between.
+/// `own_seconds`: processor time of the benchmark itself, all its processes, in between. Below half a second, nothing: the
+/// kernel's ticks are too coarse.
 Interference interference(const MachineState& start, const MachineState& end, double own_seconds, double seconds);
 
 /// What a person should know before the numbers are believed; empty on an idle machine. `cores`: of the machine.

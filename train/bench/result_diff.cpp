@@ -41,18 +41,20 @@ RowsByKey rows_by_key(const BenchResult& result, const DiffSpec& spec) {
   return rows;
 }
 
-DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec& spec) {
+/// `least_change`: kRunToRun, or 0.
+DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec& spec, double least_change) {
   const double difference = row.new_values.median - row.old_values.median;
   const bool enough = std::min(row.old_values.count, row.new_values.count) >= kLeastRepetitions;
   if (!spec.threshold && !enough) return DiffVerdict::unknown;
-  const double limit = spec.threshold ? *spec.threshold * std::abs(row.old_values.median)
-                                      : std::max(row.old_values.spread, row.new_values.spread);
+  const double median = std::abs(row.old_values.median);
+  const double limit = spec.threshold ? *spec.threshold * median
+                                      : std::max({row.old_values.spread, row.new_values.spread, least_change * median});
   const bool counts = std::abs(difference) > limit && (spec.threshold || row.p_value < kSignificance);
   if (!counts) return DiffVerdict::same;
   return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
 }
 
-DiffRow compared(const Measurement& before, const Measurement& after, const DiffSpec& spec) {
+DiffRow compared(const Measurement& before, const Measurement& after, const DiffSpec& spec, double least_change) {
   DiffRow row{.key = without(after.key, spec.ignored),
               .unit = after.unit,
               .old_values = kernels::bench::statistics_of(before.samples),
@@ -64,7 +66,7 @@ DiffRow compared(const Measurement& before, const Measurement& after, const Diff
     row.change = row.new_values.median / median - 1;
     row.noise = std::max(row.old_values.spread, row.new_values.spread) / std::abs(median);
   }
-  row.verdict = verdict_of(row, after.higher_is_better, spec);
+  row.verdict = verdict_of(row, after.higher_is_better, spec, least_change);
   return row;
 }
 
@@ -123,13 +125,14 @@ ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_re
   RowsByKey before = rows_by_key(old_result, spec);
   rows_by_key(new_result, spec);  // checks the keys
   ResultDiff diff{.rows = {}, .only_old = {}, .only_new = {}, .warnings = warnings_of(old_result, new_result)};
+  const double least_change = old_result.files > 1 && new_result.files > 1 ? 0 : kRunToRun;
   for (const Measurement& after : new_result.measurements) {
     const auto found = before.find(sorted_key(without(after.key, spec.ignored)));
     if (found == before.end() || found->second->unit != after.unit) {
       diff.only_new.push_back(after.key);
       continue;
     }
-    diff.rows.push_back(compared(*found->second, after, spec));
+    diff.rows.push_back(compared(*found->second, after, spec, least_change));
     before.erase(found);
   }
   for (const Measurement& each : old_result.measurements)

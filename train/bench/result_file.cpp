@@ -2,12 +2,12 @@
 #include "train/bench/result_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
+#include "kernels/bench/statistics.h"
 
 namespace gradring::train::bench {
 namespace {
@@ -77,7 +77,8 @@ BenchResult read_bench_result(const std::filesystem::path& path) {
                      .cpu_mhz = number_at(json, "/clocks/start/cpu_mhz"),
                      .gpu_mhz = number_at(json, "/clocks/start/gpu/sm_mhz"),
                      .warnings = {},
-                     .measurements = {}};
+                     .measurements = {},
+                     .files = 1};
   try {
     for (const auto& each : json.at("measurements")) result.measurements.push_back(measurement_of(each));
     if (json.contains("warnings")) result.warnings = json.at("warnings").get<std::vector<std::string>>();
@@ -89,21 +90,22 @@ BenchResult read_bench_result(const std::filesystem::path& path) {
 }
 
 BenchResult merged(std::vector<BenchResult> results) {
-  BenchResult all = std::move(results.front());
-  for (auto more = results.begin() + 1; more != results.end(); ++more) {
-    if (more->benchmark != all.benchmark)
-      throw data::DataError(more->path, "is a result of bench " + more->benchmark + ", not of bench " + all.benchmark,
+  BenchResult all = results.front();
+  if (results.size() == 1) return all;
+  all.files = results.size();
+  for (Measurement& measurement : all.measurements) measurement.samples.clear();
+  for (const BenchResult& result : results) {
+    if (result.benchmark != all.benchmark)
+      throw data::DataError(result.path, "is a result of bench " + result.benchmark + ", not of bench " + all.benchmark,
                             "merge files of one benchmark");
-    for (Measurement& measurement : more->measurements) {
-      const auto same = std::ranges::find(all.measurements, measurement.key, &Measurement::key);
-      if (same == all.measurements.end())
-        all.measurements.push_back(std::move(measurement));
-      else
-        same->samples.insert(same->samples.end(), measurement.samples.begin(), measurement.samples.end());
-    }
-    for (const std::string& warning : more->warnings)
+    for (Measurement& measurement : all.measurements)
+      if (const auto same = std::ranges::find(result.measurements, measurement.key, &Measurement::key);
+          same != result.measurements.end())
+        measurement.samples.push_back(kernels::bench::statistics_of(same->samples).median);
+    for (const std::string& warning : result.warnings)
       if (std::ranges::find(all.warnings, warning) == all.warnings.end()) all.warnings.push_back(warning);
   }
+  std::erase_if(all.measurements, [&](const Measurement& each) { return each.samples.size() < results.size(); });
   return all;
 }
 

@@ -23,6 +23,7 @@ struct BenchResult {
   std::optional<double> gpu_mhz;
   std::vector<std::string> warnings;
   std::vector<Measurement> measurements;
+  std::size_t files = 1;  ///< of how many it was merged
 };
 
 /// Reads a file of schema 1 (docs/bench.schema.json).
@@ -30,7 +31,8 @@ struct BenchResult {
 /// Errors    data::DataError if it cannot be read, or is not such a file.
 BenchResult read_bench_result(const std::filesystem::path& path);
 
-/// Several files of one benchmark and build as one: samples of one key follow each other.
+/// Runs of one benchmark and build as one result: a sample is the median of a run, so that their spread is the one between
+/// runs. One file stays as it is. Measurements that some files lack are left out.
 ///
 /// Errors    data::DataError if they are of different benchmarks.
 BenchResult merged(std::vector<BenchResult> results);

@@ -34,12 +34,14 @@ struct DiffBenchOptions {
 };
 
 constexpr const char* kDiffNotes =
-    "OLD and NEW are files of -J, or lists of them (a.json,b.json), whose repetitions are taken together. Rows are "
-    "matched by their keys.\n\n"
+    "OLD and NEW are files of -J, or lists of files of several runs (a.json,b.json), each of which then counts as one "
+    "repetition: its median. Rows are matched by their keys.\n\n"
     "noise is the spread of the repetitions, 1.4826 times their median absolute deviation, in percent of the median. A "
     "row is slower or faster if the medians differ by more than the larger noise of both and a rank test "
-    "(Mann-Whitney) finds a difference, too (p < 0.01); unknown with fewer than 5 repetitions. With --threshold the "
-    "change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
+    "(Mann-Whitney) finds a difference, too (p < 0.01). Of one run on a side, the change must also exceed 3 %, by "
+    "which "
+    "runs of one program differ. It is unknown with fewer than 5 repetitions. With --threshold the change alone "
+    "decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
     "Exit codes:\n"
     "  0  nothing is slower\n"
     "  1  something is slower\n"
@@ -48,7 +50,7 @@ constexpr const char* kDiffNotes =
     "Examples:\n"
     "  gradring bench kernels --op relu -J old.json\n"
     "  gradring bench diff old.json new.json\n"
-    "  gradring bench diff old1.json,old2.json new1.json,new2.json --threshold 5\n"
+    "  gradring bench diff old.json new.json --threshold 5\n"
     "  gradring bench diff shm.json tcp.json --ignore comm\n";
 
 constexpr double kPercent = 100;

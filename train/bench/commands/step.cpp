@@ -311,7 +311,7 @@ void list_steps(const StepBenchOptions& options) {
   print_list("--model:", strings(nn::model_names()));
   print_list("--dataset:", strings(data::dataset_names()));
   const std::string missing = missing_gpu();
-  const std::string gpu = missing.empty() ? "" : " not available here: " + missing;
+  const std::string gpu = missing.empty() ? "" : ", not available here: " + missing;
   print_list("--device, --backend:",
              std::vector<std::string>{"cpu   cpu (oneDNN and our kernels), reference", "cuda  cuda" + gpu});
   print_list("--precision:", std::vector<std::string>{"fp32", "fp16", "bf16"});
