@@ -243,6 +243,7 @@ class LostResult : public tests::Trained {
       {"bench", "parallel", "--help"},
       {"bench", "scaling", "--help"},
       {"bench", "restart", "--ranks", "1", "--rounds", "1"},
+      {"bench", "diff", "--help"},
       {"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5"}};
 
   bool holds(const Words& name) const {
