@@ -53,7 +53,7 @@ double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value))
 std::string shown_number(double value) { return fmt::format("{:.6g}", value); }
 
 /// Pretty JSON, but each measurement on a line of its own.
-std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<Measurement>& measurements) {
+std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<BenchMeasurement>& measurements) {
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
   std::string text = envelope.dump(2, ' ', false, kReplace);
   text.erase(text.rfind('\n'));  // and the brace behind it
@@ -82,7 +82,7 @@ std::string BenchRun::title() const {
   return fmt::format("{}\n{}", kernels::bench::to_string(provenance_), to_string(start_));
 }
 
-void BenchRun::add(Measurement measurement) {
+void BenchRun::add(BenchMeasurement measurement) {
   check(!measurement.samples.empty(), "a measurement without samples");
   measurements_.push_back(std::move(measurement));
 }
@@ -124,7 +124,7 @@ void BenchRun::finish(const nlohmann::json& results) {
   if (!files_.csv.empty()) write_named_file(files_.csv, to_csv(measurements_));
 }
 
-nlohmann::ordered_json to_json(const Measurement& measurement) {
+nlohmann::ordered_json to_json(const BenchMeasurement& measurement) {
   nlohmann::ordered_json key = nlohmann::ordered_json::object();
   for (const auto& [name, value] : measurement.key) key[name] = value;
   nlohmann::ordered_json json = {{"key", key}, {"unit", measurement.unit}};
@@ -149,16 +149,16 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\n";
 }
 
-std::string to_csv(const std::vector<Measurement>& measurements) {
+std::string to_csv(const std::vector<BenchMeasurement>& measurements) {
   std::vector<std::string> names;
-  for (const Measurement& measurement : measurements)
+  for (const BenchMeasurement& measurement : measurements)
     for (const auto& [name, value] : measurement.key)
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   std::vector<std::string> header = names;
   for (const char* name : {"unit", "count", "least", "median", "p95", "p99", "most", "mean", "noise_percent"})
     header.emplace_back(name);
   std::string text = csv_line(header);
-  for (const Measurement& measurement : measurements) {
+  for (const BenchMeasurement& measurement : measurements) {
     std::vector<std::string> fields(names.size());
     for (const auto& [name, value] : measurement.key)
       fields[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())] = value;

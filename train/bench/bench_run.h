@@ -36,7 +36,7 @@ class BenchRun {
   /// Machine, date, commit; then clocks and load at the start. One line each, without an end.
   std::string title() const;
 
-  void add(Measurement measurement);
+  void add(BenchMeasurement measurement);
   /// CPU seconds of other processes of this benchmark that still run, such as its other ranks.
   void add_processor_seconds(double seconds) { other_processes_ += seconds; }
 
@@ -59,15 +59,15 @@ class BenchRun {
   double seconds_ = 0;  // from start to end
   Interference interference_;
   std::vector<std::string> warnings_;
-  std::vector<Measurement> measurements_;
+  std::vector<BenchMeasurement> measurements_;
 };
 
 /// {"key": {"name": "fill"}, "unit": "us", "samples": [...]}; samples have six digits.
-nlohmann::ordered_json to_json(const Measurement& measurement);
+nlohmann::ordered_json to_json(const BenchMeasurement& measurement);
 
 /// The measurements as CSV (RFC 4180, with a header): a column for each name of a key, then unit, count, least, median,
 /// p95, p99, most, mean, noise_percent.
-std::string to_csv(const std::vector<Measurement>& measurements);
+std::string to_csv(const std::vector<BenchMeasurement>& measurements);
 
 /// The same fields as a line of CSV, quoted where needed.
 std::string csv_line(const std::vector<std::string>& fields);

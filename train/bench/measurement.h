@@ -12,7 +12,7 @@ namespace gradring::train::bench {
 using MeasurementKey = std::vector<std::pair<std::string, std::string>>;
 
 /// Repeated measurements of one quantity.
-struct Measurement {
+struct BenchMeasurement {
   MeasurementKey key;
   std::string unit = "us";
   std::vector<double> samples;    ///< in their order; one at least

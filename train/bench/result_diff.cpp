@@ -23,7 +23,7 @@ MeasurementKey without(MeasurementKey key, const std::vector<std::string>& ignor
 }
 
 /// Rows by their keys; members in any order.
-using RowsByKey = std::map<MeasurementKey, const Measurement*>;
+using RowsByKey = std::map<MeasurementKey, const BenchMeasurement*>;
 
 MeasurementKey sorted_key(MeasurementKey key) {
   std::ranges::sort(key);
@@ -32,7 +32,7 @@ MeasurementKey sorted_key(MeasurementKey key) {
 
 RowsByKey rows_by_key(const BenchResult& result, const DiffSpec& spec) {
   RowsByKey rows;
-  for (const Measurement& each : result.measurements) {
+  for (const BenchMeasurement& each : result.measurements) {
     const auto [row, fresh] = rows.emplace(sorted_key(without(each.key, spec.ignored)), &each);
     if (!fresh)
       throw UsageError(fmt::format("without {}, two rows of {} have the same key: ignore fewer members",
@@ -54,7 +54,8 @@ DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec
   return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
 }
 
-DiffRow compared(const Measurement& before, const Measurement& after, const DiffSpec& spec, double least_change) {
+DiffRow compared(const BenchMeasurement& before, const BenchMeasurement& after, const DiffSpec& spec,
+                 double least_change) {
   DiffRow row{.key = without(after.key, spec.ignored),
               .unit = after.unit,
               .old_values = kernels::bench::statistics_of(before.samples),
@@ -126,7 +127,7 @@ ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_re
   rows_by_key(new_result, spec);  // checks the keys
   ResultDiff diff{.rows = {}, .only_old = {}, .only_new = {}, .warnings = warnings_of(old_result, new_result)};
   const double least_change = old_result.files > 1 && new_result.files > 1 ? 0 : kRunToRun;
-  for (const Measurement& after : new_result.measurements) {
+  for (const BenchMeasurement& after : new_result.measurements) {
     const auto found = before.find(sorted_key(without(after.key, spec.ignored)));
     if (found == before.end() || found->second->unit != after.unit) {
       diff.only_new.push_back(after.key);
@@ -135,7 +136,7 @@ ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_re
     diff.rows.push_back(compared(*found->second, after, spec, least_change));
     before.erase(found);
   }
-  for (const Measurement& each : old_result.measurements)
+  for (const BenchMeasurement& each : old_result.measurements)
     if (before.contains(sorted_key(without(each.key, spec.ignored)))) diff.only_old.push_back(each.key);
   return diff;
 }

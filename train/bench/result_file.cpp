@@ -35,8 +35,8 @@ std::optional<double> number_at(const ordered_json& json, const char* pointer) {
 }
 
 /// Errors    nlohmann's, for what is not a measurement.
-Measurement measurement_of(const ordered_json& json) {
-  Measurement measurement{.key = {}, .unit = json.at("unit").get<std::string>(), .samples = {}};
+BenchMeasurement measurement_of(const ordered_json& json) {
+  BenchMeasurement measurement{.key = {}, .unit = json.at("unit").get<std::string>(), .samples = {}};
   for (const auto& [name, value] : json.at("key").items()) measurement.key.emplace_back(name, value.get<std::string>());
   measurement.samples = json.at("samples").get<std::vector<double>>();
   measurement.higher_is_better = json.value("better", "lower") == "higher";
@@ -45,7 +45,7 @@ Measurement measurement_of(const ordered_json& json) {
 
 void check_measurements(const BenchResult& result) {
   std::vector<MeasurementKey> keys;
-  for (const Measurement& each : result.measurements) {
+  for (const BenchMeasurement& each : result.measurements) {
     if (each.samples.empty()) throw data::DataError(result.path, "has a measurement without samples", kAdvice);
     keys.push_back(each.key);
   }
@@ -93,19 +93,19 @@ BenchResult merged(std::vector<BenchResult> results) {
   BenchResult all = results.front();
   if (results.size() == 1) return all;
   all.files = results.size();
-  for (Measurement& measurement : all.measurements) measurement.samples.clear();
+  for (BenchMeasurement& measurement : all.measurements) measurement.samples.clear();
   for (const BenchResult& result : results) {
     if (result.benchmark != all.benchmark)
       throw data::DataError(result.path, "is a result of bench " + result.benchmark + ", not of bench " + all.benchmark,
                             "merge files of one benchmark");
-    for (Measurement& measurement : all.measurements)
-      if (const auto same = std::ranges::find(result.measurements, measurement.key, &Measurement::key);
+    for (BenchMeasurement& measurement : all.measurements)
+      if (const auto same = std::ranges::find(result.measurements, measurement.key, &BenchMeasurement::key);
           same != result.measurements.end())
         measurement.samples.push_back(kernels::bench::statistics_of(same->samples).median);
     for (const std::string& warning : result.warnings)
       if (std::ranges::find(all.warnings, warning) == all.warnings.end()) all.warnings.push_back(warning);
   }
-  std::erase_if(all.measurements, [&](const Measurement& each) { return each.samples.size() < results.size(); });
+  std::erase_if(all.measurements, [&](const BenchMeasurement& each) { return each.samples.size() < results.size(); });
   return all;
 }
 

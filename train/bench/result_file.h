@@ -22,7 +22,7 @@ struct BenchResult {
   std::optional<double> cpu_mhz;                                 ///< at the start
   std::optional<double> gpu_mhz;
   std::vector<std::string> warnings;
-  std::vector<Measurement> measurements;
+  std::vector<BenchMeasurement> measurements;
   std::size_t files = 1;  ///< of how many it was merged
 };
 

@@ -111,7 +111,7 @@ std::vector<LayoutRow> run(const Series& series, const LayoutsBenchOptions& opti
 }
 
 /// What differs between layouts, as measurements: the same in every run of one build.
-std::vector<bench::Measurement> errors_of(const LayoutRow& row, const Series& series) {
+std::vector<bench::BenchMeasurement> errors_of(const LayoutRow& row, const Series& series) {
   const bench::MeasurementKey key = {{"series", series.title},
                                      {"ranks", std::to_string(row.layout.ranks)},
                                      {"passes", passes_text(row.layout)},
@@ -142,7 +142,7 @@ void run(LayoutsBenchOptions& options) {
   for (const Series& series : series_of(options)) {
     for (const LayoutRow& row : run(series, options)) {
       tables[series.title].push_back(row_json(row));
-      for (bench::Measurement& each : errors_of(row, series)) bench_run.add(std::move(each));
+      for (bench::BenchMeasurement& each : errors_of(row, series)) bench_run.add(std::move(each));
       ++layouts;
       if (!row.agrees) ++different;
     }

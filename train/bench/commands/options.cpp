@@ -55,8 +55,8 @@ std::string noise_text(const kernels::bench::Statistics& statistics) {
   return fmt::format("{:.1f} %", 100 * statistics.noise());
 }
 
-bench::Measurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds) {
-  bench::Measurement measurement{.key = std::move(key), .samples = seconds.samples};
+bench::BenchMeasurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds) {
+  bench::BenchMeasurement measurement{.key = std::move(key), .samples = seconds.samples};
   for (double& sample : measurement.samples) sample *= kMicroseconds;
   return measurement;
 }

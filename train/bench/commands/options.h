@@ -55,7 +55,7 @@ void print_list(std::string_view title, std::span<const std::string> lines);
 std::string noise_text(const kernels::bench::Statistics& statistics);
 
 /// Repetitions in seconds as a measurement in microseconds.
-bench::Measurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds);
+bench::BenchMeasurement in_microseconds(bench::MeasurementKey key, const kernels::bench::Statistics& seconds);
 
 /// {"median": ..., "p95": ..., ...}, each value times `unit`.
 nlohmann::json to_json(const kernels::bench::Statistics& statistics, double unit = 1);
