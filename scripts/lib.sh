@@ -10,6 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdnnl-dev
   zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
 test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
+# Packages of PyPI with which tests read what the program writes; .ci/run installs them.
+python_test_packages=(tensorboard)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 
@@ -64,6 +66,23 @@ need_cudnn() {
 # need_chromium: the browser in which tests open reports. They are skipped without it.
 need_chromium() {
   command -v chromium >/dev/null || need_packages chromium && command -v chromium >/dev/null
+# need_python_packages REQUIREMENT...: pip's packages in build/python, a virtual environment, and GRADRING_TEST_PYTHON as its
+# Python, in which tests look for them. Installs what is missing; without network, or where a package has no wheel for this
+# Python, it says so, installs the others, and returns 1.
+need_python_packages() {
+  local pip=(build/python/bin/python3 -m pip --disable-pip-version-check install -q --only-binary :all:) missing=() name
+  if [[ ! -x ${pip[0]} ]]; then
+    say "Creating build/python"
+    python3 -c 'import ensurepip' 2>/dev/null || (need_packages python3-venv) || true
+    python3 -m venv build/python || { say "No virtual environment: tests that need $* are skipped"; return 1; }
+  fi
+  export GRADRING_TEST_PYTHON=$PWD/build/python/bin/python3
+  # All at once, so that their dependencies fit together; quick and without network once they are there.
+  "${pip[@]}" "$@" && return
+  for name in "$@"; do "${pip[@]}" "$name" || missing+=("$name"); done
+  ((${#missing[@]})) || return 0
+  say "Not installed: ${missing[*]}; tests that need them are skipped"
+  return 1
 }
 
 not_debian() { say "No dpkg here. On Debian 12 this would install: $*"; }
@@ -102,8 +121,9 @@ elapsed() { printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # run_tests PRESET [CTEST-OPTION...]: ctest with its closing summary, and a line "57 passed, 0 failed, 3 skipped".
 run_tests() {
-  local preset=$1 log=build/$1/ctest.log status=0
+  local preset=$1 log=build/$1/ctest.log status=0 python=build/python/bin/python3
   shift
+  [[ -n ${GRADRING_TEST_PYTHON-} || ! -x $python ]] || export GRADRING_TEST_PYTHON=$PWD/$python
   ctest --preset "$preset" -j2 --no-tests=error "$@" 2>&1 | tee "$log" || status=$?
   count_tests "$log"
   return "$status"
