@@ -66,6 +66,8 @@ need_cudnn() {
 # need_chromium: the browser in which tests open reports. They are skipped without it.
 need_chromium() {
   command -v chromium >/dev/null || need_packages chromium && command -v chromium >/dev/null
+}
+
 # need_python_packages REQUIREMENT...: pip's packages in build/python, a virtual environment, and GRADRING_TEST_PYTHON as its
 # Python, in which tests look for them. Installs what is missing; without network, or where a package has no wheel for this
 # Python, it says so, installs the others, and returns 1.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <limits>
 #include <utility>
@@ -95,6 +96,13 @@ class PickleMachine {
     return static_cast<std::int64_t>(get_little_endian<std::uint64_t>(padded, 0));
   }
 
+  /// Big-endian, unlike all else.
+  double take_real() {
+    std::string bytes(take(sizeof(double)));
+    std::ranges::reverse(bytes);
+    return std::bit_cast<double>(get_little_endian<std::uint64_t>(bytes, 0));
+  }
+
   /// Executes one opcode; returns false after the last.
   bool step() {
     const auto code = static_cast<std::uint8_t>(take(1).front());
@@ -120,10 +128,7 @@ class PickleMachine {
       case PickleOpcode::int2: integer(static_cast<std::int64_t>(take_number(2))); return true;
       case PickleOpcode::int4: integer(take_signed(4)); return true;
       case PickleOpcode::long1: integer(take_signed(take_number(1))); return true;
-      case PickleOpcode::real:
-        take(8);
-        push({.kind = Kind::real});
-        return true;
+      case PickleOpcode::real: push({.kind = Kind::real, .real = take_real()}); return true;
       case PickleOpcode::text1: text(take_number(1)); return true;
       case PickleOpcode::text4: text(take_number(4)); return true;
       default: return false;
@@ -300,6 +305,13 @@ void PickleWriter::integer(std::int64_t value) {
     bytes_ += '\10';  // eight bytes
     put_little_endian(bytes_, static_cast<std::uint64_t>(value));
   }
+}
+
+void PickleWriter::real(double value) {
+  std::string bytes;
+  put_little_endian(bytes, std::bit_cast<std::uint64_t>(value));
+  put(PickleOpcode::real);
+  bytes_.append(bytes.rbegin(), bytes.rend());
 }
 
 void PickleWriter::integers(std::span<const std::int64_t> values) {

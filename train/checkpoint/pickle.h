@@ -20,7 +20,7 @@ struct PickleValue {
     none,
     boolean,     ///< number: 0 or 1
     integer,     ///< number
-    real,        ///< not kept
+    real,        ///< real
     text,        ///< text
     tuple,       ///< items
     list,        ///< items
@@ -31,6 +31,7 @@ struct PickleValue {
   };
   Kind kind = Kind::none;
   std::int64_t number = 0;
+  double real = 0;
   std::string text = {};
   std::vector<PickleId> items = {};
 };
@@ -75,15 +76,21 @@ class PickleWriter {
   void integer(std::int64_t value);
   /// A tuple of integers.
   void integers(std::span<const std::int64_t> values);
-  void no() { put(PickleOpcode::new_false); }
+  void none() { put(PickleOpcode::none); }
+  void boolean(bool value) { put(value ? PickleOpcode::new_true : PickleOpcode::new_false); }
+  void real(double value);
   void global(std::string_view module, std::string_view name);
   void empty_ordered_dict();
+  void empty_dict() { put(PickleOpcode::empty_dict); }
+  void empty_list() { put(PickleOpcode::empty_list); }
   void persistent() { put(PickleOpcode::persistent); }
   void call() { put(PickleOpcode::reduce); }
   /// Makes a tuple of everything since the mark.
   void end_tuple() { put(PickleOpcode::tuple); }
   /// Adds everything since the mark, keys and values in turn, to the dictionary below the mark.
   void end_items() { put(PickleOpcode::set_items); }
+  /// Adds everything since the mark to the list below the mark.
+  void end_appends() { put(PickleOpcode::appends); }
   std::string finish();
 
  private:

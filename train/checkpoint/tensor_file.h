@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "train/checkpoint/file_system.h"
@@ -49,10 +50,12 @@ void write_npy(FileSystem& files, const std::filesystem::path& path, const Tenso
 std::vector<TensorRecord> read_pt(const InputFile& file, const std::filesystem::path& path);
 
 /// Writes and syncs a state_dict for torch.load(path, weights_only=True): an OrderedDict of dense tensors in the given
-/// order, each with its own storage. The same tensors give the same bytes.
+/// order, each with its own storage. The same tensors give the same bytes. `about`: a text beside the state_dict, the
+/// record extra/gradring.json, which torch.load ignores; empty: no such record.
 ///
 /// Errors    InvalidArgument if PyTorch lacks a type, two tensors have one name, or the bytes contradict the shape;
 ///           FileError, and part of the file may exist.
-void write_pt(FileSystem& files, const std::filesystem::path& path, std::span<const TensorRecord> tensors);
+void write_pt(FileSystem& files, const std::filesystem::path& path, std::span<const TensorRecord> tensors,
+              std::string_view about = {});
 
 }  // namespace gradring::train

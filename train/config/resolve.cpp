@@ -50,7 +50,7 @@ std::string settings(const TrainConfig& config, std::span<const std::string_view
   return text;
 }
 
-constexpr std::string_view kNotCompared[] = {"resume", "weights", "run-dir", "nprocs", "progress"};
+constexpr std::string_view kNotCompared[] = {"resume", "weights", "optimizer-state", "run-dir", "nprocs", "progress"};
 
 std::optional<TrainConfig> config_in(std::string_view text) {
   const auto given = read_known_options(text);

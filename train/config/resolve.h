@@ -48,7 +48,8 @@ struct ChangedOption {
 
 /// The options that differ between `before`, the settings of an earlier start as TOML (to_toml or to_resolved_toml),
 /// and a config, given as the user wrote it and as it was resolved: a value that equals either is not a change. Leaves
-/// out options that say where a run starts and how it is shown (resume, weights, run-dir, nprocs, progress). An option
+/// out options that say where a run starts and how it is shown (resume, weights, optimizer-state, run-dir, nprocs,
+/// progress). An option
 /// that `before` does not set has its default there; unknown keys and values are ignored. Nothing if `before` is not
 /// TOML or sets no option.
 std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,

@@ -95,6 +95,12 @@ void validate(const TrainConfig& config) {
   require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.trace), "--trace is not UTF-8: choose another name");
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
+  require(is_utf8(config.optimizer_state), "--optimizer-state is not UTF-8: rename the file, or make a link to it");
+  require(config.optimizer_state.empty() || !config.weights.empty(),
+          "--optimizer-state requires the --weights that it belongs to: add them");
+  require(config.optimizer_state.empty() || (config.schedule.name == "constant" && config.schedule.warmup_steps == 0),
+          "--optimizer-state counts its steps from another training, which --schedule and --warmup-steps do not know: "
+          "leave them out");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);

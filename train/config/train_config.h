@@ -81,6 +81,7 @@ struct TrainConfig {
   std::string on_save_error = "stop";  ///< response to checkpoints that cannot be saved: stop, continue
   std::string resume = "none";         ///< none, auto, auto-or-restart, or the path of a checkpoint
   std::string weights;                 ///< file with initial weights; empty: drawn from the seed
+  std::string optimizer_state;         ///< PyTorch's, which belongs to `weights`; empty: a new optimizer
 
   std::string run_dir;          ///< empty: runs/<name>-<time>, or runs/<dataset>-<model>-<time>
   std::string name;             ///< of the run, for people; empty: none

@@ -5,16 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_file.h"
+#include "train/checkpoint/torch_optimizer.h"
 #include "train/config/options.h"
 #include "train/config/toml_text.h"
 #include "train/optim/optimizer.h"
 #include "train/report/environment_error.h"
 #include "train/setup/run_directory.h"
+#include "train/trainer/torch_optimizer_state.h"
 
 namespace gradring::train {
 namespace {
@@ -97,6 +100,12 @@ void resume_in_place(Start& start, const fs::path& run_dir, FileSystem& files, b
     start.resume = resume_point_at_source(files, *source, run_dir, start.remarks);
 }
 
+void take_optimizer(Start& start, const TrainConfig& config, FileSystem& files) {
+  start.weights->optimizer = read_torch_optimizer(files, config.optimizer_state);
+  start.weights->optimizer_from = config.optimizer_state;
+  std::ranges::move(optimizer_differences(*start.weights->optimizer, config), std::back_inserter(start.remarks));
+}
+
 Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, FileSystem& files, bool restarted) {
   Start start;
   if (resumes_automatically(config)) {
@@ -115,6 +124,7 @@ Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, Fi
     NamedTensors named = named_tensors(files, config.weights, "--weights");
     start.weights = FirstWeights{.tensors = std::move(named.contents.model), .from = std::move(named.from)};
     start.remarks = std::move(named.remarks);
+    if (!config.optimizer_state.empty()) take_optimizer(start, config, files);
   }
   return start;
 }

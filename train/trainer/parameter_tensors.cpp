@@ -49,16 +49,23 @@ std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> paramet
   return records;
 }
 
-void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
-                     std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix) {
+std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> tensors,
+                                                 const std::filesystem::path& path,
+                                                 std::span<const nn::Parameter> parameters, std::string_view prefix) {
   std::vector<TensorInfo> candidates = infos_of(tensors);
   std::erase_if(candidates, [&](const TensorInfo& tensor) { return !tensor.name.starts_with(prefix); });
   const std::vector<TensorInfo> expected = parameter_tensors(parameters, prefix);
   if (const auto differences = compare_tensors(expected, candidates); !differences.empty())
     throw CheckpointError(path, differences.to_string(), "it belongs to another model: select that model with --model");
-  std::vector<std::vector<float>> values;  // all converted before one is written
+  std::vector<std::vector<float>> values;
   for (const TensorInfo& tensor : expected)
     values.push_back(floats_of(*std::ranges::find(tensors, tensor.name, &TensorRecord::name), path));
+  return values;
+}
+
+void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
+                     std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix) {
+  const auto values = parameter_values(tensors, path, parameters, prefix);  // all converted before one is written
   for (std::size_t i = 0; i < values.size(); ++i) nn::from_torch_order(parameters[i], values[i], slice(arena, i));
 }
 

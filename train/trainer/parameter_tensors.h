@@ -24,6 +24,15 @@ std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> paramet
 std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
                                           std::string_view prefix = "");
 
+/// The values of each parameter in PyTorch's order, from the tensors whose names begin with `prefix`. Converts f16, bf16
+/// and f64 to f32.
+///
+/// Errors    CheckpointError as load_parameters.
+std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> tensors,
+                                                 const std::filesystem::path& path,
+                                                 std::span<const nn::Parameter> parameters,
+                                                 std::string_view prefix = "");
+
 /// Fills an arena in host memory from the tensors whose names begin with `prefix`. Converts f16, bf16 and f64 to f32.
 ///
 /// Errors    CheckpointError with `path`, and the arena is unchanged: tensors that are missing, unexpected, or of

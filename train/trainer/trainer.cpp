@@ -12,6 +12,7 @@
 #include "train/trainer/memory_plan.h"
 #include "train/trainer/parameter_tensors.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/torch_optimizer_state.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
@@ -27,6 +28,14 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
+
+/// Averaged weights that begin as the weights.
+void begin_average(ReplicaState& state) {
+  for (TensorRecord tensor : state.model) {
+    tensor.name.insert(0, std::string(kEmaState) + ".");
+    state.state.push_back(std::move(tensor));
+  }
+}
 
 /// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
@@ -103,8 +112,21 @@ void Trainer::resume(ResumePoint point) {
 }
 
 void Trainer::begin_with(FirstWeights weights) {
+  const Deadline deadline = Deadline::after(config_.timeout);
   ParameterNames(replica_.model()).rename(weights.tensors, weights.from);
-  replica_.load_weights(weights.tensors, weights.from, Deadline::after(config_.timeout));
+  ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica_.step().state(deadline)};
+  std::string applied;  // empty: a new optimizer
+  if (weights.optimizer) {
+    SteppedOptimizer stepped =
+        from_torch_optimizer(*weights.optimizer, config_.optimizer, replica_.parameters(), weights.optimizer_from);
+    applied = std::to_string(stepped.applied_steps);
+    state.state = std::move(stepped.state);
+    if (config_.optimizer.ema > 0) begin_average(state);
+  }
+  applied = world_.group.broadcast_on_host(applied, 0);
+  if (applied.empty()) return replica_.load_weights(state.model, weights.from, deadline);
+  state.step.applied_steps = std::stoi(applied);
+  replica_.load(state, weights.from, deadline);
 }
 
 void Trainer::describe(RunHeader& header) const {

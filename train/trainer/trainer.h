@@ -15,6 +15,7 @@
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/checkpoint/torch_optimizer.h"
 #include "train/config/train_config.h"
 #include "train/input_pipeline/batch_loader.h"
 #include "train/report/memory_ledger.h"
@@ -34,6 +35,8 @@ namespace gradring::train {
 struct FirstWeights {
   std::vector<TensorRecord> tensors;  ///< empty on ranks other than 0
   std::filesystem::path from;
+  std::optional<TorchOptimizer> optimizer = {};  ///< goes on with them; empty on ranks other than 0
+  std::filesystem::path optimizer_from = {};
 };
 
 /// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group
@@ -61,7 +64,9 @@ class Trainer {
   /// Errors    CheckpointError, on rank 0, if it belongs to another model or optimizer; UsageError if it is within an
   ///           epoch that these options cannot continue.
   void resume(ResumePoint point);
-  /// Begins a training with these weights.
+  /// Begins a training with these weights, and with the state of their optimizer if rank 0 has it. Collective.
+  ///
+  /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer.
   void begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
   /// Whether no step is left.

@@ -78,6 +78,7 @@ OptionTexts everything_else() {
           {"on-save-error", "continue"},
           {"resume", "runs/a"},
           {"weights", "w.pt"},
+          {"optimizer-state", "o.pt"},
           {"run-dir", "elsewhere"},
           {"progress", "none"},
           {"name", "first"},

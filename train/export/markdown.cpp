@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/export/markdown.h"
+
+#include <algorithm>
+
+namespace gradring::train::markdown {
+namespace {
+
+std::string on_one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  return line;
+}
+
+std::size_t longest_run(std::string_view text, char c) {
+  std::size_t longest = 0, run = 0;
+  for (const char each : text) longest = std::max(longest, run = each == c ? run + 1 : 0);
+  return longest;
+}
+
+std::string row_of(const std::vector<std::string>& cells) {
+  std::string row = "|";
+  for (const std::string& cell : cells) row += " " + cell + " |";
+  return row + "\n";
+}
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+  constexpr std::string_view kSpecial = "\\`*_[]<>|#&!~$";
+  std::string escaped;
+  for (const char c : on_one_line(text)) {
+    if (kSpecial.find(c) != kSpecial.npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string code(std::string_view text) {
+  std::string line = on_one_line(text);
+  for (std::size_t at = 0; (at = line.find('|', at)) != line.npos; at += 2) line.insert(at, 1, '\\');  // within tables
+  const std::string fence(longest_run(line, '`') + 1, '`');
+  const char* const space = fence.size() > 1 ? " " : "";
+  return fence + space + line + space + fence;
+}
+
+std::string table(std::span<const std::vector<std::string>> rows) {
+  if (rows.empty()) return {};
+  std::string text = row_of(rows.front()) + row_of(std::vector<std::string>(rows.front().size(), "---"));
+  for (const auto& row : rows.subspan(1)) text += row_of(row);
+  return text;
+}
+
+}  // namespace gradring::train::markdown
