@@ -23,9 +23,9 @@ constexpr std::uint64_t kLongestComment = 0xffff;
   throw CheckpointError(path, "is not a valid file of torch.save (1.6 or later): " + found, "save it again");
 }
 
-std::uint16_t u16(std::string_view text, std::size_t at) { return get_little_endian<std::uint16_t>(text, at); }
-std::uint32_t u32(std::string_view text, std::size_t at) { return get_little_endian<std::uint32_t>(text, at); }
-std::uint64_t u64(std::string_view text, std::size_t at) { return get_little_endian<std::uint64_t>(text, at); }
+std::uint16_t u16_at(std::string_view text, std::size_t at) { return get_little_endian<std::uint16_t>(text, at); }
+std::uint32_t u32_at(std::string_view text, std::size_t at) { return get_little_endian<std::uint32_t>(text, at); }
+std::uint64_t u64_at(std::string_view text, std::size_t at) { return get_little_endian<std::uint64_t>(text, at); }
 
 std::uint32_t crc32_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -36,9 +36,9 @@ class Zip64Values {
  public:
   explicit Zip64Values(std::string_view extra) {
     while (extra.size() >= 4) {
-      const std::size_t bytes = u16(extra, 2);
+      const std::size_t bytes = u16_at(extra, 2);
       if (bytes > extra.size() - 4) return;
-      if (u16(extra, 0) == kZip64Field) values_ = extra.substr(4, bytes);
+      if (u16_at(extra, 0) == kZip64Field) values_ = extra.substr(4, bytes);
       extra.remove_prefix(4 + bytes);
     }
   }
@@ -48,7 +48,7 @@ class Zip64Values {
     wide = value;
     if (value != kIn64) return true;
     if (values_.size() < 8) return false;
-    wide = u64(values_, 0);
+    wide = u64_at(values_, 0);
     values_.remove_prefix(8);
     return true;
   }
@@ -115,9 +115,10 @@ ZipReader::Directory ZipReader::find_directory() const {
   const std::string tail = read_text(file_, path_, file_.size() - tail_bytes, tail_bytes);
   for (std::size_t at = tail.size() < kEndBytes ? tail.npos : tail.size() - kEndBytes; at != tail.npos;
        at = at == 0 ? tail.npos : tail.rfind(kEnd, at - 1)) {
-    if (tail.compare(at, kEnd.size(), kEnd) != 0 || u16(tail, at + 20) != tail.size() - at - kEndBytes) continue;
+    if (tail.compare(at, kEnd.size(), kEnd) != 0 || u16_at(tail, at + 20) != tail.size() - at - kEndBytes) continue;
     const std::uint64_t end = file_.size() - tail_bytes + at;
-    Directory directory{.begin = u32(tail, at + 16), .bytes = u32(tail, at + 12), .entries = u16(tail, at + 10)};
+    Directory directory{
+        .begin = u32_at(tail, at + 16), .bytes = u32_at(tail, at + 12), .entries = u16_at(tail, at + 10)};
     const bool has_zip64 =
         at >= kEnd64LocatorBytes && tail.compare(at - kEnd64LocatorBytes, kEnd64Locator.size(), kEnd64Locator) == 0;
     if (has_zip64) directory = find_zip64_directory(end - kEnd64LocatorBytes);
@@ -131,26 +132,26 @@ ZipReader::Directory ZipReader::find_directory() const {
 }
 
 ZipReader::Directory ZipReader::find_zip64_directory(std::uint64_t locator) const {
-  const std::uint64_t at = u64(read_text(file_, path_, locator, kEnd64LocatorBytes), 8);
+  const std::uint64_t at = u64_at(read_text(file_, path_, locator, kEnd64LocatorBytes), 8);
   if (at > locator || locator - at < kEnd64Bytes) refuse(path_, "its zip64 record reaches beyond its end");
   const std::string record = read_text(file_, path_, at, kEnd64Bytes);
   if (!record.starts_with(kEnd64)) refuse(path_, "its zip64 record is missing");
-  return {.begin = u64(record, 48), .bytes = u64(record, 40), .entries = u64(record, 32)};
+  return {.begin = u64_at(record, 48), .bytes = u64_at(record, 40), .entries = u64_at(record, 32)};
 }
 
 ZipEntry ZipReader::parse_entry(std::string_view& rest) const {
   if (rest.size() < kDirectoryEntryBytes || !rest.starts_with(kDirectoryEntry))
     refuse(path_, "its directory is invalid");
-  const std::size_t name_bytes = u16(rest, 28), extra_bytes = u16(rest, 30), comment_bytes = u16(rest, 32);
+  const std::size_t name_bytes = u16_at(rest, 28), extra_bytes = u16_at(rest, 30), comment_bytes = u16_at(rest, 32);
   const std::size_t entry_bytes = kDirectoryEntryBytes + name_bytes + extra_bytes + comment_bytes;
   if (rest.size() < entry_bytes) refuse(path_, "its directory is invalid");
-  ZipEntry entry{.name = std::string(rest.substr(kDirectoryEntryBytes, name_bytes)), .crc32 = u32(rest, 16)};
-  if (u16(rest, 8) & 1) refuse(path_, "its entry " + in_quotes(entry.name) + " is encrypted");
-  if (u16(rest, 10) != 0) refuse(path_, "its entry " + in_quotes(entry.name) + " is compressed");
+  ZipEntry entry{.name = std::string(rest.substr(kDirectoryEntryBytes, name_bytes)), .crc32 = u32_at(rest, 16)};
+  if (u16_at(rest, 8) & 1) refuse(path_, "its entry " + in_quotes(entry.name) + " is encrypted");
+  if (u16_at(rest, 10) != 0) refuse(path_, "its entry " + in_quotes(entry.name) + " is compressed");
   Zip64Values wide(rest.substr(kDirectoryEntryBytes + name_bytes, extra_bytes));
   std::uint64_t stored_bytes = 0;
-  if (!wide.widen(u32(rest, 24), entry.bytes) || !wide.widen(u32(rest, 20), stored_bytes) ||
-      !wide.widen(u32(rest, 42), entry.header) || stored_bytes != entry.bytes)
+  if (!wide.widen(u32_at(rest, 24), entry.bytes) || !wide.widen(u32_at(rest, 20), stored_bytes) ||
+      !wide.widen(u32_at(rest, 42), entry.header) || stored_bytes != entry.bytes)
     refuse(path_, "its directory contradicts itself about the size of " + in_quotes(entry.name));
   rest.remove_prefix(entry_bytes);
   return entry;
@@ -162,9 +163,9 @@ void ZipReader::find_bytes(ZipEntry& entry) const {
   if (size < kLocalHeaderBytes || entry.header > size - kLocalHeaderBytes)
     refuse(path_, "its entry " + in_quotes(entry.name) + " lies beyond its end");
   const std::string header = read_text(file_, path_, entry.header, kLocalHeaderBytes);
-  const std::size_t name_bytes = u16(header, 26), extra_bytes = u16(header, 28);
+  const std::size_t name_bytes = u16_at(header, 26), extra_bytes = u16_at(header, 28);
   entry.begin = entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;
-  if (!header.starts_with(kLocalHeader) || u16(header, 8) != 0 || entry.begin > size ||
+  if (!header.starts_with(kLocalHeader) || u16_at(header, 8) != 0 || entry.begin > size ||
       entry.bytes > size - entry.begin)
     refuse(path_, "its entry " + in_quotes(entry.name) + " is invalid");
   if (read_text(file_, path_, entry.header + kLocalHeaderBytes, name_bytes) != entry.name)

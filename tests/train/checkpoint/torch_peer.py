@@ -6,12 +6,17 @@
   torch_peer.py logits PT SAFETENSORS GOLDEN   the largest difference of the ConvNet's logits from the golden ones
   torch_peer.py compare WEIGHTS IDX LOGITS     the same, of a .pt or .safetensors on the images of an IDX file, from a .npy
   torch_peer.py state_dicts FOLDER             FOLDER/{convnet,sequential,attributes,parallel,compiled}.pt, the same weights
+  torch_peer.py optimizer_steps KIND WEIGHTS OPTIMIZER FOLDER OUT STEPS   goes on training with an exported optimizer, on all
+                                               images of FOLDER at once: OUT-<i>.pt and OUT-<i>-optimizer.pt of each step
+  torch_peer.py distance A B                   the largest difference of two files of weights
+  torch_peer.py about FILE                     the record beside the state_dict of a .pt; also that torch.load reads the file
 """
 import collections
 import hashlib
 import json
 import struct
 import sys
+import zipfile
 
 import numpy
 import torch
@@ -139,6 +144,49 @@ def state_dicts(folder):
         torch.save(state_dict, f"{folder}/{name}.pt")
 
 
+def load_weights(path):
+    return torch.load(path, weights_only=True) if path.endswith(".pt") else read_safetensors(path)
+
+
+def read_idx(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    return torch.from_numpy(numpy.frombuffer(data, dtype=numpy.uint8, offset=4 + 4 * data[3]).copy())
+
+
+def optimizer_steps(kind, weights, optimizer_path, folder, out, steps):
+    model = convnet()
+    model.load_state_dict(load_weights(weights), strict=True)
+    saved = torch.load(optimizer_path, weights_only=True)
+    groups = [list(model.parameters())]
+    if len(saved["param_groups"]) == 2:
+        groups = [[p for p in model.parameters() if p.dim() > 1], [p for p in model.parameters() if p.dim() == 1]]
+    # Other numbers than the file's, which come with load_state_dict.
+    optimizer = getattr(torch.optim, kind)([{"params": group} for group in groups], lr=0.5)
+    optimizer.load_state_dict(saved)
+    images = (read_idx(f"{folder}/train-images-idx3-ubyte").reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
+    labels = read_idx(f"{folder}/train-labels-idx1-ubyte").long()
+    for step in range(1, int(steps) + 1):
+        optimizer.zero_grad()
+        scores = model.fc_layers(model.conv_layers(images).flatten(1))
+        torch.nn.functional.cross_entropy(scores, labels).backward()
+        optimizer.step()
+        torch.save(model.state_dict(), f"{out}-{step}.pt")
+        torch.save(optimizer.state_dict(), f"{out}-{step}-optimizer.pt")
+
+
+def distance(a, b):
+    a, b = load_weights(a), load_weights(b)
+    assert a.keys() == b.keys(), (a.keys(), b.keys())
+    print(json.dumps(max((a[name] - b[name]).abs().max().item() for name in a)))
+
+
+def about(path):
+    assert len(torch.load(path, weights_only=True)) > 0
+    with zipfile.ZipFile(path) as archive:
+        print(archive.read("archive/extra/gradring.json").decode())
+
+
 def logits(pt, safetensors, golden_path):
     golden = read_safetensors(golden_path)
     differences = []
@@ -153,4 +201,5 @@ if __name__ == "__main__":
         for key, value in torch.load(sys.argv[2], weights_only=True).items():
             print(json.dumps(describe(key, value)))
     else:
-        {"write": write, "logits": logits, "compare": compare, "state_dicts": state_dicts}[sys.argv[1]](*sys.argv[2:])
+        {"write": write, "logits": logits, "compare": compare, "state_dicts": state_dicts,
+         "optimizer_steps": optimizer_steps, "distance": distance, "about": about}[sys.argv[1]](*sys.argv[2:])

@@ -2,6 +2,8 @@
 // Weights go from a run to PyTorch and from PyTorch into a run. Skipped where no python3 imports torch.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "data/datasets/digits.h"
 #include "tests/data/support/written_idx.h"
 #include "tests/support/json.h"
@@ -92,6 +94,66 @@ TEST_F(TorchRoundTrip, AStateDictTrainsOnHereAndGoesBack) {
     EXPECT_EQ(place_.run({"ckpt", "diff", run_dir, "convnet.pt"}).code, 1) << "it has learned something";
   }
   EXPECT_EQ(place_.run({"ckpt", "diff", "from-convnet", "from-attributes.pt"}).code, 0);
+}
+
+/// An optimizer by PyTorch's name, and the options that select it here.
+struct OptimizerCase {
+  std::string name;
+  Words options;
+};
+
+class TorchOptimizers : public TorchRoundTrip, public testing::WithParamInterface<OptimizerCase> {
+ protected:
+  /// A step takes all 64 images, so their order does not matter.
+  void train_on_all(const std::string& run_dir, const std::string& steps, const Words& more) const {
+    Words words = {"train", "--dataset",          "mnist", "--data-dir",  "data", "--batch-size", "64",   "--steps",
+                   steps,   "--save-every-steps", "1",     "--keep-last", "0",    "--precision",  "fp32", "--progress",
+                   "none",  "--device",           "cpu",   "--run-dir",   run_dir};
+    words.insert(words.end(), GetParam().options.begin(), GetParam().options.end());
+    words.insert(words.end(), more.begin(), more.end());
+    run(words);
+  }
+
+  double distance(const std::string& a, const std::string& b) const {
+    return tests::parse_json(torch({"distance", a, b})).get<double>();
+  }
+};
+
+constexpr double kStepBound = 1e-6;  // of weights around 0.1: some units in the last place
+
+TEST_P(TorchOptimizers, GoOnThereAndHereAlike) {
+  const bool scheduled = std::ranges::find(GetParam().options, "--schedule") != GetParam().options.end();
+  train_on_all("ours", "5", {});
+  run({"export", "--checkpoint", "ours/checkpoints/step-4", "--output", "w.pt"});
+  run({"export", "--checkpoint", "ours/checkpoints/step-4", "--optimizer", "--output", "o.pt"});
+  torch({"optimizer_steps", GetParam().name, "w.pt", "o.pt", "data", "theirs", "2"});
+  EXPECT_LT(distance("ours/checkpoints/step-5/model.safetensors", "theirs-1.pt"), kStepBound);
+  EXPECT_GT(distance("w.pt", "theirs-1.pt"), 10 * kStepBound) << "a step changes the weights";
+  if (scheduled) return;
+  train_on_all("back", "1", {"--weights", "theirs-1.pt", "--optimizer-state", "theirs-1-optimizer.pt"});
+  EXPECT_LT(distance("back/checkpoints/step-1/model.safetensors", "theirs-2.pt"), kStepBound);
+  train_on_all("new", "1", {"--weights", "theirs-1.pt"});
+  EXPECT_GT(distance("new/checkpoints/step-1/model.safetensors", "theirs-2.pt"), 10 * kStepBound)
+      << "a new optimizer takes another step";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, TorchOptimizers,
+    testing::Values(OptimizerCase{"Adam", {"--optimizer", "adam"}},
+                    OptimizerCase{"AdamW", {"--optimizer", "adamw", "--weight-decay", "0.1", "--no-bias-decay"}},
+                    OptimizerCase{"SGD",
+                                  {"--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.01",
+                                   "--lr", "0.05", "--schedule", "cosine"}},
+                    OptimizerCase{"SGD", {"--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.05"}}),
+    [](const auto& test) { return test.param.name + std::to_string(test.index); });
+
+TEST_F(TorchRoundTrip, APtCarriesItsPreprocessingBesideAPlainStateDict) {
+  run({"export", "--checkpoint", "run", "--output", "w.pt"});
+  const json about = tests::parse_json(torch({"about", "w.pt"}));
+  EXPECT_EQ(about["model"], "convnet");
+  EXPECT_EQ(about["input_shape"], json({1, 28, 28}));
+  EXPECT_EQ(about["mean"], json({0.5}));
+  EXPECT_EQ(about["labels"].size(), 10u);
 }
 
 }  // namespace
