@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole archive; or, since a fuzzer does not guess checksums, the pickle that is put into one.
+// A whole archive, of a state_dict or of an optimizer; or, since a fuzzer does not guess checksums, the pickle that is put into one.
 #include <cstdlib>
 
 #include "tests/fuzz/fuzz_target.h"
@@ -7,6 +7,7 @@
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/file_system.h"
 #include "train/checkpoint/tensor_file.h"
+#include "train/checkpoint/torch_optimizer.h"
 #include "train/checkpoint/zip_archive.h"
 
 using namespace gradring::train;
@@ -25,11 +26,26 @@ void read_and_write(const InputFile& file) {
   if (read_pt(*disk.open("/a"), "/a") != tensors) std::abort();
 }
 
+void read_and_write_optimizer(FileSystem& files) {
+  TorchOptimizer optimizer;
+  try {
+    optimizer = read_torch_optimizer(files, "/a");
+  } catch (const CheckpointError&) {
+    return;
+  }
+  gradring::tests::MemoryDisk disk;
+  write_torch_optimizer(disk, "/a", optimizer);
+  if (read_torch_optimizer(disk, "/a").state != optimizer.state) std::abort();
+}
+
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   read_and_write(MemoryFile(bytes));
+  gradring::tests::MemoryDisk whole;
+  write_new_file(whole, "/a", {reinterpret_cast<const char*>(data), size});
+  read_and_write_optimizer(whole);
 
   gradring::tests::MemoryDisk disk;
   const auto file = disk.create("/a");
@@ -38,5 +54,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   archive.add("a/data/0", std::vector<std::byte>(24));
   archive.finish();
   read_and_write(*disk.open("/a"));
+  read_and_write_optimizer(disk);
   return 0;
 }

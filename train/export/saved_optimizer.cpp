@@ -11,6 +11,7 @@
 #include "train/checkpoint/error.h"
 #include "train/config/option_sources.h"
 #include "train/config/options.h"
+#include "train/optim/optimizer.h"
 #include "train/options/usage_error.h"
 #include "train/setup/run_settings.h"
 #include "train/trainer/torch_optimizer_state.h"
@@ -27,7 +28,7 @@ TrainConfig config_in(const Checkpoint& checkpoint, const std::filesystem::path&
   TrainConfig config;
   try {
     for (const auto& [name, value] : *given) find_option(name)->read(config, value.text);
-  } catch (const UsageError& error) {
+  } catch (const InvalidArgument& error) {
     throw CheckpointError(from, fmt::format("has invalid settings: {}", error.what()), "use another checkpoint");
   }
   return config;

@@ -46,7 +46,7 @@ void write_state_dict(PickleWriter& pickle, const OneTensor& w) {
   pickle.integer(w.offset);
   pickle.integers(w.shape);
   pickle.integers(w.strides);
-  pickle.no();
+  pickle.boolean(false);
   pickle.empty_ordered_dict();
   pickle.end_tuple();
   pickle.call();
