@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -156,11 +158,11 @@ TensorRecord tensor_named(const Checkpoint& checkpoint, const std::string& name)
   throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
 }
 
-/// Writes to a temporary name and renames, so that `output` is never incomplete.
-void write_whole(FileSystem& files, const fs::path& output, const Exported& exported, Writer write) {
+/// Lets `write` write to a temporary name and renames, so that `output` is never incomplete.
+void write_whole(FileSystem& files, const fs::path& output, const std::function<void(const fs::path&)>& write) {
   const fs::path aside = output.string() + ".partial";
   try {
-    write(files, aside, exported);
+    write(aside);
     files.rename(aside, output);
   } catch (...) {
     std::error_code ignored;
@@ -189,7 +191,7 @@ void write_card(FileSystem& files, const ExportOptions& options, const Exported&
                                        .history = history_beside(files, exported.named),
                                        .file = options.output,
                                        .file_sha256 = sha256_of(files, options.output)});
-  write_new_file(files, options.card, card);
+  write_whole(files, options.card, [&](const fs::path& path) { write_new_file(files, path, card); });
   fmt::print("{}: model card\n", options.card);
 }
 
@@ -220,7 +222,7 @@ void run(ExportOptions& options) {
   check_is_new(files, "--card", options.card);
   const Exported exported = read_exported(files, options);
   if (!options.card.empty()) facts_in(exported);
-  write_whole(files, options.output, exported, write);
+  write_whole(files, options.output, [&](const fs::path& path) { write(files, path, exported); });
   if (options.optimizer)
     fmt::print("{}: optimizer state of {}\n", options.output, exported.named.from.string());
   else

@@ -52,14 +52,14 @@ std::string input_section(const ModelFacts& facts) {
   const kernels::Shape& sample = facts.model.sample;
   std::string labels;
   for (std::size_t i = 0; i < facts.labels.size(); ++i)
-    labels += fmt::format("{}{} {}", i > 0 ? ", " : "", i, plain(facts.labels[i]));
+    labels += fmt::format("{}{}: {}", i > 0 ? ", " : "", i, plain(facts.labels[i]));
   return fmt::format(
       "## Input and output\n\n"
       "* Images of {} x {} pixels with {} channel{}, values 0 to 255.\n"
       "* Preprocessing: `(pixels / 255 - mean) / std`, mean {}, std {}, one value per channel. The ONNX\n"
       "  export contains it and takes uint8 [N, {}, {}, {}]; the weights alone expect its result, float32\n"
       "  [N, {}, {}, {}]. Other constants change the results.\n"
-      "* Output: {} logits, in the order of the labels: {}.\n\n",
+      "* Output: {} logits, in the order of the labels ({}).\n\n",
       sample[0], sample[1], sample[2], sample[2] == 1 ? "" : "s", fmt::join(facts.mean, ", "),
       fmt::join(facts.std, ", "), sample[0], sample[1], sample[2], sample[2], sample[0], sample[1], facts.labels.size(),
       labels);
@@ -106,7 +106,8 @@ std::string training_section(const CardContents& card) {
   text += fmt::format("* gradring {} ({}), {} rank{}, {} samples a step, {}\n", plain(header->version),
                       plain(header->commit), header->ranks, header->ranks == 1 ? "" : "s", header->global_batch,
                       plain(header->precision));
-  text += fmt::format("* {}, {}\n", plain(header->device), plain(header->machine));
+  const bool is_named_twice = header->machine.starts_with(header->device);  // a CPU
+  text += fmt::format("* {}{}\n", is_named_twice ? "" : plain(header->device) + ", ", plain(header->machine));
   text += "\n<details><summary>All options</summary>\n\n";
   Rows rows = {{"option", "value"}};
   for (const auto& [name, value] : header->config) rows.push_back({code(name), code(value)});

@@ -157,7 +157,8 @@ def read_idx(path):
 def optimizer_steps(kind, weights, optimizer_path, folder, out, steps):
     model = convnet()
     model.load_state_dict(load_weights(weights), strict=True)
-    saved = torch.load(optimizer_path, weights_only=True)
+    # PyTorch 1.13 reads no floats with weights_only, not even those of its own optimizers.
+    saved = torch.load(optimizer_path, weights_only=not torch.__version__.startswith("1."))
     groups = [list(model.parameters())]
     if len(saved["param_groups"]) == 2:
         groups = [[p for p in model.parameters() if p.dim() > 1], [p for p in model.parameters() if p.dim() == 1]]

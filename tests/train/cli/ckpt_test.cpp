@@ -233,7 +233,7 @@ TEST_F(Ckpt, ExportsWhatItReadsBack) {
   const ProgramEnd many = place_.run({"export", "--checkpoint", "run", "--output", "many.npy"});
   EXPECT_EQ(many.code, 2);
   EXPECT_THAT(many.err, HasSubstr("name one with --tensor"));
-  EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.onnx"}).code, 2);
+  EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "w.h5"}).code, 2);
   EXPECT_EQ(place_.run({"export", "--checkpoint", "run", "--output", "none/w.pt"}).code, 3);
   for (const std::string& name : place_.left()) EXPECT_THAT(name, Not(HasSubstr("partial")));
 }

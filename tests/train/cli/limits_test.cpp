@@ -26,7 +26,7 @@ ProgramEnd with_small_files(const Workplace& place, const Words& words) {
 class FileSizeLimit : public tests::Trained {};
 
 TEST_F(FileSizeLimit, IsAnErrorOfTheFile) {
-  for (const char* file : {"w.pt", "w.safetensors"}) {
+  for (const char* file : {"w.pt", "w.safetensors", "w.onnx"}) {
     const ProgramEnd end = with_small_files(place_, {"export", "--checkpoint", "run", "--output", file});
     EXPECT_EQ(end.code, kEnvironmentExit) << end.err;
     EXPECT_THAT(end.err, AllOf(HasSubstr(file), HasSubstr("File too large")));
