@@ -28,6 +28,7 @@
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
+#include "train/tensorboard/tensorboard_sink.h"
 #include "train/trace/run_trace.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/trainer.h"
@@ -96,11 +97,23 @@ Datasets open_datasets(const TrainConfig& config) {
   return sets;
 }
 
+/// Test images that the sinks of a new run show.
+tensorboard::Tiles some_of(const data::Dataset& dataset) {
+  constexpr std::int64_t kMostSamples = 25;
+  tensorboard::Tiles samples{
+      .height = dataset.shape()[0], .width = dataset.shape()[1], .channels = dataset.shape()[2], .images = {}};
+  for (std::int64_t i = 0; i < std::min(kMostSamples, dataset.size()); ++i)
+    samples.images.emplace_back(dataset.pixels(i).begin(), dataset.pixels(i).end());
+  return samples;
+}
+
 /// Opens rank 0's metrics and progress display, and every rank's log, which it returns.
 RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const WorkerEnvironment& place,
-                      const Compute& compute, Console& out, MetricsFan& metrics) {
+                      const Compute& compute, const data::Dataset& test_set, Console& out, MetricsFan& metrics) {
   if (place.rank == 0) {
     metrics.add(std::make_unique<JsonLinesSink>(metrics_of(run_dir)));
+    if (logs_to(config, kTensorBoard))
+      metrics.add(std::make_unique<tensorboard::TensorBoardSink>(tensorboard_of(run_dir), some_of(test_set)));
     metrics.add(make_progress(config.progress, out));
   }
   const fs::path path = log_file(run_dir, place.rank);
@@ -287,7 +300,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
-  RankLog& log = open_reports(config, run_dir, place, compute, out, metrics);
+  RankLog& log = open_reports(config, run_dir, place, compute, *sets.test_set, out, metrics);
   if (leads) output.begin();
   metrics.event(run_header(resolved, compute, trainer, place));
   if (place.restart_count > 0)

@@ -17,6 +17,7 @@ constexpr std::string_view kOnSaveError[] = {"stop", "continue"};
 constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
 constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
 constexpr std::string_view kWireTypes[] = {"fp32", "fp16", "bf16"};
+constexpr std::string_view kLogs[] = {kTensorBoard};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostDevices = 64;
@@ -46,6 +47,21 @@ TrainOption inject_option() {
       [](const std::vector<Fault>& faults) { return quoted(show_faults(faults)); });
   inject.separator = kBetweenFaults;
   return inject;
+}
+
+TrainOption log_option() {
+  TrainOption log = option(
+      "log", "NAME,...",
+      "further forms of the metrics, beside metrics.jsonl; tensorboard: event files in the run directory's "
+      "tensorboard/",
+      &TrainConfig::log,
+      [](std::string_view name, std::string_view given) {
+        for (const std::string& each : comma_separated(std::string(given))) parse_word(name, each, kLogs);
+        return std::string(given);
+      },
+      quoted);
+  log.separator = ',';
+  return log;
 }
 
 }  // namespace
@@ -129,6 +145,7 @@ Options output_options() {
       option("trace-steps", "A:B", "steps that --trace records, from A to B, counted from 1", &TrainConfig::trace_steps,
              parse_step_range,
              [](const StepRange& range) { return quoted(fmt::format("{}:{}", range.first, range.last)); }),
+      log_option(),
       word_option("progress", "progress display; auto: bar on a terminal, else plain lines", kProgress,
                   &TrainConfig::progress),
   };

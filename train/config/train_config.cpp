@@ -49,6 +49,10 @@ void validate_data_parallel(const TrainConfig& config) {
 
 }  // namespace
 
+bool logs_to(const TrainConfig& config, std::string_view sink) {
+  return std::ranges::count(comma_separated(config.log), sink) > 0;
+}
+
 void validate(const TrainConfig& config) {
   const OptimizerSpec& optimizer = config.optimizer;
   const auto require = [](bool condition, const std::string& message) {

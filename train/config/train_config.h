@@ -87,6 +87,7 @@ struct TrainConfig {
   std::string name;             ///< of the run, for people; empty: none
   std::string tags;             ///< labels of the run, separated by commas
   std::int64_t log_every = 10;  ///< steps between collections of every rank's times
+  std::string log;              ///< further forms of the metrics, separated by commas: tensorboard
   std::string progress = "auto";
   std::string trace;               ///< file for the trace of all ranks; empty: none
   StepRange trace_steps{};         ///< that it records
@@ -99,6 +100,15 @@ struct TrainConfig {
 inline bool resumes_automatically(const TrainConfig& config) {
   return config.resume == "auto" || config.resume == "auto-or-restart";
 }
+
+/// The words that --log takes.
+inline constexpr std::string_view kTensorBoard = "tensorboard";
+
+/// Whether --log names `sink`.
+bool logs_to(const TrainConfig& config, std::string_view sink);
+
+/// Whether weights and gradients are reported with each evaluation (MetricsSink::parameters).
+inline bool shows_parameters(const TrainConfig& config) { return logs_to(config, kTensorBoard); }
 
 /// --threads, but 1 instead of 0 in reproducible runs: sums within a layer may depend on the number of threads, which
 /// must not depend on the machine.

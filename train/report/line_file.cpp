@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kRunDir = "--run-dir";
 constexpr const char* kFile = "file";
 
-/// Of a PatientLineFile, in bytes.
+/// Of a PatientFile, in bytes.
 constexpr std::size_t kMostWaitingBytes = 1 << 20;
 
 [[noreturn]] void fail(const fs::path& path, int error, const char* other) {
@@ -54,28 +54,29 @@ LineFile::LineFile(const std::filesystem::path& path)
 
 LineFile::~LineFile() { ::close(fd_); }
 
-void LineFile::append(std::string_view line) {
-  const std::string text = std::string(line) + '\n';
-  if (const int error = write_all(fd_, text)) {
+void LineFile::append(std::string_view line) { append_bytes(std::string(line) + '\n'); }
+
+void LineFile::append_bytes(std::string_view bytes) {
+  if (const int error = write_all(fd_, bytes)) {
     if (::ftruncate(fd_, size_) != 0) fail(path_, errno, kRunDir);
     fail(path_, error, kRunDir);
   }
-  size_ += static_cast<long long>(text.size());
+  size_ += static_cast<long long>(bytes.size());
 }
 
-void PatientLineFile::append(std::string_view line) {
-  if (waiting_bytes_ + line.size() <= kMostWaitingBytes) {
-    waiting_.emplace_back(line);
-    waiting_bytes_ += line.size();
+void PatientFile::append(std::string_view record) {
+  if (waiting_bytes_ + record.size() <= kMostWaitingBytes) {
+    waiting_.emplace_back(record);
+    waiting_bytes_ += record.size();
   } else {
     ++dropped_;
   }
   write_waiting();
 }
 
-void PatientLineFile::write_waiting() try {
+void PatientFile::write_waiting() try {
   while (file_ && !waiting_.empty()) {
-    file_->append(waiting_.front());
+    file_->append_bytes(waiting_.front());
     waiting_bytes_ -= waiting_.front().size();
     waiting_.pop_front();
   }
@@ -83,26 +84,26 @@ void PatientLineFile::write_waiting() try {
 } catch (const EnvironmentError& error) {
   if (failure_.empty())
     print_to_stderr(
-        fmt::format("gradring train: {}; training continues, the lines are kept in memory\n", error.what()));
+        fmt::format("gradring train: {}; training continues, and keeps what is missing in memory\n", error.what()));
   failure_ = error.what();
 }
 
-void PatientLineFile::finish() {
+void PatientFile::finish() {
   write_waiting();
   if (!failure_.empty()) throw EnvironmentError(failure_);
   if (dropped_ > 0)
     throw EnvironmentError(
-        fmt::format("{} lacks {} lines, which did not fit into memory while it could not be written; free some space",
+        fmt::format("{} lacks {} records, which did not fit into memory while it could not be written; free some space",
                     path_.string(), dropped_));
 }
 
-void PatientLineFile::edit(const std::function<void()>& edit, const std::function<bool(const std::string&)>& kept) {
+void PatientFile::edit(const std::function<void()>& edit, const std::function<bool(const std::string&)>& kept) {
   file_.reset();
   edit();
   file_.emplace(path_);
   waiting_.erase(std::ranges::find_if_not(waiting_, kept), waiting_.end());
   waiting_bytes_ = 0;
-  for (const std::string& line : waiting_) waiting_bytes_ += line.size();
+  for (const std::string& record : waiting_) waiting_bytes_ += record.size();
 }
 
 void sync_file(const fs::path& path) {

@@ -22,6 +22,8 @@ class LineFile {
   LineFile& operator=(const LineFile&) = delete;
 
   void append(std::string_view line);
+  /// The same for bytes that need no line break, such as a record of a binary file.
+  void append_bytes(std::string_view bytes);
 
  private:
   std::filesystem::path path_;
@@ -29,25 +31,25 @@ class LineFile {
   long long size_ = 0;  // of the complete lines
 };
 
-/// A text file to which lines are appended for as long as a run lasts. Lines that cannot be written, for example on a
+/// A file to which records are appended for as long as a run lasts. Records that cannot be written, for example on a
 /// full disk, wait in memory (1 MiB, then later ones are dropped) and are written when there is space. Reports the first
 /// failure, and each one after a success, on stderr.
-class PatientLineFile {
+class PatientFile {
  public:
   /// Errors    EnvironmentError if the file cannot be opened.
-  explicit PatientLineFile(const std::filesystem::path& path) : path_(path), file_(std::in_place, path) {}
-  /// Tries to write the waiting lines.
-  ~PatientLineFile() { write_waiting(); }
-  PatientLineFile(const PatientLineFile&) = delete;
-  PatientLineFile& operator=(const PatientLineFile&) = delete;
+  explicit PatientFile(const std::filesystem::path& path) : path_(path), file_(std::in_place, path) {}
+  /// Tries to write the waiting records.
+  ~PatientFile() { write_waiting(); }
+  PatientFile(const PatientFile&) = delete;
+  PatientFile& operator=(const PatientFile&) = delete;
 
-  void append(std::string_view line);
-  /// Called at the end: writes the waiting lines.
+  void append(std::string_view record);
+  /// Called at the end: writes the waiting records.
   ///
-  /// Errors    EnvironmentError if lines still cannot be written, or were dropped.
+  /// Errors    EnvironmentError if records still cannot be written, or were dropped.
   void finish();
-  /// Calls `edit`, which may change the closed file, and drops waiting lines from the first that is not `kept`.
-  void edit(const std::function<void()>& edit, const std::function<bool(const std::string& line)>& kept);
+  /// Calls `edit`, which may change the closed file, and drops waiting records from the first that is not `kept`.
+  void edit(const std::function<void()>& edit, const std::function<bool(const std::string& record)>& kept);
 
  private:
   void write_waiting();
@@ -56,8 +58,22 @@ class PatientLineFile {
   std::optional<LineFile> file_;  // closed during edit()
   std::deque<std::string> waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::size_t dropped_ = 0;  // lines
+  std::size_t dropped_ = 0;  // records
   std::string failure_;      // of the last write; empty if it succeeded
+};
+
+/// A PatientFile whose records are lines.
+class PatientLineFile {
+ public:
+  explicit PatientLineFile(const std::filesystem::path& path) : file_(path) {}
+  void append(std::string_view line) { file_.append(std::string(line) + '\n'); }
+  void finish() { file_.finish(); }
+  void edit(const std::function<void()>& edit, const std::function<bool(const std::string& line)>& kept) {
+    file_.edit(edit, [&kept](const std::string& record) { return kept(record.substr(0, record.size() - 1)); });
+  }
+
+ private:
+  PatientFile file_;
 };
 
 /// fsync of a file; does nothing if the file was removed.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "train/report/line_file.h"
+#include "train/report/parameter_snapshot.h"
 #include "train/report/run_events.h"
 
 namespace gradring::train {
@@ -21,6 +22,8 @@ class MetricsSink {
  public:
   virtual ~MetricsSink() = default;
   virtual void event(const RunEvent& event) = 0;
+  /// Weights and gradients, with each evaluation, in runs whose --log has a sink that shows them (shows_parameters).
+  virtual void parameters(const ParameterSnapshot& /*snapshot*/) {}
   /// A message for a person, which does not stop the training.
   virtual void remark(const std::string& text) = 0;
   /// The training rolled back: it has completed `steps` steps and `epochs` epochs. Later events will be reported again.
@@ -40,6 +43,9 @@ class MetricsFan final : public MetricsSink {
   void add(std::unique_ptr<MetricsSink> sink) { sinks_.push_back(std::move(sink)); }
   void event(const RunEvent& event) override {
     for (const auto& sink : sinks_) sink->event(event);
+  }
+  void parameters(const ParameterSnapshot& snapshot) override {
+    for (const auto& sink : sinks_) sink->parameters(snapshot);
   }
   void remark(const std::string& text) override {
     for (const auto& sink : sinks_) sink->remark(text);

@@ -183,6 +183,7 @@ LockedRunDir make_run_dir(const NewRunDir& spec) {
 
 fs::path checkpoints_of(const fs::path& run_dir) { return run_dir / "checkpoints"; }
 fs::path metrics_of(const fs::path& run_dir) { return run_dir / "metrics.jsonl"; }
+fs::path tensorboard_of(const fs::path& run_dir) { return run_dir / "tensorboard"; }
 fs::path summary_of(const fs::path& run_dir) { return run_dir / "summary.json"; }
 fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
 

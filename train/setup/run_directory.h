@@ -64,6 +64,8 @@ LockedRunDir make_run_dir(const NewRunDir& spec);
 
 std::filesystem::path checkpoints_of(const std::filesystem::path& run_dir);
 std::filesystem::path metrics_of(const std::filesystem::path& run_dir);
+/// tensorboard/, of --log tensorboard
+std::filesystem::path tensorboard_of(const std::filesystem::path& run_dir);
 std::filesystem::path summary_of(const std::filesystem::path& run_dir);
 /// logs/rank_<N>.log
 std::filesystem::path log_file(const std::filesystem::path& run_dir, int rank);

@@ -49,6 +49,21 @@ std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> paramet
   return records;
 }
 
+std::vector<ParameterValues> named_values(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
+                                          float factor) {
+  std::vector<ParameterValues> all;
+  for (const nn::Parameter& parameter : parameters) {
+    const std::span<const float> ours = slice(arena, all.size());
+    const auto extents = parameter.torch_shape.extents();
+    ParameterValues& values = all.emplace_back(
+        ParameterValues{.name = parameter.name, .shape = {extents.begin(), extents.end()}, .values = {}});
+    values.values.resize(ours.size());
+    nn::to_torch_order(parameter, ours, values.values);
+    for (float& value : values.values) value *= factor;
+  }
+  return all;
+}
+
 std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> tensors,
                                                  const std::filesystem::path& path,
                                                  std::span<const nn::Parameter> parameters, std::string_view prefix) {

@@ -13,6 +13,7 @@
 #include "nn/models/model.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/tensor_record.h"
+#include "train/report/parameter_snapshot.h"
 
 namespace gradring::train {
 
@@ -32,6 +33,10 @@ std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> t
                                                  const std::filesystem::path& path,
                                                  std::span<const nn::Parameter> parameters,
                                                  std::string_view prefix = "");
+
+/// The values of an arena in host memory, times `factor`.
+std::vector<ParameterValues> named_values(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
+                                          float factor = 1);
 
 /// Fills an arena in host memory from the tensors whose names begin with `prefix`. Converts f16, bf16 and f64 to f32.
 ///

@@ -107,6 +107,7 @@ void Trainer::resume(ResumePoint point) {
                .from = point.from});
   replica_.load(state.replica, point.from, deadline);
   enqueued_ = saved_ = collected_ = progress_.steps;
+  sums_scale_.reset();
   times_ = {};
   epoch_ = progress_.epoch;
 }
@@ -151,6 +152,7 @@ Summary Trainer::run() {
     if (!run_epoch()) continue;
     result = evaluate_model();
     report(*result, true);
+    report_parameters();
     check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps), config_.learning_rate);
     save(result->accuracy);
   }
@@ -215,8 +217,26 @@ void Trainer::report(const Evaluation& result, bool ends_epoch) {
                                   .ema_loss = averaged_ ? std::optional(averaged_->loss) : std::nullopt});
 }
 
+void Trainer::report_parameters() {
+  if (!shows_parameters(config_)) return;
+  const bool leads = world_.group.rank() == 0;
+  if (!leads && config_.zero == 0) return;  // sharded state is gathered from all ranks
+  const Deadline deadline = after_collectives(config_.timeout);
+  ParameterSnapshot snapshot{.step = progress_.steps};
+  const auto values_of = [&](const kernels::Buffer& host, double factor) {
+    return leads
+               ? named_values(replica_.parameters(), {replica_.layout(), host.as<float>()}, static_cast<float>(factor))
+               : std::vector<ParameterValues>();
+  };
+  // First, because the weights of --zero are gathered through the memory of the gradients.
+  if (sums_scale_) snapshot.gradients = values_of(replica_.gradients_on_host(deadline), 1 / *sums_scale_);
+  snapshot.weights = values_of(host_weights(), 1);
+  if (leads) world_.metrics.parameters(snapshot);
+}
+
 void Trainer::evaluate_within_epoch() {
   report(evaluate_model(), false);
+  report_parameters();
   last_report_ = Clock::now();  // no step's time
 }
 
@@ -270,6 +290,7 @@ void Trainer::save(std::optional<double> score) {
   saver_.wait();
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
+  if (config_.zero > 0) sums_scale_.reset();             // through the memory of the gradients
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(after_collectives(config_.timeout)),
                       .samples_of_step = sizes_.global,
@@ -364,6 +385,7 @@ void Trainer::report(const StepResult& result) {
   pending_.pop_front();
   if (rollback_.requested()) return;  // this step will be undone, too
   ++progress_.steps;
+  sums_scale_ = result.loss_scale;
   progress_.position += step.samples;
   progress_.samples += step.samples;
   const NanPolicy::Action action = nan_policy_.action_for(result);
@@ -416,8 +438,13 @@ void Trainer::check_weights() {
     check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(progress_.steps));
 }
 
+kernels::Buffer Trainer::host_weights() {
+  if (config_.zero > 0) sums_scale_.reset();
+  return replica_.weights_on_host(after_collectives(config_.timeout));
+}
+
 Sha256 Trainer::hash_of_weights() {
-  const kernels::Buffer host = replica_.weights_on_host(after_collectives(config_.timeout));
+  const kernels::Buffer host = host_weights();
   return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }
 

@@ -116,9 +116,13 @@ class Trainer {
   void report(const StepResult& result);
   void evaluate_within_epoch();
   void report(const Evaluation& result, bool ends_epoch);
+  /// Reports weights and gradients to rank 0's sinks, if one shows them.
+  void report_parameters();
   void check_weights();
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
+  /// Weights in host memory. With --zero this overwrites the gradients of the last step.
+  kernels::Buffer host_weights();
   Sha256 hash_of_weights();
   MemoryTable planned_memory() const;
 
@@ -141,6 +145,7 @@ class Trainer {
   std::int64_t epoch_ = 0;              // current or last
   std::int64_t saved_ = -1;             // the step of the newest checkpoint
   Clock::time_point last_report_;
+  std::optional<double> sums_scale_;  // factor of the gradients that the replica holds; empty: they are gone
   RankTimes times_;
   std::int64_t collected_ = 0;  // steps enqueued when times were last collected
 };

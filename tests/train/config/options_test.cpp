@@ -87,6 +87,7 @@ OptionTexts everything_else() {
           {"log-every", "3"},
           {"trace", "t.json"},
           {"trace-steps", "3:5"},
+          {"log", "tensorboard"},
           {"inject", "kill:rank=1,step=2;delay:rank=any,step=3..4,ms=5"},
           {"nprocs", "2"}};
 }
