@@ -228,7 +228,7 @@ void Trainer::report_parameters() {
                ? named_values(replica_.parameters(), {replica_.layout(), host.as<float>()}, static_cast<float>(factor))
                : std::vector<ParameterValues>();
   };
-  // First, because the weights of --zero are gathered through the memory of the gradients.
+  // First, because the weights of --zero 1 are gathered through the memory of the gradients.
   if (sums_scale_) snapshot.gradients = values_of(replica_.gradients_on_host(deadline), 1 / *sums_scale_);
   snapshot.weights = values_of(host_weights(), 1);
   if (leads) world_.metrics.parameters(snapshot);
@@ -290,7 +290,7 @@ void Trainer::save(std::optional<double> score) {
   saver_.wait();
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
-  if (config_.zero > 0) sums_scale_.reset();             // through the memory of the gradients
+  if (config_.zero == 1) sums_scale_.reset();            // through the memory of the gradients
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(after_collectives(config_.timeout)),
                       .samples_of_step = sizes_.global,
@@ -439,7 +439,7 @@ void Trainer::check_weights() {
 }
 
 kernels::Buffer Trainer::host_weights() {
-  if (config_.zero > 0) sums_scale_.reset();
+  if (config_.zero == 1) sums_scale_.reset();
   return replica_.weights_on_host(after_collectives(config_.timeout));
 }
 

@@ -121,7 +121,7 @@ class Trainer {
   void check_weights();
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
-  /// Weights in host memory. With --zero this overwrites the gradients of the last step.
+  /// Weights in host memory. With --zero 1 this overwrites the gradients of the last step.
   kernels::Buffer host_weights();
   Sha256 hash_of_weights();
   MemoryTable planned_memory() const;

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads metrics.jsonl (docs/metrics.md, schema 1) for to_wandb.py and to_mlflow.py."""
+import json
+import math
+import pathlib
+import sys
+import time
+
+SCHEMA = 1
+POLL_SECONDS = 0.5
+
+
+def metrics_file(run):
+    """The metrics.jsonl of a run directory, or the file itself. Exits with a message if there is none."""
+    path = pathlib.Path(run)
+    path = path / "metrics.jsonl" if path.is_dir() else path
+    if not path.is_file():
+        sys.exit(f"{sys.argv[0]}: {path} is not there: name the run directory of `gradring train`, or its metrics.jsonl")
+    return path
+
+
+def lines(path, follow):
+    """The complete lines of a file; with `follow` also those that are appended, until the caller stops."""
+    with open(path, encoding="utf-8") as file:
+        part = ""
+        while True:
+            part += file.readline()
+            if part.endswith("\n"):
+                yield part
+                part = ""
+            elif not follow:
+                if part:
+                    print(f"{path}: ignored the incomplete last line", file=sys.stderr)
+                return
+            else:
+                time.sleep(POLL_SECONDS)
+                if file.tell() > path.stat().st_size:  # a rollback or a resume has truncated it
+                    file.seek(0, 2)
+                    part = ""
+
+
+def read_events(path, follow=False):
+    """The events, each a dict. With `follow` until the run ends. Exits with a message if the file is of another kind."""
+    for number, line in enumerate(lines(path, follow), 1):
+        try:
+            event = json.loads(line)
+            kind = event["event"]
+        except (ValueError, TypeError, KeyError):
+            print(f"{path}: ignored line {number}, which is not an event", file=sys.stderr)
+            continue
+        if number == 1 and (kind != "header" or event.get("schema") != SCHEMA):
+            sys.exit(f"{sys.argv[0]}: {path} begins with {kind} of schema {event.get('schema')}, expected a header of "
+                     f"schema {SCHEMA}: use the version of gradring that wrote it")
+        yield event
+        if follow and kind == "end":
+            return
+
+
+def numbers_of(event):
+    """The metrics of an event by name, train/loss or ranks/seconds/0; empty for events that are no metrics."""
+    kind = event["event"]
+    if kind not in ("train", "eval", "ranks"):
+        return {}
+    group = event.get("split", "test") if kind == "eval" else kind
+    numbers = {}
+    for name, value in event.items():
+        if name in ("event", "time", "step"):
+            continue
+        for suffix, each in [("", value)] if not isinstance(value, list) else [(f"/{i}", v) for i, v in enumerate(value)]:
+            if isinstance(each, (bool, int, float)) and math.isfinite(each):
+                numbers[f"{group}/{name}{suffix}"] = float(each)
+    return numbers
+
+
+def settings_of(header):
+    """Options of the run and what the header says about it, by name."""
+    about = ("version", "commit", "host", "machine", "device", "backend", "precision", "model", "parameters", "dataset",
+             "ranks", "global_batch", "total_steps")
+    return {**header.get("config", {}), **{name: header[name] for name in about if name in header}}
