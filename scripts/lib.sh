@@ -12,6 +12,7 @@ build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusp
 test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
 # Packages of PyPI with which tests read what the program writes; .ci/run installs them.
 python_test_packages=(tensorboard onnx onnxruntime)
+python_test_packages=(tensorboard wandb mlflow-skinny)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 
