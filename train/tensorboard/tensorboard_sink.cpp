@@ -113,6 +113,9 @@ void TensorBoardSink::write(const StepRecord& record) {
   summary.add("speed/seconds", record.duration.count());
   summary.add("speed/data_wait", record.data_wait.count());
   summary.add("speed/exposed_communication", record.exposed_communication.count());
+  if (record.forward) summary.add("speed/forward", *record.forward);
+  if (record.backward) summary.add("speed/backward", *record.backward);
+  if (record.optimizer) summary.add("speed/optimizer", *record.optimizer);
   append(record.step, summary);
 }
 
