@@ -76,7 +76,8 @@ constexpr Command make_command(std::string_view name, std::string_view help) {
   return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};
 }
 
-extern const Command kTrainCommand, kPlanCommand, kEvalCommand, kPredictCommand, kExportCommand, kDoctorCommand, kReportCommand;
+extern const Command kTrainCommand, kPlanCommand, kEvalCommand, kPredictCommand, kExportCommand, kDoctorCommand,
+    kReportCommand;
 extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kTopCommand;
 extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;

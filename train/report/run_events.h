@@ -61,9 +61,9 @@ struct StepRecord {
   std::optional<double> forward{};
   std::optional<double> backward{};  ///< with the loss
   std::optional<double> optimizer{};
-  double gradient_norm = 0;                                ///< L2, of the mean gradient, before clipping
-  double loss_scale = 1;                                   ///< factor of the loss in the backward pass
-  bool skipped = false;                                    ///< no weight was changed, because a gradient was not finite
+  double gradient_norm = 0;         ///< L2, of the mean gradient, before clipping
+  double loss_scale = 1;            ///< factor of the loss in the backward pass
+  bool skipped = false;             ///< no weight was changed, because a gradient was not finite
   bool ends_run = false;            ///< the training ends with an error, which names the gradient
   std::string non_finite;           ///< the first parameter with such a gradient, if known
   std::optional<double> underflow;  ///< fraction of gradients that f16 would lose; empty without loss scaling
