@@ -75,6 +75,14 @@ Option csv_file_option(std::string& file) {
   return result_file_option("csv-file", 0, "CSV file for the results", "csv", file);
 }
 
+Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+                       std::string& file) {
+  return {.name = name, .value = placeholder, .help = help, .read = [name, &file](std::string_view text) {
+            check_folder(name, text);
+            file = text;
+          }};
+}
+
 void print_json(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }

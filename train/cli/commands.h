@@ -48,6 +48,10 @@ Option json_file_option(std::string& file);
 /// --csv-file FILE: the same for CSV.
 Option csv_file_option(std::string& file);
 
+/// An option that names a file to write: refused before anything is done if its folder does not exist.
+Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+                       std::string& file);
+
 /// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
 void print_json(const nlohmann::ordered_json& json);
 
@@ -76,8 +80,8 @@ constexpr Command make_command(std::string_view name, std::string_view help) {
   return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};
 }
 
-extern const Command kTrainCommand, kPlanCommand, kEvalCommand, kPredictCommand, kExportCommand, kDoctorCommand,
-    kReportCommand;
+extern const Command kTrainCommand, kPlanCommand, kLrFindCommand, kEvalCommand, kPredictCommand, kExportCommand,
+    kDoctorCommand, kReportCommand;
 extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kTopCommand;
 extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/file.h"
 #include "kernels/runtime/nearest_name.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/checkpoint/torch_optimizer.h"
+#include "train/cli/checkpoint_choice.h"
 #include "train/cli/commands.h"
 #include "train/export/model_card.h"
 #include "train/export/model_facts.h"
@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportOptions {
-  std::string checkpoint;
+  CheckpointChoice checkpoint;
   std::string output;
   std::string tensor;
   std::string model, dataset;  ///< empty: as in the checkpoint
@@ -43,17 +43,16 @@ struct ExportOptions {
   bool optimizer = false;
 };
 
+constexpr const char* kExportUsage = "gradring export RUN --output FILE.onnx";
+
 CommandLine command_line(ExportOptions& options) {
+  const std::vector<Option> source = checkpoint_options(options.checkpoint);
   return {.command = "gradring export",
           .purpose = "a trained model as a file for ONNX, PyTorch or NumPy",
-          .usage = {"gradring export --checkpoint PATH --output FILE.onnx [--card FILE.md]",
-                    "gradring export --checkpoint PATH --output FILE.pt",
-                    "gradring export --checkpoint PATH --output FILE.safetensors",
-                    "gradring export --checkpoint PATH --optimizer --output FILE.pt",
-                    "gradring export --checkpoint PATH --tensor NAME --output FILE.npy"},
-          .options = {text_option("checkpoint", "PATH",
-                                  "checkpoint, run directory (its newest valid checkpoint), or file of tensors",
-                                  options.checkpoint),
+          .usage = {"gradring export RUN --output FILE.onnx [--card FILE.md]", "gradring export RUN --output FILE.pt",
+                    "gradring export RUN --output FILE.safetensors", "gradring export RUN --optimizer --output FILE.pt",
+                    "gradring export RUN --tensor NAME --output FILE.npy"},
+          .options = {source[0], source[1],
                       text_option("output", "FILE",
                                   "new file, in the format of its extension: .onnx, .pt, .pth, .safetensors, .npy",
                                   options.output),
@@ -66,7 +65,9 @@ CommandLine command_line(ExportOptions& options) {
                       text_option("dataset", "NAME",
                                   "dataset whose classes were trained (default as in the checkpoint)", options.dataset),
                       text_option("card", "FILE.md", "new file for a model card in Markdown", options.card)},
+          .takes_words = true,
           .notes =
+              "RUN is a run directory, a checkpoint of one, or a file of tensors. "
               "ONNX: onnxruntime takes images as uint8 [N, H, W, C]; the graph normalizes them. "
               "PyTorch: model.load_state_dict(torch.load(\"FILE.pt\"))"};
 }
@@ -201,8 +202,7 @@ void check_is_new(FileSystem& files, const char* option, const std::string& path
 }
 
 Exported read_exported(FileSystem& files, const ExportOptions& options) {
-  Exported exported{.named = named_tensors(files, options.checkpoint, "--checkpoint"), .tensors = {}, .facts = {}};
-  for (const std::string& remark : exported.named.remarks) print_to_stderr(remark + "\n");
+  Exported exported{.named = read_choice(files, options.checkpoint), .tensors = {}, .facts = {}};
   if (options.ema) take_averaged(exported.named);
   exported.facts = find_facts(exported.named, options.model, options.dataset);
   if (exported.facts) sort_as_model(exported.named.contents, exported.facts->model);
@@ -213,8 +213,9 @@ Exported read_exported(FileSystem& files, const ExportOptions& options) {
   return exported;
 }
 
-void run(ExportOptions& options) {
-  if (options.checkpoint.empty()) throw UsageError("--checkpoint is missing: give the path of what to export");
+void run(ExportOptions& options, Words words) {
+  take_path(options.checkpoint, words, kExportUsage);
+  if (!words.empty()) throw UsageError(fmt::format("unexpected argument '{}': {}", words.front(), kExportUsage));
   if (options.output.empty()) throw UsageError("--output is missing: give the file to write, such as FILE.onnx");
   const Writer write = writer_for(options);
   PosixFileSystem files;
@@ -224,10 +225,10 @@ void run(ExportOptions& options) {
   if (!options.card.empty()) facts_in(exported);
   write_whole(files, options.output, [&](const fs::path& path) { write(files, path, exported); });
   if (options.optimizer)
-    fmt::print("{}: optimizer state of {}\n", options.output, exported.named.from.string());
+    fmt::print("{}: optimizer state of {}\n", options.output, source_text(exported.named));
   else
     fmt::print("{}: {} tensor{} of {}\n", options.output, exported.tensors.size(),
-               exported.tensors.size() == 1 ? "" : "s", exported.named.from.string());
+               exported.tensors.size() == 1 ? "" : "s", source_text(exported.named));
   if (!options.card.empty()) write_card(files, options, exported);
 }
 

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/datasets/open_dataset.h"
 #include "train/cli/commands.h"
 #include "train/cli/train_command.h"
 #include "train/config/option_sources.h"
 #include "train/report/line_file.h"
 #include "train/setup/compute.h"
+#include "train/setup/datasets.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/memory_plan.h"
 
@@ -58,7 +58,7 @@ void run(PlanOptions& options) {
   const WorkerEnvironment place;
   const Compute compute =
       make_compute(compute_spec(config, threads_of_device(config, place, system_variable), place.local_rank));
-  const auto train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir);
+  const auto train_set = open_train_set(config).train_set;
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *train_set, world_size);
   const MemoryPlanPlace where{
       .device = *compute.device, .kernels = compute.kernels, .backend = *compute.backend, .train_set = *train_set};

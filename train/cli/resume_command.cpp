@@ -51,15 +51,20 @@ bool is_option(std::string word, std::string_view name) {
   return word == name;
 }
 
-/// The arguments after "train", with --run-dir and --resume replaced.
-Words resuming(const Words& tail, const fs::path& run_dir) {
+/// The arguments after "train", with --run-dir, --resume and the `changes` replaced.
+Words resuming(const Words& tail, const fs::path& run_dir, const std::vector<OptionWord>& changes) {
+  const auto is_replaced = [&](const std::string& word) {
+    return is_option(word, "--run-dir") || is_option(word, "--resume") ||
+           std::ranges::any_of(changes, [&](const OptionWord& change) { return is_option(word, change.name); });
+  };
   Words words;
   for (std::size_t i = 0; i < tail.size(); ++i) {
-    if (!is_option(tail[i], "--run-dir") && !is_option(tail[i], "--resume"))
+    if (!is_replaced(tail[i]))
       words.push_back(tail[i]);
     else if (tail[i].find('=') == std::string::npos)
       ++i;  // its value
   }
+  for (const OptionWord& change : changes) words.insert(words.end(), {change.name, change.value});
   const std::string path = run_dir.string();
   if (path.starts_with('-'))  // a value, not an option
     words.push_back("--run-dir=" + path);
@@ -114,8 +119,9 @@ std::string start_command(const StartedBy& started_by) {
   return command_with(started_by, [](const Words& train) { return train; });
 }
 
-std::string resume_command(const StartedBy& started_by, const fs::path& run_dir) {
-  return command_with(started_by, [&](const Words& train) { return resuming(train, run_dir); });
+std::string resume_command(const StartedBy& started_by, const fs::path& run_dir,
+                           const std::vector<OptionWord>& changes) {
+  return command_with(started_by, [&](const Words& train) { return resuming(train, run_dir, changes); });
 }
 
 std::string shell_quoted(const std::string& word) {

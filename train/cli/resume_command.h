@@ -20,6 +20,12 @@ struct StartedBy {
   Variables environment{};  ///< all of it
 };
 
+/// An option of `gradring train` with its dashes, and its value.
+struct OptionWord {
+  std::string name;
+  std::string value;
+};
+
 /// That of this process.
 StartedBy started_by(const WorkerEnvironment& place);
 
@@ -28,7 +34,10 @@ StartedBy started_by(const WorkerEnvironment& place);
 /// parent process (srun, started by hand), further nodes.
 ///
 ///   gradring launch --nproc-per-node 2 train --epochs 3 --run-dir runs/digits-convnet-20260102-030405 --resume auto
-std::string resume_command(const StartedBy& started_by, const std::filesystem::path& run_dir);
+///
+/// `changes` are options with other values than before: to train longer, {"--epochs", "6"}.
+std::string resume_command(const StartedBy& started_by, const std::filesystem::path& run_dir,
+                           const std::vector<OptionWord>& changes = {});
 
 /// The same without changes to its options: the shell command that started the run.
 std::string start_command(const StartedBy& started_by);

@@ -12,7 +12,6 @@
 #include "train/config/options.h"
 #include "train/config/resolve.h"
 #include "train/report/line_file.h"
-#include "train/report/progress.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
 #include "train/trainer/nan_policy.h"
@@ -42,8 +41,6 @@ fs::path shown(const fs::path& path) {
   const fs::path relative = path.lexically_proximate(fs::current_path(ignored));
   return relative.empty() || *relative.begin() == ".." ? path : relative;
 }
-
-constexpr double kMebibyte = 1024 * 1024;
 
 }  // namespace
 
@@ -146,34 +143,11 @@ void RunOutput::fail(const UnfinishedRun& run) noexcept try {
 } catch (...) {  // a full disk; the error that ended the run is the one to report
 }
 
+fs::path RunOutput::shown_source() const { return resumed_from_.empty() ? fs::path() : shown(resumed_from_); }
+
 fs::path RunOutput::shown_path() const {
   const auto named = named_run_dir(config_.run_dir);
   return named ? *named : shown(path_);
-}
-
-void print_start(Console& out, const TrainConfig& config, const Compute& compute, int ranks) {
-  out.write(fmt::format("Training       {} on {}, {} rank{}, {} by {}\n", config.model, config.dataset, ranks,
-                        ranks == 1 ? "" : "s", compute.device->description(), compute.backend->name()));
-}
-
-void print_result(Console& out, const Summary& summary, const std::filesystem::path& run_dir) {
-  out.write(
-      fmt::format("Test accuracy  {:.2f} %\nTraining time  {:.1f} s, {:.0f} samples a second on {} rank{}\n"
-                  "Device memory  {:.1f} MiB a rank at most, {:.1f} MiB planned\nRun directory  {}\n",
-                  100 * summary.accuracy, summary.seconds, summary.samples_per_second, summary.world_size,
-                  summary.world_size == 1 ? "" : "s", static_cast<double>(summary.peak_memory.total()) / kMebibyte,
-                  static_cast<double>(summary.planned_memory.total()) / kMebibyte, run_dir.string()));
-}
-
-void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
-                    const std::string& progress) {
-  make_progress(progress, out)
-      ->remark(fmt::format(
-          "the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs or --steps",
-          summary.steps));
-  if (progress == "none") return;
-  out.write("Results of the finished run:\n");
-  print_result(out, summary, run_dir);
 }
 
 Outcome outcome_of(const std::exception& error) {

@@ -11,9 +11,7 @@
 #include "train/checkpoint/file_system.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
-#include "train/report/console.h"
 #include "train/report/summary.h"
-#include "train/setup/compute.h"
 #include "train/setup/run_lock.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_state.h"
@@ -62,6 +60,8 @@ class RunOutput {
   const std::filesystem::path& path() const { return path_; }
   /// The path as the user gave it; a generated one is relative to the working directory.
   std::filesystem::path shown_path() const;
+  /// The checkpoint that the run resumes from, relative to the working directory if it is below; empty: there is none.
+  std::filesystem::path shown_source() const;
 
  private:
   void make(const TrainConfig& resolved);
@@ -77,16 +77,6 @@ class RunOutput {
   std::filesystem::path resumed_from_;  // a checkpoint; empty: there is none
   std::optional<std::string> before_;   // the settings of the run that is resumed
 };
-
-/// Prints model, dataset, number of ranks and device.
-void print_start(Console& out, const TrainConfig& config, const Compute& compute, int ranks);
-
-/// Prints the results of a run.
-void print_result(Console& out, const Summary& summary, const std::filesystem::path& run_dir);
-
-/// Prints that the run had already finished, and its results. `progress` is --progress.
-void print_finished(Console& out, const Summary& summary, const std::filesystem::path& run_dir,
-                    const std::string& progress);
 
 /// The outcome of a run that ended with `error`.
 Outcome outcome_of(const std::exception& error);

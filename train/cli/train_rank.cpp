@@ -9,10 +9,10 @@
 #include <functional>
 #include <iterator>
 
-#include "data/datasets/open_dataset.h"
-#include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/cli/rank_start.h"
+#include "train/cli/run_banner.h"
 #include "train/cli/run_header.h"
 #include "train/cli/run_output.h"
 #include "train/faults/injected_faults.h"
@@ -24,6 +24,7 @@
 #include "train/report/metrics.h"
 #include "train/report/progress.h"
 #include "train/setup/compute.h"
+#include "train/setup/datasets.h"
 #include "train/setup/rendezvous.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
@@ -39,62 +40,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Datasets {
-  std::unique_ptr<data::Dataset> train_set;
-  std::unique_ptr<data::Dataset> test_set;
-};
-
 PosixFileSystem& files_of_this_machine() {
   static PosixFileSystem files;
   return files;
-}
-
-void check_batch_size(const TrainConfig& config, const data::Dataset& train_set) {
-  if (config.batch_size > train_set.size())
-    throw UsageError(fmt::format("--batch-size is {}, but {} has {} training samples: lower it", config.batch_size,
-                                 train_set.name(), train_set.size()));
-}
-
-/// Rank 0 chooses for all.
-std::string choice_of_rank_0(comm::ProcessGroup& group, const nn::Chooser& choose) {
-  return group.broadcast_on_host(group.rank() == 0 ? choose() : std::string(), 0);
-}
-
-Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
-  const unsigned threads = threads_of_device(config, place, system_variable);
-  if (config.pin) pin_to_own_cores(threads * static_cast<unsigned>(config.data_parallel), place);
-  ComputeSpec spec = compute_spec(config, threads, place.local_rank);
-  spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };
-  return make_compute(spec);
-}
-
-/// The devices of --data-parallel besides `first`, which names them in the log.
-std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& place, Compute& first) {
-  step_sizes(config, place.world_size);  // refuses --data-parallel on several ranks
-  std::vector<Compute> further =
-      make_further_devices(compute_spec(config, first.threads, place.local_rank), first, config.data_parallel);
-  if (!further.empty())
-    first.remarks.push_back(fmt::format("data parallel over {} devices, {} to {}: the first updates the weights",
-                                        config.data_parallel, first.device->id().to_string(),
-                                        further.back().device->id().to_string()));
-  return further;
-}
-
-void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_set, const std::string& folder) {
-  if (train_set.shape() == test_set.shape() && train_set.classes() == test_set.classes()) return;
-  throw data::DataError(
-      folder,
-      fmt::format("{} has training samples of {} in {} classes, but test samples of {} in {} classes", train_set.name(),
-                  train_set.shape().to_string(), train_set.classes(), test_set.shape().to_string(), test_set.classes()),
-      "use files of one data set");
-}
-
-Datasets open_datasets(const TrainConfig& config) {
-  Datasets sets{.train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir),
-                .test_set = data::open_dataset(config.dataset, data::Split::test, config.data_dir)};
-  check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
-  check_batch_size(config, *sets.train_set);
-  return sets;
 }
 
 /// Test images that the sinks of a new run show.
@@ -131,16 +79,13 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const 
   return opened;
 }
 
-/// Starts the trainer from rank 0's checkpoint, weights or seed.
-void begin(Trainer& trainer, const TrainConfig& config, comm::ProcessGroup& group, Start& start) {
-  if (start.resume) {
-    const std::string change = step_change(start.resume->checkpoint, config, group.world_size());
-    if (!change.empty()) start.remarks.push_back(change);
-  }
-  const std::string choice = start.resume ? "resume" : start.weights ? "weights" : "draw";
-  const std::string agreed = group.broadcast_on_host(choice, 0);
-  if (agreed == "resume") trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
-  if (agreed == "weights") trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights());
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const WorkerEnvironment& place,
+                         const RunOutput& output) {
+  return {.summary = summary,
+          .config = config,
+          .started_by = started_by(place),
+          .run_dir = output.path(),
+          .shown_dir = output.shown_path()};
 }
 
 /// Hooks of the thread that writes checkpoints, with its slice of the trace.
@@ -255,11 +200,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const Compute& compute = keeps.compute;
   Start start = leads ? output.find_start() : Start();
   const Datasets sets = open_datasets(config);
-  keeps.ranks = make_group(place,
-                           {.timeout = config.timeout,
-                            .comm = config.allreduce == "nccl" ? "nccl" : config.comm,
-                            .allow_shared_gpu = config.allow_shared_gpu},
-                           &compute);
+  keeps.ranks = make_group(place, group_spec(config), &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_same_settings(group, config);
   check_same_cpu_level(group, recorded_cpu_level(*compute.device));
@@ -279,16 +220,17 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                            .group = group,
                            .train_set = *sets.train_set,
                            .test_set = *sets.test_set,
+                           .validation_set = sets.validation_set.get(),
                            .metrics = metrics,
                            .requests = &requests,
                            .step_hook = &faults,
                            .others = others,
                            .trace = traced});
-  begin(trainer, config, group, start);
+  begin_training(trainer, config, group, start);
   const TrainConfig resolved = resolved_config(config, compute, place);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
   if (group.broadcast_on_host(std::string(finished ? "finished" : ""), 0) == "finished") {
-    if (finished) print_finished(out, *finished, output.path(), config.progress);
+    if (finished) print_finished(out, finished_run(*finished, config, place, output));
     return finish_output(out, place);
   }
   check_files_of_resumed(group, output, place.rank);
@@ -302,13 +244,14 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, *sets.test_set, out, metrics);
   if (leads) output.begin();
-  metrics.event(run_header(resolved, compute, trainer, place));
+  const RunHeader header = run_header(resolved, compute, trainer, place);
+  metrics.event(header);
   if (place.restart_count > 0)
     metrics.event(RestartRecord{.step = trainer.progress().steps, .attempt = place.restart_count});
   faults.announce_to([&metrics](const PlannedFault& fault) {
     metrics.event(FaultRecord{.step = fault.step, .rank = fault.rank, .kind = std::string(name_of(fault.kind))});
   });
-  if (leads && config.progress != "none") print_start(out, config, compute, place.world_size);
+  if (leads && config.progress != "none") print_start(out, header, output.shown_path(), output.shown_source());
   for (const std::string& remark : remarks) metrics.remark(remark);
   if (leads && trainer.is_over())
     metrics.remark(fmt::format(
@@ -326,7 +269,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     print_to_stderr(fmt::format("gradring train: {}\n", remark));
   if (!leads) return;
   output.finish(summary);
-  if (config.progress != "none") print_result(out, summary, run_dir);
+  if (config.progress != "none") print_result(out, finished_run(summary, config, place, output));
   finish_output(out, place);
 }
 

@@ -50,6 +50,10 @@ Options data_options() {
       word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
                   &TrainConfig::dataset),
       text_option("data-dir", "DIR", "folder with the files of the dataset", &TrainConfig::data_dir),
+      option("val-split", "F|N",
+             "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
+             "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
+             &TrainConfig::val_split, parse_val_split, show_val_split),
       word_option(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "

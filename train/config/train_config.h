@@ -9,6 +9,7 @@
 
 #include "kernels/runtime/device.h"
 #include "nn/program/activation_memory.h"
+#include "train/config/val_split.h"
 #include "train/ddp/buckets.h"
 #include "train/faults/fault.h"
 #include "train/optim/optimizer.h"
@@ -29,6 +30,7 @@ struct StepRange {
 struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
+  ValSplit val_split;  ///< validation samples, held out of the training set
   std::string model = "convnet";
   std::int64_t epochs = 2;                ///< 0: until `steps`
   std::int64_t steps = 0;                 ///< 0: until the end of `epochs`

@@ -158,6 +158,12 @@ double cosine(double from, double to, double part) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * part));
 }
 
+/// The same, with equal factors for equal parts.
+double exponential(double to, double from, double part) {
+  check(from > 0, fmt::format("schedule exponential begins at {}, expected a rate above 0", from));
+  return part > 0 ? from * std::pow(to / from, part) : from;
+}
+
 double one_cycle(double peak, double steps, double step) {
   const double first = peak / kOneCycleFirst;
   const double top = kOneCycleRise * steps - 1;  // the step at the peak, as PyTorch counts: it may lie between two
@@ -187,6 +193,7 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
   const std::int64_t since = step - spec.warmup_steps;
   const auto part_of = static_cast<double>(steps - spec.warmup_steps);
   if (spec.name == "constant") return peak;
+  if (spec.name == "exponential") return exponential(peak, spec.least, static_cast<double>(since) / (part_of - 1));
   if (spec.name == "cosine") return cosine(peak, spec.least, static_cast<double>(since) / part_of);
   if (spec.name == "one-cycle") return one_cycle(peak, part_of, static_cast<double>(since));
   check(spec.name == "step", "schedule '" + spec.name + "' is unknown: expected constant, step, cosine or one-cycle");

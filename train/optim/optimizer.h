@@ -82,11 +82,11 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kerne
 
 /// The user's choice of a learning rate schedule.
 struct ScheduleSpec {
-  std::string name = "constant";  ///< constant, step, cosine, one-cycle
+  std::string name = "constant";  ///< constant, step, cosine, one-cycle; exponential, for a range test
   std::int64_t warmup_steps = 0;  ///< linear rise to the peak; one-cycle has its own
   std::int64_t step_size = 0;     ///< step: applied steps between two decays
   double gamma = 0.1;             ///< step: factor of each decay
-  double least = 0;               ///< cosine: the rate at the end
+  double least = 0;               ///< cosine: the rate at the end; exponential: at the start
 };
 
 /// The learning rate of step `step` of `steps`, counted from 0, skipped steps excluded; w = warmup_steps, t = step - w,
@@ -95,6 +95,7 @@ struct ScheduleSpec {
 ///   constant:    peak
 ///   step:        peak * gamma ^ floor(t / step_size)
 ///   cosine:      least + (peak - least) * (1 + cos(pi t / T)) / 2
+///   exponential: least * (peak / least) ^ (t / (T - 1))
 ///   one-cycle:   cosine from peak / 25 to peak over the first 30 % of the steps, then to peak / 250,000
 ///
 /// Errors    InvalidArgument for another name, a step_size below 1, or w > steps.

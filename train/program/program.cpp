@@ -93,9 +93,9 @@ constexpr Command kCompletionsCommand =
     make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
 constexpr const Command* kCommands[] = {
-    &kTrainCommand,  &kPlanCommand,   &kEvalCommand, &kPredictCommand, &kRunsCommand,       &kTopCommand,
-    &kReportCommand, &kTraceCommand,  &kCkptCommand, &kExportCommand,  &kBenchCommand,      &kDataCommand,
-    &kLaunchCommand, &kDoctorCommand, &kHelpCommand, &kVersionCommand, &kCompletionsCommand};
+    &kTrainCommand, &kPlanCommand,   &kLrFindCommand, &kEvalCommand, &kPredictCommand, &kRunsCommand,
+    &kTopCommand,   &kReportCommand, &kTraceCommand,  &kCkptCommand, &kExportCommand,  &kBenchCommand,
+    &kDataCommand,  &kLaunchCommand, &kDoctorCommand, &kHelpCommand, &kVersionCommand, &kCompletionsCommand};
 
 constexpr Command kProgram{
     .name = "gradring", .help = kPurpose, .subcommands = kCommands, .usage = "COMMAND [OPTIONS]", .kind = "command"};

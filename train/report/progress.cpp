@@ -3,15 +3,14 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <functional>
+#include <vector>
 
 #include "kernels/runtime/file.h"
+#include "train/report/terminal_look.h"
 
 namespace gradring::train {
 namespace {
@@ -60,8 +59,8 @@ std::string eval_text(const EvalRecord& record) {
       record.ema_accuracy ? fmt::format("; averaged weights {:.2f} %", 100 * *record.ema_accuracy) : "";
   const std::string where =
       record.ends_epoch ? fmt::format("Epoch {}", record.epoch) : fmt::format("Step {}", record.step);
-  return fmt::format("{}: test accuracy {:.2f} % ({} of {}), loss {:.4f}{}", where, 100 * record.accuracy, correct,
-                     record.samples, record.loss, averaged);
+  return fmt::format("{}: {} accuracy {:.2f} % ({} of {}), loss {:.4f}{}", where, record.split, 100 * record.accuracy,
+                     correct, record.samples, record.loss, averaged);
 }
 
 /// Shows steps and evaluations.
@@ -82,7 +81,7 @@ class BarProgress final : public Progress {
 
   /// Ends the line of an incomplete bar.
   ~BarProgress() override {
-    if (line_open_) out_.write("\n");
+    if (shown_ > 0) out_.write("\n");
   }
 
   void remark(const std::string& text) override { write_line(text); }
@@ -104,25 +103,53 @@ class BarProgress final : public Progress {
 
   /// Replaces the bar.
   void write_line(std::string_view text) {
-    out_.write(fmt::format("{}{}\n", kClearLine, text));
-    line_open_ = false;
+    out_.write(fmt::format("{}{}\n", clear_bar(columns_of(out_.fd())), text));
+    shown_ = 0;
+  }
+
+  /// A terminal that became narrower has wrapped the bar: then it is cleared from its first row on.
+  std::string clear_bar(std::size_t columns) const {
+    const std::size_t rows = shown_ > columns ? (shown_ + columns - 1) / columns : 1;
+    return rows > 1 ? fmt::format("\r\033[{}A\033[J", rows - 1) : kClearLine;
   }
 
   void draw(const StepRecord& record) {
-    constexpr std::size_t kWidestBar = 40;
     const std::int64_t done = record.step_of_epoch + 1;
     const double fraction = static_cast<double>(done) / static_cast<double>(record.steps_in_epoch);
     const double rate = epoch_.steps_per_second();
     const Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
-    const std::string head = fmt::format("Epoch {}: {:3.0f}%|", record.epoch, 100 * fraction);
-    const std::string tail = fmt::format("| {}/{} [{}<{}, {:.1f}it/s, loss={:.4f}]", done, record.steps_in_epoch,
-                                         clock_text(epoch_.time()), clock_text(left), rate, epoch_.mean_loss());
-    const std::size_t text = head.size() + tail.size() + 1;  // a full line would wrap
-    const std::size_t width = std::min(columns() > text ? columns() - text : 0, kWidestBar);
-    const auto filled = static_cast<std::size_t>(fraction * static_cast<double>(width));
-    out_.write(
-        fmt::format("{}{}{}{}{}", kClearLine, head, std::string(filled, '#'), std::string(width - filled, ' '), tail));
-    line_open_ = true;
+    const std::string count = fmt::format("{}/{}", done, record.steps_in_epoch);
+    const std::string loss = fmt::format("loss={:.4f}", epoch_.mean_loss());
+    const std::size_t columns = columns_of(out_.fd());
+    const std::string line = fit(
+        {.head = fmt::format("Epoch {}: {:3.0f}%", record.epoch, 100 * fraction),
+         .tails = {fmt::format("{} [{}<{}, {:.1f}it/s, {}]", count, clock_text(epoch_.time()), clock_text(left), rate,
+                               loss),
+                   fmt::format("{} [{}, {}]", count, clock_text(left), loss), fmt::format("{} {}", count, loss), count},
+         .fraction = fraction},
+        columns - 1);  // a full line would wrap
+    out_.write(clear_bar(columns) + line);
+    shown_ = line.size();
+  }
+
+  /// The parts of a bar; of the tails, from the longest to the shortest, one is shown.
+  struct Parts {
+    std::string head;
+    std::vector<std::string> tails;
+    double fraction = 0;
+  };
+
+  /// At most `width` columns: with the longest tail that leaves room for a short bar, or else without a bar.
+  static std::string fit(const Parts& parts, std::size_t width) {
+    constexpr std::size_t kWidestBar = 40, kNarrowestBar = 5;
+    for (const std::string& tail : parts.tails) {
+      const std::size_t text = parts.head.size() + tail.size() + 3;  // two edges, a blank
+      if (text + kNarrowestBar > width) continue;
+      const std::size_t bar = std::min(width - text, kWidestBar);
+      const auto filled = static_cast<std::size_t>(parts.fraction * static_cast<double>(bar));
+      return fmt::format("{}|{}{}| {}", parts.head, std::string(filled, '#'), std::string(bar - filled, ' '), tail);
+    }
+    return fmt::format("{} {}", parts.head, parts.tails.back()).substr(0, width);
   }
 
   static std::string clock_text(Seconds time) {
@@ -130,15 +157,10 @@ class BarProgress final : public Progress {
     return fmt::format("{:02}:{:02}", seconds / 60, seconds % 60);
   }
 
-  std::size_t columns() const {
-    winsize size{};
-    return ::ioctl(out_.fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-  }
-
   Console& out_;
   EpochStatistics epoch_;
   std::chrono::steady_clock::time_point drawn_at_{};
-  bool line_open_ = false;
+  std::size_t shown_ = 0;  // columns of the bar on the last line; 0: there is none
 };
 
 class PlainProgress final : public Progress {
@@ -182,7 +204,7 @@ std::filesystem::path with_folder(const std::filesystem::path& path) {
 
 std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out) {
   if (style == "none") return std::make_unique<NoProgress>();
-  if (style == "bar" || (style == "auto" && ::isatty(out.fd()))) return std::make_unique<BarProgress>(out);
+  if (style == "bar" || (style == "auto" && is_terminal(out.fd()))) return std::make_unique<BarProgress>(out);
   return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(fmt::format("{}\n", line)); });
 }
 

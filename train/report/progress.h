@@ -13,11 +13,12 @@ namespace gradring::train {
 
 /// Shows the progress of a run on `out`, which must outlive the sink. `style` is one of
 ///
-///   bar     one line that is redrawn; evaluations and skipped steps replace it
+///   bar     one line that is redrawn, as wide as the terminal is then; evaluations and skipped steps replace it
 ///             Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
+///           its total is the steps that are left of the epoch, and of --steps
 ///   plain   for logs: a line for the first step of an epoch and five more, one for each skipped step and evaluation
 ///             Train: 1 [ 400/938 ( 43%)]  Loss: 0.2130 (0.2310)  33.1it/s, 2118/s  LR: 1.0e-03  Data: 0.0002
-///   auto    bar on a terminal, plain elsewhere
+///   auto    bar on a terminal, plain elsewhere and where TERM is dumb or not set
 ///   none    nothing but remarks, on standard error
 ///
 /// Units     Loss: of this step, and in parentheses the mean of the epoch; Data: seconds that the step waited for the

@@ -33,7 +33,8 @@ struct RunHeader {
   std::string model{};
   std::int64_t parameters = 0;
   std::string dataset{};
-  std::int64_t train_samples = 0;
+  std::int64_t train_samples = 0;                    ///< without those held out for validation
+  std::optional<std::int64_t> validation_samples{};  ///< empty: no --val-split
   std::int64_t test_samples = 0;
   int ranks = 1;
   std::int64_t global_batch = 0;  ///< samples
@@ -49,9 +50,9 @@ struct RunHeader {
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
-  std::int64_t step_of_epoch = 0;  ///< not in metrics.jsonl
-  std::int64_t steps_in_epoch = 0;
-  double loss = 0;  ///< mean over the global batch, before the update
+  std::int64_t step_of_epoch = 0;   ///< not in metrics.jsonl
+  std::int64_t steps_in_epoch = 0;  ///< that the run makes: --steps may end an epoch early; not in metrics.jsonl
+  double loss = 0;                  ///< mean over the global batch, before the update
   double learning_rate = 0;
   std::int64_t samples = 0;  ///< in the global batch
   std::chrono::duration<double> duration{0};
@@ -83,13 +84,18 @@ struct RanksRecord {
   std::vector<double> memory{};  ///< peak allocation of the device so far, in bytes
 };
 
-/// A pass over the test set.
+/// EvalRecord::split.
+inline constexpr const char* kTestSplit = "test";
+inline constexpr const char* kValidationSplit = "validation";
+
+/// A pass over the test set, or over the validation set (--val-split).
 struct EvalRecord {
   std::int64_t step = 0;  ///< the last before it
   std::int64_t epoch = 0;
-  bool ends_epoch = true;  ///< false within an epoch (--eval-every)
-  double accuracy = 0;     ///< 0..1
-  double loss = 0;         ///< mean over the samples
+  bool ends_epoch = true;          ///< false within an epoch (--eval-every)
+  std::string split = kTestSplit;  ///< kTestSplit or kValidationSplit
+  double accuracy = 0;             ///< 0..1
+  double loss = 0;                 ///< mean over the samples
   std::int64_t samples = 0;
   double seconds = 0;
   std::optional<double> ema_accuracy{};  ///< of the averaged weights, if any

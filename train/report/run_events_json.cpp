@@ -33,6 +33,7 @@ void visit_event(Is<RunHeader> auto& header, Visit visit) {
   visit("parameters", header.parameters);
   visit("dataset", header.dataset);
   visit("train_samples", header.train_samples);
+  visit("validation_samples", header.validation_samples);
   visit("test_samples", header.test_samples);
   visit("ranks", header.ranks);
   visit("global_batch", header.global_batch);
@@ -78,6 +79,7 @@ void visit_event(Is<EvalRecord> auto& record, Visit visit) {
   visit("step", record.step);
   visit("epoch", record.epoch);
   visit("ends_epoch", record.ends_epoch);
+  visit.except("split", record.split, kTestSplit);
   visit("accuracy", record.accuracy);
   visit("loss", record.loss);
   visit("samples", record.samples);
@@ -128,7 +130,14 @@ class Writer {
   void operator()(const char* name, const std::string& text) const {
     if (!text.empty()) json_[name] = text;
   }
+  /// Leaves out the `usual` text as well, which a Reader keeps.
+  void except(const char* name, const std::string& text, std::string_view usual) const {
+    if (text != usual) json_[name] = text;
+  }
   void operator()(const char* name, const std::optional<double>& value) const {
+    if (value) json_[name] = *value;
+  }
+  void operator()(const char* name, const std::optional<std::int64_t>& value) const {
     if (value) json_[name] = *value;
   }
   void operator()(const char* name, const Seconds& value) const { json_[name] = value.count(); }
@@ -152,6 +161,7 @@ class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
   void operator()(const char* name, auto& value) const { read(name, value); }
+  void except(const char* name, std::string& text, std::string_view) const { read(name, text); }
   void operator()(const char* name, double& value) const {
     if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
   }
@@ -160,6 +170,9 @@ class Reader {
   }
   void operator()(const char* name, std::optional<double>& value) const {
     if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
+  }
+  void operator()(const char* name, std::optional<std::int64_t>& value) const {
+    if (const auto found = json_.find(name); found != json_.end()) value = found->get<std::int64_t>();
   }
   void operator()(const char* name, Seconds& value) const {
     if (const auto found = json_.find(name); found != json_.end()) value = Seconds(number(*found));

@@ -38,6 +38,14 @@ void visit_unfinished(S& run, Visit visit) {
   visit("precision", run.precision);
 }
 
+/// The same for those that a run may lack.
+template <class S, class Visit>
+void visit_optional(S& summary, Visit visit) {
+  visit("ema_accuracy", summary.ema_accuracy);
+  visit("validation_accuracy", summary.validation_accuracy);
+  visit("validation_loss", summary.validation_loss);
+}
+
 Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
   const auto row = [](std::size_t planned_bytes, std::size_t peak_bytes) {
     return Json{{"planned_bytes", planned_bytes}, {"peak_bytes", peak_bytes}};
@@ -70,7 +78,9 @@ std::string Summary::to_json() const {
   Json json{{"outcome", name_of(Outcome::finished)}};
   visit_members(*this, [&](const char* name, const auto& value) { json[name] = value; });
   json["memory"] = memory_json(planned_memory, peak_memory);
-  if (ema_accuracy) json["ema_accuracy"] = *ema_accuracy;
+  visit_optional(*this, [&](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  });
   if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
   return json.dump(2) + "\n";
 }
@@ -80,7 +90,9 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
   if (json.at("outcome") != name_of(Outcome::finished)) return std::nullopt;
   Summary summary;
   visit_members(summary, [&](const char* name, auto& value) { json.at(name).get_to(value); });
-  if (json.contains("ema_accuracy")) summary.ema_accuracy = json.at("ema_accuracy").get<double>();
+  visit_optional(summary, [&](const char* name, auto& value) {
+    if (json.contains(name)) value = json.at(name).template get<double>();
+  });
   summary.further_device_bytes = json.value("further_device_bytes", std::size_t{0});
   for (const MemoryClass each : all_memory_classes()) {
     const Json& row = json.at("memory").at(std::string(name_of(each)));

@@ -30,10 +30,12 @@ std::optional<Outcome> outcome_named(std::string_view name);
 
 /// summary.json of a run that finished.
 struct Summary {
-  double accuracy = 0;                   ///< on the test set, 0..1, over all ranks
-  double loss = 0;                       ///< on the test set, mean
-  std::optional<double> ema_accuracy{};  ///< the same of the averaged weights, if any
-  double train_loss = 0;                 ///< mean over the samples of the last epoch, each before its step's update
+  double accuracy = 0;                          ///< on the test set, 0..1, over all ranks
+  double loss = 0;                              ///< on the test set, mean
+  std::optional<double> ema_accuracy{};         ///< the same of the averaged weights, if any
+  std::optional<double> validation_accuracy{};  ///< on the validation set (--val-split), if any
+  std::optional<double> validation_loss{};
+  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update
   std::int64_t steps = 0;
   double seconds = 0;             ///< training only, without evaluation and start-up
   double samples_per_second = 0;  ///< of all ranks

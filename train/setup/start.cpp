@@ -15,6 +15,7 @@
 #include "train/config/options.h"
 #include "train/config/toml_text.h"
 #include "train/optim/optimizer.h"
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/setup/run_directory.h"
 #include "train/trainer/torch_optimizer_state.h"
@@ -180,8 +181,25 @@ NamedTensors named_tensors(FileSystem& files, const fs::path& path, std::string_
     return {.contents = {.model = read_tensor_file(files, path)}, .from = path, .is_file = true, .remarks = {}};
   NamedTensors named;
   ResumePoint found = named_checkpoint(files, path, option, named.remarks);
+  if (!is_checkpoint(files, path)) named.which = fmt::format("newest of {}", path.string());
   named.contents = std::move(found.checkpoint);
   named.from = std::move(found.from);
+  return named;
+}
+
+NamedTensors best_tensors(FileSystem& files, const fs::path& path, std::string_view option) {
+  std::error_code ignored;
+  if (files.exists(path) && (!fs::is_directory(path, ignored) || is_checkpoint(files, path)))
+    throw UsageError(
+        fmt::format("--best selects among the checkpoints of a run, but {} is not a run directory: leave "
+                    "out --best",
+                    path.string()));
+  const fs::path best = checkpoints_in(files, path) / kBestLink;
+  NamedTensors named = named_tensors(files, is_checkpoint(files, best) ? best : path, option);
+  if (is_checkpoint(files, best))
+    named.which = fmt::format("best of {}", path.string());
+  else
+    named.remarks.push_back(fmt::format("no checkpoint in {} has a score, so the newest is used", path.string()));
   return named;
 }
 

@@ -42,10 +42,17 @@ struct NamedTensors {
   std::filesystem::path from;  ///< the checkpoint or the file
   bool is_file = false;
   std::vector<std::string> remarks;  ///< checkpoints that were skipped, and why
+  std::string which = {};            ///< of several: "newest of runs/a", "best of runs/a"; empty: there was no choice
 };
 
 /// As named_checkpoint; also reads a file of tensors (read_tensor_file).
 NamedTensors named_tensors(FileSystem& files, const std::filesystem::path& path, std::string_view option);
+
+/// The same; but the checkpoint of a run directory, or folder of checkpoints, is the one with the best score, or the
+/// newest with a remark if none has a score.
+///
+/// Errors    UsageError if `path` is neither; CheckpointError if the best one is damaged.
+NamedTensors best_tensors(FileSystem& files, const std::filesystem::path& path, std::string_view option);
 
 /// Replaces the weights by the averaged weights (--ema), under the same names.
 ///

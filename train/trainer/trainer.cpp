@@ -56,9 +56,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                        .sample = world.train_set.shape(),
                                                                        .classes = world.train_set.classes(),
                                                                        .others = world.others}),
-      eval_program_(replica_.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
-                    {replica_.memory().on(MemoryClass::activations), replica_.memory().on(MemoryClass::workspace)},
-                    replica_.program().dtype()),
+      evaluator_(world_, replica_),
       batches_(make_batch_loader(config,
                                  {.dataset = world.train_set,
                                   .device = replica_.memory().on(MemoryClass::batches),
@@ -88,7 +86,7 @@ MemoryTable Trainer::planned_memory() const {
   return plan_memory(
       memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
       {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), eval_program_.memory(), slots_for(replica_.layout(), replica_.program())});
+      {replica_.program().memory(), evaluator_.memory(), slots_for(replica_.layout(), replica_.program())});
 }
 
 void Trainer::resume(ResumePoint point) {
@@ -99,9 +97,11 @@ void Trainer::resume(ResumePoint point) {
   if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
   const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   progress_ = state.progress;
+  const JsonValue order = order_of_samples(world_, config_.seed);
+  check_split(state.order, order, point.from);
   check_order({.progress = progress_,
                .saved = state.order,
-               .here = order_of_samples(world_.train_set, config_.seed),
+               .here = order,
                .sampler = *sampler_,
                .samples_of_step = sizes_.global,
                .from = point.from});
@@ -137,6 +137,7 @@ void Trainer::describe(RunHeader& header) const {
     header.parameters += static_cast<std::int64_t>(replica_.layout().parameter(i).elements);
   header.dataset = config_.dataset;
   header.train_samples = world_.train_set.size();
+  if (world_.validation_set) header.validation_samples = world_.validation_set->size();
   header.test_samples = world_.test_set.size();
   header.ranks = world_.group.world_size();
   header.global_batch = sizes_.global;
@@ -147,30 +148,36 @@ void Trainer::describe(RunHeader& header) const {
 }
 
 Summary Trainer::run() {
-  std::optional<Evaluation> result;
+  std::optional<ModelEvaluation> selected;
   while (!is_over()) {
     if (!run_epoch()) continue;
-    result = evaluate_model();
-    report(*result, true);
+    selected = evaluate();
+    report(*selected, true);
     report_parameters();
-    check_finite(result->loss, "test loss after step " + std::to_string(progress_.steps), config_.learning_rate);
-    save(result->accuracy);
+    check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
+                 config_.learning_rate);
+    save(selected->weights.accuracy);
   }
-  if (!result) {  // nothing was left to train
-    result = evaluate_model();
-    if (progress_.position > 0) report(*result, true);  // a completed epoch is in the metrics
+  if (!selected) {  // nothing was left to train
+    selected = evaluate();
+    if (progress_.position > 0) report(*selected, true);  // a completed epoch is in the metrics
   }
+  const ModelEvaluation at_end = evaluate_at_end(*selected);
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   saver_.finish();
-  return summary_of(*result, weights);
+  return summary_of(*selected, at_end, weights);
 }
 
-Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) const {
+Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end,
+                            const Sha256& weights) const {
   const auto share = [](double sum, double of) { return of > 0 ? sum / of : 0; };
-  return {.accuracy = result.accuracy,
-          .loss = result.loss,
-          .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
+  const bool validates = selected.split == kValidationSplit;
+  return {.accuracy = at_end.weights.accuracy,
+          .loss = at_end.weights.loss,
+          .ema_accuracy = at_end.averaged ? std::optional(at_end.averaged->accuracy) : std::nullopt,
+          .validation_accuracy = validates ? std::optional(selected.weights.accuracy) : std::nullopt,
+          .validation_loss = validates ? std::optional(selected.weights.loss) : std::nullopt,
           .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
           .steps = progress_.steps,
           .seconds = progress_.seconds,
@@ -185,36 +192,23 @@ Summary Trainer::summary_of(const Evaluation& result, const Sha256& weights) con
           .further_device_bytes = replica_.memory_of_others().total()};
 }
 
-Evaluation Trainer::evaluate_model() {
+ModelEvaluation Trainer::evaluate() {
   report_place("evaluating");
   const TraceScope traced(trace_, TraceCategory::evaluation, "evaluation");
-  const auto begin = Clock::now();
-  if (const auto averaged = replica_.averaged_weights()) averaged_ = evaluate_with(averaged->view);
-  Evaluation result = evaluate_with(replica_.whole_weights().view);
-  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return result;
+  return evaluator_.select();
 }
 
-Evaluation Trainer::evaluate_with(const nn::Weights& weights) {
-  return evaluate({.device = replica_.memory().on(MemoryClass::batches),
-                   .stream = replica_.stream(),
-                   .kernels = world_.kernels,
-                   .group = world_.group,
-                   .program = eval_program_,
-                   .weights = weights,
-                   .dataset = world_.test_set});
+ModelEvaluation Trainer::evaluate_at_end(const ModelEvaluation& selected) {
+  report_place("evaluating");
+  const TraceScope traced(trace_, TraceCategory::evaluation, "evaluation");
+  ModelEvaluation at_end = evaluator_.at_end(selected);
+  const std::int64_t epoch = progress_.position > 0 ? progress_.epoch + 1 : progress_.epoch;  // the last one
+  if (at_end.split != selected.split) world_.metrics.event(eval_record(at_end, progress_.steps, epoch, true));
+  return at_end;
 }
 
-void Trainer::report(const Evaluation& result, bool ends_epoch) {
-  world_.metrics.event(EvalRecord{.step = progress_.steps,
-                                  .epoch = epoch_ + 1,
-                                  .ends_epoch = ends_epoch,
-                                  .accuracy = result.accuracy,
-                                  .loss = result.loss,
-                                  .samples = result.samples,
-                                  .seconds = result.seconds,
-                                  .ema_accuracy = averaged_ ? std::optional(averaged_->accuracy) : std::nullopt,
-                                  .ema_loss = averaged_ ? std::optional(averaged_->loss) : std::nullopt});
+void Trainer::report(const ModelEvaluation& found, bool ends_epoch) {
+  world_.metrics.event(eval_record(found, progress_.steps, epoch_ + 1, ends_epoch));
 }
 
 void Trainer::report_parameters() {
@@ -235,7 +229,7 @@ void Trainer::report_parameters() {
 }
 
 void Trainer::evaluate_within_epoch() {
-  report(evaluate_model(), false);
+  report(evaluate(), false);
   report_parameters();
   last_report_ = Clock::now();  // no step's time
 }
@@ -295,7 +289,7 @@ void Trainer::save(std::optional<double> score) {
                       .replica = replica_.save(after_collectives(config_.timeout)),
                       .samples_of_step = sizes_.global,
                       .sample = world_.train_set.shape(),
-                      .order = order_of_samples(world_.train_set, config_.seed),
+                      .order = order_of_samples(world_, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program())};
   if (!world_.checkpoints) return;
@@ -406,7 +400,7 @@ void Trainer::report(const StepResult& result) {
       .step = progress_.steps,
       .epoch = step.epoch + 1,
       .step_of_epoch = step.step_of_epoch,
-      .steps_in_epoch = sampler_->steps(),
+      .steps_in_epoch = steps_of_epoch(step.step_of_epoch),
       .loss = result.loss,
       .learning_rate = learning_rate_of(result),
       .samples = step.samples,
@@ -426,6 +420,12 @@ void Trainer::report(const StepResult& result) {
   times_.add(record);
   last_report_ = now;
   if (action == NanPolicy::Action::end) nan_policy_.end(progress_.steps, result);
+}
+
+/// Steps that this run makes in the epoch whose step `step_of_epoch` was just completed: --steps may end it early.
+std::int64_t Trainer::steps_of_epoch(std::int64_t step_of_epoch) const {
+  if (config_.steps == 0) return sampler_->steps();
+  return std::min(sampler_->steps(), step_of_epoch + 1 + config_.steps - progress_.steps);
 }
 
 double Trainer::learning_rate_of(const StepResult& result) const {

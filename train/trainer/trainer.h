@@ -21,7 +21,7 @@
 #include "train/report/memory_ledger.h"
 #include "train/report/metrics.h"
 #include "train/report/summary.h"
-#include "train/trainer/evaluate.h"
+#include "train/trainer/evaluator.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/nan_policy.h"
 #include "train/trainer/rank_times.h"
@@ -43,7 +43,7 @@ struct FirstWeights {
 /// keeps the replicas equal.
 ///
 ///   for each epoch:  for each window of batches:  TrainStep    (forward, loss, backward; all-reduce, update)
-///                    evaluate                                  (each test sample once, over all ranks)
+///                    evaluate                                  (each validation or test sample once, over all ranks)
 ///
 /// On a GPU the host runs ahead of the steps: results are reported, and acted upon, as they arrive.
 ///
@@ -82,7 +82,8 @@ class Trainer {
   Replica& replica() { return replica_; }
 
   /// Trains and evaluates to the end. The same summary on every rank. Checkpoints are saved at the end of each epoch
-  /// and of the run, and at the interval of the options.
+  /// and of the run, and at the interval of the options. With a validation set, that is evaluated instead of the test
+  /// set, which is evaluated once, after the last step.
   ///
   /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row.
   Summary run();
@@ -101,21 +102,22 @@ class Trainer {
   bool run_epoch();
   void enqueue_step(std::int64_t epoch, std::int64_t step);
   std::optional<BatchLoader::Next> next_batch();
-  Evaluation evaluate_model();
-  Evaluation evaluate_with(const nn::Weights& weights);
-  Summary summary_of(const Evaluation& result, const Sha256& weights) const;
+  ModelEvaluation evaluate();
+  ModelEvaluation evaluate_at_end(const ModelEvaluation& selected);
+  Summary summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end, const Sha256& weights) const;
   void save(std::optional<double> score);
   /// Agrees on requests to save or stop, and executes them. Returns whether the training was rolled back before.
   bool handle_requests(bool ends_epoch);
   RunRequest agree_on_request(bool ends_epoch);
   void report_place(const char* doing);
   double learning_rate_of(const StepResult& result) const;
+  std::int64_t steps_of_epoch(std::int64_t step_of_epoch) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes available results, and waits for those that must be taken: all, or enough for one more step.
   void take_results(bool all);
   void report(const StepResult& result);
   void evaluate_within_epoch();
-  void report(const Evaluation& result, bool ends_epoch);
+  void report(const ModelEvaluation& found, bool ends_epoch);
   /// Reports weights and gradients to rank 0's sinks, if one shows them.
   void report_parameters();
   void check_weights();
@@ -132,18 +134,17 @@ class Trainer {
   StepSizes sizes_;
   std::unique_ptr<data::StepSampler> sampler_;
   Replica replica_;
-  nn::Program eval_program_;
+  Evaluator evaluator_;
   std::unique_ptr<BatchLoader> batches_;
   NanPolicy nan_policy_;
   Rollback rollback_;
   CheckpointSaver saver_;
 
-  std::optional<Evaluation> averaged_;  // of the averaged weights, at the newest evaluation
-  std::int64_t enqueued_ = 0;           // steps
-  std::deque<Pending> pending_;         // oldest first
-  TrainingProgress progress_;           // as reported
-  std::int64_t epoch_ = 0;              // current or last
-  std::int64_t saved_ = -1;             // the step of the newest checkpoint
+  std::int64_t enqueued_ = 0;    // steps
+  std::deque<Pending> pending_;  // oldest first
+  TrainingProgress progress_;    // as reported
+  std::int64_t epoch_ = 0;       // current or last
+  std::int64_t saved_ = -1;      // the step of the newest checkpoint
   Clock::time_point last_report_;
   std::optional<double> sums_scale_;  // factor of the gradients that the replica holds; empty: they are gone
   RankTimes times_;

@@ -76,6 +76,7 @@ struct TrainerWorld {
   comm::ProcessGroup& group;
   const data::Dataset& train_set;
   const data::Dataset& test_set;
+  const data::Dataset* validation_set = nullptr;  ///< evaluated during training; null: the test set is
   MetricsSink& metrics;
   CheckpointSink* checkpoints = nullptr;       ///< null: this rank saves none
   RunRequests* requests = nullptr;             ///< null: this rank gets no requests

@@ -23,6 +23,7 @@ namespace {
 constexpr const char* kProgress = "progress";
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
+constexpr const char* kValidation = "validation";
 
 }  // namespace
 
@@ -41,8 +42,29 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
                         "use the data set that it was trained on, or another checkpoint");
 }
 
-JsonValue order_of_samples(const data::Dataset& train_set, std::uint64_t seed) {
-  return nlohmann::ordered_json{{"dataset", train_set.name()}, {"samples", train_set.size()}, {"seed", seed}};
+JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed) {
+  nlohmann::ordered_json order{
+      {"dataset", world.train_set.name()}, {"samples", world.train_set.size()}, {"seed", seed}};
+  if (world.validation_set) order[kValidation] = world.validation_set->size();
+  return order;
+}
+
+void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from) {
+  const auto part = [](const JsonValue& order, const char* name) {
+    return order->is_object() ? order->value(name, nlohmann::ordered_json()) : nlohmann::ordered_json();
+  };
+  const auto before = part(saved, kValidation), now = part(here, kValidation);
+  const bool same_seed = before.is_null() || part(saved, "seed") == part(here, "seed");
+  if ((before == now && same_seed) || part(saved, "dataset") != part(here, "dataset")) return;
+  const auto split_text = [&](const nlohmann::ordered_json& samples, const JsonValue& order) {
+    return samples.is_null()
+               ? std::string("no validation set")
+               : fmt::format("{} validation samples by seed {}", samples.dump(), part(order, "seed").dump());
+  };
+  throw UsageError(
+      fmt::format("{} was trained with {}, but this run has {}: a training keeps its validation set; resume with the "
+                  "--val-split and --seed of that run, or start a new one from its weights with --weights",
+                  from.string(), split_text(before, saved), split_text(now, here)));
 }
 
 void check_order(const OrderCheck& check) {

@@ -35,8 +35,14 @@ nlohmann::ordered_json to_json(const kernels::Shape& shape);
 void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shape& here,
                         const std::filesystem::path& from);
 
-/// What determines the order of samples, as a checkpoint holds it.
-JsonValue order_of_samples(const data::Dataset& train_set, std::uint64_t seed);
+/// What determines the order of samples, and which are held out for validation, as a checkpoint holds it.
+JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed);
+
+/// Checks that a training resumes with the validation set that it had: other samples of the data set were trained on.
+/// `saved` and `here` are order_of_samples().
+///
+/// Errors    UsageError: what differs, and what to do.
+void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from);
 
 /// The position of a checkpoint, and the order of samples in this run.
 struct OrderCheck {

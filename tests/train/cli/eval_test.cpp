@@ -35,8 +35,30 @@ TEST_F(Eval, PassesOverADamagedCheckpointAndSaysSo) {
   const ProgramEnd end = place_.run({"eval", "--checkpoint", "run"});
   EXPECT_EQ(end.code, 0);
   EXPECT_THAT(end.err, AllOf(HasSubstr("passed over"), HasSubstr("step-40")));
-  EXPECT_THAT(end.out, HasSubstr("run/checkpoints/step-20 on digits's test set"));
+  EXPECT_THAT(end.out, HasSubstr("run/checkpoints/step-20 (newest of run) on digits's test set"));
   EXPECT_EQ(place_.run({"eval", "--checkpoint", "run/checkpoints/step-40"}).code, 4);
+}
+
+TEST_F(Eval, TakesTheRunAsAnArgumentAndItsBestCheckpointIfAsked) {
+  const json newest = json_of({"eval", "run", "--device", "cpu"});
+  EXPECT_EQ(newest, json_of({"eval", "--checkpoint", "run", "--device", "cpu"}));
+  EXPECT_THAT(newest["checkpoint"].get<std::string>(), HasSubstr("step-40"));
+  ASSERT_EQ(train("scored", {"--epochs", "2", "--batch-size", "2000"}).code, 0);  // 30 steps an epoch
+  std::filesystem::remove(place_.path("scored/checkpoints/best"));
+  std::filesystem::create_symlink("step-30", place_.path("scored/checkpoints/best"));
+  const ProgramEnd best = place_.run({"eval", "scored", "--best"});
+  EXPECT_THAT(best.out, HasSubstr("scored/checkpoints/step-30 (best of scored) on digits's")) << best.err;
+  EXPECT_THAT(place_.run({"eval", "scored"}).out,
+              HasSubstr("scored/checkpoints/step-40 (newest of scored) on digits's"));
+  ASSERT_EQ(place_.run({"export", "scored", "--best", "--output", "best.safetensors"}).code, 0);
+  EXPECT_EQ(json_of({"eval", "best.safetensors", "--dataset", "digits"})["loss"],
+            json_of({"eval", "scored/checkpoints/step-30"})["loss"]);
+  EXPECT_EQ(place_.run({"eval", "scored/checkpoints/step-30", "--best"}).code, 2) << "there is no choice";
+  std::filesystem::remove(place_.path("scored/checkpoints/best"));
+  const ProgramEnd none = place_.run({"eval", "scored", "--best"});
+  EXPECT_THAT(none.err, HasSubstr("so the newest is used"));
+  EXPECT_THAT(none.out, HasSubstr("(newest of scored)"));
+  EXPECT_EQ(place_.run({"eval", "run", "scored"}).code, 2) << "one at a time";
 }
 
 TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {

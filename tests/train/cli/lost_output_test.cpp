@@ -206,6 +206,8 @@ class LostResult : public tests::Trained {
       {"data", "--help"},
       {"plan"},
       {"train", "--dry-run", "--run-dir", "new"},
+      {"lr-find", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "8", "--steps", "20"},
+      {"lr-find", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "8", "--steps", "20", "--json"},
       {"eval", "--checkpoint", "run", "--json"},
       {"eval", "--checkpoint", "run"},
       {"predict", "--checkpoint", "run", "digit.png"},

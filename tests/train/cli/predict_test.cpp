@@ -89,7 +89,36 @@ TEST_F(Predict, InvertsWhenAskedAndHintsWhenNot) {
 TEST_F(Predict, NamesTheClassesOfTheDataSet) {
   const ProgramEnd end = place_.run(predict({"--dataset", "fashion-mnist", "--top", "10", write_digit(0)}));
   EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.out, AllOf(HasSubstr("digit-0-1.png: "), HasSubstr("Ankle boot"), HasSubstr("T-shirt/top")));
+  EXPECT_THAT(end.out, AllOf(HasSubstr("\ndigit-0-1.png  "), HasSubstr("Ankle boot"), HasSubstr("T-shirt/top")));
+}
+
+TEST_F(Predict, TakesTheRunFirstThenImagesAndFolders) {
+  std::filesystem::create_directories(place_.path("digits/more"));
+  for (const auto& [from, to] :
+       {std::pair(write_digit(1), "digits/b.PNG"), std::pair(write_digit(2), "digits/more/a.png"),
+        std::pair(write_digit(0), "digits/c.png")})
+    std::filesystem::rename(place_.path(from), place_.path(to));
+  std::ofstream(place_.path("digits/notes.txt")) << "no image";
+  const json found = json_of({"predict", "run", write_digit(3), "digits", "--top", "10"});
+  ASSERT_EQ(found.size(), 4u);
+  const char* names[] = {"digit-3-1.png", "digits/b.PNG", "digits/c.png", "digits/more/a.png"};
+  const int digits[] = {3, 1, 0, 2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(found[i]["image"], names[i]);
+    EXPECT_THAT(found[i]["checkpoint"].get<std::string>(), HasSubstr("run/checkpoints/step-40"));
+    const json alone = json_of(predict({"--top", "10", write_digit(digits[i])}));
+    for (std::size_t j = 0; j < 10; ++j)
+      EXPECT_NEAR(found[i]["probabilities"][j]["probability"].get<double>(),
+                  alone[0]["probabilities"][j]["probability"].get<double>(), 1e-5);
+  }
+  const ProgramEnd table = place_.run({"predict", "run", "digits", "--top", "2"});
+  EXPECT_THAT(table.out, ::testing::StartsWith("run/checkpoints/step-40 (newest of run)\n"
+                                               "image              class       %  2.          %\n"
+                                               "digits/b.PNG       "));
+  std::filesystem::create_directory(place_.path("empty"));
+  const ProgramEnd none = place_.run({"predict", "run", "empty"});
+  EXPECT_EQ(none.code, 4);
+  EXPECT_THAT(none.err, HasSubstr("empty: holds no .png file"));
 }
 
 TEST_F(Predict, RefusesHostileImages) {

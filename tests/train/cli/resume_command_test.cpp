@@ -23,6 +23,12 @@ TEST(ResumeCommand, ReplacesRunDirectoryAndResume) {
   EXPECT_EQ(resume_command({.own = own}, "new"), "gradring train --lr 0.1 --steps=9 --run-dir new --resume auto");
 }
 
+TEST(ResumeCommand, TakesOtherValues) {
+  const Words own = {"gradring", "train", "--epochs=3", "--lr", "0.1", "--epochs", "4"};
+  EXPECT_EQ(resume_command({.own = own}, "a", {{"--epochs", "8"}, {"--steps", "9"}}),
+            "gradring train --lr 0.1 --epochs 8 --steps 9 --run-dir a --resume auto");
+}
+
 TEST(ResumeCommand, QuotesForAShell) {
   const Words own = {"/a b/gradring", "train", "--data-dir", "it's", "--weights", "", "--inject", "nan:rank=0;x"};
   EXPECT_EQ(resume_command({.own = own}, "my runs/a"),

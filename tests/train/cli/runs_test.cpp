@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 using tests::ProgramEnd;
 using tests::short_training;
@@ -106,8 +107,8 @@ TEST_F(Runs, OfTwoRanksLeaveTwoLogs) {
   const auto lines = tests::lines_of(place_.path("run/logs/rank_1.log"));
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_THAT(lines[0], HasSubstr("rank 1 of 2, process "));
-  EXPECT_THAT(lines[1], HasSubstr("Train: 1 [   1/4 ( 25%)]"));
-  EXPECT_THAT(lines[2], HasSubstr("Train: 1 [   2/4 ( 50%)]"));
+  EXPECT_THAT(lines[1], HasSubstr("Train: 1 [   1/2 ( 50%)]"));
+  EXPECT_THAT(lines[2], HasSubstr("Train: 1 [   2/2 (100%)]"));
   EXPECT_THAT(lines[3], HasSubstr("Epoch 1: test accuracy"));
 }
 
@@ -135,8 +136,10 @@ TEST_F(Runs, StartAgainFromTheirResolvedConfig) {
 
 TEST_F(Runs, TellThePersonHowTheyEnded) {
   const ProgramEnd end = place_.run(short_training({"--progress", "plain"}));
-  EXPECT_THAT(end.out, AllOf(HasSubstr("Train: 1 [   1/8"), HasSubstr("Test accuracy  "), HasSubstr("on 1 rank\n"),
-                             HasSubstr("Run directory  " + place_.path("run").string())));
+  EXPECT_THAT(end.out, AllOf(HasSubstr("Model          convnet, "),
+                             HasSubstr("Steps          2 of 8 samples: 0.2 epochs of 8 steps\n"),
+                             HasSubstr("Train: 1 [   1/2"), HasSubstr("Test accuracy  "), HasSubstr("on 1 rank\n"),
+                             HasSubstr("Run directory  " + place_.path("run").string()), Not(HasSubstr("\033"))));
 }
 
 TEST_F(Runs, KeepQuietIfAsked) { EXPECT_EQ(place_.run(short_training()).out, ""); }

@@ -20,6 +20,7 @@ using testing::HasSubstr;
 OptionTexts everything_else() {
   return {{"dataset", "mnist"},
           {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
+          {"val-split", "0.25"},
           {"model", "convnet-deep"},
           {"epochs", "3"},
           {"steps", "4"},

@@ -4,16 +4,22 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/runtime/file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
+#include "train/report/terminal_look.h"
 
 namespace gradring::train {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -24,7 +30,7 @@ using ::testing::StartsWith;
 using tests::lines_of;
 using tests::text_of;
 
-constexpr EvalRecord kEval{.epoch = 2, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
+const EvalRecord kEval{.epoch = 2, .accuracy = 0.9712, .loss = 0.5, .samples = 10000};
 constexpr std::string_view kEvalText = "Epoch 2: test accuracy 97.12 % (9712 of 10000), loss 0.5000";
 
 /// `steps` steps of epoch 2, each with 10 samples in 0.1 s; losses 1, 2, 3, ...
@@ -106,6 +112,107 @@ TEST_F(Progress, BarFits80ColumnsWithoutTerminal) {
   train_an_epoch(*progress, 9999);
   const std::string text = text_of(path_);
   EXPECT_LT(text.size() - text.rfind("\033[K") - 3, 80u);
+}
+
+/// A terminal whose width a test sets.
+class Pty {
+ public:
+  explicit Pty(unsigned short columns) {
+    int master = -1, slave = -1;
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    if (::openpty(&master, &slave, nullptr, nullptr, &size) != 0) throw std::runtime_error("there is no pty");
+    master_ = UniqueFd(master);
+    slave_ = UniqueFd(slave);
+  }
+  void resize(unsigned short columns) const {
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    ASSERT_EQ(::ioctl(master_.get(), TIOCSWINSZ, &size), 0);
+  }
+  int fd() const { return slave_.get(); }
+  /// What was written since the last call.
+  std::string take() const {
+    std::string text(1 << 16, 0);
+    const ssize_t size = ::read(master_.get(), text.data(), text.size());
+    text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    return text;
+  }
+
+ private:
+  UniqueFd master_, slave_;
+};
+
+/// The last step of an epoch of 938, at 1 ms a step, whose bar is drawn at once.
+StepRecord last_step() {
+  return {.step = 938,
+          .epoch = 12,
+          .step_of_epoch = 937,
+          .steps_in_epoch = 938,
+          .loss = 0.2131,
+          .samples = 64,
+          .duration = std::chrono::milliseconds(1)};
+}
+
+TEST(ProgressBar, StaysOnOneLineOfAnyTerminal) {
+  for (const unsigned short columns : {200, 80, 60, 50, 40, 30, 20, 10, 4}) {
+    const Pty pty(columns);
+    Console out(pty.fd());
+    const auto progress = make_progress("bar", out);
+    progress->event(last_step());
+    const std::string text = pty.take();
+    ASSERT_THAT(text, StartsWith("\r\033[K"));
+    const std::string bar = text.substr(4);
+    EXPECT_LT(bar.size(), columns) << bar;
+    EXPECT_THAT(bar, StartsWith(std::string("Epoch 12: 100%").substr(0, columns - 1u)));
+    EXPECT_THAT(bar, Not(HasSubstr("\n")));
+    if (columns >= 40) {
+      EXPECT_THAT(bar, AllOf(HasSubstr("|#"), HasSubstr("938/938"), HasSubstr("loss=0.2131")));
+    }
+    if (columns >= 80) {
+      EXPECT_THAT(bar, HasSubstr("[00:00<00:00, 1000.0it/s, loss=0.2131]"));
+    }
+  }
+}
+
+TEST(ProgressBar, ClearsWhatANarrowerTerminalHasWrapped) {
+  const Pty pty(80);
+  Console out(pty.fd());
+  const auto progress = make_progress("bar", out);
+  progress->event(last_step());
+  EXPECT_GT(pty.take().size(), 4u + 60u);
+  pty.resize(30);
+  progress->event(last_step());
+  EXPECT_THAT(pty.take(), StartsWith("\r\033[2A\033[JEpoch 12")) << "three rows of 30 columns";
+  progress->event(last_step());
+  EXPECT_THAT(pty.take(), StartsWith("\r\033[KEpoch 12")) << "one row again";
+  pty.resize(10);
+  progress->event(kEval);
+  EXPECT_THAT(pty.take(), AllOf(StartsWith("\r\033[2A\033[JEpoch 2"), EndsWith("\r\n")));
+}
+
+TEST(ProgressBar, IsForTerminalsThatMoveTheirCursor) {
+  const Pty pty(80);
+  const std::string before = std::getenv("TERM") ? std::getenv("TERM") : "";
+  for (const auto& [term, begin] : {std::pair("xterm", "\r\033[K"), std::pair("dumb", "Train: 12 ")}) {
+    ::setenv("TERM", term, 1);
+    Console out(pty.fd());
+    make_progress("auto", out)->event(last_step());
+    EXPECT_THAT(pty.take(), StartsWith(begin)) << term;
+  }
+  ::setenv("TERM", "xterm", 1);
+  EXPECT_EQ(TextLook(pty.fd()).dim("a"), "\033[2ma\033[0m");
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_EQ(TextLook(pty.fd()).dim("a"), "a");
+  ::unsetenv("NO_COLOR");
+  EXPECT_EQ(TextLook(-1).dim("a"), "a");
+  ::setenv("TERM", before.c_str(), 1);
+}
+
+TEST_F(Progress, NamesTheSplitOfAnEvaluation) {
+  const auto progress = make_progress("plain", out_);
+  EvalRecord eval = kEval;
+  eval.split = kValidationSplit;
+  progress->event(eval);
+  EXPECT_THAT(text_of(path_), StartsWith("Epoch 2: validation accuracy 97.12 %"));
 }
 
 TEST_F(Progress, IncompleteBarEndsItsLine) {

@@ -52,7 +52,7 @@ TrainingRun train(int world, const train::TrainConfig& config, const data::Datas
 
 void train(TrainingRun& run, int world, const train::TrainConfig& config, const data::Dataset& train_set,
            const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin,
-           const DecorateBackend& decorate) {
+           const DecorateBackend& decorate, const data::Dataset* validation_set) {
   std::mutex mutex;
   run_ranks(world, [&](comm::ProcessGroup& group) {
     kernels::HostDevice device;
@@ -71,6 +71,7 @@ void train(TrainingRun& run, int world, const train::TrainConfig& config, const 
                                     .group = group,
                                     .train_set = train_set,
                                     .test_set = test_set,
+                                    .validation_set = validation_set,
                                     .metrics = group.rank() == 0 ? run.rank0 : others,
                                     .checkpoints = group.rank() == 0 ? &run.checkpoints : nullptr,
                                     .newest_checkpoint = group.rank() == 0 ? ReadNewest(newest) : nullptr});

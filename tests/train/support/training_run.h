@@ -69,6 +69,6 @@ TrainingRun train(int world, const train::TrainConfig& config, const data::Datas
 /// The same for a run that a test has made, and keeps if it ends with an error.
 void train(TrainingRun& run, int world, const train::TrainConfig& config, const data::Dataset& train_set,
            const data::Dataset& test_set, const std::function<void(train::Trainer&, int rank)>& begin = {},
-           const DecorateBackend& decorate = {});
+           const DecorateBackend& decorate = {}, const data::Dataset* validation_set = nullptr);
 
 }  // namespace gradring::tests

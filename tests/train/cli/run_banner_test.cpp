@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/run_banner.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/runtime/file.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string text_of(const std::vector<BannerRow>& rows, std::size_t columns = 0) {
+  return aligned(rows, columns, TextLook(-1));
+}
+
+RunHeader header() {
+  RunHeader header{.device = "Example CPU, 2 cores", .backend = "cpu", .precision = "fp32", .model = "convnet"};
+  header.parameters = 1'199'882;
+  header.dataset = "mnist";
+  header.train_samples = 54'000;
+  header.validation_samples = 6'000;
+  header.test_samples = 10'000;
+  header.ranks = 2;
+  header.global_batch = 128;
+  header.steps_per_epoch = 422;
+  header.total_steps = 844;
+  header.planned_memory[MemoryClass::master] = 3 * 1024 * 1024 + 512 * 1024;
+  return header;
+}
+
+TEST(RunBanner, SaysWhatIsTrainedAndWhere) {
+  EXPECT_EQ(text_of(start_rows(header(), "runs/a", "")),
+            "Model          convnet, 1,199,882 parameters\n"
+            "Data           mnist: 54,000 training, 6,000 validation, 10,000 test samples\n"
+            "Device         Example CPU, 2 cores, by cpu in fp32\n"
+            "Ranks          2\n"
+            "Steps          844 of 128 samples: 2 epochs of 422 steps\n"
+            "Memory         3.5 MiB planned on each rank\n"
+            "Run directory  runs/a\n");
+}
+
+TEST(RunBanner, NamesTheCheckpointAndEpochsThatAreNotWhole) {
+  RunHeader resumed = header();
+  resumed.validation_samples.reset();
+  resumed.resumed_from = 1;
+  resumed.total_steps = 211;
+  const std::string text = text_of(start_rows(resumed, "runs/a", "runs/b/checkpoints/step-1"));
+  EXPECT_THAT(text, HasSubstr("mnist: 54,000 training, 10,000 test samples\n"));
+  EXPECT_THAT(text, HasSubstr("Steps          211 of 128 samples: 0.5 epochs of 422 steps\n"));
+  EXPECT_THAT(text, HasSubstr("Resumed from   runs/b/checkpoints/step-1, after 1 step\n"));
+}
+
+TEST(RunBanner, WrapsBetweenWords) {
+  const std::string text = text_of(start_rows(header(), "runs/a-name-that-is-longer-than-the-terminal", ""), 40);
+  EXPECT_THAT(text, HasSubstr("Data           mnist: 54,000 training,\n"
+                              "               6,000 validation, 10,000\n"
+                              "               test samples\n"));
+  EXPECT_THAT(text, HasSubstr("Run directory  runs/a-name-that-is-longer-than-the-terminal\n")) << "to be copied whole";
+}
+
+TEST(RunBanner, EndsWithResultsAndCommands) {
+  const tests::TempFolder folder;
+  const auto path = folder.path() / "out";
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  Summary summary{.accuracy = 0.98125, .loss = 0.0625};
+  summary.validation_accuracy = 0.975;
+  summary.validation_loss = 0.07;
+  summary.seconds = 12.34;
+  summary.samples_per_second = 4321.4;
+  summary.parameters_sha256 = "0123456789abcdef0123456789abcdef";
+  TrainConfig config;
+  config.val_split = {.fraction = 0.1};
+  config.epochs = 3;
+  {
+    Console out(fd.get());
+    print_result(out, {.summary = summary,
+                       .config = config,
+                       .started_by = {.own = {"./gradring", "train", "--epochs", "3", "--lr", "0.1"}},
+                       .run_dir = "/home/a/my runs/b",
+                       .shown_dir = "my runs/b"});
+  }
+  EXPECT_EQ(tests::text_of(path),
+            "\nTest accuracy  98.12 %, loss 0.0625\n"
+            "Validation     97.50 %, loss 0.0700\n"
+            "Training time  12.3 s, 4321 samples a second on 1 rank\n"
+            "Device memory  0.0 MiB a rank at most, 0.0 MiB planned\n"
+            "Weights        SHA-256 0123456789ab...\n"
+            "Run directory  /home/a/my runs/b\n"
+            "\n"
+            "evaluate       ./gradring eval 'my runs/b' --best\n"
+            "train longer   ./gradring train --lr 0.1 --epochs 6 --run-dir 'my runs/b' --resume auto\n"
+            "export         ./gradring export 'my runs/b' --output model.onnx\n"
+            "report         ./gradring report 'my runs/b' -o report.html\n"
+            "compare        ./gradring runs ls\n");
+}
+
+TEST(RunBanner, NamesTheProgramAsThePersonDid) {
+  const StartedBy started_by{.own = {"/opt/gradring/bin/gradring", "train", "--steps", "9"},
+                             .parent = {"gradring", "launch", "--nproc-per-node", "2", "train", "--steps", "9"},
+                             .launched = true,
+                             .world_size = 2};
+  TrainConfig config;
+  config.epochs = 0;
+  config.steps = 9;
+  const std::string text = text_of(next_steps(started_by, config, "r"));
+  EXPECT_THAT(text, HasSubstr("  gradring eval r\n"));
+  EXPECT_THAT(text, HasSubstr("  gradring launch --nproc-per-node 2 train --steps 18 --run-dir r --resume auto\n"));
+  EXPECT_THAT(text, Not(HasSubstr("--best"))) << "nothing was selected but by the test set";
+}
+
+}  // namespace
+}  // namespace gradring::train

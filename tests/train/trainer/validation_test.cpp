@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A validation set (--val-split) selects checkpoints in place of the test set.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/datasets/open_dataset.h"
+#include "data/loader/random_split.h"
+#include "tests/data/support/message_of.h"
+#include "tests/train/support/training_run.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::tests {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Validation : public ::testing::Test {
+ protected:
+  static std::shared_ptr<const data::Dataset> head(data::Split split, std::int64_t samples) {
+    return std::make_shared<data::InMemoryDataset>(head_of(*data::open_dataset("digits", split, ""), samples));
+  }
+  TrainingRun train_with(const data::Dataset* validation, const train::TrainConfig& config, int world = 2,
+                         const std::function<void(train::Trainer&, int rank)>& begin = {}) const {
+    TrainingRun run;
+    train(run, world, config, *split_.rest, *test_set_, begin, {}, validation);
+    return run;
+  }
+  static std::function<void(train::Trainer&, int rank)> resuming(const train::Checkpoint& from) {
+    return [&from](train::Trainer& trainer, int rank) {
+      trainer.resume({.checkpoint = rank == 0 ? from : train::Checkpoint(), .from = "step-N"});
+    };
+  }
+
+  std::shared_ptr<const data::Dataset> whole_ = head(data::Split::train, 100);
+  std::shared_ptr<const data::Dataset> test_set_ = head(data::Split::test, 30);
+  data::RandomSplit split_ = data::random_split(whole_, 17, 0);
+  train::TrainConfig config_ = config_for(3, 4);
+};
+
+TEST_F(Validation, SelectsCheckpointsAndLeavesTheTestSetForTheEnd) {
+  config_.eval_every = 7;
+  const TrainingRun run = train_with(split_.held_out.get(), config_);
+  std::vector<train::EvalRecord> of_epochs;
+  for (const train::EvalRecord& eval : run.rank0.evals) {
+    const bool last = &eval == &run.rank0.evals.back();
+    EXPECT_EQ(eval.split, last ? "test" : "validation");
+    EXPECT_EQ(eval.samples, last ? 30 : 17);
+    if (eval.ends_epoch) of_epochs.push_back(eval);
+  }
+  ASSERT_EQ(of_epochs.size(), 4u);
+  ASSERT_EQ(run.checkpoints.all.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(run.checkpoints.all[i].score, of_epochs[i].accuracy);
+  EXPECT_EQ(of_epochs[3].epoch, 3);
+  const train::Summary& summary = run.summaries.front();
+  EXPECT_EQ(summary.accuracy, of_epochs[3].accuracy);
+  EXPECT_EQ(summary.loss, of_epochs[3].loss);
+  EXPECT_EQ(summary.validation_accuracy, of_epochs[2].accuracy);
+  EXPECT_EQ(summary.validation_loss, of_epochs[2].loss);
+}
+
+TEST_F(Validation, ChangesNoBitOfTheTraining) {
+  for (const int zero : {0, 3}) {
+    config_.zero = zero;
+    const TrainingRun with = train_with(split_.held_out.get(), config_), without = train_with(nullptr, config_);
+    EXPECT_EQ(with.summaries.front().parameters_sha256, without.summaries.front().parameters_sha256);
+    EXPECT_EQ(with.summaries.front().accuracy, without.summaries.front().accuracy);
+    EXPECT_EQ(without.summaries.front().validation_accuracy, std::nullopt);
+    for (const train::EvalRecord& eval : without.rank0.evals) EXPECT_EQ(eval.split, "test");
+  }
+}
+
+TEST_F(Validation, StaysTheSameInAResume) {
+  config_.save_every_steps = 4;
+  const TrainingRun whole = train_with(split_.held_out.get(), config_);
+  for (const std::size_t place : {0u, 2u}) {  // in an epoch, and after one
+    const train::Checkpoint& from = whole.checkpoints.all[place];
+    const TrainingRun resumed = train_with(split_.held_out.get(), config_, 1, resuming(from));
+    EXPECT_EQ(resumed.rank0.evals.back().split, "test");
+    for (const train::EvalRecord& eval : resumed.rank0.evals) EXPECT_EQ(eval.samples, eval.split == "test" ? 30 : 17);
+  }
+}
+
+TEST_F(Validation, RefusesToResumeWithAnotherSplit) {
+  const TrainingRun with = train_with(split_.held_out.get(), config_, 1), without = train_with(nullptr, config_, 1);
+  config_.epochs = 4;
+  const data::RandomSplit other = data::random_split(whole_, 10, 0);
+  EXPECT_THAT(message_of<train::UsageError>(
+                  [&] { train_with(other.held_out.get(), config_, 1, resuming(with.checkpoints.all.back())); }),
+              AllOf(HasSubstr("17 validation samples by seed 0"), HasSubstr("10 validation samples"),
+                    HasSubstr("--val-split"), HasSubstr("--weights")));
+  EXPECT_THAT(
+      message_of<train::UsageError>([&] { train_with(nullptr, config_, 1, resuming(with.checkpoints.all.back())); }),
+      HasSubstr("no validation set"));
+  EXPECT_THROW(train_with(split_.held_out.get(), config_, 1, resuming(without.checkpoints.all.back())),
+               train::UsageError);
+  config_.seed = 1;
+  EXPECT_THROW(train_with(split_.held_out.get(), config_, 1, resuming(with.checkpoints.all.back())), train::UsageError)
+      << "another seed holds out other samples";
+  EXPECT_NO_THROW(train_with(nullptr, config_, 1, resuming(without.checkpoints.all.back())))
+      << "without a split, the seed may change after an epoch";
+}
+
+}  // namespace
+}  // namespace gradring::tests

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+#include "data/datasets/open_dataset.h"
+#include "data/files/byte_source.h"
+#include "data/images/image.h"
+#include "kernels/runtime/file.h"
+#include "train/cli/commands.h"
+#include "train/cli/inference_setting.h"
+#include "train/options/usage_error.h"
+#include "train/report/environment_error.h"
+#include "train/trainer/training_state.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PredictOptions {
+  InferenceOptions inference;
+  std::int64_t top = 3;
+  bool invert = false;
+};
+
+CommandLine command_line(PredictOptions& options) {
+  options.inference.given["data-dir"] = ".";  // required with most datasets; no file of it is read
+  CommandLine line{
+      .command = "gradring predict",
+      .purpose = "classes that a checkpoint recognizes in image files",
+      .usage = {"gradring predict RUN IMAGE.png|FOLDER... [OPTIONS]"},
+      .options = inference_options(options.inference),
+      .takes_words = true,
+      .notes =
+          "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png files in it and "
+          "below "
+          "it. Each image is scaled to the size and channels of the training samples; proportions are not kept."};
+  line.options.insert(
+      line.options.begin() + 2,
+      {option_of_training("dataset", "dataset whose classes were trained (default as in the checkpoint)",
+                          options.inference.given),
+       count_option("top", "most likely classes to show per image (default 3)", 1, options.top),
+       switch_option("invert", "swap of light and dark, for dark digits on a light background", options.invert)});
+  return line;
+}
+
+/// The images as a dataset whose labels are all 0.
+data::InMemoryDataset read_images(const std::vector<std::string>& names, const data::KnownSet& set, bool invert) {
+  data::InMemoryDataset::Contents contents{.name = "images",
+                                           .shape = set.sample,
+                                           .classes = static_cast<int>(set.classes.size()),
+                                           .pixels = {},
+                                           .labels = {}};
+  for (const std::string& name : names) {
+    const auto pixels = data::to_sample(data::read_png(name), set.sample, invert);
+    if (!invert && set.sample[2] == 1 && data::has_light_border(pixels, set.sample))
+      print_to_stderr(
+          fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
+    contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
+    contents.labels.push_back(0);
+  }
+  return data::InMemoryDataset(std::move(contents));
+}
+
+/// A class and its probability.
+struct Guess {
+  std::size_t index = 0;
+  std::string_view name;
+  double probability = 0;
+};
+
+/// The most likely first; among equals, the first class.
+std::vector<Guess> guesses(std::span<const float> logits, const data::KnownSet& set, std::int64_t top) {
+  const std::vector<double> probabilities = probabilities_of(logits);
+  std::vector<Guess> all;
+  for (std::size_t i = 0; i < probabilities.size(); ++i) all.push_back({i, set.classes[i], probabilities[i]});
+  std::ranges::sort(all, {}, [](const Guess& guess) { return std::pair(-guess.probability, guess.index); });
+  all.resize(std::min(all.size(), static_cast<std::size_t>(top)));
+  return all;
+}
+
+/// An image, and its most likely classes.
+struct Prediction {
+  std::string image;
+  std::vector<Guess> best;
+};
+
+/// Bytes that begin a character in UTF-8: about its columns on a terminal.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text + std::string(width - std::min(width, width_of(text)), ' ');
+}
+
+/// A row for each image: its classes and their probabilities, the most likely first.
+void print(const std::vector<Prediction>& predictions, const data::KnownSet& set) {
+  std::size_t image_width = 5, class_width = 5;
+  for (const Prediction& each : predictions) image_width = std::max(image_width, width_of(each.image));
+  for (const std::string_view name : set.classes) class_width = std::max(class_width, width_of(name));
+  std::string text = padded("image", image_width);
+  for (std::size_t i = 0; i < predictions.front().best.size(); ++i)
+    text += "  " + padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width) + "       %";
+  text += "\n";
+  for (const auto& [image, best] : predictions) {
+    text += padded(image, image_width);
+    for (const Guess& guess : best)
+      text += fmt::format("  {}  {:>6.2f}", padded(std::string(guess.name), class_width), 100 * guess.probability);
+    text += "\n";
+  }
+  fmt::print("{}", text);
+}
+
+nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors& by) {
+  const auto& [image, best] = prediction;
+  nlohmann::ordered_json json = {
+      {"image", image}, {"class", best.front().name}, {"index", best.front().index}, {"checkpoint", by.from.string()}};
+  for (const Guess& guess : best)
+    json["probabilities"].push_back(
+        {{"class", guess.name}, {"index", guess.index}, {"probability", guess.probability}});
+  return json;
+}
+
+bool is_png(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".png";
+}
+
+/// The files that words name: a folder stands for the images in and below it, in the order of their paths.
+std::vector<std::string> image_files(const Words& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    std::error_code error;
+    if (!fs::is_directory(word, error)) {
+      names.push_back(word);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (fs::recursive_directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error))
+      if (is_png(entry->path()) && entry->is_regular_file()) found.push_back(entry->path().string());
+    if (error) throw EnvironmentError(fmt::format("cannot list {}: {}", word, error.message()));
+    if (found.empty()) throw data::DataError(word, "holds no .png file", "name a folder of images, or images");
+    std::ranges::sort(found);
+    names.insert(names.end(), found.begin(), found.end());
+  }
+  return names;
+}
+
+void run(PredictOptions& options, Words words) {
+  constexpr const char* kUsageLine = "gradring predict RUN IMAGE.png";
+  CheckpointChoice& checkpoint = options.inference.checkpoint;
+  if (checkpoint.path.empty() && !words.empty() && is_png(words.front()))
+    throw UsageError(
+        fmt::format("'{}' is an image: name a run directory or a checkpoint first: {}", words.front(), kUsageLine));
+  take_path(checkpoint, words, kUsageLine);
+  if (words.empty()) throw UsageError(fmt::format("name at least one image: {}", kUsageLine));
+  data::require_png();
+  const std::vector<std::string> names = image_files(words);
+  InferenceSetting setting = prepare_inference(options.inference);
+  const data::KnownSet& set = data::known_set(setting.config.dataset);
+  check_sample_shape(*setting.tensors.contents.about, set.sample, setting.tensors.from);
+  const data::InMemoryDataset images = read_images(names, set, options.invert);
+  const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
+  const std::vector<float> logits =
+      make_inference(setting, set.sample, images.classes(), batch_size).run(images).logits;
+  write_logits(options.inference, images.size(), logits);
+  std::vector<Prediction> predictions;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    predictions.push_back(
+        {names[i], guesses(std::span(logits).subspan(i * set.classes.size(), set.classes.size()), set, options.top)});
+  if (options.inference.json) {
+    nlohmann::ordered_json results = nlohmann::ordered_json::array();
+    for (const Prediction& each : predictions) results.push_back(to_json(each, setting.tensors));
+    print_json(results);
+    return;
+  }
+  fmt::print("{}\n", source_text(setting.tensors));
+  print(predictions, set);
+}
+
+}  // namespace
+
+const Command kPredictCommand =
+    make_command<PredictOptions>("predict", "classes that a checkpoint recognizes in images");
+
+}  // namespace gradring::train

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cli/run_banner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "train/report/progress.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "1,199,882"
+std::string grouped(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto place = std::ssize(digits) - 3; place > 0; place -= 3) digits.insert(static_cast<std::size_t>(place), ",");
+  return digits;
+}
+
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
+}
+
+std::string mebibytes(std::size_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+std::string data_text(const RunHeader& header) {
+  const std::string validation =
+      header.validation_samples ? grouped(*header.validation_samples) + " validation, " : std::string();
+  return fmt::format("{}: {} training, {}{} test samples", header.dataset, grouped(header.train_samples), validation,
+                     grouped(header.test_samples));
+}
+
+std::string steps_text(const RunHeader& header) {
+  const std::int64_t whole = header.total_steps / header.steps_per_epoch;
+  const bool ends_within_epoch = header.total_steps % header.steps_per_epoch != 0;
+  const std::string epochs = ends_within_epoch
+                                 ? fmt::format("{:.1f} epochs", static_cast<double>(header.total_steps) /
+                                                                    static_cast<double>(header.steps_per_epoch))
+                                 : counted(whole, "epoch");
+  return fmt::format("{} of {}: {} of {}", grouped(header.total_steps), counted(header.global_batch, "sample"), epochs,
+                     counted(header.steps_per_epoch, "step"));
+}
+
+std::string score_text(double accuracy, double loss) {
+  return fmt::format("{:.2f} %, loss {:.4f}", 100 * accuracy, loss);
+}
+
+/// The text, wrapped; lines after the first begin with `indent` blanks. A word may be longer than a line.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
+  std::string lines;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool fits = columns == 0 || column + 1 + word.size() <= columns;
+    if (!lines.empty()) {
+      lines += fits ? " " : "\n" + std::string(indent, ' ');
+      column = fits ? column + 1 : indent;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines;
+}
+
+std::size_t label_width(const std::vector<BannerRow>& rows) {
+  constexpr std::size_t kLeast = 13;  // equal in the blocks at the start and at the end
+  std::size_t width = kLeast;
+  for (const BannerRow& row : rows) width = std::max(width, row.label.size());
+  return width;
+}
+
+/// The program as the person named it, who may have started a launcher of the same name.
+std::string program_of(const StartedBy& started_by) {
+  if (started_by.own.empty()) return "gradring";
+  const auto name = [](const std::string& path) { return fs::path(path).filename(); };
+  const bool is_launcher =
+      !started_by.parent.empty() && name(started_by.parent.front()) == name(started_by.own.front());
+  return is_launcher ? started_by.parent.front() : started_by.own.front();
+}
+
+/// Where texts wrap: not in a file.
+std::size_t width_of(const Console& out) { return is_terminal(out.fd()) ? columns_of(out.fd()) : 0; }
+
+void print_rows(Console& out, const FinishedRun& run) {
+  const TextLook look(out.fd());
+  out.write(aligned(result_rows(run.summary, run.run_dir), width_of(out), look) + "\n" +
+            aligned(next_steps(run.started_by, run.config, run.shown_dir), 0, look));  // commands stay whole
+}
+
+}  // namespace
+
+std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_dir, const fs::path& resumed_from) {
+  std::vector<BannerRow> rows = {
+      {"Model", fmt::format("{}, {}", header.model, counted(header.parameters, "parameter"))},
+      {"Data", data_text(header)},
+      {"Device", fmt::format("{}, by {} in {}", header.device, header.backend, header.precision)},
+      {"Ranks", grouped(header.ranks)},
+      {"Steps", steps_text(header)},
+      {"Memory", mebibytes(header.planned_memory.total()) + " planned on each rank"},
+      {"Run directory", run_dir.string()}};
+  if (!resumed_from.empty())
+    rows.push_back(
+        {"Resumed from", fmt::format("{}, after {}", resumed_from.string(), counted(header.resumed_from, "step"))});
+  return rows;
+}
+
+std::vector<BannerRow> result_rows(const Summary& summary, const fs::path& run_dir) {
+  constexpr std::size_t kHashDigits = 12;
+  std::vector<BannerRow> rows = {{"Test accuracy", score_text(summary.accuracy, summary.loss)}};
+  if (summary.validation_accuracy)
+    rows.push_back({"Validation", score_text(*summary.validation_accuracy, summary.validation_loss.value_or(0))});
+  rows.push_back({"Training time", fmt::format("{:.1f} s, {:.0f} samples a second on {}", summary.seconds,
+                                               summary.samples_per_second, counted(summary.world_size, "rank"))});
+  rows.push_back({"Device memory", fmt::format("{} a rank at most, {} planned", mebibytes(summary.peak_memory.total()),
+                                               mebibytes(summary.planned_memory.total()))});
+  rows.push_back({"Weights", "SHA-256 " + summary.parameters_sha256.substr(0, kHashDigits) + "..."});
+  rows.push_back({"Run directory", run_dir.string()});
+  return rows;
+}
+
+std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config, const fs::path& run_dir) {
+  const std::string program = program_of(started_by);
+  const auto command = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), program);
+    return shell_command(words);
+  };
+  const std::string run = run_dir.string();
+  std::vector<OptionWord> longer;
+  if (config.epochs > 0) longer.push_back({"--epochs", std::to_string(2 * config.epochs)});
+  if (config.steps > 0) longer.push_back({"--steps", std::to_string(2 * config.steps)});
+  std::vector<std::string> evaluate = {"eval", run};
+  if (config.val_split) evaluate.emplace_back("--best");
+  return {{"evaluate", command(evaluate)},
+          {"train longer", resume_command(started_by, run_dir, longer)},
+          {"export", command({"export", run, "--output", "model.onnx"})},
+          {"report", command({"report", run, "-o", "report.html"})},
+          {"compare", command({"runs", "ls"})}};
+}
+
+std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look) {
+  const std::size_t width = label_width(rows);
+  std::string text;
+  for (const BannerRow& row : rows)
+    text += look.dim(fmt::format("{:<{}}", row.label, width)) + "  " + wrapped(row.text, width + 2, columns) + "\n";
+  return text;
+}
+
+void print_start(Console& out, const RunHeader& header, const fs::path& run_dir, const fs::path& resumed_from) {
+  out.write(aligned(start_rows(header, run_dir, resumed_from), width_of(out), TextLook(out.fd())) + "\n");
+}
+
+void print_result(Console& out, const FinishedRun& run) {
+  out.write("\n");
+  print_rows(out, run);
+}
+
+void print_finished(Console& out, const FinishedRun& run) {
+  make_progress(run.config.progress, out)
+      ->remark(fmt::format(
+          "the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs or --steps",
+          run.summary.steps));
+  if (run.config.progress == "none") return;
+  out.write("Results of the finished run:\n");
+  print_rows(out, run);
+}
+
+}  // namespace gradring::train
