@@ -88,7 +88,7 @@ TEST(Figure, IsSmallForALongSeries) {
   }
   const std::string html = figure({.title = "Loss", .series = {series}});
   EXPECT_LT(html.size(), 30000u);
-  EXPECT_THAT(html, HasSubstr("100,000"));
+  EXPECT_THAT(html, HasSubstr("80,000"));
 }
 
 TEST(Figure, InterruptsALineAtValuesThatAreNotFinite) {

@@ -203,10 +203,11 @@ class Metrics : public JsonLines {
 
 TEST_F(Metrics, KeepFaultsOfRepeatedSteps) {
   { JsonLinesSink(path_).event(FaultRecord{.step = 6, .rank = 1, .kind = "kill"}); }
-  EXPECT_THAT(kept(2, 0), ElementsAre(HasSubstr(R"("step":1,)"), HasSubstr(R"("step":2,)"), HasSubstr("kill")));
-  { JsonLinesSink(path_).event(StepRecord{.step = 3, .epoch = 1}); }
-  EXPECT_EQ(kept(3, 0).size(), 4u);
-  EXPECT_THAT(kept(1, 0), ElementsAre(HasSubstr(R"("step":1,)"), HasSubstr("kill")));
+  EXPECT_THAT(kept(4, 0),
+              ElementsAre(HasSubstr(R"("step":3,)"), HasSubstr(R"("step":4,)"), HasSubstr("eval"), HasSubstr("kill")));
+  { JsonLinesSink(path_).event(StepRecord{.step = 5, .epoch = 1}); }
+  EXPECT_EQ(kept(5, 0).size(), 5u);
+  EXPECT_THAT(kept(3, 0), ElementsAre(HasSubstr(R"("step":3,)"), HasSubstr("kill")));
 }
 
 TEST_F(Metrics, TruncatesToCheckpoint) {
