@@ -41,14 +41,16 @@ RowsByKey rows_by_key(const BenchResult& result, const DiffSpec& spec) {
   return rows;
 }
 
+/// The spread of a difference of independent values.
+double spread_of_both(const DiffRow& row) { return std::hypot(row.old_values.spread, row.new_values.spread); }
+
 /// `least_change`: kRunToRun, or 0.
 DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec& spec, double least_change) {
   const double difference = row.new_values.median - row.old_values.median;
   const bool enough = std::min(row.old_values.count, row.new_values.count) >= kLeastRepetitions;
   if (!spec.threshold && !enough) return DiffVerdict::unknown;
   const double median = std::abs(row.old_values.median);
-  const double limit = spec.threshold ? *spec.threshold * median
-                                      : std::max({row.old_values.spread, row.new_values.spread, least_change * median});
+  const double limit = spec.threshold ? *spec.threshold * median : std::max(spread_of_both(row), least_change * median);
   const bool counts = std::abs(difference) > limit && (spec.threshold || row.p_value < kSignificance);
   if (!counts) return DiffVerdict::same;
   return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
@@ -65,7 +67,7 @@ DiffRow compared(const BenchMeasurement& before, const BenchMeasurement& after, 
   const double median = row.old_values.median;
   if (median != 0) {
     row.change = row.new_values.median / median - 1;
-    row.noise = std::max(row.old_values.spread, row.new_values.spread) / std::abs(median);
+    row.noise = spread_of_both(row) / std::abs(median);
   }
   row.verdict = verdict_of(row, after.higher_is_better, spec, least_change);
   return row;

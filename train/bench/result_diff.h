@@ -18,7 +18,7 @@ std::string_view name_of(DiffVerdict verdict);
 
 /// With fewer repetitions on either side, even a rank test of separated samples has p > kSignificance.
 inline constexpr std::size_t kLeastRepetitions = 5;
-inline constexpr double kSignificance = 0.01;
+inline constexpr double kSignificance = 0.02;
 /// Medians of one program's runs differ by as much although the repetitions of each agree: memory lies elsewhere, clocks
 /// change. A single run on a side cannot show it.
 inline constexpr double kRunToRun = 0.03;
@@ -29,7 +29,7 @@ struct DiffRow {
   std::string unit;
   kernels::bench::Statistics old_values, new_values;
   std::optional<double> change;  ///< of the median, as a fraction of the old one; nothing if that is 0
-  double noise = 0;              ///< the larger spread of both, as the same fraction
+  double noise = 0;              ///< the spread of both, as the same fraction
   double p_value = 1;            ///< of the rank test
   DiffVerdict verdict = DiffVerdict::unknown;
 };
@@ -50,7 +50,7 @@ struct ResultDiff {
 };
 
 /// Compares two results row by row. Without a threshold, a row is slower or faster if the medians differ by more than the
-/// larger spread (Statistics::spread) of both, and the rank test finds a difference, too (p < kSignificance). If a side is
+/// spread (Statistics::spread) of both, the root of the sum of their squares, and the rank test finds a difference, too (p < kSignificance). If a side is
 /// one run, they must also differ by more than kRunToRun.
 ///
 /// A spread, not an error of the median: repetitions in one process are not independent, so the median of another run

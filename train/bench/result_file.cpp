@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "data/files/byte_source.h"
 #include "kernels/bench/statistics.h"
@@ -17,10 +18,10 @@ using nlohmann::ordered_json;
 constexpr const char* kAdvice = "name a file that `gradring bench ... -J FILE` of this version has written";
 
 std::string whole_text(const std::filesystem::path& path) {
+  std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || std::filesystem::is_directory(path)) throw data::DataError(path, "cannot be read", kAdvice);
-  return text;
+  if (!file || std::filesystem::is_directory(path, ignored)) throw data::DataError(path, "cannot be read", kAdvice);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// Its text, or nothing where it has another type or is missing.
