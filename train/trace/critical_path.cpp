@@ -112,27 +112,23 @@ class Walk {
   std::map<std::string, std::int64_t> path_;
 };
 
-/// The category in which `rank` spent most more time than the median of the others.
-std::string cause_of(const StepTimeline& step, int rank) {
+/// Sets the straggler's cause.
+void find_cause(const StepTimeline& step, Straggler& straggler) {
   std::map<std::string, std::vector<std::int64_t>> others;
   std::map<std::string, std::int64_t> own;
   for (const RankStep& each : step) {
     const auto totals = each.totals();
-    if (each.rank == rank) own = totals;
+    if (each.rank == straggler.rank) own = totals;
     for (const char* category :
          {"data", "fault", "forward", "backward", "optimizer", "evaluation", "checkpoint", "other"})
-      if (each.rank != rank) others[category].push_back(totals.contains(category) ? totals.at(category) : 0);
+      if (each.rank != straggler.rank) others[category].push_back(totals.contains(category) ? totals.at(category) : 0);
   }
-  std::string cause;
-  std::int64_t most = 0;
   for (const auto& [category, values] : others) {
     const std::int64_t excess = (own.contains(category) ? own.at(category) : 0) - median(values);
-    if (excess > most) {
-      most = excess;
-      cause = category;
-    }
+    if (excess <= straggler.cause_delay) continue;
+    straggler.cause_delay = excess;
+    straggler.cause = category;
   }
-  return cause;
 }
 
 }  // namespace
@@ -159,7 +155,9 @@ Straggler straggler_of(const StepTimeline& step) {
   }
   if (late.empty()) return {};
   const auto worst = std::ranges::max_element(late, {}, [](const auto& each) { return each.second; });
-  return {.rank = worst->first, .delay = worst->second, .cause = cause_of(step, worst->first)};
+  Straggler straggler{.rank = worst->first, .delay = worst->second, .cause = {}};
+  find_cause(step, straggler);
+  return straggler;
 }
 
 }  // namespace gradring::train

@@ -19,6 +19,7 @@ struct Straggler {
   int rank = -1;           ///< -1: there is none, as of one rank
   std::int64_t delay = 0;  ///< ns by which it came to the collectives later than the median of the others, in total
   std::string cause;       ///< category in which it spent most more time than the median of the others
+  std::int64_t cause_delay = 0;  ///< how much more, in ns
 };
 
 Straggler straggler_of(const StepTimeline& step);

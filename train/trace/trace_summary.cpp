@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kRow = "{:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10}  {}\n";
+
 double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
 StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
@@ -35,6 +37,7 @@ StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
   figures.straggler = straggler.rank;
   figures.delay = seconds_of(straggler.delay);
   figures.cause = straggler.cause;
+  figures.cause_delay = seconds_of(straggler.cause_delay);
   return figures;
 }
 
@@ -64,14 +67,16 @@ RunStraggler straggler_of(const std::vector<StepFigures>& steps) {
   for (const auto& [rank, late] : by_rank) {
     RunStraggler each{.rank = rank, .steps = std::ssize(late)};
     std::vector<double> delays;
-    std::map<std::string, int> causes;
+    std::map<std::string, std::vector<double>> causes;
     for (const StepFigures* step : late) {
       delays.push_back(step->delay);
       each.total_delay += step->delay;
-      ++causes[step->cause];
+      causes[step->cause].push_back(step->cause_delay);
     }
     each.median_delay = median(delays);
-    each.cause = std::ranges::max_element(causes, {}, [](const auto& cause) { return cause.second; })->first;
+    const auto cause = std::ranges::max_element(causes, {}, [](const auto& of) { return of.second.size(); });
+    each.cause = cause->first;
+    each.median_cause_delay = median(cause->second);
     if (worst.rank < 0 || each.total_delay > worst.total_delay) worst = each;
   }
   return worst;
@@ -79,23 +84,24 @@ RunStraggler straggler_of(const std::vector<StepFigures>& steps) {
 
 std::string millis(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
 
-/// The categories of a path, the longest first: "backward 12.10, communication 3.00".
+/// The longest parts of a path: "backward 12.1, communication 3.0".
 std::string path_text(const std::map<std::string, double>& path) {
+  constexpr std::size_t kParts = 3;
   std::vector<std::pair<double, std::string>> parts;
-  for (const auto& [category, seconds] : path)
-    if (1e3 * seconds >= 0.005) parts.emplace_back(-seconds, category);
+  for (const auto& [category, seconds] : path) parts.emplace_back(-seconds, category);
   std::ranges::sort(parts);
+  parts.resize(std::min(parts.size(), kParts));
   std::vector<std::string> texts;
-  for (const auto& [seconds, category] : parts) texts.push_back(category + " " + millis(-seconds));
+  for (const auto& [seconds, category] : parts) texts.push_back(fmt::format("{} {:.1f}", category, -1e3 * seconds));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string row(const std::string& name, const StepFigures& step) {
   const auto overlap = step.overlap();
   const std::string straggler = step.straggler < 0 ? "-" : fmt::format("{} +{}", step.straggler, millis(step.delay));
-  return fmt::format("{:>6} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}  {}\n", name, millis(step.seconds),
-                     millis(step.compute), millis(step.communication), millis(step.exposed),
-                     overlap ? fmt::format("{:.0f} %", 100 * *overlap) : "-", straggler, path_text(step.critical_path));
+  return fmt::format(fmt::runtime(kRow), name, millis(step.seconds), millis(step.compute), millis(step.communication),
+                     millis(step.exposed), overlap ? fmt::format("{:.0f} %", 100 * *overlap) : "-", straggler,
+                     path_text(step.critical_path));
 }
 
 Json to_json(const StepFigures& step) {
@@ -134,15 +140,17 @@ TraceSummary summarize(const TraceFile& file, const std::string& path) {
 }
 
 std::string to_text(const TraceSummary& summary) {
-  std::string text = fmt::format("{:>6} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}  {}\n", "step", "ms", "compute", "comm.",
-                                 "exposed", "overlap", "straggler", "critical path (ms)");
+  std::string text = fmt::format(fmt::runtime(kRow), "step", "ms", "compute", "comm.", "exposed", "overlap",
+                                 "straggler", "critical path (ms)");
   for (const StepFigures& step : summary.steps) text += row(std::to_string(step.step), step);
   text += row("mean", summary.mean);
   const RunStraggler& straggler = summary.straggler;
   if (straggler.rank >= 0)
     text += fmt::format("\nStraggler: rank {} in {} of {} steps; the others wait {} ms for it (median){}\n",
                         straggler.rank, straggler.steps, summary.steps.size(), millis(straggler.median_delay),
-                        straggler.cause.empty() ? "" : ", most of it in " + straggler.cause);
+                        straggler.cause.empty() ? ""
+                                                : fmt::format(", {} ms of it because of {}",
+                                                              millis(straggler.median_cause_delay), straggler.cause));
   if (std::ssize(summary.ranks) < summary.world_size)
     text += fmt::format("Only ranks {} of {} are in the trace: the run failed; name the other ranks' files, too\n",
                         fmt::join(summary.ranks, ", "), summary.world_size);
@@ -162,7 +170,8 @@ std::string to_json(const TraceSummary& summary) {
     Json each{{"step", step.step}};
     each.update(to_json(step));
     if (step.straggler >= 0)
-      each["straggler"] = {{"rank", step.straggler}, {"delay", step.delay}, {"cause", step.cause}};
+      each["straggler"] = {
+          {"rank", step.straggler}, {"delay", step.delay}, {"cause", step.cause}, {"cause_delay", step.cause_delay}};
     json["steps"].push_back(std::move(each));
   }
   json["mean"] = to_json(summary.mean);
@@ -172,7 +181,8 @@ std::string to_json(const TraceSummary& summary) {
                          {"steps", straggler.steps},
                          {"median_delay", straggler.median_delay},
                          {"total_delay", straggler.total_delay},
-                         {"cause", straggler.cause}};
+                         {"cause", straggler.cause},
+                         {"median_cause_delay", straggler.median_cause_delay}};
   return json.dump(2);
 }
 

@@ -23,7 +23,8 @@ struct StepFigures {
   std::map<std::string, double> critical_path{};  ///< by category
   int straggler = -1;                             ///< rank; -1: there is one rank only
   double delay = 0;                               ///< of the straggler
-  std::string cause{};
+  std::string cause{};                            ///< category in which it spent more time than the others
+  double cause_delay = 0;                         ///< how much more
 
   /// Share of communication that computing hid; nothing without communication.
   std::optional<double> overlap() const;
@@ -35,7 +36,8 @@ struct RunStraggler {
   std::int64_t steps = 0;   ///< in which it was the straggler
   double median_delay = 0;  ///< over these
   double total_delay = 0;
-  std::string cause{};  ///< the most frequent one
+  std::string cause{};            ///< the most frequent one
+  double median_cause_delay = 0;  ///< over the steps with that cause
 };
 
 struct TraceSummary {

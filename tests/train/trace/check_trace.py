@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a trace file: check_trace.py FILE [SHELL]. Prints processes, threads and categories as Perfetto's trace processor reads
-them if the package perfetto and its trace_processor_shell are there, and checks the events against the format otherwise.
+"""Checks a trace file: check_trace.py FILE. Checks the events against the trace event format, prints how many there are of
+each category, and has Perfetto's trace processor count them, too. The package perfetto downloads it, unless
+trace_processor_shell is in PATH.
 
-Exit codes: 0 valid; 1 not; 77 valid as far as this Python can tell, but Perfetto's own reader is missing."""
+Exit codes: 0 valid; 1 not; 77 valid as far as this Python can tell, but Perfetto's trace processor is missing."""
 import gzip
 import json
 import shutil
@@ -56,10 +57,14 @@ try:
 except ImportError:
     print(f"{sys.executable} does not import perfetto")
     sys.exit(77)
-if not shell:
-    print("there is no trace_processor_shell in PATH")  # the package would download it
+try:
+    processor = TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=shell))
+except Exception as error:
+    if shell:
+        raise
+    print(f"trace_processor_shell could not be downloaded: {error}")
     sys.exit(77)
-with TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=shell)) as processor:
+with processor:
     read = {row.category: row.n for row in processor.query("select category, count(*) as n from slice group by category")}
     errors = [row.name for row in processor.query("select name from stats where severity = 'error' and value > 0")]
     linked = next(iter(processor.query("select count(*) as n from flow"))).n

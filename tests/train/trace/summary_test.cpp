@@ -81,6 +81,7 @@ TEST(Straggler, IsTheLastToTheCollectivesWithItsCause) {
   EXPECT_EQ(straggler.rank, 1);
   EXPECT_EQ(straggler.delay, 30 * kMs);
   EXPECT_EQ(straggler.cause, "fault");
+  EXPECT_EQ(straggler.cause_delay, 30 * kMs);
   const auto slow = timelines_of(file_of({Rank{.backward = 9, .summed = 20}, Rank{.summed = 20}}));
   EXPECT_EQ(straggler_of(slow.at(7)).cause, "backward");
   EXPECT_EQ(straggler_of(slow.at(7)).delay, 5 * kMs);

