@@ -12,7 +12,6 @@
 #include "train/trainer/memory_plan.h"
 #include "train/trainer/parameter_tensors.h"
 #include "train/trainer/replica.h"
-#include "train/trainer/torch_optimizer_state.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
@@ -28,14 +27,6 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
-
-/// Averaged weights that begin as the weights.
-void begin_average(ReplicaState& state) {
-  for (TensorRecord tensor : state.model) {
-    tensor.name.insert(0, std::string(kEmaState) + ".");
-    state.state.push_back(std::move(tensor));
-  }
-}
 
 /// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
@@ -81,14 +72,6 @@ Trainer::~Trainer() {
   }
 }
 
-/// Does not plan the programs again: a GPU's backend takes long for that.
-MemoryTable Trainer::planned_memory() const {
-  return plan_memory(
-      memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
-      {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), evaluator_.memory(), slots_for(replica_.layout(), replica_.program())});
-}
-
 void Trainer::resume(ResumePoint point) {
   const Deadline deadline = Deadline::after(config_.timeout);
   point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
@@ -113,39 +96,10 @@ void Trainer::resume(ResumePoint point) {
 }
 
 void Trainer::begin_with(FirstWeights weights) {
-  const Deadline deadline = Deadline::after(config_.timeout);
-  ParameterNames(replica_.model()).rename(weights.tensors, weights.from);
-  ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica_.step().state(deadline)};
-  std::string applied;  // empty: a new optimizer
-  if (weights.optimizer) {
-    SteppedOptimizer stepped =
-        from_torch_optimizer(*weights.optimizer, config_.optimizer, replica_.parameters(), weights.optimizer_from);
-    applied = std::to_string(stepped.applied_steps);
-    state.state = std::move(stepped.state);
-    if (config_.optimizer.ema > 0) begin_average(state);
-  }
-  applied = world_.group.broadcast_on_host(applied, 0);
-  if (applied.empty()) return replica_.load_weights(state.model, weights.from, deadline);
-  state.step.applied_steps = std::stoi(applied);
-  replica_.load(state, weights.from, deadline);
+  load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group, Deadline::after(config_.timeout));
 }
 
-void Trainer::describe(RunHeader& header) const {
-  header.precision = precision_name(replica_.program().dtype());
-  header.model = config_.model;
-  for (int i = 0; i < replica_.layout().parameters(); ++i)
-    header.parameters += static_cast<std::int64_t>(replica_.layout().parameter(i).elements);
-  header.dataset = config_.dataset;
-  header.train_samples = world_.train_set.size();
-  if (world_.validation_set) header.validation_samples = world_.validation_set->size();
-  header.test_samples = world_.test_set.size();
-  header.ranks = world_.group.world_size();
-  header.global_batch = sizes_.global;
-  header.steps_per_epoch = sampler_->steps();
-  header.total_steps = total_steps(config_, *sampler_);
-  header.resumed_from = progress_.steps;
-  header.planned_memory = planned_memory();
-}
+void Trainer::describe(RunHeader& header) const { train::describe(header, facts(), progress_); }
 
 Summary Trainer::run() {
   std::optional<ModelEvaluation> selected;
@@ -166,30 +120,7 @@ Summary Trainer::run() {
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   saver_.finish();
-  return summary_of(*selected, at_end, weights);
-}
-
-Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end,
-                            const Sha256& weights) const {
-  const auto share = [](double sum, double of) { return of > 0 ? sum / of : 0; };
-  const bool validates = selected.split == kValidationSplit;
-  return {.accuracy = at_end.weights.accuracy,
-          .loss = at_end.weights.loss,
-          .ema_accuracy = at_end.averaged ? std::optional(at_end.averaged->accuracy) : std::nullopt,
-          .validation_accuracy = validates ? std::optional(selected.weights.accuracy) : std::nullopt,
-          .validation_loss = validates ? std::optional(selected.weights.loss) : std::nullopt,
-          .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
-          .steps = progress_.steps,
-          .seconds = progress_.seconds,
-          .samples_per_second = share(static_cast<double>(progress_.samples), progress_.seconds),
-          .world_size = world_.group.world_size(),
-          .device = world_.device.id().to_string(),
-          .backend = std::string(world_.backend.name()),
-          .precision = precision_name(replica_.program().dtype()),
-          .parameters_sha256 = to_hex(weights),
-          .planned_memory = planned_memory(),
-          .peak_memory = replica_.memory().peaks(),
-          .further_device_bytes = replica_.memory_of_others().total()};
+  return summary_of(facts(), progress_, {.selected = *selected, .at_end = at_end, .weights = weights});
 }
 
 ModelEvaluation Trainer::evaluate() {

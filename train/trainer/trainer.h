@@ -15,29 +15,21 @@
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/checkpoint/checkpoint_writer.h"
-#include "train/checkpoint/torch_optimizer.h"
 #include "train/config/train_config.h"
 #include "train/input_pipeline/batch_loader.h"
-#include "train/report/memory_ledger.h"
 #include "train/report/metrics.h"
 #include "train/report/summary.h"
 #include "train/trainer/evaluator.h"
+#include "train/trainer/first_weights.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/nan_policy.h"
 #include "train/trainer/rank_times.h"
 #include "train/trainer/replica.h"
+#include "train/trainer/run_facts.h"
 #include "train/trainer/trainer_world.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
-
-/// Weights from elsewhere, with any spelling of their names (ParameterNames).
-struct FirstWeights {
-  std::vector<TensorRecord> tensors;  ///< empty on ranks other than 0
-  std::filesystem::path from;
-  std::optional<TorchOptimizer> optimizer = {};  ///< goes on with them; empty on ranks other than 0
-  std::filesystem::path optimizer_from = {};
-};
 
 /// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group
 /// keeps the replicas equal.
@@ -104,7 +96,6 @@ class Trainer {
   std::optional<BatchLoader::Next> next_batch();
   ModelEvaluation evaluate();
   ModelEvaluation evaluate_at_end(const ModelEvaluation& selected);
-  Summary summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end, const Sha256& weights) const;
   void save(std::optional<double> score);
   /// Agrees on requests to save or stop, and executes them. Returns whether the training was rolled back before.
   bool handle_requests(bool ends_epoch);
@@ -126,7 +117,7 @@ class Trainer {
   /// Weights in host memory. With --zero 1 this overwrites the gradients of the last step.
   kernels::Buffer host_weights();
   Sha256 hash_of_weights();
-  MemoryTable planned_memory() const;
+  RunFacts facts() const { return {config_, world_, sizes_, *sampler_, replica_, evaluator_}; }
 
   TrainConfig config_;
   TrainerWorld world_;

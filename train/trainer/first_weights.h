@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "kernels/runtime/deadline.h"
+#include "train/checkpoint/tensor_file.h"
+#include "train/checkpoint/torch_optimizer.h"
+#include "train/optim/optimizer.h"
+#include "train/trainer/replica.h"
+
+namespace gradring::train {
+
+/// Weights from elsewhere, with any spelling of their names (ParameterNames).
+struct FirstWeights {
+  std::vector<TensorRecord> tensors;  ///< empty on ranks other than 0
+  std::filesystem::path from;
+  std::optional<TorchOptimizer> optimizer = {};  ///< goes on with them; empty on ranks other than 0
+  std::filesystem::path optimizer_from = {};
+};
+
+/// Begins the training of a replica with these weights, and with the state of their optimizer if rank 0 has it.
+/// Collective.
+///
+/// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer.
+void load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
+                        comm::ProcessGroup& group, Deadline deadline);
+
+}  // namespace gradring::train
