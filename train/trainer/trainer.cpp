@@ -60,7 +60,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                    .learning_rate = config.learning_rate,
                    .parameters = replica_.parameters()}),
       rollback_(world_),
-      saver_(world_, config.timeout, config.on_save_error == "stop") {
+      saver_(world_, config.timeout, config.on_save_error == "stop"),
+      parameter_report_(config, {.group = world.group, .replica = replica_, .metrics = world.metrics}) {
   if (world.trace && !runs_ahead(world.device)) replica_.trace(world.trace->compute(), world.trace->communication());
 }
 
@@ -90,7 +91,7 @@ void Trainer::resume(ResumePoint point) {
                .from = point.from});
   replica_.load(state.replica, point.from, deadline);
   enqueued_ = saved_ = collected_ = progress_.steps;
-  sums_scale_.reset();
+  parameter_report_.no_gradients();
   times_ = {};
   epoch_ = progress_.epoch;
 }
@@ -107,7 +108,7 @@ Summary Trainer::run() {
     if (!run_epoch()) continue;
     selected = evaluate();
     report(*selected, true);
-    report_parameters();
+    parameter_report_.report(progress_.steps, after_collectives(config_.timeout));
     check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
                  config_.learning_rate);
     save(selected->weights.accuracy);
@@ -142,26 +143,9 @@ void Trainer::report(const ModelEvaluation& found, bool ends_epoch) {
   world_.metrics.event(eval_record(found, progress_.steps, epoch_ + 1, ends_epoch));
 }
 
-void Trainer::report_parameters() {
-  if (!shows_parameters(config_)) return;
-  const bool leads = world_.group.rank() == 0;
-  if (!leads && config_.zero == 0) return;  // sharded state is gathered from all ranks
-  const Deadline deadline = after_collectives(config_.timeout);
-  ParameterSnapshot snapshot{.step = progress_.steps};
-  const auto values_of = [&](const kernels::Buffer& host, double factor) {
-    return leads
-               ? named_values(replica_.parameters(), {replica_.layout(), host.as<float>()}, static_cast<float>(factor))
-               : std::vector<ParameterValues>();
-  };
-  // First, because the weights of --zero 1 are gathered through the memory of the gradients.
-  if (sums_scale_) snapshot.gradients = values_of(replica_.gradients_on_host(deadline), 1 / *sums_scale_);
-  snapshot.weights = values_of(host_weights(), 1);
-  if (leads) world_.metrics.parameters(snapshot);
-}
-
 void Trainer::evaluate_within_epoch() {
   report(evaluate(), false);
-  report_parameters();
+  parameter_report_.report(progress_.steps, after_collectives(config_.timeout));
   last_report_ = Clock::now();  // no step's time
 }
 
@@ -215,7 +199,7 @@ void Trainer::save(std::optional<double> score) {
   saver_.wait();
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
-  if (config_.zero == 1) sums_scale_.reset();            // through the memory of the gradients
+  parameter_report_.weights_gathered();
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(after_collectives(config_.timeout)),
                       .samples_of_step = sizes_.global,
@@ -310,7 +294,7 @@ void Trainer::report(const StepResult& result) {
   pending_.pop_front();
   if (rollback_.requested()) return;  // this step will be undone, too
   ++progress_.steps;
-  sums_scale_ = result.loss_scale;
+  parameter_report_.stepped(result.loss_scale);
   progress_.position += step.samples;
   progress_.samples += step.samples;
   const NanPolicy::Action action = nan_policy_.action_for(result);
@@ -369,13 +353,9 @@ void Trainer::check_weights() {
     check_replicas(world_.group, hash_of_weights(), "weights after step " + std::to_string(progress_.steps));
 }
 
-kernels::Buffer Trainer::host_weights() {
-  if (config_.zero == 1) sums_scale_.reset();
-  return replica_.weights_on_host(after_collectives(config_.timeout));
-}
-
 Sha256 Trainer::hash_of_weights() {
-  const kernels::Buffer host = host_weights();
+  parameter_report_.weights_gathered();
+  const kernels::Buffer host = replica_.weights_on_host(after_collectives(config_.timeout));
   return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }
 

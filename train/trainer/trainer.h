@@ -23,6 +23,7 @@
 #include "train/trainer/first_weights.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/nan_policy.h"
+#include "train/trainer/parameter_report.h"
 #include "train/trainer/rank_times.h"
 #include "train/trainer/replica.h"
 #include "train/trainer/run_facts.h"
@@ -109,13 +110,9 @@ class Trainer {
   void report(const StepResult& result);
   void evaluate_within_epoch();
   void report(const ModelEvaluation& found, bool ends_epoch);
-  /// Reports weights and gradients to rank 0's sinks, if one shows them.
-  void report_parameters();
   void check_weights();
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
-  /// Weights in host memory. With --zero 1 this overwrites the gradients of the last step.
-  kernels::Buffer host_weights();
   Sha256 hash_of_weights();
   RunFacts facts() const { return {config_, world_, sizes_, *sampler_, replica_, evaluator_}; }
 
@@ -130,6 +127,7 @@ class Trainer {
   NanPolicy nan_policy_;
   Rollback rollback_;
   CheckpointSaver saver_;
+  ParameterReport parameter_report_;
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // oldest first
@@ -137,7 +135,6 @@ class Trainer {
   std::int64_t epoch_ = 0;       // current or last
   std::int64_t saved_ = -1;      // the step of the newest checkpoint
   Clock::time_point last_report_;
-  std::optional<double> sums_scale_;  // factor of the gradients that the replica holds; empty: they are gone
   RankTimes times_;
   std::int64_t collected_ = 0;  // steps enqueued when times were last collected
 };
