@@ -28,12 +28,11 @@ need_packages chromium pngquant optipng
 run=build/report/digits-two-ranks
 rm -rf "$run"
 mkdir -p "$(dirname "$page")" "$(dirname "$picture")"
-faults=
-for step in 60 61 62 63 64 65 66 67 68 69; do faults+="delay:rank=1,step=$step,ms=60;"; done
+faults='delay:rank=1,step=80,ms=2000;kill:rank=1,step=230'
 say "Training into $run"
 OMP_NUM_THREADS=1 "$program" launch --nproc-per-node 2 --max-restarts 1 train --run-dir "$run" --resume auto --dataset digits \
   --epochs 4 --batch-size 32 --precision fp16 --schedule cosine --warmup-steps 30 --eval-every 50 --save-every-steps 50 \
-  --name 'digits on two ranks' --tags demo --threads 1 --device cpu --inject "${faults}kill:rank=1,step=230" --progress none
+  --name 'digits on two ranks' --tags demo --threads 1 --device cpu --inject "$faults" --progress none
 "$program" report "$run" -o "$page"
 
 say "Drawing $picture"
