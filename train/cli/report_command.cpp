@@ -54,17 +54,13 @@ std::variant<NoPictures, ModelPictures> pictures_of(const Run& run, const Report
   }
 }
 
-std::string command_of(const RunHeader& header) {
-  return header.start.empty() ? shell_command(header.command) : header.start;
-}
-
 void run(ReportOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("name at least one run: gradring report RUN -o report.html");
   std::vector<ReportedRun> reported;
   for (const std::string& word : words) {
     Run run = open_run(word);
     for (const std::string& warning : run.history.warnings) print_to_stderr("gradring report: " + warning + "\n");
-    std::string command = command_of(run.header());
+    std::string command = start_command(run.header());
     auto pictures = pictures_of(run, options);
     reported.push_back({.run = std::move(run), .pictures = std::move(pictures), .command = std::move(command)});
   }

@@ -135,6 +135,10 @@ std::string shell_quoted(const std::string& word) {
   return text + "'";
 }
 
+std::string start_command(const RunHeader& header) {
+  return header.start.empty() ? shell_command(header.command) : header.start;
+}
+
 std::string shell_command(std::span<const std::string> words) {
   std::string command;
   for (const std::string& word : words) command += (command.empty() ? "" : " ") + shell_quoted(word);

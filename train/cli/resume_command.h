@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train/launch/worker_environment.h"
+#include "train/report/run_events.h"
 
 namespace gradring::train {
 
@@ -41,6 +42,8 @@ std::string resume_command(const StartedBy& started_by, const std::filesystem::p
 
 /// The same without changes to its options: the shell command that started the run.
 std::string start_command(const StartedBy& started_by);
+/// The same as the run's header records it; of a run that was recorded without it, the command line of rank 0.
+std::string start_command(const RunHeader& header);
 
 /// A word as a POSIX shell reads it back: quoted where it has to be.
 std::string shell_quoted(const std::string& word);

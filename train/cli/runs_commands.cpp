@@ -7,11 +7,14 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
 #include "train/cli/exit_code.h"
+#include "train/cli/resume_command.h"
+#include "train/html_report/run_report.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/line_file.h"
@@ -136,16 +139,32 @@ void run(const ShowRunOptions& options, const Words& words) {
 }
 
 struct CompareRunsOptions {
+  std::string html;
   bool json = false;
 };
 
 CommandLine command_line(CompareRunsOptions& options) {
   return {.command = "gradring runs compare",
           .purpose = "runs side by side: the settings in which they differ, then their results",
-          .usage = {"gradring runs compare RUN RUN..."},
-          .options = {json_switch(options.json)},
+          .usage = {"gradring runs compare RUN RUN... [--html FILE]"},
+          .options = {text_option("html", "FILE",
+                                  "HTML page with the curves of the runs in one plot, as gradring report writes it, "
+                                  "without an evaluation of their models",
+                                  options.html),
+                      json_switch(options.json)},
           .takes_words = true,
           .notes = "RUN is a run directory, or the name of one in runs. * marks the best value of a row."};
+}
+
+std::string html_comparison(std::vector<Run> runs) {
+  std::vector<ReportedRun> reported;
+  for (Run& each : runs) {
+    std::string command = start_command(each.header());
+    reported.push_back({.run = std::move(each),
+                        .pictures = NoPictures{"Not evaluated: gradring report shows the models of these runs."},
+                        .command = std::move(command)});
+  }
+  return html_report(reported);
 }
 
 void run(const CompareRunsOptions& options, const Words& words) {
@@ -161,6 +180,7 @@ void run(const CompareRunsOptions& options, const Words& words) {
     print_json(comparison_json(runs));
   else
     fmt::print("{}", comparison_of(runs, columns_of_output(), glyphs_of_locale()));
+  if (!options.html.empty()) write_named_file(options.html, html_comparison(std::move(runs)));
 }
 
 struct RemoveRunsOptions {

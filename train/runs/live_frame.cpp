@@ -146,7 +146,7 @@ std::vector<FrameLine> frame_of(const LiveRun& live, double now, TerminalSize si
           ? fmt::format("{:.1f} steps/s, {:.0f} samples/s", *pace, *pace * static_cast<double>(header.global_batch))
           : fmt::format("{:.0f} samples/s", run.figures.samples_per_second.value_or(0));
   if (run.figures.last_accuracy)
-    results += fmt::format("; test accuracy {} %, best {} % (step {})", percent_text(run.figures.last_accuracy),
+    results += fmt::format("; accuracy {} %, best {} % (step {})", percent_text(run.figures.last_accuracy),
                            percent_text(run.figures.best_accuracy), run.figures.best_step);
   add(results);
   add("");

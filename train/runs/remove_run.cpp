@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTensorBoardFolder = "tensorboard";
-
 bool is_folder(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::directory; }
 bool is_file(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::regular; }
 bool is_link(const fs::path& path) { return fs::symlink_status(path).type() == fs::file_type::symlink; }
@@ -78,7 +76,7 @@ class Planner {
         add_checkpoints(path);
       else if (path == log_file(removal_.run, 0).parent_path() && is_folder(path))
         add_folder(path, is_rank_log);
-      else if (name == kTensorBoardFolder && is_folder(path))
+      else if (path == tensorboard_of(removal_.run) && is_folder(path))
         add_folder(path, is_event_file);
       else if (is_result(path, removal_.run))
         add_file(path);

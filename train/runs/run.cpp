@@ -131,8 +131,11 @@ RunFigures figures_of(const RunHistory& history) {
     }
     if (seconds > 0) figures.samples_per_second = samples / seconds;
   }
+  const bool has_validation =
+      std::ranges::any_of(history.evals, [](const auto& eval) { return eval.record.split == kValidationSplit; });
   for (const auto& [time, eval] : history.evals) {
-    if (!figures.best_accuracy || eval.accuracy > *figures.best_accuracy) {
+    const bool selects = eval.split == (has_validation ? kValidationSplit : kTestSplit);
+    if (selects && (!figures.best_accuracy || eval.accuracy > *figures.best_accuracy)) {
       figures.best_accuracy = eval.accuracy;
       figures.best_step = eval.step;
     }

@@ -64,7 +64,7 @@ class Description {
     if (run_.figures.started > 0)
       line("Started",
            fmt::format("{}, ran for {}", time_text(run_.figures.started), duration_text(run_.figures.seconds)));
-    line("Command", joined(header_.command, " "));
+    line("Command", header_.start.empty() ? joined(header_.command, " ") : header_.start);
     if (header_.model.empty()) return;  // before schema 1
     line("Model", fmt::format("{}, {} parameters", header_.model, header_.parameters));
     line("Data", fmt::format("{}, {} training and {} test samples", header_.dataset, header_.train_samples,
@@ -82,9 +82,9 @@ class Description {
                                     header_.steps_per_epoch, header_.global_batch)
                       : fmt::to_string(figures.steps));
     if (figures.best_accuracy)
-      line("Test accuracy", fmt::format("{} % at best (step {}), {} % at the end", percent_text(figures.best_accuracy),
-                                        figures.best_step, percent_text(figures.last_accuracy)));
-    if (figures.last_eval_loss) line("Test loss", loss_text(figures.last_eval_loss));
+      line("Accuracy", fmt::format("{} % at best (step {}), {} % at the end", percent_text(figures.best_accuracy),
+                                   figures.best_step, percent_text(figures.last_accuracy)));
+    if (figures.last_eval_loss) line("Loss", loss_text(figures.last_eval_loss));
     if (figures.last_loss) line("Training loss", loss_text(figures.last_loss));
     std::vector<double> losses;
     for (const auto& [time, step] : run_.history.steps) losses.push_back(step.loss);
@@ -129,7 +129,8 @@ class Description {
       const EvalRecord& eval = evals[i].record;
       const bool is_best = eval.step == run_.figures.best_step && run_.figures.best_accuracy == eval.accuracy;
       table.rows.push_back({fmt::to_string(eval.epoch), fmt::to_string(eval.step), percent_text(eval.accuracy) + " %",
-                            loss_text(eval.loss), is_best ? " best" : ""});
+                            loss_text(eval.loss),
+                            (is_best ? " best" : "") + (eval.split == kTestSplit ? "" : " " + eval.split)});
     }
     text_ += first > 0 ? fmt::format("\nThe last {} of {} evaluations\n", kMostEvaluations, evals.size())
                        : "\nEvaluations\n";
