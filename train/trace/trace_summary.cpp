@@ -86,7 +86,7 @@ std::string millis(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds)
 
 /// The longest parts of a path: "backward 12.1, communication 3.0".
 std::string path_text(const std::map<std::string, double>& path) {
-  constexpr std::size_t kParts = 3;
+  constexpr std::size_t kParts = 2;
   std::vector<std::pair<double, std::string>> parts;
   for (const auto& [category, seconds] : path) parts.emplace_back(-seconds, category);
   std::ranges::sort(parts);
