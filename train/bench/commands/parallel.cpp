@@ -7,6 +7,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "train/bench/commands/commands.h"
+#include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
 #include "train/bench/measured_rounds.h"
 #include "train/bench/pytorch_peer.h"
@@ -140,6 +141,7 @@ void run(ParallelBenchOptions& options) {
     throw UsageError(
         fmt::format("--global-batch is {}, expected a multiple of {} ranks times {} micro-batches: change it",
                     options.global_batch, options.ranks, options.passes));
+  bench::BenchRun bench_run = begin_bench("parallel", options.output);
   const bench::TrainingTask& task = options.output.task;
   const auto train_set = data::open_dataset(task.dataset, data::Split::train, task.data_dir);
   bench::TrainingTable table{
@@ -157,7 +159,7 @@ void run(ParallelBenchOptions& options) {
   for (Contestant& each : pytorch_rows(options, *train_set, folder.path(), table))
     contestants.push_back(std::move(each));
   table.rows = bench::measure_rounds(contestants, static_cast<int>(options.output.rounds));
-  write_table(table, "parallel", options.output);
+  write_table(bench_run, table, options.output);
   if (!options.output.html_file.empty()) write_named_file(options.output.html_file, bench::to_html(table));
   bench::write_plots(table, options.output.plots);
 }

@@ -7,6 +7,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "train/bench/commands/commands.h"
+#include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
 #include "train/bench/measured_rounds.h"
 #include "train/bench/training_page.h"
@@ -80,6 +81,7 @@ std::vector<bench::TrainingLayout> layouts_of(const ScalingBenchOptions& options
 void run(ScalingBenchOptions& options) {
   const bench::TrainingTask& task = options.output.task;
   const auto train_set = data::open_dataset(task.dataset, data::Split::train, task.data_dir);
+  bench::BenchRun bench_run = begin_bench("scaling", options.output);
   bench::TrainingTable table{
       .title = "strong and weak scaling",
       .note = fmt::format("{} epoch{} of {} samples of {}{}; strong: {} samples a step, weak: {} a rank", task.epochs,
@@ -95,7 +97,7 @@ void run(ScalingBenchOptions& options) {
   for (const bench::TrainingLayout& layout : layouts_of(options))
     contestants.push_back(bench::our_contestant(layout, task, folder.path()));
   table.rows = bench::measure_rounds(contestants, static_cast<int>(options.output.rounds));
-  write_table(table, "scaling", options.output);
+  write_table(bench_run, table, options.output);
   if (!options.output.html_file.empty()) write_named_file(options.output.html_file, bench::scaling_html(table));
   bench::write_scaling_plots(table, options.output.plots);
 }

@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
@@ -27,10 +28,26 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
   return all;
 }
 
-void write_table(const bench::TrainingTable& table, const std::string& benchmark, const TrainingBenchOptions& options) {
-  fmt::print("{}\n{}\n\n{}", kernels::bench::to_string(table.provenance), table.note, bench::to_text(table));
+bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options) {
+  return bench::BenchRun(benchmark, {.json = options.json_file, .csv = ""});
+}
+
+void write_table(bench::BenchRun& run, const bench::TrainingTable& table, const TrainingBenchOptions& options) {
+  fmt::print("{}\n{}\n\n{}", run.title(), table.note, bench::to_text(table));
   if (!options.csv_file.empty()) write_named_file(options.csv_file, bench::to_csv(table));
-  write_bench_file(options.json_file, benchmark, table.provenance, bench::to_json(table, options.task));
+  for (const bench::TrainingRow& row : table.rows) {
+    bench::BenchMeasurement measured{.key = {{"dataset", options.task.dataset},
+                                             {"epochs", std::to_string(options.task.epochs)},
+                                             {"steps", std::to_string(options.task.steps)},
+                                             {"device", options.task.device},
+                                             {"global_batch", std::to_string(row.layout.global_batch)},
+                                             {"framework", row.framework},
+                                             {"name", row.layout.name}},
+                                     .unit = "s"};
+    for (const bench::Measurement& round : row.rounds) measured.samples.push_back(round.seconds);
+    run.add(std::move(measured));
+  }
+  run.finish(bench::to_json(table, options.task));
 }
 
 }  // namespace gradring::train

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "train/bench/bench_run.h"
 #include "train/bench/measured_training.h"
 #include "train/bench/training_table.h"
 #include "train/options/command_line.h"
@@ -23,9 +24,12 @@ struct TrainingBenchOptions {
 /// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds and the files.
 std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::vector<Option> more);
 
-/// Prints the table, and writes JSON and CSV.
+/// The benchmark's beginning, before anything is trained.
+bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options);
+
+/// Prints the table, and writes JSON and CSV: the end of the benchmark.
 ///
 /// Errors    EnvironmentError with path and reason.
-void write_table(const bench::TrainingTable& table, const std::string& benchmark, const TrainingBenchOptions& options);
+void write_table(bench::BenchRun& run, const bench::TrainingTable& table, const TrainingBenchOptions& options);
 
 }  // namespace gradring::train
