@@ -19,7 +19,11 @@ using Names = std::vector<std::string>;
 // The numbers of onnx.proto, by message.
 namespace proto {
 // clang-format off
-namespace model { enum : std::uint32_t { ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8, metadata_props = 14 }; }
+namespace model {
+enum : std::uint32_t {
+  ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8, metadata_props = 14
+};
+}
 namespace entry { enum : std::uint32_t { key = 1, value = 2 }; }
 namespace opset { enum : std::uint32_t { domain = 1, version = 2 }; }
 namespace graph { enum : std::uint32_t { node = 1, name = 2, initializer = 5, input = 11, output = 12 }; }
@@ -27,7 +31,9 @@ namespace node { enum : std::uint32_t { input = 1, output = 2, name = 3, op_type
 namespace attribute { enum : std::uint32_t { name = 1, i = 3, ints = 8, type = 20 }; }
 namespace tensor { enum : std::uint32_t { dims = 1, data_type = 2, name = 8, raw_data = 9 }; }
 namespace value_info { enum : std::uint32_t { name = 1, type = 2 }; }
-namespace type { enum : std::uint32_t { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 }; }
+namespace type {
+enum : std::uint32_t { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 };
+}
 // clang-format on
 constexpr std::int64_t kFloat = 1, kUint8 = 2;       // TensorProto.DataType
 constexpr std::int64_t kInt = 2, kInts = 7;          // AttributeProto.AttributeType
