@@ -40,7 +40,7 @@ std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events) {
   return means;
 }
 
-std::optional<Straggler> straggler_of(std::span<const RankMeans> ranks) {
+std::optional<SlowestRank> straggler_of(std::span<const RankMeans> ranks) {
   constexpr double kShare = 0.05, kSeconds = 1e-3;
   if (ranks.size() < 2) return std::nullopt;
   const auto slowest = std::ranges::max_element(ranks, {}, &RankMeans::own);
@@ -48,7 +48,7 @@ std::optional<Straggler> straggler_of(std::span<const RankMeans> ranks) {
   const double others = median_of_others(ranks, rank);
   const double delay = slowest->own() - others;
   if (!(delay > std::max(kShare * others, kSeconds))) return std::nullopt;
-  return Straggler{.rank = rank, .delay = delay};
+  return SlowestRank{.rank = rank, .delay = delay};
 }
 
 }  // namespace gradring::train

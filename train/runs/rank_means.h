@@ -24,12 +24,12 @@ struct RankMeans {
 /// Of each rank, over all `ranks` events whose number of ranks is that of the last one.
 std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events);
 
-struct Straggler {
+struct SlowestRank {
   std::size_t rank = 0;
   double delay = 0;  ///< seconds of a step by which its own work exceeds the median of the others
 };
 
 /// The rank whose own work takes longest, if it exceeds the median of the others by more than 5 % and a millisecond.
-std::optional<Straggler> straggler_of(std::span<const RankMeans> ranks);
+std::optional<SlowestRank> straggler_of(std::span<const RankMeans> ranks);
 
 }  // namespace gradring::train
