@@ -43,8 +43,8 @@ void write_torch_optimizer(FileSystem& files, const std::filesystem::path& path,
 /// Reads torch.save(optimizer.state_dict(), path), also where a dictionary holds it as "optimizer_state_dict" or
 /// "optimizer". Nothing in the file is executed.
 ///
-/// Errors    CheckpointError as read_pt; a state or group of another form; an option that is no number, as of capturable
-///           optimizers; more than 1,000,000 parameters.
+/// Errors    CheckpointError as read_pt; a state or group of another form; an option that is no number, as of
+///           capturable optimizers; more than 1,000,000 parameters.
 /// Source    torch/optim/optimizer.py.
 /// Example   tests/train/checkpoint/torch_optimizer_test.cpp
 TorchOptimizer read_torch_optimizer(FileSystem& files, const std::filesystem::path& path);

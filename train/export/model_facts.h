@@ -22,11 +22,11 @@ struct ModelFacts {
   std::optional<std::int64_t> step;  ///< of the checkpoint
 };
 
-/// The facts of a checkpoint, from its settings; `model` and `dataset` come before these if they are not empty. Nothing
+/// The facts of a checkpoint, from its settings; `model` and `dataset` come before these if not empty. Nothing
 /// if model or dataset is unknown: a file does not name them, and a newer gradring may have others.
 ///
-/// Errors    UsageError if `model` or `dataset` does not exist; CheckpointError if the checkpoint's samples have another
-///           shape than those of the dataset.
+/// Errors    UsageError if `model` or `dataset` does not exist; CheckpointError if the checkpoint's samples have
+///           another shape than those of the dataset.
 std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset);
 
 /// What an exported model takes.

@@ -12,7 +12,8 @@ namespace gradring::train {
 
 /// A model as an ONNX file, opset 17: raw images in, logits out, with any number of images.
 ///
-///   images uint8 [N, H, W, C] -> Cast, Div 255, Sub mean, Div std, Transpose -> a node per layer -> logits [N, classes]
+///   images uint8 [N, H, W, C] -> Cast, Div 255, Sub mean, Div std, Transpose -> one node per layer
+///   -> logits f32 [N, classes]
 ///
 /// Layers keep their names, and weights PyTorch's names and order. metadata_props has the texts of `facts`.
 ///
