@@ -113,7 +113,7 @@ class Walk {
 };
 
 /// Sets the straggler's cause.
-void find_cause(const StepTimeline& step, Straggler& straggler) {
+void find_cause(const StepTimeline& step, StepStraggler& straggler) {
   std::map<std::string, std::vector<std::int64_t>> others;
   std::map<std::string, std::int64_t> own;
   for (const RankStep& each : step) {
@@ -135,7 +135,7 @@ void find_cause(const StepTimeline& step, Straggler& straggler) {
 
 std::map<std::string, std::int64_t> critical_path(const StepTimeline& step) { return Walk(step).run(); }
 
-Straggler straggler_of(const StepTimeline& step) {
+StepStraggler straggler_of(const StepTimeline& step) {
   if (step.size() < 2) return {};
   std::map<int, std::int64_t> late;
   const auto count = [&](const std::vector<Arrival>& arrivals) {
@@ -155,7 +155,7 @@ Straggler straggler_of(const StepTimeline& step) {
   }
   if (late.empty()) return {};
   const auto worst = std::ranges::max_element(late, {}, [](const auto& each) { return each.second; });
-  Straggler straggler{.rank = worst->first, .delay = worst->second, .cause = {}};
+  StepStraggler straggler{.rank = worst->first, .delay = worst->second, .cause = {}};
   find_cause(step, straggler);
   return straggler;
 }

@@ -33,7 +33,7 @@ StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
     figures.data += share * seconds_of(totals["data"]);
   }
   for (const auto& [category, ns] : critical_path(step)) figures.critical_path[category] = seconds_of(ns);
-  const Straggler straggler = straggler_of(step);
+  const StepStraggler straggler = straggler_of(step);
   figures.straggler = straggler.rank;
   figures.delay = seconds_of(straggler.delay);
   figures.cause = straggler.cause;

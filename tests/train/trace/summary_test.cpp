@@ -77,7 +77,7 @@ TEST(CriticalPath, LeadsThroughTheRankThatCameLast) {
 
 TEST(Straggler, IsTheLastToTheCollectivesWithItsCause) {
   const auto late = timelines_of(file_of({Rank{.summed = 41}, Rank{.late = 30, .summed = 41}, Rank{.summed = 41}}));
-  const Straggler straggler = straggler_of(late.at(7));
+  const StepStraggler straggler = straggler_of(late.at(7));
   EXPECT_EQ(straggler.rank, 1);
   EXPECT_EQ(straggler.delay, 30 * kMs);
   EXPECT_EQ(straggler.cause, "fault");
