@@ -132,10 +132,10 @@ void TensorBoardSink::write(const RanksRecord& record) {
 
 void TensorBoardSink::write(const EvalRecord& record) {
   Summary summary;
-  summary.add("test/accuracy", record.accuracy);
-  summary.add("test/loss", record.loss);
-  if (record.ema_accuracy) summary.add("test/ema_accuracy", *record.ema_accuracy);
-  if (record.ema_loss) summary.add("test/ema_loss", *record.ema_loss);
+  summary.add(record.split + "/accuracy", record.accuracy);
+  summary.add(record.split + "/loss", record.loss);
+  if (record.ema_accuracy) summary.add(record.split + "/ema_accuracy", *record.ema_accuracy);
+  if (record.ema_loss) summary.add(record.split + "/ema_loss", *record.ema_loss);
   append(record.step, summary);
 }
 
