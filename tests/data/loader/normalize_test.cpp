@@ -34,18 +34,18 @@ float expected(int value, float mean, float std) {
   return result;
 }
 
-struct Numbers {
+struct MeanAndStd {
   float mean, std;
 };
 
 /// Of MNIST, Fashion-MNIST, CIFAR-10 and ImageNet; round ones; and two that vector arithmetic cannot do exactly.
-constexpr Numbers kNumbers[] = {{0.5f, 0.5f},       {0.1307f, 0.3081f}, {0.2860f, 0.3530f}, {0.4914f, 0.2470f},
-                                {0.4822f, 0.2435f}, {0.4465f, 0.2616f}, {0.485f, 0.229f},   {0.456f, 0.224f},
-                                {0.406f, 0.225f},   {0.0f, 1.0f},       {1.0f, 2.0f},       {-3.0f, 0.1f},
-                                {0.25f, 3e38f},     {0.75f, 1e-39f}};
+constexpr MeanAndStd kMeansAndStds[] = {{0.5f, 0.5f},       {0.1307f, 0.3081f}, {0.2860f, 0.3530f}, {0.4914f, 0.2470f},
+                                        {0.4822f, 0.2435f}, {0.4465f, 0.2616f}, {0.485f, 0.229f},   {0.456f, 0.224f},
+                                        {0.406f, 0.225f},   {0.0f, 1.0f},       {1.0f, 2.0f},       {-3.0f, 0.1f},
+                                        {0.25f, 3e38f},     {0.75f, 1e-39f}};
 
 TEST(Normalize, RoundsAfterEachOperationAsPyTorchDoes) {
-  for (const auto& [mean, std] : kNumbers) {
+  for (const auto& [mean, std] : kMeansAndStds) {
     const std::vector<float> out = normalized({.mean = {mean}, .std = {std}});
     for (int value = 0; value < 256; ++value)
       EXPECT_EQ(std::bit_cast<std::uint32_t>(out[static_cast<std::size_t>(value)]),
@@ -58,7 +58,7 @@ TEST(Normalize, GivesTheSameBitsForManyNumbersAtRandom) {
   std::mt19937 random(20);
   std::uniform_real_distribution<float> any(0.01f, 2.0f);
   for (int i = 0; i < 500; ++i) {
-    const Numbers numbers{any(random), any(random)};
+    const MeanAndStd numbers{any(random), any(random)};
     const std::vector<float> out = normalized({.mean = {numbers.mean}, .std = {numbers.std}});
     for (int value = 0; value < 256; ++value)
       ASSERT_EQ(out[static_cast<std::size_t>(value)], expected(value, numbers.mean, numbers.std))
@@ -70,8 +70,8 @@ TEST(Normalize, KeepsChannelsApartInLongRows) {
   for (std::size_t channels : {1, 2, 3, 4, 5}) {
     NormalizeSpec spec{.mean = {}, .std = {}};
     for (std::size_t i = 0; i < channels; ++i) {
-      spec.mean.push_back(kNumbers[i].mean);
-      spec.std.push_back(kNumbers[i].std);
+      spec.mean.push_back(kMeansAndStds[i].mean);
+      spec.std.push_back(kMeansAndStds[i].std);
     }
     for (std::size_t pixels : {1, 31, 256, 784, 1024, 3001}) {
       std::vector<std::uint8_t> bytes(pixels * channels);
