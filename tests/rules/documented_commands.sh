@@ -44,7 +44,7 @@ while IFS= read -r line; do
   if [[ $text == gradring* ]]; then command=("${words[0]}"); fi
   [[ ${command[0]} =~ ^[a-z]+$ ]] || continue  # COMMAND, a placeholder
   case ${command[0]} in
-    bench | ckpt | data) if [[ ${words[1]-} =~ ^[a-z]+$ ]]; then command+=("${words[1]}"); fi ;;
+    bench | ckpt | data | runs | trace) if [[ ${words[1]-} =~ ^[a-z]+$ ]]; then command+=("${words[1]}"); fi ;;
     help | version | completions) continue ;;
   esac
   help_of "${command[@]}"

@@ -241,6 +241,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     checkpoints = make_checkpoints(output, place, traced);
     trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
   }
+  // From here on a request to stop is not an end before the start: the first step answers it.
+  requests.at({.doing = "starting", .steps = trainer.progress().steps, .epoch = trainer.progress().epoch});
   const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
   RankLog& log = open_reports(config, run_dir, place, compute, *sets.test_set, out, metrics);
   if (leads) output.begin();

@@ -36,7 +36,7 @@ inline constexpr const char* kTraining = "training";
 
 /// The position of a rank.
 struct RunPlace {
-  const char* doing = "";  ///< kTraining, "evaluating", "saving"
+  const char* doing = "";  ///< "starting", kTraining, "evaluating", "saving"
   std::int64_t steps = 0;  ///< completed
   std::int64_t epoch = 0;
 };

@@ -43,17 +43,17 @@ TEST_F(Eval, TakesTheRunAsAnArgumentAndItsBestCheckpointIfAsked) {
   const json newest = json_of({"eval", "run", "--device", "cpu"});
   EXPECT_EQ(newest, json_of({"eval", "--checkpoint", "run", "--device", "cpu"}));
   EXPECT_THAT(newest["checkpoint"].get<std::string>(), HasSubstr("step-40"));
-  ASSERT_EQ(train("scored", {"--epochs", "2", "--batch-size", "2000"}).code, 0);  // 30 steps an epoch
+  ASSERT_EQ(train("scored", {"--epochs", "2", "--batch-size", "2000"}).code, 0);  // 5 steps an epoch
   std::filesystem::remove(place_.path("scored/checkpoints/best"));
-  std::filesystem::create_symlink("step-30", place_.path("scored/checkpoints/best"));
+  std::filesystem::create_symlink("step-5", place_.path("scored/checkpoints/best"));
   const ProgramEnd best = place_.run({"eval", "scored", "--best"});
-  EXPECT_THAT(best.out, HasSubstr("scored/checkpoints/step-30 (best of scored) on digits's")) << best.err;
+  EXPECT_THAT(best.out, HasSubstr("scored/checkpoints/step-5 (best of scored) on digits's")) << best.err;
   EXPECT_THAT(place_.run({"eval", "scored"}).out,
-              HasSubstr("scored/checkpoints/step-40 (newest of scored) on digits's"));
+              HasSubstr("scored/checkpoints/step-10 (newest of scored) on digits's"));
   ASSERT_EQ(place_.run({"export", "scored", "--best", "--output", "best.safetensors"}).code, 0);
   EXPECT_EQ(json_of({"eval", "best.safetensors", "--dataset", "digits"})["loss"],
-            json_of({"eval", "scored/checkpoints/step-30"})["loss"]);
-  EXPECT_EQ(place_.run({"eval", "scored/checkpoints/step-30", "--best"}).code, 2) << "there is no choice";
+            json_of({"eval", "scored/checkpoints/step-5"})["loss"]);
+  EXPECT_EQ(place_.run({"eval", "scored/checkpoints/step-5", "--best"}).code, 2) << "there is no choice";
   std::filesystem::remove(place_.path("scored/checkpoints/best"));
   const ProgramEnd none = place_.run({"eval", "scored", "--best"});
   EXPECT_THAT(none.err, HasSubstr("so the newest is used"));

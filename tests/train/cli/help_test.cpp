@@ -137,7 +137,7 @@ class Completions : public HelpTexts {
 
 TEST_F(Completions, OfBashOfferCommandsOptionsAndChoices) {
   EXPECT_EQ(run_shell("bash", "bash -n completions").code, 0);
-  EXPECT_EQ(offered("gradring tr"), "train\n");
+  EXPECT_EQ(offered("gradring tr"), "train trace\n");
   EXPECT_EQ(offered("gradring bench lo"), "loader\n");
   EXPECT_EQ(offered("gradring train --batch"), "--batch-size\n");
   EXPECT_EQ(offered("gradring train --wire-dtype ''"), "fp32 fp16 bf16\n");

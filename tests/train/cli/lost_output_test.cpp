@@ -53,6 +53,15 @@ std::size_t count(const std::string& text, const std::string& what) {
   return found;
 }
 
+/// What a benchmark says of a busy machine is no matter of its output.
+std::string without_load_warning(const std::string& text) {
+  std::istringstream lines(text);
+  std::string rest;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("warning: the machine is loaded") == line.npos) rest += line + '\n';
+  return rest;
+}
+
 constexpr const char* kBrokenPipe = "cannot write standard output: Broken pipe";
 constexpr const char* kNoSpace = "cannot write standard output: No space left on device";
 
@@ -290,7 +299,7 @@ TEST_F(LostResult, WithoutAReaderIsNoSuccess) {
     for (const bool sigpipe_ignored : {false, true}) {
       const ProgramEnd end = run_without_reader(place_, words, {.sigpipe_ignored = sigpipe_ignored});
       EXPECT_EQ(end.code, 141);
-      EXPECT_THAT(end.err, IsEmpty());
+      EXPECT_THAT(without_load_warning(end.err), IsEmpty());
     }
   }
 }

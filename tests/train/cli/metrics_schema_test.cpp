@@ -33,7 +33,7 @@ TEST_F(MetricsSchema, HoldsForARestartedAndResumedRun) {
   const ProgramEnd end = validate(run() / "metrics.jsonl");
   if (end.code == kNoValidator) GTEST_SKIP() << end.out;
   EXPECT_EQ(end.code, 0) << end.out << end.err;
-  EXPECT_THAT(end.out, HasSubstr("end=2 eval=7 fault=1 header=3 "));
+  EXPECT_THAT(end.out, HasSubstr("end=2 eval=7 fault=2 header=3 "));
   EXPECT_THAT(end.out, HasSubstr("restart=1 train=120"));
 }
 

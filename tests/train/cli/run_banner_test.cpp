@@ -82,7 +82,7 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
     print_result(out, {.summary = summary,
                        .config = config,
                        .started_by = {.own = {"./gradring", "train", "--epochs", "3", "--lr", "0.1"}},
-                       .run_dir = "/home/a/my runs/b",
+                       .run_dir = "/srv/a/my runs/b",
                        .shown_dir = "my runs/b"});
   }
   EXPECT_EQ(tests::text_of(path),
@@ -91,7 +91,7 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
             "Training time  12.3 s, 4321 samples a second on 1 rank\n"
             "Device memory  0.0 MiB a rank at most, 0.0 MiB planned\n"
             "Weights        SHA-256 0123456789ab...\n"
-            "Run directory  /home/a/my runs/b\n"
+            "Run directory  /srv/a/my runs/b\n"
             "\n"
             "evaluate       ./gradring eval 'my runs/b' --best\n"
             "train longer   ./gradring train --lr 0.1 --epochs 6 --run-dir 'my runs/b' --resume auto\n"

@@ -79,7 +79,7 @@ OptionTexts everything_else() {
           {"on-save-error", "continue"},
           {"resume", "runs/a"},
           {"weights", "w.pt"},
-          {"optimizer-state", "o.pt"},
+          {"optimizer-state", ""},
           {"run-dir", "elsewhere"},
           {"progress", "none"},
           {"name", "first"},

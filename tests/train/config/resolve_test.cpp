@@ -75,7 +75,7 @@ TEST_F(Resolve, ReadsEveryKindOfTomlValue) {
 TEST_F(Resolve, NamesTheLineAndTheNearestKey) {
   EXPECT_THAT(refusal("\n\nbatch-sise = 3\n"),
               EndsWith("F.toml:3: 'batch-sise' is not an option. Did you mean 'batch-size'?"));
-  EXPECT_THAT(refusal("[train]\nlr = 1\n"), EndsWith("F.toml:1: 'train' is not an option."));
+  EXPECT_THAT(refusal("[a-section]\nlr = 1\n"), EndsWith("F.toml:1: 'a-section' is not an option."));
 }
 
 TEST_F(Resolve, NamesTheLineOfAWrongValue) {

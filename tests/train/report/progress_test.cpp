@@ -164,7 +164,7 @@ TEST(ProgressBar, StaysOnOneLineOfAnyTerminal) {
     EXPECT_LT(bar.size(), columns) << bar;
     EXPECT_THAT(bar, StartsWith(std::string("Epoch 12: 100%").substr(0, columns - 1u)));
     EXPECT_THAT(bar, Not(HasSubstr("\n")));
-    if (columns >= 40) {
+    if (columns >= 50) {
       EXPECT_THAT(bar, AllOf(HasSubstr("|#"), HasSubstr("938/938"), HasSubstr("loss=0.2131")));
     }
     if (columns >= 80) {
