@@ -86,7 +86,9 @@ std::string program_of(const StartedBy& started_by) {
 }
 
 /// Where texts wrap: not in a file.
-std::size_t width_of(const Console& out) { return is_terminal(out.fd()) ? columns_of(out.fd()) : 0; }
+std::size_t width_of(const Console& out) {
+  return is_terminal(out.fd()) ? terminal_size(out.fd()).value_or(TerminalSize()).columns : 0;
+}
 
 void print_rows(Console& out, const FinishedRun& run) {
   const TextLook look(out.fd());

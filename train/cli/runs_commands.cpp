@@ -18,6 +18,7 @@
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/line_file.h"
+#include "train/report/terminal_look.h"
 #include "train/runs/compare_runs.h"
 #include "train/runs/export_csv.h"
 #include "train/runs/remove_run.h"
@@ -25,7 +26,6 @@
 #include "train/runs/run_list.h"
 #include "train/runs/show_run.h"
 #include "train/runs/sparkline.h"
-#include "train/runs/terminal_size.h"
 #include "train/runs/text_table.h"
 #include "train/setup/run_directory.h"
 

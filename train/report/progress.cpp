@@ -103,7 +103,7 @@ class BarProgress final : public Progress {
 
   /// Replaces the bar.
   void write_line(std::string_view text) {
-    out_.write(fmt::format("{}{}\n", clear_bar(columns_of(out_.fd())), text));
+    out_.write(fmt::format("{}{}\n", clear_bar(columns_now()), text));
     shown_ = 0;
   }
 
@@ -113,6 +113,8 @@ class BarProgress final : public Progress {
     return rows > 1 ? fmt::format("\r\033[{}A\033[J", rows - 1) : kClearLine;
   }
 
+  std::size_t columns_now() const { return terminal_size(out_.fd()).value_or(TerminalSize()).columns; }
+
   void draw(const StepRecord& record) {
     const std::int64_t done = record.step_of_epoch + 1;
     const double fraction = static_cast<double>(done) / static_cast<double>(record.steps_in_epoch);
@@ -120,7 +122,7 @@ class BarProgress final : public Progress {
     const Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
     const std::string count = fmt::format("{}/{}", done, record.steps_in_epoch);
     const std::string loss = fmt::format("loss={:.4f}", epoch_.mean_loss());
-    const std::size_t columns = columns_of(out_.fd());
+    const std::size_t columns = columns_now();
     const std::string line = fit(
         {.head = fmt::format("Epoch {}: {:3.0f}%", record.epoch, 100 * fraction),
          .tails = {fmt::format("{} [{}<{}, {:.1f}it/s, {}]", count, clock_text(epoch_.time()), clock_text(left), rate,

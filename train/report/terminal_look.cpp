@@ -22,9 +22,11 @@ bool is_terminal(int fd) {
   return !kind.empty() && kind != "dumb" && ::isatty(fd);
 }
 
-std::size_t columns_of(int fd) {
+std::optional<TerminalSize> terminal_size(int fd) {
+  if (::isatty(fd) == 0) return std::nullopt;
   winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return TerminalSize();
+  return TerminalSize{.rows = size.ws_row, .columns = size.ws_col};
 }
 
 TextLook::TextLook(int fd) : on_(is_terminal(fd) && variable("NO_COLOR").empty()) {}

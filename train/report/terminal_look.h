@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,8 +11,14 @@ namespace gradring::train {
 /// Whether a file descriptor is a terminal that moves its cursor: TERM is set, and not to dumb.
 bool is_terminal(int fd);
 
-/// The width of a terminal now; 80 for anything else.
-std::size_t columns_of(int fd);
+struct TerminalSize {
+  std::size_t rows = 24;
+  std::size_t columns = 80;
+};
+
+/// The current size of the terminal behind `fd`; nothing if there is no terminal. A terminal without a size has 24 rows
+/// and 80 columns.
+std::optional<TerminalSize> terminal_size(int fd);
 
 /// Emphasis on a terminal (is_terminal), unless NO_COLOR is set to anything; elsewhere none.
 ///

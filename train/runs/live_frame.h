@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "train/report/terminal_look.h"
 #include "train/runs/live_run.h"
 #include "train/runs/sparkline.h"
-#include "train/runs/terminal_size.h"
 
 namespace gradring::train {
 

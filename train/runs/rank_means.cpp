@@ -34,6 +34,7 @@ std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events) {
       add(means[rank].seconds, record.seconds[rank]);
       add(means[rank].data_wait, at(record.data_wait, rank));
       add(means[rank].exposed_communication, at(record.exposed_communication, rank));
+      means[rank].course.push_back(record.seconds[rank] - at(record.exposed_communication, rank));
       means[rank].memory = std::max(means[rank].memory, at(record.memory, rank));
     }
   }
@@ -41,13 +42,12 @@ std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events) {
 }
 
 std::optional<SlowestRank> straggler_of(std::span<const RankMeans> ranks) {
-  constexpr double kShare = 0.05, kSeconds = 1e-3;
   if (ranks.size() < 2) return std::nullopt;
   const auto slowest = std::ranges::max_element(ranks, {}, &RankMeans::own);
   const auto rank = static_cast<std::size_t>(slowest - ranks.begin());
   const double others = median_of_others(ranks, rank);
   const double delay = slowest->own() - others;
-  if (!(delay > std::max(kShare * others, kSeconds))) return std::nullopt;
+  if (!(delay > std::max(kStragglerShare * others, kStragglerSeconds))) return std::nullopt;
   return SlowestRank{.rank = rank, .delay = delay};
 }
 

@@ -16,6 +16,7 @@ struct RankMeans {
   double data_wait = 0;              ///< part of seconds
   double exposed_communication = 0;  ///< part of seconds: waiting for other ranks
   double memory = 0;                 ///< peak, in bytes
+  std::vector<double> course{};      ///< own work in each event
 
   /// Its own work, for which other ranks wait if it is longer than theirs.
   double own() const { return seconds - exposed_communication; }
@@ -29,7 +30,11 @@ struct SlowestRank {
   double delay = 0;  ///< seconds of a step by which its own work exceeds the median of the others
 };
 
-/// The rank whose own work takes longest, if it exceeds the median of the others by more than 5 % and a millisecond.
+inline constexpr double kStragglerShare = 0.05;
+inline constexpr double kStragglerSeconds = 1e-3;
+
+/// The rank whose own work takes longest, if it exceeds the median of the others by more than kStragglerShare of it and
+/// kStragglerSeconds. Synchronous ranks have equal step times, and only the waits tell them apart.
 std::optional<SlowestRank> straggler_of(std::span<const RankMeans> ranks);
 
 }  // namespace gradring::train

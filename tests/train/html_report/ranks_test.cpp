@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "train/runs/rank_means.h"
+
 namespace gradring::train {
 namespace {
 
@@ -27,24 +29,26 @@ RunHistory history_of(const std::vector<RanksRecord>& records) {
 
 TEST(Straggler, IsTheRankThatWaitsLeast) {
   const RunHistory history = history_of({record(10, {0.04, 0.04, 0.04}, {0.03, 0.001, 0.03})});
-  EXPECT_EQ(straggler_of(mean_steps_of(history)), 1u);
+  EXPECT_EQ(straggler_of(rank_means(history.ranks))->rank, 1u);
   EXPECT_THAT(ranks_table(history), HasSubstr("Rank 1 is the straggler: its own time exceeds the median of the other "
                                               "ranks by 29 ms per step."));
 }
 
 TEST(Straggler, IsNobodyWhereAllWaitAlike) {
   const RunHistory history = history_of({record(10, {0.04, 0.04}, {0.010, 0.0109})});
-  EXPECT_EQ(straggler_of(mean_steps_of(history)), std::nullopt);
+  EXPECT_FALSE(straggler_of(rank_means(history.ranks)));
   EXPECT_THAT(ranks_table(history), Not(HasSubstr("<b class=\"badge warn\">")));
-  EXPECT_EQ(straggler_of(mean_steps_of(history_of({record(10, {0.04}, {0})}))), std::nullopt);
+  EXPECT_FALSE(straggler_of(rank_means(history_of({record(10, {0.04}, {0})}).ranks)));
 }
 
-TEST(MeanSteps, WeighEventsByTheirStepsAndLeaveOutOtherNumbersOfRanks) {
-  const auto ranks = mean_steps_of(
-      history_of({record(10, {9, 9, 9}, {0, 0, 0}), record(30, {0.1, 0.1}, {0, 0}), record(10, {0.5, 0.5}, {0, 0})}));
+TEST(RankMeans, WeighEventsByTheirStepsAndLeaveOutOtherNumbersOfRanks) {
+  const RunHistory history =
+      history_of({record(10, {9, 9, 9}, {0, 0, 0}), record(30, {0.1, 0.1}, {0, 0}), record(10, {0.5, 0.5}, {0, 0})});
+  const auto ranks = rank_means(history.ranks);
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_DOUBLE_EQ(ranks[0].seconds, 0.2);
-  EXPECT_TRUE(mean_steps_of({}).empty());
+  EXPECT_EQ(ranks[0].course.size(), 2u);
+  EXPECT_TRUE(rank_means({}).empty());
 }
 
 }  // namespace
