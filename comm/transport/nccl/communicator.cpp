@@ -113,7 +113,8 @@ void Communicator::stop(const std::string& exit_message) {
   stop_ = Stop::done;
 }
 
-/// False if NCCL refuses. Ends the process if the revoke does not complete.
+/// False if NCCL refuses. Ends the process if the revoke does not complete. What it reports then does not matter: an
+/// error of NCCL's network stays the state of a revoked communicator, and an abort would not wait for live graphs.
 bool Communicator::revoke(Deadline deadline, const std::string& exit_message) {
   ncclComm_t comm = nullptr;
   {
@@ -123,7 +124,8 @@ bool Communicator::revoke(Deadline deadline, const std::string& exit_message) {
   if (!comm) return true;
   if (!api().comm_revoke) return false;
   const std::optional<ncclResult_t> result = run_by(deadline, comm, [api = api(), deadline](ncclComm_t revoked) {
-    return completed(api.comm_revoke(revoked, NCCL_REVOKE_DEFAULT), revoked, api, deadline);
+    if (api.comm_revoke(revoked, NCCL_REVOKE_DEFAULT) == ncclInvalidArgument) return ncclInvalidArgument;
+    return completed(ncclInProgress, revoked, api, deadline) == ncclInProgress ? ncclInProgress : ncclSuccess;
   });
   if (result && *result != ncclInProgress) return *result == ncclSuccess;
   take();  // left to the revoke

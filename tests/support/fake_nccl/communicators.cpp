@@ -44,10 +44,11 @@ ncclResult_t FakeNccl::State::init(int rank, ncclComm_t* comm, int world_size, c
   return made.error;
 }
 
+/// An error of the network remains after a revoke, which is in progress before that (init.cc, ncclCommGetAsyncError).
 ncclResult_t FakeNccl::State::async_error(ncclComm_t comm, ncclResult_t* error) {
   Lock lock = enter(comm);
   *error = comm->error;
-  if (comm->error == ncclSuccess && !settle(comm, lock)) *error = ncclInProgress;
+  if ((comm->error == ncclSuccess || comm->revoked) && !settle(comm, lock)) *error = ncclInProgress;
   return ncclSuccess;
 }
 

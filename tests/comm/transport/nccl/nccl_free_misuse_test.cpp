@@ -123,6 +123,17 @@ TEST(NcclMisuse, RevokeStaysInProgressUntilConnectedPeersEnd) {
   EXPECT_EQ(ranks.settle(0), ncclSuccess);
 }
 
+TEST(NcclMisuse, ErrorOfTheNetworkIsTheStateAfterARevoke) {
+  TwoRanks ranks;
+  ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  ranks.nccl.fail(0, ncclRemoteError);
+  EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInProgress);
+  ncclResult_t state = ncclSuccess;
+  ranks.api[0].comm_get_async_error(ranks.comm[0], &state);
+  EXPECT_EQ(state, ncclInProgress);
+  EXPECT_EQ(ranks.settle(0), ncclRemoteError);
+}
+
 TEST(NcclMisuse, GraphHangsIfLaunchedAfterARevoke) {
   TwoRanks ranks;
   ranks.exchange(ranks.memory[0], ranks.memory[1]);

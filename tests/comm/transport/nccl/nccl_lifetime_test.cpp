@@ -195,6 +195,33 @@ TEST(NcclLifetime, RankExitsIfItsGraphLivesAndNcclCannotRevoke) {
   EXPECT_THAT(ranks.exit_messages(), SizeIs(1));
 }
 
+/// An abort after the revoke would free what the graph uses.
+TEST(NcclLifetime, RevokeAfterAnErrorOfNcclSparesALiveGraph) {
+  NcclRanks ranks(2);
+  const auto errors = tests::errors_of_threads(
+      2,
+      [&](ProcessGroup& group) {
+        tests::FakeGpu& gpu = ranks.device(group.rank());
+        const auto stream = gpu.make_stream(kernels::StreamMode::asynchronous);
+        group.barrier(*stream);  // connects the ranks
+        const auto graph = gpu.record(*stream, [&] { group.barrier(*stream); });
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        group.barrier_on_host();
+        if (group.rank() == 1) {
+          ranks.fake().fail(0, ncclRemoteError);
+          throw_when_failed(group);
+        }
+        group.replay(*stream, [&] { graph->enqueue(*stream); });
+        stream->synchronize(Deadline::after(std::chrono::seconds(60)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));  // for the stop
+        group.throw_if_failed();
+      },
+      [&](int rank) { return ranks.join_on_callers_streams(rank); });
+  expect_error<PeerLost>(errors[0], -1, "remote error");
+  expect_error<PeerLost>(errors[1]);
+  EXPECT_THAT(ranks.exit_messages(), IsEmpty());
+}
+
 TEST(NcclLifetime, ExitsIfTheRevokeHangs) {
   NcclRanks ranks(2, kLifetimeTimeout, {.revokes_hang = true});
   fail_with_a_live_graph(ranks);
