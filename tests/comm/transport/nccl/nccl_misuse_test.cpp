@@ -242,6 +242,21 @@ TEST(NcclMisuse, NotesReductionsOfDifferentCounts) {
   EXPECT_THAT(ranks.noted(), AllOf(HasSubstr("rank 0 reduces 8 f32"), HasSubstr("rank 1 reduces 9 f32")));
 }
 
+TEST(NcclMisuse, NotesReductionsOfDifferentTypes) {
+  TwoRanks ranks;
+  for (const int rank : {0, 1}) {
+    ASSERT_EQ(ranks.settle(rank), ncclSuccess);
+    ranks.group(rank, [&] {
+      float* const data = ranks.memory[rank];
+      ranks.api[rank].all_reduce(data, data, 8, rank == 0 ? ncclFloat32 : ncclInt32, ncclSum, ranks.comm[rank],
+                                 ranks.handle(rank));
+    });
+  }
+  EXPECT_EQ(ranks.settle(0), ncclSuccess);
+  EXPECT_EQ(ranks.settle(1), ncclSuccess);
+  EXPECT_THAT(ranks.noted(), AllOf(HasSubstr("rank 0 reduces 8 f32"), HasSubstr("rank 1 reduces 8 i32")));
+}
+
 TEST(NcclMisuse, NotesACallOutsideOfAGroup) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
