@@ -99,7 +99,8 @@ bool FakeNccl::State::is_connected(int clique, int from, int to) const {
 void FakeNccl::State::launch(ncclComm_t comm, Lock& lock) {
   std::map<FakeStream*, std::vector<Operation>> by_stream;
   for (Operation& operation : std::exchange(comm->held, {})) {
-    operation.registered = is_registered(operation, operation.stream->capture() != nullptr);
+    operation.captured = operation.stream->capture() != nullptr;
+    operation.registered = is_registered(operation, operation.captured);
     operation.stream->release_operation();
     by_stream[operation.stream].push_back(operation);
   }

@@ -136,6 +136,15 @@ Wrong mixed_registration(const Operation& send, const Operation& receive) {
                      receive.registered ? "registered" : "other");
 }
 
+/// May hang: both ranks of a message, and all of a collective, capture it into a graph, or none does (User Guide,
+/// "Using NCCL with CUDA Graphs": "must be uniform over all ranks").
+Wrong mixed_capture(const Operation& one, const Operation& other) {
+  if (one.captured == other.captured) return {};
+  return fmt::format("rank {} runs as part of a graph what rank {} runs without one",
+                     one.captured ? one.comm->rank : other.comm->rank,
+                     one.captured ? other.comm->rank : one.comm->rank);
+}
+
 /// Hangs, or writes out of bounds: messages have no headers (User Guide, ncclSend: "the same datatype and count").
 Wrong mismatched_sizes(const Operation& send, const Operation& receive) {
   if (send.count == receive.count && send.type == receive.type) return {};

@@ -30,6 +30,7 @@ Wrong set_too_late(int rank, const Environment& environment, const std::string& 
 Wrong overlapping_buffers(const std::vector<Operation>& group);
 Wrong captured_by_another_thread(const Operation& operation);
 Wrong mixed_registration(const Operation& send, const Operation& receive);
+Wrong mixed_capture(const Operation& one, const Operation& other);
 Wrong mismatched_sizes(const Operation& send, const Operation& receive);
 Wrong mismatched_reductions(const Operation& one, const Operation& other);
 

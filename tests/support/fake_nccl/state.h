@@ -26,6 +26,7 @@ struct Operation {
   ncclDataType_t type = ncclUint8;
   int peer = 0;
   bool registered = false;  ///< its buffer, when the group was launched
+  bool captured = false;    ///< into a graph
 };
 
 /// The bytes of the operation's buffer.

@@ -26,7 +26,8 @@ bool advance_receive(FakeNccl::State& state, Underway& one) {
   auto& channel = state.channels[{mine.comm->clique, mine.peer, mine.comm->rank}];
   if (channel.empty() || one.refused) return false;
   const Operation& theirs = channel.front()->operation;
-  for (const Wrong& wrong : {mismatched_sizes(theirs, mine), mixed_registration(theirs, mine)}) {
+  for (const Wrong& wrong :
+       {mismatched_sizes(theirs, mine), mixed_registration(theirs, mine), mixed_capture(theirs, mine)}) {
     if (!wrong) continue;
     state.misuse.note(*wrong);
     one.refused = true;
@@ -45,7 +46,8 @@ bool advance_reduction(FakeNccl::State& state, Underway& one) {
   const bool joins = !std::exchange(one.joined, true);
   if (joins) {
     if (all.arrived == 0) all.first = mine;
-    if (const Wrong wrong = mismatched_reductions(all.first, mine)) {
+    for (const Wrong& wrong : {mismatched_reductions(all.first, mine), mixed_capture(all.first, mine)}) {
+      if (!wrong) continue;
       state.misuse.note(*wrong);
       one.refused = true;
       return false;

@@ -80,6 +80,38 @@ TEST(NcclMisuse, RefusesACapturedWaitForAnEventFromOutside) {
       HasSubstr("cudaErrorStreamCaptureIsolation"));
 }
 
+TEST(NcclMisuse, NotesAMessageThatOneRankCaptured) {
+  TwoRanks ranks;
+  ranks.exchange(ranks.memory[0], ranks.memory[1]);  // connects the ranks
+  ranks.synchronize();
+  const auto graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+    ranks.group(0, [&] { ranks.send(0, ranks.memory[0]); });
+    ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  });
+  graph->enqueue(*ranks.stream[0]);
+  ranks.group(1, [&] { ranks.receive(1, ranks.memory[1]); });
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  EXPECT_EQ(ranks.noted(), "rank 0 runs as part of a graph what rank 1 runs without one");
+}
+
+TEST(NcclMisuse, NotesAReductionThatOneRankCaptured) {
+  TwoRanks ranks;
+  for (const int rank : {0, 1}) {
+    ASSERT_EQ(ranks.settle(rank), ncclSuccess);
+    ranks.group(rank, [&] { ranks.all_reduce(rank, ranks.memory[rank], ranks.memory[rank]); });  // connects the ranks
+  }
+  for (const int rank : {0, 1}) ASSERT_EQ(ranks.settle(rank), ncclSuccess);
+  ranks.synchronize();
+  const auto graph = ranks.gpu[0].record(*ranks.stream[0], [&] {
+    ranks.group(0, [&] { ranks.all_reduce(0, ranks.memory[0], ranks.memory[0]); });
+    ASSERT_EQ(ranks.settle(0), ncclSuccess);
+  });
+  graph->enqueue(*ranks.stream[0]);
+  ranks.group(1, [&] { ranks.all_reduce(1, ranks.memory[1], ranks.memory[1]); });
+  ASSERT_EQ(ranks.settle(1), ncclSuccess);
+  EXPECT_EQ(ranks.noted(), "rank 0 runs as part of a graph what rank 1 runs without one");
+}
+
 TEST(NcclMisuse, NotesCallsFromAnotherThreadDuringCapture) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
