@@ -148,7 +148,12 @@ void TrainStep::enqueue_report(std::int64_t global_samples) {
 void TrainStep::enqueue(const Input& input) {
   check(!full(), "too many steps are enqueued: take results of earlier steps first");
   if (input.count > 0) input.batch.enqueue_copies(parts_.stream);
-  const Shape shape{input.count, input.divisor > 0 ? input.divisor : input.global_samples, input.pass};
+  pass_ = input.pass.first ? 0 : pass_ + 1;
+  const Shape shape{.count = input.count,
+                    .divisor = input.divisor > 0 ? input.divisor : input.global_samples,
+                    .global_samples = input.global_samples,
+                    .number = pass_,
+                    .pass = input.pass};
   spec_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
   if (input.pass.last) enqueue_report(input.global_samples);
 }

@@ -143,10 +143,13 @@ class TrainStep {
     std::int64_t global_samples = 0;
     std::optional<StepPhases> phases{};
   };
-  /// Passes of equal shape share a recording.
+  /// Passes of equal shape share a recording. NCCL requires that all ranks record a collective, or none does: ranks whose
+  /// counts and divisors differ agree on the size of the step and on the number of the pass.
   struct Shape {
     std::int64_t count = 0;
     std::int64_t divisor = 0;
+    std::int64_t global_samples = 0;
+    std::int64_t number = 0;  // of the pass in its step
     GradientReducer::Pass pass;
     auto operator<=>(const Shape&) const = default;
   };
@@ -179,8 +182,9 @@ class TrainStep {
   std::size_t next_slot_ = 0;
   kernels::TraceTrack* trace_ = nullptr;
   PhaseClock clock_;
-  StepPhases phases_;     // of the current step
-  std::set<Shape> seen_;  // run once without recording: libraries initialize in a first run
+  StepPhases phases_;      // of the current step
+  std::int64_t pass_ = 0;  // number of the current one
+  std::set<Shape> seen_;   // run once without recording: libraries initialize in a first run
   std::map<Shape, std::unique_ptr<kernels::Recording>> recordings_;
 };
 

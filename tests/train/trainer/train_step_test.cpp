@@ -159,6 +159,20 @@ TEST(TrainStep, LaunchesRecordingsThroughTheGroupThatWatchesTheirCollectives) {
   EXPECT_EQ(replays, 9 - 2) << "every step but the first of each size";
 }
 
+/// Another rank may have other counts there, and NCCL requires that all record a collective, or none does.
+TEST(TrainStep, RecordsNoPassThatIsTheFirstWithItsNumber) {
+  const auto dataset = golden_images();
+  kernels::HostDevice device;
+  int replays = 0;
+  comm::ProcessGroup group(std::make_unique<ReplayCounter>(device, replays), comm::make_single_rank_transport(device),
+                           std::chrono::minutes(1));
+  RankRig rig(group, *dataset, {.max_batch = 2, .accumulates = true, .recorded = true, .device = &device});
+  rig.step({0, 1, 2, 3, 4, 5, 6, 7}, 8);
+  EXPECT_EQ(replays, 0) << "four passes, two of them equal";
+  rig.step({0, 1, 2, 3, 4, 5, 6, 7}, 8);
+  EXPECT_EQ(replays, 4);
+}
+
 /// A CPU that cannot record, as a GPU where a library does what a capture forbids.
 class NoRecording final : public kernels::Device {
  public:
