@@ -48,7 +48,7 @@ class Communicator {
   /// "remote process exited or there was a network error: ...", with NCCL's last message.
   std::string describe(ncclResult_t result);
 
-  /// Ends all operations: waiting streams go on. Revokes the communicator where NCCL can (from 2.28 on), since that
+  /// Ends all operations: waiting streams go on. Revokes the communicator where NCCL can (from 2.28.7 on), since that
   /// does not wait for graphs; else aborts it.
   void stop(const std::string& exit_message);
   /// Finalizes and frees the communicator, or aborts it if that fails. Requires that all collectives have completed on

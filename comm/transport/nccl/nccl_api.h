@@ -19,7 +19,7 @@ struct Api {
   std::function<decltype(ncclCommFinalize)> comm_finalize;
   std::function<decltype(ncclCommDestroy)> comm_destroy;
   std::function<decltype(ncclCommAbort)> comm_abort;
-  std::function<decltype(ncclCommRevoke)> comm_revoke;  ///< empty before NCCL 2.28
+  std::function<decltype(ncclCommRevoke)> comm_revoke;  ///< empty before NCCL 2.28.7
   std::function<decltype(ncclGroupStart)> group_start;
   std::function<decltype(ncclGroupEnd)> group_end;
   std::function<decltype(ncclSend)> send;

@@ -9,7 +9,7 @@
 namespace gradring::tests {
 namespace {
 
-constexpr int kFirstWithRevoke = 22800;  // NCCL_VERSION_CODE
+constexpr int kFirstWithRevoke = 22807;  // NCCL_VERSION_CODE
 
 }  // namespace
 
