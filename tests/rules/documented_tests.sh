@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that the tests that docs/results/attacks.md names exist.
+# Checks that the tests that a document names exist.
 #
 # Usage: documented_tests.sh DOCUMENT BUILD-DIRECTORY
 set -euo pipefail
