@@ -19,8 +19,8 @@ def metrics_file(run):
     return path
 
 
-def lines(path, follow):
-    """The complete lines of a file; with `follow` also those that are appended, until the caller stops."""
+def lines(path, follows):
+    """The complete lines of a file, also those that are appended, for as long as `follows()` holds at its end."""
     with open(path, encoding="utf-8") as file:
         part = ""
         while True:
@@ -28,7 +28,7 @@ def lines(path, follow):
             if part.endswith("\n"):
                 yield part
                 part = ""
-            elif not follow:
+            elif not follows():
                 if part:
                     print(f"{path}: ignored the incomplete last line", file=sys.stderr)
                 return
@@ -41,7 +41,8 @@ def lines(path, follow):
 
 def read_events(path, follow=False):
     """The events, each a dict. With `follow` until the run ends. Exits with a message if the file is of another kind."""
-    for number, line in enumerate(lines(path, follow), 1):
+    ended = False  # by the last event: a run that was resumed has earlier ends
+    for number, line in enumerate(lines(path, lambda: follow and not ended), 1):
         try:
             event = json.loads(line)
             kind = event["event"]
@@ -51,9 +52,8 @@ def read_events(path, follow=False):
         if number == 1 and (kind != "header" or event.get("schema") != SCHEMA):
             sys.exit(f"{sys.argv[0]}: {path} begins with {kind} of schema {event.get('schema')}, expected a header of "
                      f"schema {SCHEMA}: use the version of gradring that wrote it")
+        ended = kind == "end"
         yield event
-        if follow and kind == "end":
-            return
 
 
 def numbers_of(event):

@@ -85,6 +85,7 @@ def log(mlflow, given, path):
     for event in read_events(path, given.follow):
         if event["event"] == "header":
             run.begin(event)
+            end = None  # of an earlier start
         elif event["event"] == "end":
             end = event
         elif numbers_of(event):

@@ -56,6 +56,7 @@ def main():
                 run = start(wandb, given, path, event)
             else:  # the run was resumed, perhaps with other options
                 run.config.update(settings_of(event), allow_val_change=True)
+                end = None  # of the earlier start
         elif event["event"] == "end":
             end = event
         elif numbers := numbers_of(event):
