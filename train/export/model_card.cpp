@@ -80,7 +80,7 @@ void add_metrics(Rows& rows, const EvalRecord& eval, bool averaged) {
   const double accuracy = averaged ? eval.ema_accuracy.value() : eval.accuracy;
   const double loss = averaged ? eval.ema_loss.value_or(eval.loss) : eval.loss;
   rows.push_back(
-      {"test", fmt::format("{:.2f} %", 100 * accuracy), fmt::format("{:.6f}", loss), std::to_string(eval.samples)});
+      {eval.split, fmt::format("{:.2f} %", 100 * accuracy), fmt::format("{:.6f}", loss), std::to_string(eval.samples)});
 }
 
 std::string metrics_section(const CardContents& card) {
