@@ -221,6 +221,8 @@ void run(ExportOptions& options, Words words) {
   PosixFileSystem files;
   check_is_new(files, "--output", options.output);
   check_is_new(files, "--card", options.card);
+  if (options.card == options.output)
+    throw UsageError(fmt::format("--card and --output are both {}: name two files", options.output));
   const Exported exported = read_exported(files, options);
   if (!options.card.empty()) facts_in(exported);
   write_whole(files, options.output, [&](const fs::path& path) { write(files, path, exported); });

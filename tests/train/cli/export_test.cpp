@@ -126,6 +126,18 @@ TEST_F(Export, DamagedAndForgedCheckpointsAreRefused) {
   expect_refused(onnx, "model.safetensors");
 }
 
+TEST_F(Export, ACardNamesTheSplitOfEachEvaluation) {
+  ASSERT_EQ(
+      place_.run({"train", "--dataset", "digits", "--steps", "4", "--val-split", "0.1", "--run-dir", "split"}).code, 0);
+  ASSERT_EQ(place_.run({"export", "split", "--output", "split.pt", "--card", "split.md"}).code, 0);
+  EXPECT_THAT(tests::text_of(place_.path("split.md")), AllOf(HasSubstr("| validation |"), HasSubstr("| test |")));
+}
+
+TEST_F(Export, RefusesOneFileForModelAndCard) {
+  EXPECT_EQ(exported({"--output", "same.onnx", "--card", "same.onnx"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(place_.path("same.onnx")));
+}
+
 TEST_F(Export, ACardIgnoresLinesOfMetricsThatAreNoEvents) {
   const std::string before = tests::text_of(place_.path("run/metrics.jsonl"));
   const std::string text = "{\"event\":\"eval\",\"step\":{}}\n" + before + "{\"event\":\"tra";
