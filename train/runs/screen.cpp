@@ -36,9 +36,9 @@ Screen::Screen(int input, int output, bool styled) : input_(input), output_(outp
 }
 
 Screen::~Screen() {
-  leave();
-  while (on_signal() == Wake::redraw) {
+  while (on_signal() == Wake::redraw) {  // may stop the process, and then enters again
   }
+  leave();
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
