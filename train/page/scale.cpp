@@ -24,7 +24,8 @@ int decimals_of(double step) { return std::max(0, -static_cast<int>(std::floor(s
 }  // namespace
 
 Scale::Scale(ScaleKind kind, double low, double high) : kind_(kind), low_(low), high_(high) {
-  if (!(high_ > low_)) {
+  constexpr double kLeastRange = 1e-9;  // of the greater end: below it, labels are equal and steps are lost to rounding
+  if (!(high_ - low_ > kLeastRange * std::max(std::abs(low_), std::abs(high_)))) {
     const double margin = low_ == 0 ? 1 : std::abs(low_) / 10;
     high_ = low_ + margin;
     low_ -= margin;

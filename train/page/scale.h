@@ -18,7 +18,8 @@ class Scale {
     std::string label{};
   };
 
-  /// From `low` to `high`; equal or reversed ends are widened. Logarithmic becomes linear unless both ends are positive.
+  /// From `low` to `high`; ends that are reversed, or equal to nine digits, are widened. Logarithmic becomes linear unless
+  /// both ends are positive.
   Scale(ScaleKind kind, double low, double high);
 
   /// 0 at the low end, 1 at the high end.

@@ -101,6 +101,12 @@ TEST(Figure, InterruptsALineAtValuesThatAreNotFinite) {
               HasSubstr("No values."));
 }
 
+TEST(Scale, WidensARangeThatIsOnlyRounding) {
+  const Scale scale(ScaleKind::linear, 1, std::nextafter(1.0, 2.0));
+  EXPECT_LT(scale.low(), 0.95);
+  EXPECT_LE(scale.ticks(5).size(), 6u);
+}
+
 TEST(Figure, StacksAreas) {
   const std::string html =
       figure({.stacked = true, .series = {{.x = {0, 1}, .y = {1, 1}}, {.x = {0, 1}, .y = {2, 4}}}});
