@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -30,9 +29,11 @@ std::string value_cell(const std::string& value) {
 /// Lines break between words only, not at hyphens.
 std::string unbroken_words(const std::string& command) {
   std::string html;
-  std::istringstream words(command);
-  for (std::string word; words >> word;)
-    html += fmt::format("{}<span>{}</span>", html.empty() ? "" : " ", escaped(word));
+  for (std::size_t begin = 0; begin <= command.size();) {  // keeps each blank: it may be within quotes
+    const std::size_t end = std::min(command.find(' ', begin), command.size());
+    html += fmt::format("{}<span>{}</span>", begin == 0 ? "" : " ", escaped(command.substr(begin, end - begin)));
+    begin = end + 1;
+  }
   return html;
 }
 
