@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "train/html_report/fault_groups.h"
@@ -39,6 +40,7 @@ std::size_t window_of(std::size_t steps) { return std::max<std::size_t>(1, steps
 /// Each value becomes the mean of it and the values before it within the window; values that are not finite are left
 /// out.
 Series averaged(Series series, std::size_t window) {
+  constexpr double kLargeShare = 1e6;
   const std::vector<double> values = series.y;
   double sum = 0;
   std::size_t count = 0;
@@ -50,6 +52,10 @@ Series averaged(Series series, std::size_t window) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     add(values[i], 1);
     if (i >= window) add(values[i - window], -1);
+    if (i >= window && std::abs(values[i - window]) > kLargeShare * std::abs(sum)) {  // rounding has lost the others
+      sum = 0;
+      for (std::size_t k = i + 1 - window; k <= i; ++k) sum += std::isfinite(values[k]) ? values[k] : 0;
+    }
     series.y[i] = count > 0 ? sum / static_cast<double>(count) : kMissing;
   }
   return series;
@@ -81,7 +87,8 @@ Chart step_chart(std::span<const Run* const> runs, std::span<const std::string> 
   return chart;
 }
 
-/// By name: a curve of evaluations. One run has the curve of averaged weights (--ema) in addition.
+/// By name: a curve of the evaluations that select checkpoints. One run has the curve of averaged weights (--ema) in
+/// addition.
 Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> names, Chart chart,
                  double EvalRecord::*value, std::optional<double> EvalRecord::*averaged_value) {
   chart.x_label = "step";
@@ -89,7 +96,9 @@ Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> 
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series{.name = names[i], .color = static_cast<int>(i), .dots = true};
     Series ema{.name = names[i] + " EMA", .color = static_cast<int>(i + 1), .dots = true, .dashed = true};
+    const std::string_view split = selecting_split(runs[i]->history);
     for (const auto& [time, eval] : runs[i]->history.evals) {
+      if (eval.split != split) continue;  // the test set after the last step
       series.x.push_back(static_cast<double>(eval.step));
       series.y.push_back(eval.*value);
       if (!(eval.*averaged_value)) continue;
@@ -132,12 +141,21 @@ std::vector<std::string> curves_of(std::span<const Run* const> runs, std::span<c
        .caption = "Cross-entropy, mean over the samples of a step; logarithmic.",
        .y_scale = ScaleKind::logarithmic},
       [](const StepRecord& step) { return step.loss; }, true)));
-  figures.push_back(figure(eval_chart(
-      runs, names, {.title = "Test accuracy", .caption = "Fraction of test samples in per cent.", .percent = true},
-      &EvalRecord::accuracy, &EvalRecord::ema_accuracy)));
-  figures.push_back(
-      figure(eval_chart(runs, names, {.title = "Test loss", .caption = "Cross-entropy, mean over the test samples."},
-                        &EvalRecord::loss, &EvalRecord::ema_loss)));
+  const auto is_validated = [](const Run* run) {
+    return selecting_split(run->history) != std::string_view(kTestSplit);
+  };
+  const bool any_validated = std::ranges::any_of(runs, is_validated);
+  const char* const samples =
+      any_validated ? "samples of the validation set (without --val-split, of the test set)" : "test samples";
+  figures.push_back(figure(eval_chart(runs, names,
+                                      {.title = any_validated ? "Evaluation accuracy" : "Test accuracy",
+                                       .caption = fmt::format("In per cent of the {}.", samples),
+                                       .percent = true},
+                                      &EvalRecord::accuracy, &EvalRecord::ema_accuracy)));
+  figures.push_back(figure(eval_chart(runs, names,
+                                      {.title = any_validated ? "Evaluation loss" : "Test loss",
+                                       .caption = fmt::format("Cross-entropy, mean over the {}.", samples)},
+                                      &EvalRecord::loss, &EvalRecord::ema_loss)));
   Chart rate = steps(
       {.title = "Learning rate", .caption = "Of each applied step.", .from_zero = true},
       [](const StepRecord& step) { return step.learning_rate; }, false);

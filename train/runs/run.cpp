@@ -131,11 +131,9 @@ RunFigures figures_of(const RunHistory& history) {
     }
     if (seconds > 0) figures.samples_per_second = samples / seconds;
   }
-  const bool has_validation =
-      std::ranges::any_of(history.evals, [](const auto& eval) { return eval.record.split == kValidationSplit; });
+  const std::string_view selecting = selecting_split(history);
   for (const auto& [time, eval] : history.evals) {
-    const bool selects = eval.split == (has_validation ? kValidationSplit : kTestSplit);
-    if (selects && (!figures.best_accuracy || eval.accuracy > *figures.best_accuracy)) {
+    if (eval.split == selecting && (!figures.best_accuracy || eval.accuracy > *figures.best_accuracy)) {
       figures.best_accuracy = eval.accuracy;
       figures.best_step = eval.step;
     }
@@ -201,6 +199,12 @@ Run open_run(const fs::path& named, double now, LineReader reader) {
 }
 
 Run open_run(const fs::path& named) { return open_run(named, wall_time()); }
+
+const char* selecting_split(const RunHistory& history) {
+  const bool has_validation =
+      std::ranges::any_of(history.evals, [](const auto& eval) { return eval.record.split == kValidationSplit; });
+  return has_validation ? kValidationSplit : kTestSplit;
+}
 
 void update(Run& run, double now) {
   State state = find_state(run, now);

@@ -76,6 +76,9 @@ Run open_run(const std::filesystem::path& named, double now, LineReader reader =
 /// The same now.
 Run open_run(const std::filesystem::path& named);
 
+/// The split whose accuracy selects the best checkpoint: the validation set if it was evaluated, else the test set.
+const char* selecting_split(const RunHistory& history);
+
 /// Finds state and figures anew, after events were added to its history.
 void update(Run& run, double now);
 
