@@ -34,7 +34,7 @@ std::string cards_of(const Run& run) {
   html +=
       card("Best accuracy", shown(figures.best_accuracy, percent),
            figures.best_accuracy ? fmt::format("step {}", page::count_text(figures.best_step)) : "not evaluated yet");
-  html += card("Test loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
+  html += card("Evaluation loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
   html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
   html += card("Steps", page::count_text(figures.steps),
                figures.total_steps > 0 ? fmt::format("of {}", page::count_text(figures.total_steps)) : "");
@@ -83,7 +83,7 @@ std::string overview_of(const ReportedRun& reported) {
 
 std::string comparison_of(std::span<const ReportedRun> runs) {
   page::Table table{
-      .head = {"Run", "State", "Best accuracy", "Test loss", "Training loss", "Steps", "Samples/s", "Time"},
+      .head = {"Run", "State", "Best accuracy", "Evaluation loss", "Training loss", "Steps", "Samples/s", "Time"},
       .numeric = {false, false, true, true, true, true, true, true}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i].run;

@@ -36,7 +36,7 @@ std::vector<Result> results(Glyphs glyphs) {
        [](const ListedRun& run) { return run.figures.best_accuracy; }},
       {"last accuracy %", [](const ListedRun& run) { return percent_text(run.figures.last_accuracy); },
        [](const ListedRun& run) { return run.figures.last_accuracy; }},
-      {"test loss", [](const ListedRun& run) { return loss_text(run.figures.last_eval_loss); },
+      {"evaluation loss", [](const ListedRun& run) { return loss_text(run.figures.last_eval_loss); },
        [](const ListedRun& run) { return run.figures.last_eval_loss; }, false},
       {"training loss", [](const ListedRun& run) { return loss_text(run.figures.last_loss); },
        [](const ListedRun& run) { return run.figures.last_loss; }, false},

@@ -82,7 +82,7 @@ class Description {
                                     header_.steps_per_epoch, header_.global_batch)
                       : fmt::to_string(figures.steps));
     if (figures.best_accuracy)
-      line("Accuracy", fmt::format("{} % at best (step {}), {} % at the end", percent_text(figures.best_accuracy),
+      line("Accuracy", fmt::format("best {} % (step {}), last {} %", percent_text(figures.best_accuracy),
                                    figures.best_step, percent_text(figures.last_accuracy)));
     if (figures.last_eval_loss) line("Loss", loss_text(figures.last_eval_loss));
     if (figures.last_loss) line("Training loss", loss_text(figures.last_loss));
