@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/runs/skim_line.h"
 #include "train/runs/text_table.h"
@@ -44,6 +45,8 @@ void add(RunList& list, const fs::path& path, std::string name) try {
   if (!is_running) std::ranges::move(run.history.warnings, std::back_inserter(list.warnings));
   list.runs.push_back(listed(run, std::move(name)));
 } catch (const EnvironmentError& error) {
+  list.problems.emplace_back(error.what());
+} catch (const UsageError& error) {  // it was removed meanwhile
   list.problems.emplace_back(error.what());
 }
 
