@@ -234,8 +234,10 @@ std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, 
           name == "foreach" || name == "fused" || name == "capturable" || name == "differentiable";
       const bool is_bias_group = &group != &optimizer.groups.front() && name == "weight_decay";
       if (own == here.end() || is_of_computation || is_bias_group || !is_different(value, own->second)) continue;
-      differences.push_back(fmt::format("the optimizer state has {} {}, this run uses {}", name, to_string(value),
-                                        to_string(own->second)));
+      std::string difference = fmt::format("the optimizer state has {} {}, this run uses {}", name, to_string(value),
+                                           to_string(own->second));
+      if (std::ranges::find(differences, difference) == differences.end())  // groups mostly share their options
+        differences.push_back(std::move(difference));
     }
   return differences;
 }
