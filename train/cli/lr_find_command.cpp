@@ -148,9 +148,12 @@ std::vector<BannerRow> findings(const RangeTest& test, const RangeTestSpec& spec
   if (const auto least = test.least_loss())
     rows.push_back({"Least loss", fmt::format("at {:.2e}; a tenth of that is {:.2e}", least->learning_rate,
                                               least->learning_rate / 10)});
-  rows.push_back({"Suggestion", steepest ? fmt::format("--lr {:.2g}, by the steepest descent of the smoothed loss",
-                                                       steepest->learning_rate)
-                                         : std::string("none: the loss nowhere fell; try other --min and --max")});
+  rows.push_back(
+      {"Suggestion",
+       steepest
+           ? fmt::format("--lr {:.2g}, by the steepest descent of the smoothed loss", steepest->learning_rate)
+           : std::string(
+                 "no rate: too few steps, or the loss did not fall; raise --steps, or try other --min and --max")});
   return rows;
 }
 
