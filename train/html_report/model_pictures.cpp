@@ -77,7 +77,7 @@ FilterImages filters_of(const nn::Model& model, const std::vector<TensorRecord>&
   return filters;
 }
 
-void judge(const data::Dataset& dataset, std::span<const float> logits, ModelPictures& pictures) {
+void add_predictions(const data::Dataset& dataset, std::span<const float> logits, ModelPictures& pictures) {
   const auto classes = static_cast<std::size_t>(dataset.classes());
   pictures.confusion.assign(classes, std::vector<std::int64_t>(classes));
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
@@ -133,7 +133,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                       std::move(named.contents.model), named.from, compute);
   const Inference::Result result = inference.run(*dataset);
   pictures.accuracy = result.evaluation.accuracy;
-  judge(*dataset, result.logits, pictures);
+  add_predictions(*dataset, result.logits, pictures);
   return pictures;
 }
 

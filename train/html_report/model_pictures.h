@@ -29,7 +29,7 @@ struct FilterImages {
   std::vector<std::vector<std::uint8_t>> images{};  ///< one per filter, [size, size, channels]
 };
 
-/// How a checkpoint of a run judges the test set.
+/// What a checkpoint of a run predicts for the test set.
 struct ModelPictures {
   std::filesystem::path checkpoint{};
   std::int64_t step = 0;

@@ -33,7 +33,7 @@ std::string margin_text() {
   return fmt::format("{:.0f} % and {}", 100 * kStragglerShare, page::seconds_text(kStragglerSeconds));
 }
 
-std::string verdict_on(std::span<const RankMeans> ranks) {
+std::string straggler_text(std::span<const RankMeans> ranks) {
   if (ranks.size() < 2) return {};
   if (const auto straggler = straggler_of(ranks))
     return fmt::format("Rank {} is the straggler: its own time exceeds the median of the other ranks by {} per step.",
@@ -70,8 +70,8 @@ std::string ranks_table(const RunHistory& history) {
          course_of(rank, highest), page::bytes_text(rank.memory)});
   }
   return fmt::format(
-      R"(<div class="card"><p class="verdict">{}</p>{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",
-      page::escaped(verdict_on(ranks)),
+      R"(<div class="card"><p class="lead">{}</p>{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",
+      page::escaped(straggler_text(ranks)),
       bar_legend({{"compute", 0, 0}, {"data", 0, 5}, {"exposed communication", 0, 1}}), table.html(), margin_text());
 }
 
