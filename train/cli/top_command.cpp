@@ -32,7 +32,7 @@ CommandLine command_line(TopOptions& options) {
           .options = {{.name = "interval",
                        .letter = 'd',
                        .value = "TIME",
-                       .help = "time between two looks at the run's files, at least 100ms (default 1s)",
+                       .help = "time between two reads of the run's files, at least 100ms (default 1s)",
                        .read =
                            [&options](std::string_view text) {
                              options.interval = parse_duration("interval", text);
@@ -75,10 +75,10 @@ void watch_in_lines(LiveRun& live, const TopOptions& options) {
     const double now = wall_time();
     live.poll(now);
     const std::string line = line_of(live, now);
-    const std::string news = line.substr(std::min(line.size(), line.find("  ")));  // without the time
-    if (news != last) fmt::print("{}\n", line);
+    const std::string untimed = line.substr(std::min(line.size(), line.find("  ")));
+    if (untimed != last) fmt::print("{}\n", line);
     flush_standard_output();
-    last = news;
+    last = untimed;
     if (live.run().state != RunState::running) return;
     std::this_thread::sleep_for(options.interval);
   }

@@ -13,7 +13,7 @@
 namespace gradring::train {
 namespace {
 
-/// Loss values of the curve, without those of much earlier steps if there are many.
+/// The training loss of every step.
 std::vector<double> losses_of(const Run& run) {
   std::vector<double> losses;
   for (const auto& [time, step] : run.history.steps) losses.push_back(step.loss);

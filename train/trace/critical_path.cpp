@@ -9,7 +9,7 @@
 namespace gradring::train {
 namespace {
 
-/// When a rank came to a meeting of all ranks.
+/// When a rank arrived at a collective, or at a host synchronization, of all ranks.
 struct Arrival {
   const RankStep* rank = nullptr;
   std::int64_t time = 0;
