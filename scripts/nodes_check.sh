@@ -131,7 +131,7 @@ loses_a_rank() {
     fail "the leader did not say that rank $1 was killed, and that others lost a peer"
   grep -q "training ended: .*rank $1 (process" "$folder/$name"-[012]/run/logs/rank_*.log ||
     fail "no rank named rank $1: $(tail -qn 1 "$folder/$name"-[012]/run/logs/rank_*.log)"
-  echo "rank $1 killed: every agent returned 137, and rank 0 named it"
+  echo "rank $1 killed: every agent returned 137, and a rank named it"
 }
 
 # The first attempt pauses in its middle, so that what happens to hosts happens then.
