@@ -22,6 +22,8 @@ namespace {
 
 /// More ranks than this say nothing about one machine.
 constexpr std::int64_t kMostScaledRanks = 256;
+/// Samples of a step in strong scaling that a common multiple of the numbers of ranks may need.
+constexpr std::int64_t kMostStrongBatch = 1 << 20;
 
 struct ScalingBenchOptions {
   TrainingBenchOptions output;
@@ -60,9 +62,18 @@ CommandLine command_line(ScalingBenchOptions& options) {
 }
 
 /// Divisible by every number of ranks, near ranks * batch.
+///
+/// Errors    UsageError if that needs more than kMostStrongBatch samples.
 std::int64_t strong_batch(const ScalingBenchOptions& options) {
   std::int64_t common = 1;
-  for (std::int64_t ranks = options.first; ranks <= options.last; ++ranks) common = std::lcm(common, ranks);
+  for (std::int64_t ranks = options.first; ranks <= options.last; ++ranks) {
+    common = std::lcm(common, ranks);
+    if (common > kMostStrongBatch)
+      throw UsageError(fmt::format(
+          "--ranks is {}..{}, but no step of at most {} samples can be divided by {} and all numbers before: "
+          "use a shorter range",
+          options.first, options.last, kMostStrongBatch, ranks));
+  }
   return (options.batch_size * options.last + common - 1) / common * common;
 }
 
