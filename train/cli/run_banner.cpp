@@ -7,22 +7,17 @@
 #include <string_view>
 #include <utility>
 
+#include "train/page/number_text.h"
 #include "train/report/progress.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// "1,199,882"
-std::string grouped(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  for (auto place = std::ssize(digits) - 3; place > 0; place -= 3) digits.insert(static_cast<std::size_t>(place), ",");
-  return digits;
-}
+using page::count_text;
 
 std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count_text(count), what, count == 1 ? "" : "s");
 }
 
 std::string mebibytes(std::size_t bytes) {
@@ -31,9 +26,9 @@ std::string mebibytes(std::size_t bytes) {
 
 std::string data_text(const RunHeader& header) {
   const std::string validation =
-      header.validation_samples ? grouped(*header.validation_samples) + " validation, " : std::string();
-  return fmt::format("{}: {} training, {}{} test samples", header.dataset, grouped(header.train_samples), validation,
-                     grouped(header.test_samples));
+      header.validation_samples ? count_text(*header.validation_samples) + " validation, " : std::string();
+  return fmt::format("{}: {} training, {}{} test samples", header.dataset, count_text(header.train_samples), validation,
+                     count_text(header.test_samples));
 }
 
 std::string steps_text(const RunHeader& header) {
@@ -43,8 +38,8 @@ std::string steps_text(const RunHeader& header) {
                                  ? fmt::format("{:.1f} epochs", static_cast<double>(header.total_steps) /
                                                                     static_cast<double>(header.steps_per_epoch))
                                  : counted(whole, "epoch");
-  return fmt::format("{} of {}: {} of {}", grouped(header.total_steps), counted(header.global_batch, "sample"), epochs,
-                     counted(header.steps_per_epoch, "step"));
+  return fmt::format("{} of {}: {} of {}", count_text(header.total_steps), counted(header.global_batch, "sample"),
+                     epochs, counted(header.steps_per_epoch, "step"));
 }
 
 std::string score_text(double accuracy, double loss) {
@@ -103,7 +98,7 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_d
       {"Model", fmt::format("{}, {}", header.model, counted(header.parameters, "parameter"))},
       {"Data", data_text(header)},
       {"Device", fmt::format("{}, by {} in {}", header.device, header.backend, header.precision)},
-      {"Ranks", grouped(header.ranks)},
+      {"Ranks", count_text(header.ranks)},
       {"Steps", steps_text(header)},
       {"Memory", mebibytes(header.planned_memory.total()) + " planned on each rank"},
       {"Run directory", run_dir.string()}};
