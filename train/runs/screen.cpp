@@ -69,9 +69,7 @@ Screen::Wake Screen::on_signal() {
     enter();
     return Wake::redraw;
   }
-  if (signal == SIGWINCH || signal == SIGCONT) return Wake::redraw;
-  signal_ = signal;
-  return Wake::quit;
+  return signal == SIGWINCH || signal == SIGCONT ? Wake::redraw : Wake::quit;
 }
 
 Screen::Wake Screen::wait(std::chrono::milliseconds interval) {

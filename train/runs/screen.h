@@ -36,8 +36,6 @@ class Screen {
   Wake wait(std::chrono::milliseconds interval);
   /// Replaces what is shown. Lines must fit the terminal.
   void draw(const std::vector<FrameLine>& lines);
-  /// The signal that woke wait() with `quit`; 0 for a key.
-  int signal() const { return signal_; }
 
  private:
   void enter();
@@ -52,7 +50,6 @@ class Screen {
   sigset_t signals_{};
   sigset_t mask_before_{};
   UniqueFd signal_fd_;
-  int signal_ = 0;
 };
 
 }  // namespace gradring::train
