@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,7 +229,10 @@ bool is_confirmed(std::size_t runs) {
 void run(const RemoveRunsOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("no run to remove: use gradring runs rm RUN...");
   std::vector<RunRemoval> removals;
-  for (const std::string& word : words) removals.push_back(plan_removal(word));
+  std::set<std::filesystem::path> named;  // a run may be named twice
+  for (const std::string& word : words)
+    if (RunRemoval removal = plan_removal(word); named.insert(std::filesystem::canonical(removal.run)).second)
+      removals.push_back(std::move(removal));
   for (const RunRemoval& removal : removals) print_removal(removal, options);
   if (options.dry_run) return;
   if (!options.yes && !is_confirmed(removals.size())) {

@@ -59,7 +59,7 @@ TEST_F(RunsCommands, TellFinishedKilledAndRunningRunsApart) {
   running.wait();
   EXPECT_EQ(json_of({"runs", "show", "going"}).at("state"), "failed");
   EXPECT_EQ(place_.run({"runs", "rm", "good"}).code, 2) << "there is no terminal to ask on";
-  EXPECT_EQ(place_.run({"runs", "rm", "good", "killed", "going", "--yes"}).code, 0);
+  EXPECT_EQ(place_.run({"runs", "rm", "good", "killed", "runs/good", "going", "--yes"}).code, 0);
   EXPECT_TRUE(std::filesystem::is_empty(place_.path("runs"))) << "training writes nothing that rm does not know";
 }
 
