@@ -11,7 +11,7 @@ build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusp
   zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
 test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
 # Packages of PyPI with which tests read what the program writes; .ci/run installs them.
-python_test_packages=(tensorboard onnx onnxruntime wandb mlflow-skinny perfetto)
+python_test_packages=(tensorboard onnx onnxruntime wandb mlflow-skinny perfetto viztracer)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 

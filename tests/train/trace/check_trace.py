@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks a trace file: check_trace.py FILE. Checks the events against the trace event format, prints how many there are of
-each category, and has Perfetto's trace processor count them, too. The package perfetto downloads it, unless
-trace_processor_shell is in PATH.
+each category, and has Perfetto's trace processor count them, too (browser_trace_processor.py).
 
-Exit codes: 0 valid; 1 not; 77 valid as far as this Python can tell, but Perfetto's trace processor is missing."""
+Exit codes: 0 valid; 1 not; 77 valid as far as this script can tell, but Perfetto's trace processor is missing."""
 import gzip
 import json
-import shutil
 import sys
 from collections import Counter, defaultdict
 
@@ -51,23 +49,27 @@ if problems:
 counts = Counter(event["cat"] for event in slices)
 print("ranks=%d flows=%d %s" % (len({event["pid"] for event in slices}), len(flows),
                                 " ".join(f"{category}={count}" for category, count in sorted(counts.items()))))
-shell = shutil.which("trace_processor_shell")
 try:
-    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
-except ImportError:
-    print(f"{sys.executable} does not import perfetto")
+    from browser_trace_processor import BrowserTraceProcessor, Missing
+except ImportError as error:
+    print(f"{sys.executable} does not import {error.name}")
     sys.exit(77)
 try:
-    processor = TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=shell))
-except Exception as error:
-    if shell:
-        raise
-    print(f"trace_processor_shell could not be downloaded: {error}")
+    processor = BrowserTraceProcessor(data)
+except Missing as what:
+    print(f"missing: {what}")
     sys.exit(77)
 with processor:
     read = {row.category: row.n for row in processor.query("select category, count(*) as n from slice group by category")}
-    errors = [row.name for row in processor.query("select name from stats where severity = 'error' and value > 0")]
+    errors = [row.name for row in processor.query(
+        "select name from stats where severity in ('error', 'data_loss') and value > 0")]
     linked = next(iter(processor.query("select count(*) as n from flow"))).n
-if read != dict(counts) or errors or linked != len(flows):
-    print(f"Perfetto reads {read}, {linked} flows, errors {errors}")
+    seconds = 1e-9 * next(iter(processor.query("select sum(dur) as ns from slice where category = 'step'"))).ns
+    ranks = next(iter(processor.query("select count(distinct upid) as n from process where name like 'rank %'"))).n
+steps = 1e-6 * sum(event["dur"] for event in slices if event["cat"] == "step")
+if (read, errors, linked, ranks) != (dict(counts), [], len(flows), len({event["pid"] for event in slices})):
+    print(f"Perfetto reads {read}, {linked} flows, {ranks} ranks, errors {errors}")
+    sys.exit(1)
+if abs(seconds - steps) > 1e-9 * counts["step"] + 1e-9 * steps:
+    print(f"Perfetto reads steps of {seconds} s, the file has {steps} s")
     sys.exit(1)
