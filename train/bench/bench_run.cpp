@@ -14,7 +14,7 @@
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train::bench {
 namespace {

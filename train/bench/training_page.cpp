@@ -10,7 +10,7 @@
 #include "train/page/chart.h"
 #include "train/page/document.h"
 #include "train/page/html.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train::bench {
 namespace {

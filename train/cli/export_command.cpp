@@ -159,9 +159,16 @@ TensorRecord tensor_named(const Checkpoint& checkpoint, const std::string& name)
   throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
 }
 
+/// A name beside `output` that no file has: an existing one may be the user's.
+fs::path new_name_beside(FileSystem& files, const fs::path& output) {
+  fs::path name = output.string() + ".partial";
+  for (int i = 2; files.exists(name); ++i) name = fmt::format("{}.partial{}", output.string(), i);
+  return name;
+}
+
 /// Lets `write` write to a temporary name and renames, so that `output` is never incomplete.
 void write_whole(FileSystem& files, const fs::path& output, const std::function<void(const fs::path&)>& write) {
-  const fs::path aside = output.string() + ".partial";
+  const fs::path aside = new_name_beside(files, output);
   try {
     write(aside);
     files.rename(aside, output);

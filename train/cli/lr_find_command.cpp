@@ -19,7 +19,7 @@
 #include "train/launch/launcher.h"
 #include "train/options/usage_error.h"
 #include "train/page/chart.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 #include "train/report/terminal_look.h"
 #include "train/setup/datasets.h"
 #include "train/setup/run_settings.h"

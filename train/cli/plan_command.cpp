@@ -6,7 +6,7 @@
 #include "train/cli/commands.h"
 #include "train/cli/train_command.h"
 #include "train/config/option_sources.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 #include "train/setup/compute.h"
 #include "train/setup/datasets.h"
 #include "train/trainer/from_config.h"

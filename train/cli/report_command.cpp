@@ -13,7 +13,7 @@
 #include "train/cli/resume_command.h"
 #include "train/html_report/run_report.h"
 #include "train/options/usage_error.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 #include "train/runs/run.h"
 
 namespace gradring::train {

@@ -18,7 +18,7 @@
 #include "train/html_report/run_report.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 #include "train/report/terminal_look.h"
 #include "train/runs/compare_runs.h"
 #include "train/runs/export_csv.h"

@@ -19,36 +19,23 @@ namespace fs = std::filesystem;
 
 /// What the user can change if a file cannot be written.
 constexpr const char* kRunDir = "--run-dir";
-constexpr const char* kFile = "file";
 
 /// Of a PatientFile, in bytes.
 constexpr std::size_t kMostWaitingBytes = 1 << 20;
 
-[[noreturn]] void fail(const fs::path& path, int error, const char* other) {
+[[noreturn]] void fail(const fs::path& path, int error) { throw_write_error(path, error, kRunDir); }
+
+}  // namespace
+
+void throw_write_error(const fs::path& path, int error, const char* other) {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   throw EnvironmentError("cannot write " + path.string() + ": " + std::generic_category().message(error) + "; " +
                          (is_full ? "free some space or " : "") + "choose another " + other);
 }
 
-void write_atomically(const fs::path& path, std::string_view text, const char* other) {
-  const fs::path temporary = temporary_of(path);
-  ::unlink(temporary.c_str());  // left by a killed process; does not follow links
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) fail(path, errno, other);
-  int error = write_all(fd, text);
-  if (!error && ::fsync(fd) != 0) error = errno;
-  if (::close(fd) != 0 && !error) error = errno;
-  if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (!error) return;
-  ::unlink(temporary.c_str());
-  fail(path, error, other);
-}
-
-}  // namespace
-
 LineFile::LineFile(const std::filesystem::path& path)
     : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (fd_ < 0) fail(path_, errno, kRunDir);
+  if (fd_ < 0) fail(path_, errno);
   size_ = ::lseek(fd_, 0, SEEK_END);
 }
 
@@ -58,8 +45,8 @@ void LineFile::append(std::string_view line) { append_bytes(std::string(line) + 
 
 void LineFile::append_bytes(std::string_view bytes) {
   if (const int error = write_all(fd_, bytes)) {
-    if (::ftruncate(fd_, size_) != 0) fail(path_, errno, kRunDir);
-    fail(path_, error, kRunDir);
+    if (::ftruncate(fd_, size_) != 0) fail(path_, errno);
+    fail(path_, error);
   }
   size_ += static_cast<long long>(bytes.size());
 }
@@ -110,7 +97,7 @@ void sync_file(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && errno == ENOENT) return;
   const bool synced = fd && (::fsync(fd.get()) == 0 || errno == EINVAL);  // EINVAL: a link to a device or a pipe
-  if (!synced) fail(path, errno, kRunDir);
+  if (!synced) fail(path, errno);
 }
 
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
@@ -119,20 +106,18 @@ std::filesystem::path temporary_of(const std::filesystem::path& path) {
   return temporary;
 }
 
-void write_file_whole(const fs::path& path, std::string_view text) { write_atomically(path, text, kRunDir); }
-
-void write_named_file(const fs::path& path, std::string_view text) {
-  std::error_code ignored;
-  const std::string name = path.string();
-  const bool is_link = fs::is_symlink(path, ignored);
-  const bool is_descriptor = is_link && (name.starts_with("/dev/") || name.starts_with("/proc/"));  // /dev/stdout
-  const fs::file_status target = fs::status(path, ignored);
-  if (!is_descriptor && (!fs::exists(target) || fs::is_regular_file(target) || fs::is_directory(target)))
-    return write_atomically(is_link ? fs::weakly_canonical(path) : path, text, kFile);
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!fd) fail(path, errno, kFile);
-  const NoSigpipe none;
-  if (const int error = write_all(fd.get(), text)) fail(path, error, kFile);
+void write_file_whole(const fs::path& path, std::string_view text) {
+  const fs::path temporary = temporary_of(path);
+  ::unlink(temporary.c_str());  // left by a killed process; does not follow links
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) fail(path, errno);
+  int error = write_all(fd, text);
+  if (!error && ::fsync(fd) != 0) error = errno;
+  if (::close(fd) != 0 && !error) error = errno;
+  if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (!error) return;
+  ::unlink(temporary.c_str());
+  fail(path, error);
 }
 
 }  // namespace gradring::train

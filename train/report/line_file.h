@@ -89,9 +89,7 @@ std::filesystem::path temporary_of(const std::filesystem::path& path);
 /// Errors    EnvironmentError with path and reason; the temporary file is removed.
 void write_file_whole(const std::filesystem::path& path, std::string_view text);
 
-/// Writes a file that the user named: a device or a pipe directly, anything else atomically. Follows links.
-///
-/// Errors    EnvironmentError with path and reason.
-void write_named_file(const std::filesystem::path& path, std::string_view text);
+/// Throws the EnvironmentError "cannot write <path>: <reason>; choose another <other>"; `error` is an errno.
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error, const char* other);
 
 }  // namespace gradring::train

@@ -68,6 +68,13 @@ TEST_F(Export, SafetensorsCarryPreprocessingAndLabels) {
   EXPECT_EQ(tests::parse_json(about["labels"].get<std::string>()).size(), 10u);
 }
 
+TEST_F(Export, KeepsFileWithNameOfTemporary) {
+  place_.folder().write("w.pt.partial", tests::Bytes{'m', 'i', 'n', 'e'});
+  EXPECT_EQ(exported({"--output", "w.pt"}).code, 0);
+  EXPECT_EQ(tests::text_of(place_.path("w.pt.partial")), "mine");
+  EXPECT_TRUE(std::filesystem::exists(place_.path("w.pt")));
+}
+
 TEST_F(Export, ACardSaysWhatTheModelIsAndHowItWasMeasured) {
   ASSERT_EQ(exported({"--output", "model.onnx", "--card", "model.md"}).code, 0);
   const std::string card = tests::text_of(place_.path("model.md"));

@@ -15,6 +15,7 @@
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/environment_error.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train {
 namespace {
@@ -73,6 +74,24 @@ TEST_F(LineFileTest, WritesToPipeNamedByUser) {
   char text[8];
   EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
   EXPECT_TRUE(fs::is_fifo(path_));
+}
+
+TEST_F(LineFileTest, KeepsFileWithNameOfTemporary) {
+  std::ofstream(temporary_of(path_)) << "the user's";
+  write_named_file(path_, "new\n");
+  EXPECT_EQ(text_of(path_), "new\n");
+  EXPECT_EQ(text_of(temporary_of(path_)), "the user's");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2) << "no temporary file remains";
+}
+
+TEST_F(LineFileTest, UnfinishedNamedFileChangesNothing) {
+  std::ofstream(path_) << "older";
+  {
+    NamedFile file(path_);
+    file.write("new");
+  }
+  EXPECT_EQ(text_of(path_), "older");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "no temporary file remains";
 }
 
 TEST_F(LineFileTest, FailsOnFullDevice) {

@@ -16,7 +16,7 @@
 #include "train/launch/run_folder.h"
 #include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train {
 namespace {

@@ -15,7 +15,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train {
 namespace {

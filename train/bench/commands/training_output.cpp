@@ -9,7 +9,7 @@
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 
 namespace gradring::train {
 
