@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "kernels/runtime/file.h"
@@ -50,21 +50,28 @@ void RunTrace::before_step(std::int64_t step) {
   if (began_ && !collected_ && step > spec_.last_step) collect();
 }
 
-/// Rank by rank, so that a rank holds one other's events at most; rank 0 keeps them all.
+/// Rank by rank, so that a rank holds one other's events at most. Collecting goes on if the file cannot be written.
 void RunTrace::collect() {
   collected_ = true;
   const RankPart mine = part(compare_clocks(group_, id_of_this_clock(), TraceTrack::now));
-  std::vector<RankPart> parts;
+  std::optional<TraceWriter> writer;
+  try_to_write([&] { writer.emplace(spec_.path); });
   for (int rank = 0; rank < group_.world_size(); ++rank) {
-    RankPart other{.events = group_.broadcast_on_host(mine.events, rank),
-                   .clock = group_.broadcast_on_host(mine.clock, rank)};
-    if (group_.rank() == 0) parts.push_back(std::move(other));
+    const RankPart each{.events = group_.broadcast_on_host(mine.events, rank),
+                        .clock = group_.broadcast_on_host(mine.clock, rank)};
+    try_to_write([&] { writer->add(each); });
   }
-  if (group_.rank() != 0) return;
+  try_to_write([&] { writer->finish(metadata()); });
+}
+
+/// On rank 0, unless it has failed before. The training goes on after a failure.
+template <class Write>
+void RunTrace::try_to_write(Write write) {
+  if (group_.rank() != 0 || !failure_.empty()) return;
   try {
-    write_trace(spec_.path, parts, metadata());
+    write();
   } catch (const EnvironmentError& error) {
-    failure_ = error.what();  // the training goes on
+    failure_ = error.what();
     print_to_stderr(fmt::format("gradring train: --trace: {}; training continues\n", failure_));
   }
 }
@@ -88,8 +95,9 @@ std::filesystem::path RunTrace::abandon(const std::string& reason) noexcept try 
   for (int rank = 0; rank < group_.world_size(); ++rank)
     if (rank != group_.rank()) about.missing_ranks.push_back(rank);
   const std::filesystem::path path = group_.rank() == 0 ? spec_.path : part_of(spec_.path, group_.rank());
-  const RankPart mine = part({});
-  write_trace(path, std::span(&mine, 1), about);
+  TraceWriter writer(path);
+  writer.add(part({}));
+  writer.finish(about);
   return path;
 } catch (const std::exception&) {
   return {};

@@ -13,6 +13,7 @@
 #include "nn/backend/backend.h"
 #include "train/trace/trace_json.h"
 #include "train/trace/trace_names.h"
+#include "train/trace/trace_writer.h"
 
 namespace gradring::train {
 
@@ -27,7 +28,8 @@ struct TraceSpec {
 /// One rank's trace of a run: tracks that are recorded from the first to the last step, and then collected by rank 0,
 /// which writes the file (docs/tracing.md).
 ///
-/// Memory    about 70 KB a step and rank, allocated at once; at most 75 MB.
+/// Memory    about 70 KB a step and rank, allocated at once; at most 75 MB. When the file is written, in addition the
+///           text of this rank's events and of another's, about 150 bytes an event.
 /// Threads   the trainer's, except for the tracks. The group must outlive it.
 class RunTrace {
  public:
@@ -58,6 +60,8 @@ class RunTrace {
 
  private:
   void collect();
+  template <class Write>
+  void try_to_write(Write write);
   RankPart part(const RankClock& clock) const;
   TraceMetadata metadata() const;
 

@@ -3,14 +3,10 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-
-#include "train/report/line_file.h"
 
 namespace gradring::train {
 namespace {
@@ -121,24 +117,6 @@ std::string name_of_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// RFC 1952.
-std::string compressed(std::string_view text) {
-  constexpr int kGzip = 15 + 16;  // the largest window, and a gzip header
-  z_stream stream{};
-  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw std::bad_alloc();
-  std::string out(::deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = ::deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  if (result != Z_STREAM_END) throw std::runtime_error("zlib did not compress a trace");
-  return out;
-}
-
 }  // namespace
 
 std::string_view name_of(TraceCategory category) { return naming_of(category).category; }
@@ -155,36 +133,6 @@ RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const 
           .clock = fmt::format(R"({{"rank":{},"host":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})", rank,
                                quoted_json(name_of_host()), text(Micros{clock.offset_ns}),
                                text(Micros{clock.accuracy_ns}), dropped)};
-}
-
-void write_trace(const std::filesystem::path& path, std::span<const RankPart> parts, const TraceMetadata& metadata) {
-  std::string events, clocks;
-  for (const RankPart& part : parts) {
-    events += (events.empty() ? "" : ",\n") + part.events;
-    clocks += (clocks.empty() ? "" : ",") + part.clock;
-  }
-  Json about{{"format", "gradring trace 1"},
-             {"version", metadata.version},
-             {"command", metadata.command},
-             {"ranks", metadata.ranks},
-             {"steps", {metadata.first_step, metadata.last_step}}};
-  about["missing_ranks"] = metadata.missing_ranks;
-  if (!metadata.reason.empty()) about["reason"] = metadata.reason;
-  std::string json = about.dump(-1, ' ', false, Json::error_handler_t::replace);
-  json.pop_back();
-  const std::string text = fmt::format(
-      "{{\"traceEvents\":[\n{}\n],\n\"displayTimeUnit\":\"ms\",\n\"metadata\":{},"
-      "\"clocks\":[{}]}}}}\n",
-      events, json, clocks);
-  write_named_file(path, path.extension() == ".gz" ? compressed(text) : text);
-}
-
-std::filesystem::path part_of(const std::filesystem::path& path, int rank) {
-  std::filesystem::path name = path.filename();
-  std::string extensions;
-  for (; name.has_extension() && (extensions.empty() || extensions == ".gz"); name = name.stem())
-    extensions = name.extension().string() + extensions;
-  return path.parent_path() / fmt::format("{}.rank{}{}", name.string(), rank, extensions);
 }
 
 }  // namespace gradring::train
