@@ -96,14 +96,14 @@ std::filesystem::path RunTrace::abandon(const std::string& reason) noexcept try 
     if (rank != group_.rank()) about.missing_ranks.push_back(rank);
   const std::filesystem::path path = group_.rank() == 0 ? spec_.path : part_of(spec_.path, group_.rank());
   TraceWriter writer(path);
-  writer.add(part({}));
+  writer.add(part(std::nullopt));
   writer.finish(about);
   return path;
 } catch (const std::exception&) {
   return {};
 }
 
-RankPart RunTrace::part(const RankClock& clock) const {
+RankPart RunTrace::part(const std::optional<RankClock>& clock) const {
   const TraceTrack* const tracks[] = {&compute_, &communication_, &writer_};
   return render_rank(group_.rank(), tracks, clock);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ class RunTrace {
   /// Errors    EnvironmentError on rank 0, if the file could not be written, now or earlier.
   void finish();
   /// The end of a run that failed, so that ranks cannot be asked any more: rank 0 writes the file with its own events,
-  /// each other rank a file beside it (part_of). Never throws.
+  /// each other rank a file beside it (part_of), without comparing clocks. Never throws.
   ///
   /// Returns   the file; empty if there is nothing to write, or it failed.
   std::filesystem::path abandon(const std::string& reason) noexcept;
@@ -62,7 +63,7 @@ class RunTrace {
   void collect();
   template <class Write>
   void try_to_write(Write write);
-  RankPart part(const RankClock& clock) const;
+  RankPart part(const std::optional<RankClock>& clock) const;
   TraceMetadata metadata() const;
 
   TraceSpec spec_;

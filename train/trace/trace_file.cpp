@@ -40,7 +40,18 @@ TraceSlice to_slice(const ParsedJson& event) {
   return slice;
 }
 
-void read_one(const std::filesystem::path& path, TraceFile& file, std::set<int>& ranks) try {
+/// Of files of one run.
+struct ReadClocks {
+  std::set<int> ranks;
+  std::set<std::string> not_compared;  // their boot ids
+
+  /// Whether times of all ranks can be compared.
+  bool are_one() const {
+    return ranks.size() < 2 || not_compared.empty() || (not_compared.size() == 1 && !not_compared.contains(""));
+  }
+};
+
+void read_one(const std::filesystem::path& path, TraceFile& file, ReadClocks& clocks) try {
   const ParsedJson all = ParsedJson::parse(text_of(path));
   const ParsedJson& about = all.at("metadata");
   if (about.value("format", "") != "gradring trace 1")
@@ -48,9 +59,12 @@ void read_one(const std::filesystem::path& path, TraceFile& file, std::set<int>&
                           "use a file that gradring train --trace wrote");
   file.world_size = about.at("ranks").get<int>();
   for (const ParsedJson& clock : about.at("clocks")) {
-    ranks.insert(clock.at("rank").get<int>());
+    clocks.ranks.insert(clock.at("rank").get<int>());
     file.dropped += clock.at("dropped_events").get<std::int64_t>();
-    file.accuracy_us = std::max(file.accuracy_us, clock.at("accuracy_us").get<double>());
+    if (clock.at("accuracy_us").is_null())
+      clocks.not_compared.insert(clock.at("boot_id").get<std::string>());
+    else
+      file.accuracy_us = std::max(file.accuracy_us, clock.at("accuracy_us").get<double>());
   }
   for (const ParsedJson& event : all.at("traceEvents"))
     if (event.at("ph") == "X") file.slices.push_back(to_slice(event));
@@ -63,9 +77,10 @@ void read_one(const std::filesystem::path& path, TraceFile& file, std::set<int>&
 
 TraceFile read_trace(std::span<const std::filesystem::path> paths) {
   TraceFile file;
-  std::set<int> ranks;
-  for (const std::filesystem::path& path : paths) read_one(path, file, ranks);
-  file.ranks.assign(ranks.begin(), ranks.end());
+  ReadClocks clocks;
+  for (const std::filesystem::path& path : paths) read_one(path, file, clocks);
+  file.ranks.assign(clocks.ranks.begin(), clocks.ranks.end());
+  file.has_one_time = clocks.are_one();
   std::ranges::stable_sort(file.slices, {},
                            [](const TraceSlice& slice) { return std::tuple(slice.rank, slice.begin, -slice.end); });
   return file;

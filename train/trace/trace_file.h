@@ -29,6 +29,8 @@ struct TraceFile {
   int world_size = 1;
   std::int64_t dropped = 0;  ///< events for which there was no room
   double accuracy_us = 0;    ///< of the worst clock
+  /// False: the run failed before clocks were compared, and its ranks read different ones.
+  bool has_one_time = true;
 };
 
 /// Reads files of one run that --trace wrote, compressed or not: one, or the parts of a run that failed.

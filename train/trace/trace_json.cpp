@@ -121,8 +121,8 @@ std::string name_of_host() {
 
 std::string_view name_of(TraceCategory category) { return naming_of(category).category; }
 
-RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const RankClock& clock) {
-  RankRenderer renderer(rank, clock);
+RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const std::optional<RankClock>& clock) {
+  RankRenderer renderer(rank, clock.value_or(RankClock()));
   std::size_t dropped = 0;
   int thread = 0;
   for (const TraceTrack* track : tracks) {
@@ -130,9 +130,11 @@ RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const 
     dropped += track->dropped();
   }
   return {.events = renderer.take(),
-          .clock = fmt::format(R"({{"rank":{},"host":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})", rank,
-                               quoted_json(name_of_host()), text(Micros{clock.offset_ns}),
-                               text(Micros{clock.accuracy_ns}), dropped)};
+          .clock =
+              fmt::format(R"({{"rank":{},"host":{},"boot_id":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})",
+                          rank, quoted_json(name_of_host()), quoted_json(id_of_this_clock()),
+                          clock ? text(Micros{clock->offset_ns}) : "null",
+                          clock ? text(Micros{clock->accuracy_ns}) : "null", dropped)};
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,10 +18,11 @@ struct RankPart {
 };
 
 /// A process "rank N" with a thread for each track. Flow events lead from where a bucket was ready (on the first track)
-/// to its sum.
+/// to its sum. Without `clock`, which is unknown in a run that failed, times are those of this rank's machine.
 ///
 /// Source    "Trace Event Format", Google, 2016: phases X, M, s and f; times in microseconds.
-RankPart render_rank(int rank, std::span<const kernels::TraceTrack* const> tracks, const RankClock& clock);
+RankPart render_rank(int rank, std::span<const kernels::TraceTrack* const> tracks,
+                     const std::optional<RankClock>& clock);
 
 /// The category of an event as files name it.
 std::string_view name_of(kernels::TraceCategory category);

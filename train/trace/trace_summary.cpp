@@ -20,7 +20,8 @@ constexpr const char* kRow = "{:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10}  {}\n";
 
 double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
-StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
+/// Critical path and straggler only with `has_one_time`: they compare times of ranks.
+StepFigures figures_of(std::int64_t number, const StepTimeline& step, bool has_one_time) {
   StepFigures figures{.step = number};
   const double share = 1.0 / static_cast<double>(step.size());
   for (const RankStep& rank : step) {
@@ -32,6 +33,7 @@ StepFigures figures_of(std::int64_t number, const StepTimeline& step) {
     figures.sync += share * seconds_of(totals["sync"]);
     figures.data += share * seconds_of(totals["data"]);
   }
+  if (!has_one_time) return figures;
   for (const auto& [category, ns] : critical_path(step)) figures.critical_path[category] = seconds_of(ns);
   const StepStraggler straggler = straggler_of(step);
   figures.straggler = straggler.rank;
@@ -128,10 +130,12 @@ TraceSummary summarize(const TraceFile& file, const std::string& path) {
                        .world_size = file.world_size,
                        .dropped = file.dropped,
                        .accuracy_us = file.accuracy_us,
+                       .has_one_time = file.has_one_time,
                        .steps = {},
                        .mean = {},
                        .straggler = {}};
-  for (const auto& [number, step] : timelines_of(file)) summary.steps.push_back(figures_of(number, step));
+  for (const auto& [number, step] : timelines_of(file))
+    summary.steps.push_back(figures_of(number, step, file.has_one_time));
   if (summary.steps.empty())
     throw data::DataError(path, "has no complete step", "trace more steps with gradring train --trace-steps A:B");
   summary.mean = mean_of(summary.steps);
@@ -154,6 +158,10 @@ std::string to_text(const TraceSummary& summary) {
   if (std::ssize(summary.ranks) < summary.world_size)
     text += fmt::format("Only ranks {} of {} are in the trace: the run failed; name the other ranks' files, too\n",
                         fmt::join(summary.ranks, ", "), summary.world_size);
+  if (!summary.has_one_time)
+    text +=
+        "The ranks ran on different machines, whose clocks were not compared because the run failed: there is no "
+        "critical path and no straggler\n";
   if (summary.dropped > 0) text += fmt::format("{} events are missing: trace fewer steps\n", summary.dropped);
   if (summary.accuracy_us > 0)
     text += fmt::format("Clocks of different machines agree to {:.1f} us\n", summary.accuracy_us);
@@ -164,7 +172,7 @@ std::string to_json(const TraceSummary& summary) {
   Json json{{"ranks", summary.ranks},
             {"world_size", summary.world_size},
             {"dropped_events", summary.dropped},
-            {"clock_accuracy_us", summary.accuracy_us}};
+            {"clock_accuracy_us", summary.has_one_time ? Json(summary.accuracy_us) : Json()}};
   json["steps"] = Json::array();
   for (const StepFigures& step : summary.steps) {
     Json each{{"step", step.step}};

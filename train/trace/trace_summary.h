@@ -20,8 +20,8 @@ struct StepFigures {
   double exposed = 0;                             ///< waiting for collectives
   double sync = 0;                                ///< waiting for other ranks on the host
   double data = 0;                                ///< waiting for the loader
-  std::map<std::string, double> critical_path{};  ///< by category
-  int straggler = -1;                             ///< rank; -1: there is one rank only
+  std::map<std::string, double> critical_path{};  ///< by category; empty without one time of all ranks
+  int straggler = -1;                             ///< rank; -1: there is one rank only, or no time of all ranks
   double delay = 0;                               ///< of the straggler
   std::string cause{};                            ///< category in which it spent more time than the others
   double cause_delay = 0;                         ///< how much more
@@ -45,6 +45,7 @@ struct TraceSummary {
   int world_size = 1;
   std::int64_t dropped = 0;
   double accuracy_us = 0;
+  bool has_one_time = true;  ///< as in TraceFile
   std::vector<StepFigures> steps;
   StepFigures mean;
   RunStraggler straggler;

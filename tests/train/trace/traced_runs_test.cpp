@@ -18,6 +18,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kNoReader = 77;
 
@@ -149,6 +150,24 @@ TEST_F(TracedRuns, SayWhoseEventsAreMissingAfterAKill) {
   EXPECT_EQ(summary.at("ranks"), json({0, 1, 3}));
   EXPECT_EQ(summary.at("world_size"), 4);
   EXPECT_GE(summary.at("steps").size(), 3u);
+  EXPECT_EQ(summary.at("clock_accuracy_us"), 0) << "one machine";
+  EXPECT_TRUE(summary.contains("straggler"));
+}
+
+TEST_F(TracedRuns, DoNotCompareClocksOfDifferentMachinesAfterAFailure) {
+  ASSERT_NE(train({"--inject", "kill:rank=2,step=6"}).code, 0);
+  json other = parse_json(text_of(place_.path("t.rank1.json")));
+  json& clock = other.at("metadata").at("clocks").at(0);
+  EXPECT_TRUE(clock.at("offset_us").is_null());
+  clock.at("boot_id") = "of another machine";
+  const std::string text = other.dump();
+  place_.folder().write("t.rank1.json", Bytes(text.begin(), text.end()));
+  const json summary = summary_of({"t.json", "t.rank1.json"});
+  EXPECT_TRUE(summary.at("clock_accuracy_us").is_null());
+  EXPECT_FALSE(summary.contains("straggler"));
+  EXPECT_TRUE(summary.at("mean").at("critical_path").empty());
+  EXPECT_THAT(place_.run({"trace", "summary", "t.json", "t.rank1.json"}).out, HasSubstr("clocks were not compared"));
+  EXPECT_THAT(place_.run({"trace", "summary", "t.json"}).out, Not(HasSubstr("clocks were not compared")));
 }
 
 TEST_F(TracedRuns, RejectWhatIsNoTrace) {
