@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
@@ -23,6 +21,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/rank_processors.h"
+#include "train/bench/rank_threads.h"
 #include "train/cli/exit_code.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/launcher.h"
@@ -146,25 +145,15 @@ void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& pl
   run_rank(options, {*ranks.group, *compute.device, gpu_of(*compute.device)});
 }
 
-/// All ranks as threads of this process. Throws what the lowest rank that failed threw.
-void run_as_threads(const AllReduceOptions& options) {
+/// All ranks as threads of this process.
+void run_in_process(const AllReduceOptions& options) {
   const int world_size = options.nproc ? options.nproc : kDefaultRanks;
   comm::InProcessHub hub(world_size, options.timeout);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(world_size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < world_size; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        kernels::HostDevice device;
-        const auto group = hub.join(rank);
-        run_rank(options, {*group, device, std::nullopt});
-      } catch (...) {
-        errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  bench::run_as_threads(world_size, [&](int rank) {
+    kernels::HostDevice device;
+    const auto group = hub.join(rank);
+    run_rank(options, {*group, device, std::nullopt});
+  });
 }
 
 /// Starts the ranks with the same arguments; the launcher reports their errors.
@@ -186,7 +175,7 @@ int run(Arguments args) {
   const bool is_rank = system_variable("RANK").has_value();
   if (options.in_process()) {
     if (is_rank) throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");
-    run_as_threads(options);
+    run_in_process(options);
     return kOk;
   }
   if (!is_rank) return spawn(options, args);

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+namespace gradring::train::bench {
+
+/// Calls `run_rank` for each rank in a thread of its own, and returns when all have ended.
+///
+/// Errors    what a rank threw. If several threw: the first of those that do not blame another rank (comm::PeerLost,
+///           comm::Timeout), else the first of all. std::system_error if a thread cannot be started.
+void run_as_threads(int world_size, const std::function<void(int rank)>& run_rank);
+
+}  // namespace gradring::train::bench
