@@ -74,6 +74,9 @@ TEST(BenchAllReduce, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(place.run(bench({"-b", "2M", "-e", "1M"})).code, 2);
   EXPECT_EQ(place.run(bench({"-b", "2X"})).code, 2);
   EXPECT_EQ(place.run(bench({"-d", "uint8"})).code, 2);
+  const auto too_many = place.run(bench({"-b", "0", "-e", "1G", "-i", "1K", "--list"}));
+  EXPECT_EQ(too_many.code, 2);
+  EXPECT_THAT(too_many.err, HasSubstr("--stepbytes is 1024, which is more than 10000 sizes from 0 to 1073741824"));
   EXPECT_EQ(place.run(bench({"-d", "half", "--compare", "gloo"})).code, 2);
   EXPECT_EQ(place.run(bench({"--nproc", "3"}), {{"RANK", "0"}, {"WORLD_SIZE", "1"}}).code, 2);
 }

@@ -41,6 +41,8 @@ constexpr std::pair<std::string_view, kernels::DType> kTypes[] = {
 constexpr std::size_t kShownTypes = 5;
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+/// Of a sweep; also rows of the table.
+constexpr std::size_t kMostSizes = 10'000;
 
 kernels::DType parse_type(std::string_view text) {
   std::vector<std::string_view> names;
@@ -109,8 +111,12 @@ std::vector<std::size_t> sizes_of(const AllReduceOptions& options) {
         fmt::format("--minbytes is {}, but must be at most --maxbytes, which is {}", options.least, options.most));
   std::vector<std::size_t> all;
   for (std::size_t size = options.least; size <= options.most;
-       size = options.increment ? size + options.increment : std::max(size * options.factor, size + 1))
+       size = options.increment ? size + options.increment : std::max(size * options.factor, size + 1)) {
+    if (all.size() == kMostSizes)
+      throw UsageError(fmt::format("--stepbytes is {}, which is more than {} sizes from {} to {}: give a larger one",
+                                   options.increment, kMostSizes, options.least, options.most));
     all.push_back(size);
+  }
   return all;
 }
 

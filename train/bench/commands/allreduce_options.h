@@ -44,7 +44,7 @@ CommandLine command_line(AllReduceOptions& options);
 
 /// Sizes in bytes, from --sizes or the range.
 ///
-/// Errors    UsageError if the range is empty.
+/// Errors    UsageError if the range is empty, or has more than 10,000 sizes.
 std::vector<std::size_t> sizes_of(const AllReduceOptions& options);
 
 /// Errors    UsageError for options that exclude each other.
