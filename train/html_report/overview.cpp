@@ -48,12 +48,8 @@ std::string cards_of(const Run& run) {
 
 std::string warnings_of(const Run& run) {
   if (run.history.warnings.empty()) return {};
-  constexpr std::size_t kMost = 20;
   std::string html = R"(<div class="alert" role="alert"><b>Parts of the metrics could not be read</b><ul>)";
-  for (std::size_t i = 0; i < std::min(kMost, run.history.warnings.size()); ++i)
-    html += fmt::format("<li>{}</li>", escaped(run.history.warnings[i]));
-  if (run.history.warnings.size() > kMost)
-    html += fmt::format("<li>and {} more lines</li>", run.history.warnings.size() - kMost);
+  for (const std::string& warning : run.history.warnings) html += fmt::format("<li>{}</li>", escaped(warning));
   return html + "</ul></div>";
 }
 

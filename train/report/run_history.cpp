@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/run_history.h"
 
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <fstream>
-#include <system_error>
-
-#include "train/report/environment_error.h"
+#include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 namespace {
@@ -39,22 +33,14 @@ void add_event(RunHistory& history, const TimedEvent& event) {
 }
 
 RunHistory read_history(const std::filesystem::path& metrics, LineReader reader) {
-  std::ifstream file(metrics);
-  if (!file || !std::filesystem::is_regular_file(metrics))
-    throw EnvironmentError(fmt::format("cannot read {}: {}", metrics.string(),
-                                       file ? "it is not a regular file" : std::generic_category().message(errno)));
   RunHistory history;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    const std::optional<TimedEvent> event = reader(line);
-    if (!event) {
-      history.warnings.push_back(fmt::format("{}: line {} is {}, and is ignored", metrics.string(), number,
-                                             file.eof() ? "incomplete" : "not an event"));
-      continue;
-    }
-    add_event(history, *event);
-  }
-  if (file.bad()) throw EnvironmentError(fmt::format("cannot read {}: a read failed", metrics.string()));
+  MetricsLines lines(metrics);
+  while (const auto line = lines.next())
+    if (const std::optional<TimedEvent> event = reader(*line))
+      add_event(history, *event);
+    else
+      lines.ignore();
+  history.warnings = lines.warnings();
   return history;
 }
 

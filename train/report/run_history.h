@@ -29,7 +29,7 @@ struct RunHistory {
   std::vector<Timed<CheckpointRecord>> checkpoints;
   std::vector<Timed<FaultRecord>> faults;
   std::vector<Timed<EndRecord>> ends;  ///< one for each start that was not killed
-  std::vector<std::string> warnings;   ///< lines that were ignored, one text each
+  std::vector<std::string> warnings;   ///< lines that were ignored (MetricsLines::warnings)
 
   /// The last event is an end: the run is over, or waits to be resumed.
   bool has_ended = false;

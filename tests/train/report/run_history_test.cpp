@@ -5,9 +5,11 @@
 
 #include <fstream>
 
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/temp_folder.h"
 #include "train/report/environment_error.h"
 #include "train/report/metrics.h"
+#include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class History : public ::testing::Test {
  protected:
@@ -55,6 +58,27 @@ TEST_F(History, IgnoresACutLineWithAWarning) {
   const RunHistory history = read_history(path_);
   EXPECT_EQ(history.steps.size(), 1u);
   EXPECT_THAT(history.warnings, ElementsAre(HasSubstr("line 2 is not an event"), HasSubstr("line 3 is incomplete")));
+}
+
+TEST_F(History, WarnsOfManyLinesOnce) {
+  std::ofstream file(path_);
+  for (int line = 0; line < 1000; ++line) file << "other\n";
+  file << std::string(kMostLineBytes, ' ') << "no end\n" << std::flush;
+  JsonLinesSink(path_).event(StepRecord{.step = 1});
+  const RunHistory history = read_history(path_);
+  EXPECT_EQ(history.steps.size(), 1u);
+  ASSERT_THAT(history.warnings, SizeIs(11));
+  EXPECT_THAT(history.warnings.back(), HasSubstr("991 more lines are ignored"));
+}
+
+TEST_F(History, DoesNotKeepALongLine) {
+  std::ofstream(path_) << "\n";
+  std::filesystem::resize_file(path_, std::uintmax_t{256} << 20);  // no line break
+  const std::size_t before = tests::allocated_bytes();
+  tests::reset_peak_allocated_bytes();
+  EXPECT_THAT(read_history(path_).warnings,
+              ElementsAre(HasSubstr("line 1"), HasSubstr("line 2 is longer than 16 MiB")));
+  EXPECT_LT(tests::peak_allocated_bytes() - before, 4 * kMostLineBytes);
 }
 
 TEST_F(History, CannotBeReadFromAMissingFileOrAFolder) {
