@@ -6,21 +6,50 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 namespace {
 
-/// Of the last line, how much is compared to notice that a file was truncated and has grown again.
+/// Bytes before the offset that are compared to notice that a file was truncated and has grown again.
 constexpr std::size_t kCompared = 4096;
 
 }  // namespace
 
-/// Whether the bytes before the offset are no longer the last line that was given out.
+/// Whether the bytes before the offset are no longer those that were read.
 bool FollowedFile::was_rewritten(const UniqueFd& file) const {
-  std::string found(last_line_.size(), '\0');
-  const off_t begin = offset_ - static_cast<off_t>(last_line_.size());
+  std::string found(before_.size(), '\0');
+  const off_t begin = offset_ - static_cast<off_t>(before_.size());
   return ::pread(file.get(), found.data(), found.size(), begin) != static_cast<ssize_t>(found.size()) ||
-         found != last_line_;
+         found != before_;
+}
+
+void FollowedFile::forget() {
+  offset_ = 0;
+  before_.clear();
+  rest_.clear();
+  is_in_long_line_ = false;
+}
+
+/// Gives out the complete lines of `rest_` and removes them. Its first `searched` bytes have no line break.
+void FollowedFile::take_lines(std::size_t searched, const std::function<void(std::string_view line)>& use) {
+  std::size_t begin = 0;
+  for (std::size_t end = rest_.find('\n', searched); end != rest_.npos; end = rest_.find('\n', begin)) {
+    const std::string_view line = std::string_view(rest_).substr(begin, end - begin);
+    if (!std::exchange(is_in_long_line_, false)) use(line);
+    begin = end + 1;
+  }
+  if (is_in_long_line_ || rest_.size() - begin > kMostLineBytes) {
+    is_in_long_line_ = true;
+    begin = rest_.size();
+  }
+  if (begin == 0) return;
+  const std::size_t compared = std::min(begin, kCompared);
+  before_.assign(rest_, begin - compared, compared);
+  offset_ += static_cast<off_t>(begin);
+  rest_.erase(0, begin);
 }
 
 FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_view line)>& use) {
@@ -33,9 +62,7 @@ FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_vie
   const bool is_other = inode_ != 0 && facts.st_ino != inode_;
   inode_ = facts.st_ino;
   if (is_other || facts.st_size < offset_ || was_rewritten(file)) {
-    offset_ = 0;
-    last_line_.clear();
-    rest_.clear();
+    forget();
     return Change::changed;
   }
   const off_t before = offset_;
@@ -45,17 +72,9 @@ FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_vie
     const ssize_t size = ::pread(file.get(), block.data(), block.size(), at);
     if (size <= 0) break;
     at += size;
+    const std::size_t searched = rest_.size();
     rest_.append(block, 0, static_cast<std::size_t>(size));
-    std::size_t begin = 0;
-    for (std::size_t end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
-      const std::string_view line = std::string_view(rest_).substr(begin, end - begin);
-      use(line);
-      const std::size_t compared = std::min(end + 1 - begin, kCompared);
-      last_line_.assign(rest_, end + 1 - compared, compared);
-      begin = end + 1;
-    }
-    offset_ += static_cast<off_t>(begin);
-    rest_.erase(0, begin);
+    take_lines(searched, use);
   }
   return offset_ > before ? Change::more : Change::none;
 }
