@@ -1,25 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/run_history.h"
 
+#include <algorithm>
+
 #include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 namespace {
 
+void keep_best(std::optional<EvalRecord>& best, const EvalRecord& eval) {
+  if (!best || eval.accuracy > best->accuracy) best = eval;
+}
+
 class HistoryBuilder {
  public:
   HistoryBuilder(RunHistory& history, double time) : history_(history), time_(time) {}
 
-  void operator()(const RunHeader& record) const { history_.headers.push_back({time_, record}); }
-  void operator()(const StepRecord& record) const { history_.steps.push_back({time_, record}); }
+  void operator()(const RunHeader& record) const {
+    HistorySums& sums = history_.sums;
+    if (history_.headers.empty())
+      sums.started = time_;
+    else
+      sums.earlier_seconds += std::max(0.0, sums.last_work - history_.headers.back().time);
+    sums.last_work = time_;
+    history_.headers.push_back({time_, record});
+  }
+  void operator()(const StepRecord& record) const {
+    add_work(history_.steps, record);
+    history_.sums.samples += static_cast<double>(record.samples);
+    history_.sums.step_seconds += record.duration.count();
+  }
   void operator()(const RanksRecord& record) const { history_.ranks.push_back({time_, record}); }
-  void operator()(const EvalRecord& record) const { history_.evals.push_back({time_, record}); }
+  void operator()(const EvalRecord& record) const {
+    add_work(history_.evals, record);
+    if (record.split == kValidationSplit) keep_best(history_.sums.best_on_validation, record);
+    if (record.split == kTestSplit) keep_best(history_.sums.best_on_test, record);
+  }
   void operator()(const RestartRecord& record) const { history_.restarts.push_back({time_, record}); }
-  void operator()(const CheckpointRecord& record) const { history_.checkpoints.push_back({time_, record}); }
+  void operator()(const CheckpointRecord& record) const { add_work(history_.checkpoints, record); }
   void operator()(const FaultRecord& record) const { history_.faults.push_back({time_, record}); }
-  void operator()(const EndRecord& record) const { history_.ends.push_back({time_, record}); }
+  void operator()(const EndRecord& record) const { add_work(history_.ends, record); }
 
  private:
+  template <class Record>
+  void add_work(std::vector<Timed<Record>>& events, const Record& record) const {
+    events.push_back({time_, record});
+    history_.sums.last_work = std::max(history_.sums.last_work, time_);
+  }
+
   RunHistory& history_;
   double time_;
 };

@@ -19,6 +19,16 @@ struct Timed {
   Record record{};
 };
 
+/// Sums over the events of a run, each of which add_event updates in constant time.
+struct HistorySums {
+  double started = 0;          ///< time of the first header; 0: none
+  double samples = 0;          ///< of all steps
+  double step_seconds = 0;     ///< of all steps
+  double earlier_seconds = 0;  ///< between header and last work of each start but the newest
+  double last_work = 0;        ///< latest time of a step, an evaluation, a checkpoint or an end since the newest header
+  std::optional<EvalRecord> best_on_test{}, best_on_validation{};  ///< the first with the highest accuracy
+};
+
 /// The events of a run, as metrics.jsonl has them, each kind in the order of the file.
 struct RunHistory {
   std::vector<Timed<RunHeader>> headers;  ///< one for each start; none before schema 1
@@ -29,7 +39,8 @@ struct RunHistory {
   std::vector<Timed<CheckpointRecord>> checkpoints;
   std::vector<Timed<FaultRecord>> faults;
   std::vector<Timed<EndRecord>> ends;  ///< one for each start that was not killed
-  std::vector<std::string> warnings;   ///< lines that were ignored (MetricsLines::warnings)
+  HistorySums sums{};
+  std::vector<std::string> warnings;  ///< lines that were ignored (MetricsLines::warnings)
 
   /// The last event is an end: the run is over, or waits to be resumed.
   bool has_ended = false;

@@ -7,18 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <span>
 
 #include "train/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
-
-/// The training loss of every step.
-std::vector<double> losses_of(const Run& run) {
-  std::vector<double> losses;
-  for (const auto& [time, step] : run.history.steps) losses.push_back(step.loss);
-  return losses;
-}
 
 double fraction_of(const RunFigures& figures) {
   return figures.total_steps > 0
@@ -64,14 +58,15 @@ LineStyle style_of(RankState state) {
 std::vector<std::string> newest_events(const Run& run, std::size_t most) {
   std::vector<std::pair<double, std::string>> events;
   const RunHistory& history = run.history;
-  for (const auto& [time, eval] : history.evals)
+  const auto newest = [most](const auto& all) { return std::span(all).last(std::min(most, all.size())); };
+  for (const auto& [time, eval] : newest(history.evals))
     events.emplace_back(time, fmt::format("evaluation after step {}: accuracy {} %, loss {}", eval.step,
                                           percent_text(eval.accuracy), loss_text(eval.loss)));
-  for (const auto& [time, saved] : history.checkpoints)
+  for (const auto& [time, saved] : newest(history.checkpoints))
     events.emplace_back(time, fmt::format("checkpoint of step {} written", saved.step));
-  for (const auto& [time, restart] : history.restarts)
+  for (const auto& [time, restart] : newest(history.restarts))
     events.emplace_back(time, fmt::format("restart {} after step {}", restart.attempt, restart.step));
-  for (const auto& [time, fault] : history.faults)
+  for (const auto& [time, fault] : newest(history.faults))
     events.emplace_back(time, fmt::format("injected {} of rank {} at step {}", fault.kind, fault.rank, fault.step));
   std::ranges::stable_sort(events, {}, [](const auto& event) { return event.first; });
   std::vector<std::string> texts;
@@ -139,7 +134,7 @@ std::vector<FrameLine> frame_of(const LiveRun& live, double now, TerminalSize si
           : progress);
   const std::string loss = fmt::format("loss {}  ", loss_text(run.figures.last_loss));
   add(loss +
-      sparkline(losses_of(run), std::min<std::size_t>(size.columns - std::min(size.columns, loss.size()), 60), glyphs));
+      sparkline(live.losses(), std::min<std::size_t>(size.columns - std::min(size.columns, loss.size()), 60), glyphs));
   const auto pace = live.pace();
   std::string results =
       pace && run.state == RunState::running

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <variant>
 
-#include "train/report/run_events_json.h"
 #include "train/runs/rank_means.h"
+#include "train/runs/skim_line.h"
 #include "train/setup/run_directory.h"
 
 namespace gradring::train {
@@ -18,12 +20,20 @@ constexpr double kSilentSteps = 10;
 constexpr double kSilentSeconds = 10;
 /// Steps over which the pace is measured.
 constexpr std::size_t kPaceSteps = 200;
+static_assert(kPaceSteps <= LiveRun::kKeptEvents);
 /// `ranks` events over which a rank's times are averaged.
 constexpr std::size_t kRankEvents = 5;
 
 constexpr std::string_view kRankBegins = "  rank ";
 constexpr std::string_view kTrainingEnded = "  training ended: ";
 constexpr std::string_view kStoppedByRequest = "stopped by request";
+
+/// Removes old events, many at once.
+template <class Event>
+void forget_old(std::vector<Event>& events) {
+  if (events.size() < 2 * LiveRun::kKeptEvents) return;
+  events.erase(events.begin(), events.end() - std::ptrdiff_t{LiveRun::kKeptEvents});
+}
 
 }  // namespace
 
@@ -66,10 +76,11 @@ LiveRun::LiveRun(const std::filesystem::path& named) : run_{.path = find_run(nam
 
 void LiveRun::poll(double now) {
   const auto use = [this](std::string_view line) {
-    if (const auto event = from_line(line)) add_event(run_.history, *event);
+    if (const auto event = skim_line(line)) add(*event);
   };
   if (metrics_.poll(use) == FollowedFile::Change::changed) {
     run_.history = {};
+    losses_ = {};
     metrics_.poll(use);
   }
   update(run_, now);
@@ -77,6 +88,14 @@ void LiveRun::poll(double now) {
   if (logs_.size() > ranks) logs_.clear();
   while (logs_.size() < ranks) logs_.emplace_back(log_file(run_.path, static_cast<int>(logs_.size())));
   for (RankLogReader& log : logs_) log.poll();
+}
+
+void LiveRun::add(const TimedEvent& event) {
+  add_event(run_.history, event);
+  if (const auto* step = std::get_if<StepRecord>(&event.event)) losses_.add(step->loss);
+  RunHistory& history = run_.history;
+  forget_old(history.headers), forget_old(history.steps), forget_old(history.ranks), forget_old(history.evals);
+  forget_old(history.restarts), forget_old(history.checkpoints), forget_old(history.faults), forget_old(history.ends);
 }
 
 std::vector<RankRow> LiveRun::ranks(double now) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/runs/followed_file.h"
+#include "train/runs/mean_curve.h"
 #include "train/runs/run.h"
 
 namespace gradring::train {
@@ -64,7 +65,8 @@ class RankLogReader {
 /// shared with the run's machine, and writes none.
 ///
 /// Threads   one.
-/// Cost      for the run: nothing. A poll reads what was appended since the last one.
+/// Cost      for the run: nothing. A poll reads what was appended since the last one, in time and memory that do not
+///           depend on the length of the run; the first one reads all.
 class LiveRun {
  public:
   /// Errors    UsageError if it is no run directory (find_run).
@@ -73,7 +75,11 @@ class LiveRun {
   /// Reads what is new. `now` is in seconds since 1970.
   void poll(double now);
 
+  /// Its history has the newest events of each kind only, at least kKeptEvents.
   const Run& run() const { return run_; }
+  static constexpr std::size_t kKeptEvents = 256;
+  /// The training loss of all steps.
+  std::vector<double> losses() const { return losses_.means(); }
   /// A row for each rank.
   std::vector<RankRow> ranks(double now) const;
   /// Steps a second over the last steps of this start; nothing before the second step.
@@ -84,11 +90,13 @@ class LiveRun {
   bool is_evaluating() const;
 
  private:
+  void add(const TimedEvent& event);
   RankState state_of(std::size_t rank, double now) const;
   bool is_silent(std::size_t rank, double now) const;
   bool has_stepped() const;
 
   Run run_;
+  MeanCurve losses_;
   FollowedFile metrics_;
   std::deque<RankLogReader> logs_;
 };

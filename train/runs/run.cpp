@@ -92,53 +92,29 @@ State find_state(const Run& run, double now) {
 
 /// Between the first and the last event of each start.
 double seconds_of(const RunHistory& history) {
-  double seconds = 0;
-  if (history.headers.empty()) {
-    for (const auto& [time, step] : history.steps) seconds += step.duration.count();
-    return seconds;
-  }
-  const auto last_before = [&history](double start) {
-    double last = 0;
-    const auto look = [&](const auto& events) {
-      for (const auto& event : events)
-        if (event.time <= start) last = std::max(last, event.time);
-    };
-    look(history.steps), look(history.evals), look(history.checkpoints), look(history.ends);
-    return last;
-  };
-  for (std::size_t i = 0; i < history.headers.size(); ++i) {
-    const double start = history.headers[i].time;
-    const double end = i + 1 == history.headers.size() ? history.last_time : last_before(history.headers[i + 1].time);
-    seconds += std::max(0.0, end - start);
-  }
-  return seconds;
+  if (history.headers.empty()) return history.sums.step_seconds;
+  return history.sums.earlier_seconds + std::max(0.0, history.last_time - history.headers.back().time);
 }
 
 RunFigures figures_of(const RunHistory& history) {
-  RunFigures figures{.seconds = seconds_of(history)};
+  const HistorySums& sums = history.sums;
+  RunFigures figures{.started = sums.started, .seconds = seconds_of(history)};
   if (!history.headers.empty()) {
     figures.total_steps = history.headers.back().record.total_steps;
-    figures.started = history.headers.front().time;
     figures.steps = history.headers.back().record.resumed_from;
   }
   if (!history.steps.empty()) {
     figures.steps = std::max(figures.steps, history.steps.back().record.step);
     figures.last_loss = history.steps.back().record.loss;
-    double samples = 0, seconds = 0;
-    for (const auto& [time, step] : history.steps) {
-      samples += static_cast<double>(step.samples);
-      seconds += step.duration.count();
-    }
-    if (seconds > 0) figures.samples_per_second = samples / seconds;
+    if (sums.step_seconds > 0) figures.samples_per_second = sums.samples / sums.step_seconds;
   }
-  const std::string_view selecting = selecting_split(history);
-  for (const auto& [time, eval] : history.evals) {
-    if (eval.split == selecting && (!figures.best_accuracy || eval.accuracy > *figures.best_accuracy)) {
-      figures.best_accuracy = eval.accuracy;
-      figures.best_step = eval.step;
-    }
-    figures.last_accuracy = eval.accuracy;
-    figures.last_eval_loss = eval.loss;
+  if (const auto& best = sums.best_on_validation ? sums.best_on_validation : sums.best_on_test) {
+    figures.best_accuracy = best->accuracy;
+    figures.best_step = best->step;
+  }
+  if (!history.evals.empty()) {
+    figures.last_accuracy = history.evals.back().record.accuracy;
+    figures.last_eval_loss = history.evals.back().record.loss;
   }
   return figures;
 }
@@ -201,9 +177,7 @@ Run open_run(const fs::path& named, double now, LineReader reader) {
 Run open_run(const fs::path& named) { return open_run(named, wall_time()); }
 
 const char* selecting_split(const RunHistory& history) {
-  const bool has_validation =
-      std::ranges::any_of(history.evals, [](const auto& eval) { return eval.record.split == kValidationSplit; });
-  return has_validation ? kValidationSplit : kTestSplit;
+  return history.sums.best_on_validation ? kValidationSplit : kTestSplit;
 }
 
 void update(Run& run, double now) {

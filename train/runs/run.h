@@ -79,7 +79,7 @@ Run open_run(const std::filesystem::path& named);
 /// The split whose accuracy selects the best checkpoint: the validation set if it was evaluated, else the test set.
 const char* selecting_split(const RunHistory& history);
 
-/// Finds state and figures anew, after events were added to its history.
+/// Finds state and figures anew, after events were added to its history; in constant time.
 void update(Run& run, double now);
 
 /// The runs in a folder, in the order of their names; does not look into subfolders.

@@ -15,54 +15,90 @@
 namespace gradring::train {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class Followed : public ::testing::Test {
+class FollowedFileTest : public ::testing::Test {
  protected:
-  std::vector<std::string> lines() {
-    std::vector<std::string> lines;
-    file_.poll([&lines](std::string_view line) { lines.emplace_back(line); });
-    return lines;
+  using Change = FollowedFile::Change;
+  void write(const std::string& text, std::ios::openmode mode = std::ios::app) const {
+    std::ofstream(path_, mode) << text;
   }
-  void append(const std::string& text) const { std::ofstream(path_, std::ios::app) << text; }
-
+  Change poll() {
+    lines_.clear();
+    return file_.poll([this](std::string_view line) { lines_.emplace_back(line); });
+  }
   tests::TempFolder folder_;
-  std::filesystem::path path_ = folder_.path() / "log";
+  fs::path path_ = folder_.path() / "file";
   FollowedFile file_{path_};
+  std::vector<std::string> lines_;
 };
 
-TEST_F(Followed, GivesOutALineWhenItIsComplete) {
-  EXPECT_THAT(lines(), IsEmpty());
-  append("one\n\ntw");
-  EXPECT_THAT(lines(), ElementsAre("one", ""));
+TEST_F(FollowedFileTest, GivesOutLinesOnceTheyAreComplete) {
+  EXPECT_EQ(poll(), Change::none) << "there is no file yet";
+  write("one\ntw");
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("one"));
   EXPECT_TRUE(file_.has_incomplete_line());
-  append("o\nthree\n");
-  EXPECT_THAT(lines(), ElementsAre("two", "three"));
-  EXPECT_FALSE(file_.has_incomplete_line());
+  EXPECT_EQ(poll(), Change::none);
+  write("o\nthree\n");
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("two", "three"));
+  EXPECT_GT(file_.written_at(), 0);
 }
 
-TEST_F(Followed, LeavesOutALongLineAndKeepsNoneInMemory) {
-  append("one\n");
+TEST_F(FollowedFileTest, ReadsLinesLongerThanABlock) {
+  const std::string longer(1 << 20, 'x');
+  write("a\n" + longer + "\nb\n");
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("a", longer, "b"));
+  EXPECT_EQ(poll(), Change::none) << "the last line is recognized";
+}
+
+TEST_F(FollowedFileTest, NoticesARollbackEvenIfTheFileHasGrownAgain) {
+  write("one\ntwo\nthree\n");
+  poll();
+  fs::resize_file(path_, 4);
+  EXPECT_EQ(poll(), Change::changed);
+  EXPECT_THAT(lines_, IsEmpty());
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("one"));
+  write("TWO, and longer than before\n");
+  poll();
+  fs::resize_file(path_, 4);
+  write("two\nthree\nfour, by which it is longer than before\n");
+  EXPECT_EQ(poll(), Change::changed);
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_EQ(lines_.size(), 4u);
+}
+
+TEST_F(FollowedFileTest, NoticesAReplacedFile) {
+  write("one\n");
+  poll();
+  std::ofstream(folder_.path() / "new") << "one\ntwo\n";
+  fs::rename(folder_.path() / "new", path_);
+  EXPECT_EQ(poll(), Change::changed);
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("one", "two"));
+}
+
+TEST_F(FollowedFileTest, LeavesOutALongLineAndKeepsNoneInMemory) {
+  write("one\n");
   std::filesystem::resize_file(path_, std::uintmax_t{256} << 20);
   const std::size_t before = tests::allocated_bytes();
   tests::reset_peak_allocated_bytes();
-  EXPECT_THAT(lines(), ElementsAre("one"));
-  EXPECT_THAT(lines(), IsEmpty());
+  poll();
+  EXPECT_THAT(lines_, ElementsAre("one"));
+  poll();
+  EXPECT_THAT(lines_, IsEmpty());
   EXPECT_LT(tests::peak_allocated_bytes() - before, 4 * kMostLineBytes);
   EXPECT_LT(tests::allocated_bytes() - before, 4 * kMostLineBytes);
   EXPECT_TRUE(file_.has_incomplete_line());
-  append("its end\ntwo\n");
-  EXPECT_THAT(lines(), ElementsAre("two"));
+  write("its end\ntwo\n");
+  poll();
+  EXPECT_THAT(lines_, ElementsAre("two"));
   EXPECT_FALSE(file_.has_incomplete_line());
-}
-
-TEST_F(Followed, BeginsAgainIfTheFileBecomesShorterOrOther) {
-  append("one\ntwo\n");
-  EXPECT_THAT(lines(), ElementsAre("one", "two"));
-  std::ofstream(path_) << "eno\nowt\nthree\n";
-  EXPECT_THAT(lines(), IsEmpty()) << "they are told of the change first";
-  EXPECT_THAT(lines(), ElementsAre("eno", "owt", "three"));
 }
 
 }  // namespace

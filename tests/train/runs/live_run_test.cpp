@@ -20,70 +20,6 @@ using ::testing::IsEmpty;
 using tests::start_at;
 using tests::step_at;
 
-class FollowedFileTest : public ::testing::Test {
- protected:
-  using Change = FollowedFile::Change;
-  void write(const std::string& text, std::ios::openmode mode = std::ios::app) const {
-    std::ofstream(path_, mode) << text;
-  }
-  Change poll() {
-    lines_.clear();
-    return file_.poll([this](std::string_view line) { lines_.emplace_back(line); });
-  }
-  tests::TempFolder folder_;
-  fs::path path_ = folder_.path() / "file";
-  FollowedFile file_{path_};
-  std::vector<std::string> lines_;
-};
-
-TEST_F(FollowedFileTest, GivesOutLinesOnceTheyAreComplete) {
-  EXPECT_EQ(poll(), Change::none) << "there is no file yet";
-  write("one\ntw");
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_THAT(lines_, ElementsAre("one"));
-  EXPECT_TRUE(file_.has_incomplete_line());
-  EXPECT_EQ(poll(), Change::none);
-  write("o\nthree\n");
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_THAT(lines_, ElementsAre("two", "three"));
-  EXPECT_GT(file_.written_at(), 0);
-}
-
-TEST_F(FollowedFileTest, ReadsLinesLongerThanABlock) {
-  const std::string longer(1 << 20, 'x');
-  write("a\n" + longer + "\nb\n");
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_THAT(lines_, ElementsAre("a", longer, "b"));
-  EXPECT_EQ(poll(), Change::none) << "the last line is recognized";
-}
-
-TEST_F(FollowedFileTest, NoticesARollbackEvenIfTheFileHasGrownAgain) {
-  write("one\ntwo\nthree\n");
-  poll();
-  fs::resize_file(path_, 4);
-  EXPECT_EQ(poll(), Change::changed);
-  EXPECT_THAT(lines_, IsEmpty());
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_THAT(lines_, ElementsAre("one"));
-  write("TWO, and longer than before\n");
-  poll();
-  fs::resize_file(path_, 4);
-  write("two\nthree\nfour, by which it is longer than before\n");
-  EXPECT_EQ(poll(), Change::changed);
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_EQ(lines_.size(), 4u);
-}
-
-TEST_F(FollowedFileTest, NoticesAReplacedFile) {
-  write("one\n");
-  poll();
-  std::ofstream(folder_.path() / "new") << "one\ntwo\n";
-  fs::rename(folder_.path() / "new", path_);
-  EXPECT_EQ(poll(), Change::changed);
-  EXPECT_EQ(poll(), Change::more);
-  EXPECT_THAT(lines_, ElementsAre("one", "two"));
-}
-
 /// A run of two ranks that holds its lock.
 class Live : public ::testing::Test {
  protected:
@@ -179,6 +115,29 @@ TEST_F(Live, GoesBackWithARollback) {
   EXPECT_EQ(live_.run().figures.steps, 1);
   EXPECT_EQ(live_.run().history.steps.size(), 1u);
   EXPECT_EQ(live_.run().figures.last_loss, 1);
+}
+
+TEST_F(Live, KeepsFiguresOfALongRunAndFewEvents) {
+  std::vector<TimedEvent> events;
+  for (std::int64_t step = 1; step <= 5000; ++step) {
+    events.push_back(step_at(kStart + static_cast<double>(step), step, static_cast<double>(step)));
+    events.push_back({.time = kStart + static_cast<double>(step),
+                      .event = EvalRecord{.step = step, .epoch = 1, .accuracy = 1.0 / static_cast<double>(step)}});
+  }
+  write(events);
+  live_.poll(wall_time());
+  const auto whole = open_run(path_);
+  EXPECT_EQ(whole.history.steps.size(), 5000u);
+  EXPECT_LT(live_.run().history.steps.size(), 2 * LiveRun::kKeptEvents);
+  EXPECT_LT(live_.run().history.evals.size(), 2 * LiveRun::kKeptEvents);
+  EXPECT_EQ(live_.run().figures.best_accuracy, 1);
+  EXPECT_EQ(live_.run().figures.best_step, 1);
+  EXPECT_EQ(live_.run().figures.samples_per_second, whole.figures.samples_per_second);
+  EXPECT_EQ(live_.run().figures.seconds, 5000);
+  const std::vector<double> losses = live_.losses();
+  ASSERT_LE(losses.size(), MeanCurve::kMostMeans);
+  EXPECT_EQ(losses.front(), (1 + 2 + 3 + 4) / 4.0);
+  EXPECT_EQ(losses.back(), (4997 + 4998 + 4999 + 5000) / 4.0);
 }
 
 TEST_F(Live, FrameFitsAnyTerminal) {
