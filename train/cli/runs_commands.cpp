@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -269,15 +270,16 @@ CommandLine command_line(ExportRunOptions& options) {
 
 void run(const ExportRunOptions& options, const Words& words) {
   const auto run_dir = find_run(only_word(words, "gradring runs export RUN"));
-  std::string text;  // of a file, which is written whole
+  std::optional<NamedFile> file;
+  if (!options.output.empty()) file.emplace(options.output);
   const TextSink sink = [&](std::string_view part) {
-    if (options.output.empty())
-      fmt::print("{}", part);
+    if (file)
+      file->write(part);
     else
-      text += part;
+      fmt::print("{}", part);
   };
   print_warnings(export_csv(metrics_of(run_dir), options.event, sink));
-  if (!options.output.empty()) write_named_file(options.output, text);
+  if (file) file->finish();
 }
 
 }  // namespace

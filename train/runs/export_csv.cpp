@@ -4,15 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
-#include "train/report/environment_error.h"
+#include "train/report/metrics_lines.h"
 #include "train/report/run_events_json.h"
 
 namespace gradring::train {
@@ -22,6 +20,9 @@ using Json = nlohmann::ordered_json;
 
 /// Names of columns and their values.
 using Row = std::vector<std::pair<std::string, std::string>>;
+
+/// Of the head. A run has some hundred bytes of names, but a damaged file may have a name in each line.
+constexpr std::size_t kMostHeadBytes = 1 << 20;
 
 /// A field; in quotes where it holds a separator, a quote or a line break.
 std::string field(const std::string& text) {
@@ -54,12 +55,12 @@ Row row_of(const Json& event) {
   return row;
 }
 
-/// The rows of a `ranks` event, whose lists have a value for each rank.
-std::vector<Row> rank_rows(const Json& event) {
+/// Calls `use` with each row of a `ranks` event, whose lists have a value for each rank.
+template <class Use>
+void use_rank_rows(const Json& event, Use use) {
   std::size_t ranks = 0;
   for (const auto& [name, value] : event.items())
     if (value.is_array()) ranks = std::max(ranks, value.size());
-  std::vector<Row> rows(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     Json single;
     for (const auto& [name, value] : event.items()) {
@@ -69,49 +70,43 @@ std::vector<Row> rank_rows(const Json& event) {
       else if (rank < value.size())
         single[name] = value[rank];
     }
-    rows[rank] = row_of(single);
+    use(row_of(single));
   }
-  return rows;
 }
 
-/// Calls `use` with each row of the file.
-class RowReader {
- public:
-  RowReader(std::ifstream& file, std::filesystem::path path, std::string_view event)
-      : file_(file), path_(std::move(path)), event_(event) {}
+/// The event of a line, in schema 1; nothing if it is none, or has more levels than recursive functions may walk.
+std::optional<Json> event_of(std::string_view line) try {
+  constexpr int kMostLevels = 64;
+  bool is_deep = false;
+  const auto limit = [&is_deep](int depth, Json::parse_event_t, const Json&) {
+    is_deep = is_deep || depth > kMostLevels;
+    return !is_deep;
+  };
+  Json event = Json::parse(line, limit, false);
+  if (is_deep || !event.is_object()) return std::nullopt;
+  return in_schema_1(std::move(event));
+} catch (const Json::exception&) {  // a member has another type
+  return std::nullopt;
+}
 
-  template <class Use>
-  std::vector<std::string> for_each(std::uint64_t most_lines, Use use) {
-    std::vector<std::string> warnings;
-    lines_ = 0;
-    for (std::string line; lines_ < most_lines && std::getline(file_, line);) {
-      ++lines_;
-      Json event = Json::parse(line, nullptr, false);
-      if (!event.is_object()) {
-        warnings.push_back(fmt::format("{}: line {} is {}, and is ignored", path_.string(), lines_,
-                                       file_.eof() ? "incomplete" : "not an event"));
-        continue;
-      }
-      event = in_schema_1(std::move(event));
-      if (const auto name = event.find("event"); name == event.end() || *name != event_) continue;
-      if (event_ != "ranks") {
-        use(row_of(event));
-        continue;
-      }
-      for (const Row& row : rank_rows(event)) use(row);
+/// Calls `use` with each row of the next `most_lines` lines; `ignore` for lines that are no event.
+template <class Use, class Ignore>
+void for_each_row(MetricsLines& lines, std::string_view kind, std::uint64_t most_lines, Use use, Ignore ignore) {
+  while (lines.count() < most_lines) {
+    const auto line = lines.next();
+    if (!line) return;
+    const std::optional<Json> event = event_of(*line);
+    if (!event) {
+      ignore();
+      continue;
     }
-    if (file_.bad()) throw EnvironmentError(fmt::format("cannot read {}: a read failed", path_.string()));
-    return warnings;
+    if (const auto name = event->find("event"); name == event->end() || *name != kind) continue;
+    if (kind == "ranks")
+      use_rank_rows(*event, use);
+    else
+      use(row_of(*event));
   }
-
-  std::uint64_t lines() const { return lines_; }
-
- private:
-  std::ifstream& file_;
-  std::filesystem::path path_;
-  std::string_view event_;
-  std::uint64_t lines_ = 0;
-};
+}
 
 std::string line_of(const std::vector<std::string>& fields) {
   std::string line;
@@ -119,31 +114,57 @@ std::string line_of(const std::vector<std::string>& fields) {
   return line + "\r\n";
 }
 
+/// The names of the columns, as many as fit.
+class Columns {
+ public:
+  void add(const Row& row) {
+    for (const auto& [name, value] : row) {
+      if (number_of_.contains(name)) continue;
+      const std::size_t bytes = name.size() + 1;
+      if (bytes > kMostHeadBytes - bytes_) {
+        is_full_ = true;
+        continue;
+      }
+      bytes_ += bytes;
+      number_of_.emplace(name, names_.size());
+      names_.push_back(name);
+    }
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  /// Whether there were others.
+  bool is_full() const { return is_full_; }
+  std::vector<std::string> fields(const Row& row) const {
+    std::vector<std::string> fields(names_.size());
+    for (const auto& [name, value] : row)
+      if (const auto column = number_of_.find(name); column != number_of_.end()) fields[column->second] = value;
+    return fields;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::size_t> number_of_;
+  std::size_t bytes_ = 0;
+  bool is_full_ = false;
+};
+
 }  // namespace
 
 std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::string_view event,
                                     const TextSink& sink) {
-  std::ifstream file(metrics);
-  if (!file)
-    throw EnvironmentError(fmt::format("cannot read {}: {}", metrics.string(), std::generic_category().message(errno)));
-  std::vector<std::string> columns;
-  std::unordered_map<std::string, std::size_t> column_of;
-  RowReader reader(file, metrics, event);
-  std::vector<std::string> warnings = reader.for_each(UINT64_MAX, [&](const Row& row) {
-    for (const auto& [name, value] : row)
-      if (column_of.try_emplace(name, columns.size()).second) columns.push_back(name);
-  });
-  if (columns.empty()) return warnings;
-  sink(line_of(columns));
-  const std::uint64_t lines = reader.lines();  // a running run may have written more since
-  file.clear();
-  file.seekg(0);
-  reader.for_each(lines, [&](const Row& row) {
-    std::vector<std::string> fields(columns.size());
-    for (const auto& [name, value] : row)
-      if (const auto column = column_of.find(name); column != column_of.end()) fields[column->second] = value;
-    sink(line_of(fields));
-  });
+  MetricsLines lines(metrics);
+  Columns columns;
+  for_each_row(
+      lines, event, UINT64_MAX, [&](const Row& row) { columns.add(row); }, [&] { lines.ignore(); });
+  std::vector<std::string> warnings = lines.warnings();
+  if (columns.is_full())
+    warnings.push_back(fmt::format("{}: the names of its members have more than {} bytes; later ones have no column",
+                                   metrics.string(), kMostHeadBytes));
+  if (columns.names().empty()) return warnings;
+  sink(line_of(columns.names()));
+  const std::uint64_t count = lines.count();  // a running run may have written more since
+  lines.rewind();
+  for_each_row(
+      lines, event, count, [&](const Row& row) { sink(line_of(columns.fields(row))); }, [] {});
   return warnings;
 }
 

@@ -17,9 +17,10 @@ using TextSink = std::function<void(std::string_view text)>;
 /// file. An absent member is empty; null, which stands for NaN and infinity, is nan. Members of objects have columns
 /// of their own, "config.lr". A `ranks` event becomes a row for each rank, with a column "rank". Other lists are JSON.
 ///
-/// Returns   warnings about lines that were ignored: incomplete, or no JSON.
+/// Returns   warnings about lines that were ignored: incomplete, or no JSON (MetricsLines::warnings); and if the names of
+///           members have more than 1 MiB in all, so that some have no column.
 /// Errors    EnvironmentError if the file cannot be read; what `sink` throws.
-/// Cost      reads the file twice; memory for one line.
+/// Cost      reads the file twice; memory for one line (kMostLineBytes) as JSON, and for the names of the columns.
 /// Source    RFC 4180.
 std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::string_view event, const TextSink& sink);
 

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 
+#include "tests/support/allocated_bytes.h"
 #include "tests/train/runs/written_run.h"
 
 namespace gradring::train {
@@ -63,6 +66,42 @@ TEST_F(ExportCsv, IgnoresACutLineWithAWarning) {
   const std::string text = csv("train");
   EXPECT_EQ(std::ranges::count(text, '\n'), 2);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("line 2 is incomplete")));
+}
+
+TEST_F(ExportCsv, IgnoresLinesOfOtherTypesOrTooManyLevels) {
+  const auto run = runs_.write("a", {});
+  const std::string deep(100'000, '[');
+  std::ofstream(metrics_of(run)) << R"({"event":5})"
+                                 << "\n"
+                                 << R"({"event":"step","epoch":"first"})"
+                                 << "\n"
+                                 << R"({"event":"train","time":1,"loss":)" << deep << std::string(deep.size(), ']')
+                                 << "}\n"
+                                 << to_line(tests::step_at(1, 1)) << "\n";
+  EXPECT_EQ(std::ranges::count(csv("train"), '\n'), 2);
+  EXPECT_EQ(warnings_.size(), 3u);
+}
+
+TEST_F(ExportCsv, HasBoundedMemory) {
+  const auto run = runs_.write("a", {});
+  {
+    std::ofstream metrics(metrics_of(run));
+    const std::string filler(1000, 'x');
+    for (int line = 0; line < 2000; ++line)  // 2 MB of names, and 2,000 lines that are no event
+      metrics << R"({"event":"train","time":1,"a)" << line << filler << "\":0}\nother\n";
+    metrics << R"({"event":"ranks","time":1,"text":")" << std::string(1 << 18, 'x') << R"(","seconds":[0)";
+    for (int rank = 1; rank < 500; ++rank) metrics << ",0";
+    metrics << "]}\n";
+  }
+  for (const char* event : {"train", "ranks"}) {
+    const std::size_t before = tests::allocated_bytes();
+    tests::reset_peak_allocated_bytes();
+    warnings_ = export_csv(metrics_of(run), event, [](std::string_view) {});
+    EXPECT_LT(tests::peak_allocated_bytes() - before, 16u << 20) << event;
+    EXPECT_LE(warnings_.size(), 12u);
+  }
+  csv("train");
+  EXPECT_THAT(warnings_.back(), HasSubstr("have no column"));
 }
 
 TEST_F(ExportCsv, UpgradesLinesFromBeforeSchema1) {
