@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/runtime/dtype.h"
+#include "kernels/runtime/printable.h"
 
 namespace gradring::train {
 namespace {
@@ -97,10 +98,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 100;
-  std::string shown(text.substr(0, kLongest));
-  std::ranges::replace_if(
-      shown, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return "'" + shown + (text.size() > kLongest ? "...'" : "'");
+  return "'" + printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
 }
 
 std::optional<std::vector<double>> values_of(const TensorRecord& tensor) {

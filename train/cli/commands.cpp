@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/printable.h"
 #include "train/cli/exit_code.h"
 #include "train/launch/worker_files.h"
 #include "train/options/environment_variable.h"
@@ -49,7 +50,8 @@ int run_command(std::string_view name, const std::function<int()>& body) {
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
     const std::string message = message_of(error);
-    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("{}: {}\n", name, message));
+    if (!write_error_file(error_file, message))
+      print_to_stderr(printable(fmt::format("{}: {}\n", name, message), "\n\t"));
     return code;
   }
 }

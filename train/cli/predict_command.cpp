@@ -16,6 +16,7 @@
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/printable.h"
 #include "train/cli/commands.h"
 #include "train/cli/inference_setting.h"
 #include "train/options/usage_error.h"
@@ -64,8 +65,8 @@ data::InMemoryDataset read_images(const std::vector<std::string>& names, const d
   for (const std::string& name : names) {
     const auto pixels = data::to_sample(data::read_png(name), set.sample, invert);
     if (!invert && set.sample[2] == 1 && data::has_light_border(pixels, set.sample))
-      print_to_stderr(
-          fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
+      print_to_stderr(fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n",
+                                  printable(name), set.name));
     contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
     contents.labels.push_back(0);
   }
@@ -115,7 +116,7 @@ void print(const std::vector<Prediction>& predictions, const data::KnownSet& set
     text += "  " + padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width) + "       %";
   text += "\n";
   for (const auto& [image, best] : predictions) {
-    text += padded(image, image_width);
+    text += padded(printable(image), image_width);
     for (const Guess& guess : best)
       text += fmt::format("  {}  {:>6.2f}", padded(std::string(guess.name), class_width), 100 * guess.probability);
     text += "\n";
@@ -139,6 +140,15 @@ bool is_png(const fs::path& path) {
   return extension == ".png";
 }
 
+/// Whether a .png in a folder is a file, or a link to one. What does not exist is none: it may be removed meanwhile.
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::status_known(status))
+    throw EnvironmentError(fmt::format("cannot read {}: {}", path.string(), error.message()));
+  return fs::is_regular_file(status);
+}
+
 /// The files that words name: a folder stands for the images in and below it, in the order of their paths.
 std::vector<std::string> image_files(const Words& words) {
   std::vector<std::string> names;
@@ -149,9 +159,12 @@ std::vector<std::string> image_files(const Words& words) {
       continue;
     }
     std::vector<std::string> found;
-    for (fs::recursive_directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error))
-      if (is_png(entry->path()) && entry->is_regular_file()) found.push_back(entry->path().string());
-    if (error) throw EnvironmentError(fmt::format("cannot list {}: {}", word, error.message()));
+    std::string at = word;
+    for (fs::recursive_directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
+      at = entry->path().string();
+      if (is_png(at) && is_file(at)) found.push_back(at);
+    }
+    if (error) throw EnvironmentError(fmt::format("cannot list {}: {}", at, error.message()));
     if (found.empty()) throw data::DataError(word, "holds no .png file", "name a folder of images, or images");
     std::ranges::sort(found);
     names.insert(names.end(), found.begin(), found.end());

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/runtime/printable.h"
+
 namespace gradring::train {
 namespace {
 
@@ -20,13 +22,6 @@ std::size_t offset_of(std::string_view text, std::size_t index) {
   for (; at < text.size(); ++at)
     if (begins_character(text[at]) && index-- == 0) break;
   return at;
-}
-
-std::string without_controls(std::string_view text) {
-  std::string shown(text);
-  std::ranges::replace_if(
-      shown, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return shown;
 }
 
 std::size_t total_of(const std::vector<std::size_t>& widths) {
@@ -59,11 +54,11 @@ std::size_t columns_of(std::string_view text) {
 
 std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle) {
   const std::size_t all = columns_of(text);
-  if (all <= columns) return without_controls(text);
+  if (all <= columns) return printable(text);
   if (columns == 0) return {};
   const std::size_t tail = in_the_middle ? (columns - 1) / 2 : 0;
-  return without_controls(text.substr(0, offset_of(text, columns - 1 - tail))) + (glyphs == Glyphs::utf8 ? "…" : "~") +
-         without_controls(text.substr(offset_of(text, all - tail)));
+  return printable(text.substr(0, offset_of(text, columns - 1 - tail))) + (glyphs == Glyphs::utf8 ? "…" : "~") +
+         printable(text.substr(offset_of(text, all - tail)));
 }
 
 std::string TextTable::text(std::optional<std::size_t> width, Glyphs glyphs) const {

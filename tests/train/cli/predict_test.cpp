@@ -121,6 +121,31 @@ TEST_F(Predict, TakesTheRunFirstThenImagesAndFolders) {
   EXPECT_THAT(none.err, HasSubstr("empty: holds no .png file"));
 }
 
+TEST_F(Predict, PrintsNoControlCharactersOfFileNames) {
+  const std::string hostile = "digits/\033]0;title\a\n.png";
+  std::filesystem::create_directory(place_.path("digits"));
+  std::filesystem::rename(place_.path(write_digit(1, 1, true)), place_.path(hostile));
+  const ProgramEnd end = place_.run({"predict", "run", "digits"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("digits/?]0;title??.png  "), Not(HasSubstr("\033"))));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("digits/?]0;title??.png has a light border"), Not(HasSubstr("\033"))));
+  EXPECT_EQ(json_of({"predict", "run", "digits"})[0]["image"], hostile);
+  const ProgramEnd missing = place_.run({"predict", "run", "\033[2J.png"});
+  EXPECT_EQ(missing.code, 4);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("?[2J.png"), Not(HasSubstr("\033"))));
+}
+
+TEST_F(Predict, NamesAFileInAFolderThatCannotBeRead) {
+  std::filesystem::create_directory(place_.path("digits"));
+  std::filesystem::create_symlink("nothing", place_.path("digits/gone.png"));
+  std::filesystem::rename(place_.path(write_digit(1)), place_.path("digits/a.png"));
+  EXPECT_EQ(json_of({"predict", "run", "digits"}).size(), 1u) << "without the link to nothing";
+  std::filesystem::create_symlink("loop.png", place_.path("digits/loop.png"));
+  const ProgramEnd end = place_.run({"predict", "run", "digits"});
+  EXPECT_EQ(end.code, 3);
+  EXPECT_THAT(end.err, HasSubstr("cannot read digits/loop.png: Too many levels of symbolic links"));
+}
+
 TEST_F(Predict, RefusesHostileImages) {
   WrittenPng huge{.width = 60'000, .height = 60'000, .rows = {1}};
   place_.folder().write("huge.png", huge.bytes());
