@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/runtime/error.h"
@@ -71,10 +72,14 @@ constexpr Command make_command(std::string_view name, std::string_view help) {
     Options options;
     const auto words = words_or_help(command_line(options), args);
     if (!words) return kOk;
-    if constexpr (requires { run(options, *words); })
-      run(options, *words);
-    else
-      run(options);
+    const auto run_it = [&] {
+      if constexpr (requires { run(options, *words); })
+        return run(options, *words);
+      else
+        return run(options);
+    };
+    if constexpr (std::is_same_v<decltype(run_it()), int>) return run_it();
+    run_it();
     return kOk;
   };
   return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -57,16 +58,16 @@ void print_frame(const LiveRun& live, TerminalSize size) {
 
 /// Until the run or its viewer ends it.
 ///
-/// Returns   whether the run has ended.
-bool watch_on_screen(LiveRun& live, const TopOptions& options) {
+/// Returns   the exit code; nothing if the run has ended.
+std::optional<int> watch_on_screen(LiveRun& live, const TopOptions& options) {
   Screen screen(STDIN_FILENO, STDOUT_FILENO, system_variable("NO_COLOR").value_or("").empty());
   for (Screen::Wake wake = Screen::Wake::time; wake != Screen::Wake::quit; wake = screen.wait(options.interval)) {
     const double now = wall_time();
     live.poll(now);
-    if (live.run().state != RunState::running) return true;
+    if (live.run().state != RunState::running) return std::nullopt;
     screen.draw(frame_of(live, now, terminal_size(STDOUT_FILENO).value_or(TerminalSize()), glyphs_of_locale()));
   }
-  return false;
+  return screen.ending_signal() == 0 ? kOk : 128 + screen.ending_signal();
 }
 
 void watch_in_lines(LiveRun& live, const TopOptions& options) {
@@ -84,15 +85,19 @@ void watch_in_lines(LiveRun& live, const TopOptions& options) {
   }
 }
 
-void run(const TopOptions& options, const Words& words) {
+int run(const TopOptions& options, const Words& words) {
   LiveRun live(only_word(words, "gradring top RUN"));
   const auto size = terminal_size(STDOUT_FILENO);
   live.poll(wall_time());
   const bool is_screen = size && system_variable("TERM").value_or("dumb") != "dumb";
-  if (options.once || (is_screen && live.run().state != RunState::running))
-    return print_frame(live, {.rows = kPaper.rows, .columns = size ? size->columns : kPaper.columns});
-  if (!is_screen) return watch_in_lines(live, options);
-  if (watch_on_screen(live, options)) print_frame(live, {.rows = kPaper.rows, .columns = size->columns});
+  if (!options.once && !is_screen) {
+    watch_in_lines(live, options);
+    return kOk;
+  }
+  if (!options.once && live.run().state == RunState::running)
+    if (const auto code = watch_on_screen(live, options)) return *code;
+  print_frame(live, {.rows = kPaper.rows, .columns = size ? size->columns : kPaper.columns});
+  return kOk;
 }
 
 }  // namespace

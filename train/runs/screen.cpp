@@ -5,7 +5,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string_view>
+#include <system_error>
+
+#include "train/report/environment_error.h"
 
 namespace gradring::train {
 namespace {
@@ -31,6 +35,11 @@ Screen::Screen(int input, int output, bool styled) : input_(input), output_(outp
     ::sigaddset(&signals_, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   signal_fd_ = UniqueFd(::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signal_fd_) {
+    const std::error_code error(errno, std::generic_category());
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    throw EnvironmentError("cannot receive signals: " + error.message() + "; use gradring top --once");
+  }
   has_keys_ = ::isatty(input_) != 0 && ::tcgetattr(input_, &before_) == 0;
   enter();
 }
@@ -69,7 +78,9 @@ Screen::Wake Screen::on_signal() {
     enter();
     return Wake::redraw;
   }
-  return signal == SIGWINCH || signal == SIGCONT ? Wake::redraw : Wake::quit;
+  if (signal == SIGWINCH || signal == SIGCONT) return Wake::redraw;
+  if (signal != SIGINT) ending_signal_ = signal;
+  return Wake::quit;
 }
 
 Screen::Wake Screen::wait(std::chrono::milliseconds interval) {

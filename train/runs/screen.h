@@ -22,6 +22,8 @@ namespace gradring::train {
 class Screen {
  public:
   /// `input` may be no terminal: then no keys are read. `styled`: whether lines are coloured.
+  ///
+  /// Errors    EnvironmentError if signals cannot be received; nothing has changed then.
   Screen(int input, int output, bool styled);
   ~Screen();
   Screen(const Screen&) = delete;
@@ -34,6 +36,8 @@ class Screen {
   };
   /// Blocks. Ctrl-Z stops the process, with the terminal as it was.
   Wake wait(std::chrono::milliseconds interval);
+  /// The signal other than SIGINT (Ctrl-C) that made wait() return `quit`; 0: none.
+  int ending_signal() const { return ending_signal_; }
   /// Replaces what is shown. Lines must fit the terminal.
   void draw(const std::vector<FrameLine>& lines);
 
@@ -50,6 +54,7 @@ class Screen {
   sigset_t signals_{};
   sigset_t mask_before_{};
   UniqueFd signal_fd_;
+  int ending_signal_ = 0;
 };
 
 }  // namespace gradring::train

@@ -142,11 +142,13 @@ TEST_F(Top, LeavesTheTerminalAsItWas) {
     ASSERT_TRUE(terminal.shows(kLeave));
     EXPECT_EQ(terminal.wait(), 0);
   }
-  InTerminal terminal(top(), "xterm");
-  ASSERT_TRUE(terminal.shows("step 1/100"));
-  ::kill(terminal.pid(), SIGTERM);
-  EXPECT_EQ(terminal.wait(), 0);
-  EXPECT_THAT(terminal.shown(), HasSubstr(kLeave));
+  for (const int signal : {SIGTERM, SIGHUP, SIGQUIT}) {
+    InTerminal terminal(top(), "xterm");
+    ASSERT_TRUE(terminal.shows("step 1/100"));
+    ::kill(terminal.pid(), signal);
+    EXPECT_EQ(terminal.wait(), 128 + signal);
+    EXPECT_THAT(terminal.shown(), HasSubstr(kLeave));
+  }
 }
 
 TEST_F(Top, StopsAndGoesOnWithItsScreen) {
