@@ -19,9 +19,19 @@ std::size_t longest_run(std::string_view text, char c) {
   return longest;
 }
 
+/// A bar ends a cell, even in code.
+std::string with_escaped_bars(const std::string& cell) {
+  std::string escaped;
+  for (const char c : cell) {
+    if (c == '|' && !escaped.ends_with('\\')) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 std::string row_of(const std::vector<std::string>& cells) {
   std::string row = "|";
-  for (const std::string& cell : cells) row += " " + cell + " |";
+  for (const std::string& cell : cells) row += " " + with_escaped_bars(cell) + " |";
   return row + "\n";
 }
 
@@ -38,8 +48,7 @@ std::string plain(std::string_view text) {
 }
 
 std::string code(std::string_view text) {
-  std::string line = on_one_line(text);
-  for (std::size_t at = 0; (at = line.find('|', at)) != line.npos; at += 2) line.insert(at, 1, '\\');  // within tables
+  const std::string line = on_one_line(text);
   const std::string fence(longest_run(line, '`') + 1, '`');
   const char* const space = fence.size() > 1 ? " " : "";
   return fence + space + line + space + fence;

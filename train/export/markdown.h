@@ -15,7 +15,7 @@ std::string plain(std::string_view text);
 /// `text` between enough backticks, on one line.
 std::string code(std::string_view text);
 
-/// A table of cells that are Markdown already.
+/// A table of cells that are Markdown already, except that bars in them need no escape.
 std::string table(std::span<const std::vector<std::string>> rows);
 
 }  // namespace gradring::train::markdown
