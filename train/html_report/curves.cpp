@@ -189,9 +189,8 @@ std::string loss_scale_of(const Run& run) {
               .x_from_zero = true,
               .label_marks = false};
   chart.series.push_back(series_of(run, "", 3, [](const StepRecord& step) { return step.loss_scale; }));
-  constexpr std::size_t kMostMarks = 200;
   for (const auto& [time, step] : steps)
-    if (step.skipped && chart.marks.size() < kMostMarks)
+    if (step.skipped)
       chart.marks.push_back(
           {.x = static_cast<double>(step.step),
            .label = fmt::format("step {} skipped{}{}", step.step, step.non_finite.empty() ? "" : ": ", step.non_finite),

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <span>
+#include <iterator>
 #include <vector>
 
 #include "train/html_report/fault_groups.h"
@@ -109,14 +109,24 @@ std::string utc(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(time)));
 }
 
-void draw_marks(Drawing& drawing, const RunHistory& history) {
-  constexpr std::size_t kMost = 100;
-  const std::vector<FaultGroup> faults = fault_groups_of(history);
-  for (const FaultGroup& fault : std::span(faults).first(std::min(kMost, faults.size())))
-    drawing.mark("fault", fault.time, fault.label_with_steps(), 0);
-  for (const auto& [time, restart] : std::span(history.restarts).first(std::min(kMost, history.restarts.size())))
-    drawing.mark("restart", time, fmt::format("restart {} after step {}", restart.attempt, restart.step), 1);
-}
+/// Draws things of a kind; of more than kMost one in so many.
+class Sparse {
+ public:
+  static constexpr std::size_t kMost = 200;
+
+  template <class Things, class Draw>
+  void draw(const char* kind, const Things& things, Draw draw) {
+    const std::size_t stride = std::max<std::size_t>(1, (things.size() + kMost - 1) / kMost);
+    for (std::size_t i = 0; i < things.size(); i += stride) draw(things[i], i);
+    if (stride > 1)
+      note_ += fmt::format(" One in {} of {} {} is shown.", stride, page::count_text(std::ssize(things)), kind);
+  }
+  /// What is not shown, for the caption.
+  const std::string& note() const { return note_; }
+
+ private:
+  std::string note_;
+};
 
 }  // namespace
 
@@ -127,20 +137,29 @@ std::string timeline_of(const RunHistory& history) {
   const double begin = spans.front().begin;
   const double end = spans.back().end;
   Drawing drawing(begin, end);
-  for (std::size_t i = 0; i < spans.size(); ++i)
-    drawing.block("trained", spans[i].begin, spans[i].end, 34, 18,
-                  fmt::format("start {}: {}", i + 1, page::seconds_text(spans[i].end - spans[i].begin)));
-  for (const auto& [time, eval] : history.evals)
-    drawing.block("evaluated", time - eval.seconds, time, 34, 18,
-                  fmt::format("evaluation after step {}: {}", eval.step, page::percent_text(eval.accuracy)));
-  constexpr std::size_t kMostTicks = 200;
-  const std::size_t stride = history.checkpoints.size() / kMostTicks + 1;
-  for (std::size_t i = 0; i < history.checkpoints.size(); i += stride)
-    drawing.tick(history.checkpoints[i].time, fmt::format("checkpoint of step {}", history.checkpoints[i].record.step));
-  draw_marks(drawing, history);
+  Sparse sparse;
+  sparse.draw("starts", spans, [&](const Span& span, std::size_t i) {
+    drawing.block("trained", span.begin, span.end, 34, 18,
+                  fmt::format("start {}: {}", i + 1, page::seconds_text(span.end - span.begin)));
+  });
+  sparse.draw("evaluations", history.evals, [&](const Timed<EvalRecord>& eval, std::size_t) {
+    drawing.block(
+        "evaluated", eval.time - eval.record.seconds, eval.time, 34, 18,
+        fmt::format("evaluation after step {}: {}", eval.record.step, page::percent_text(eval.record.accuracy)));
+  });
+  sparse.draw("checkpoints", history.checkpoints, [&](const Timed<CheckpointRecord>& saved, std::size_t) {
+    drawing.tick(saved.time, fmt::format("checkpoint of step {}", saved.record.step));
+  });
+  sparse.draw("faults", fault_groups_of(history), [&](const FaultGroup& fault, std::size_t) {
+    drawing.mark("fault", fault.time, fault.label_with_steps(), 0);
+  });
+  sparse.draw("restarts", history.restarts, [&](const Timed<RestartRecord>& restart, std::size_t) {
+    drawing.mark("restart", restart.time,
+                 fmt::format("restart {} after step {}", restart.record.attempt, restart.record.step), 1);
+  });
   return fmt::format(
-      R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span></div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.</figcaption></figure>)",
-      drawing.svg(), utc(begin));
+      R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span></div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.{}</figcaption></figure>)",
+      drawing.svg(), utc(begin), sparse.note());
 }
 
 }  // namespace gradring::train

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -19,6 +20,9 @@ namespace {
 
 constexpr int kMostTicks = 5;
 constexpr int kMarkRows = 3;
+/// Of a chart's marks, and of a series' dots, if there are more.
+constexpr std::size_t kMostMarks = 200;
+constexpr std::size_t kMostDots = 500;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -31,6 +35,26 @@ struct Range {
   }
   bool is_empty() const { return low > high; }
 };
+
+/// One in so many of `count` things is shown, so that they are at most `most`.
+std::size_t stride_of(std::size_t count, std::size_t most) {
+  return std::max<std::size_t>(1, (count + most - 1) / most);
+}
+
+/// What is left out of a chart, for its caption.
+std::string omissions_of(const Chart& chart) {
+  std::size_t dots = 0;
+  for (const Series& series : chart.series)
+    if (series.dots) dots = std::max(dots, series.y.size());
+  std::string text;
+  const auto add = [&text](const char* what, std::size_t count, std::size_t most) {
+    if (const std::size_t stride = stride_of(count, most); stride > 1)
+      text += fmt::format(" One in {} of {} {} is shown.", stride, count_text(static_cast<std::int64_t>(count)), what);
+  };
+  add("dots", dots, kMostDots);
+  add("marks", chart.marks.size(), kMostMarks);
+  return text;
+}
 
 /// The chart with each series on top of those before it.
 Chart with_sums(Chart chart) {
@@ -97,7 +121,8 @@ class Drawing {
     return {static_cast<int>(std::lround(kColumns * x_.at(x))), static_cast<int>(std::lround(kRows * (1 - y_.at(y))))};
   }
 
-  /// The points of a series, without those that are not shown; each piece is one line.
+  /// The points of a series, without those that are not shown; each piece is one line. More pieces than columns are
+  /// joined: their gaps could not be seen.
   std::vector<std::vector<GridPoint>> pieces_of(const Series& series) const {
     std::vector<std::vector<GridPoint>> pieces(1);
     for (std::size_t i = 0; i < series.y.size(); ++i)
@@ -106,7 +131,10 @@ class Drawing {
       else if (!pieces.back().empty())
         pieces.emplace_back();
     if (pieces.back().empty()) pieces.pop_back();
-    return pieces;
+    if (pieces.size() <= kColumns) return pieces;
+    std::vector<GridPoint> joined;
+    for (const auto& piece : pieces) joined.insert(joined.end(), piece.begin(), piece.end());
+    return {std::move(joined)};
   }
 
   void append_lines(std::string& text, std::size_t index) const {
@@ -129,7 +157,7 @@ class Drawing {
   }
 
   void append_dots(std::string& text, const Series& series) const {
-    for (std::size_t i = 0; i < series.y.size(); ++i)
+    for (std::size_t i = 0; i < series.y.size(); i += stride_of(series.y.size(), kMostDots))
       if (is_shown(series.y[i]))
         text += fmt::format(R"(<circle class="dot c{}" cx="{:.2f}%" cy="{:.2f}%" r="3.5"><title>{}</title></circle>)",
                             series.color % kColors, left(series.x[i]), top(series.y[i]),
@@ -139,7 +167,8 @@ class Drawing {
 
   void append_marks(std::string& text) const {
     double row_ends[kMarkRows] = {-100, -100, -100};
-    for (const Mark& mark : chart_.marks) {
+    for (std::size_t i = 0; i < chart_.marks.size(); i += stride_of(chart_.marks.size(), kMostMarks)) {
+      const Mark& mark = chart_.marks[i];
       const char* kind = mark.kind == MarkKind::fault ? "fault" : mark.kind == MarkKind::restart ? "restart" : "note";
       const double x = left(mark.x);
       text += fmt::format(R"(<g class="mark {}"><title>{}</title><line x1="{:.2f}%" x2="{:.2f}%" y2="100%"/>)", kind,
@@ -188,7 +217,8 @@ std::string figure(const Chart& chart) {
     text += fmt::format(
         R"(<div class="plot"><svg class="axes" role="img" aria-label="{}" width="100%" height="100%">{}</svg></div>)",
         escaped(chart.title), drawing.svg_content());
-  if (!chart.caption.empty()) text += fmt::format("<figcaption>{}</figcaption>", escaped(chart.caption));
+  if (const std::string caption = chart.caption + omissions_of(chart); !caption.empty())
+    text += fmt::format("<figcaption>{}</figcaption>", escaped(caption));
   return text + "</figure>\n";
 }
 

@@ -50,8 +50,8 @@ struct Chart {
 };
 
 /// An HTML figure: title, legend, an inline SVG as wide as its container, caption. Its colours are those of `document`.
-/// Long series are reduced to their extremes in each of kColumns columns, so the size has a bound. "No values" in place
-/// of a chart without finite values.
+/// Long series are reduced to their extremes in each of kColumns columns, and of many marks or dots some hundred are
+/// shown, which the caption says, so the size has a bound. "No values" in place of a chart without finite values.
 std::string figure(const Chart& chart);
 
 /// The text of a file.svg with its own colours, light and dark; `width` and `height` in pixels.

@@ -37,6 +37,22 @@ TEST(Escaped, LeavesNothingThatHtmlReads) {
   EXPECT_EQ(escaped("Größe → 3\t\n"), "Größe → 3\t\n");
 }
 
+TEST(ChartSize, IsBoundedWithManyMarksDotsAndGaps) {
+  Chart chart{.title = "t", .series = {{.name = "s", .dots = true}}};
+  for (int i = 0; i < 100'000; ++i) {
+    chart.series[0].x.push_back(i);
+    chart.series[0].y.push_back(i % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : i % 7);
+    chart.marks.push_back({.x = static_cast<double>(i), .label = "fault"});
+  }
+  const std::string text = figure(chart);
+  EXPECT_LE(count_of(text, "<circle"), 500u);
+  EXPECT_EQ(count_of(text, "class=\"mark"), 200u);
+  EXPECT_LT(text.size(), 200'000u);
+  EXPECT_THAT(text, HasSubstr("One in 200 of 100,000 dots is shown. One in 500 of 100,000 marks is shown."));
+  chart.marks.resize(200);
+  EXPECT_THAT(figure(chart), Not(HasSubstr("marks is shown")));
+}
+
 TEST(Escaped, ReplacesBytesThatAreNotUtf8) {
   const std::string replacement = "\xEF\xBF\xBD";
   EXPECT_EQ(escaped("a\xFF"
