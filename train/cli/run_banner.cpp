@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "train/options/parse_value.h"
 #include "train/page/number_text.h"
 #include "train/report/progress.h"
 
@@ -29,6 +30,14 @@ std::string data_text(const RunHeader& header) {
       header.validation_samples ? count_text(*header.validation_samples) + " validation, " : std::string();
   return fmt::format("{}: {} training, {}{} test samples", header.dataset, count_text(header.train_samples), validation,
                      count_text(header.test_samples));
+}
+
+/// "Example CPU, by cpu in fp32", and how many of them one process drives.
+std::string device_text(const RunHeader& header) {
+  const std::string device = fmt::format("{}, by {} in {}", header.device, header.backend, header.precision);
+  const auto option = std::ranges::find(header.config, "data-parallel", [](const auto& each) { return each.first; });
+  const bool is_one = option == header.config.end() || option->second == "1";
+  return is_one ? device : fmt::format("{}; {} devices (--data-parallel)", device, option->second);
 }
 
 std::string steps_text(const RunHeader& header) {
@@ -97,7 +106,7 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_d
   std::vector<BannerRow> rows = {
       {"Model", fmt::format("{}, {}", header.model, counted(header.parameters, "parameter"))},
       {"Data", data_text(header)},
-      {"Device", fmt::format("{}, by {} in {}", header.device, header.backend, header.precision)},
+      {"Device", device_text(header)},
       {"Ranks", count_text(header.ranks)},
       {"Steps", steps_text(header)},
       {"Memory", mebibytes(header.planned_memory.total()) + " planned on each rank"},
@@ -130,15 +139,22 @@ std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig
   };
   const std::string run = run_dir.string();
   std::vector<OptionWord> longer;
-  if (config.epochs > 0) longer.push_back({"--epochs", std::to_string(2 * config.epochs)});
-  if (config.steps > 0) longer.push_back({"--steps", std::to_string(2 * config.steps)});
+  bool can_be_longer = true;  // the options accept it
+  const auto add_twice = [&](const char* option, std::int64_t count) {
+    if (count <= 0) return;
+    can_be_longer = can_be_longer && count <= IntegerRange{}.most / 2;
+    if (can_be_longer) longer.push_back({option, std::to_string(2 * count)});
+  };
+  add_twice("--epochs", config.epochs);
+  add_twice("--steps", config.steps);
   std::vector<std::string> evaluate = {"eval", run};
   if (config.val_split) evaluate.emplace_back("--best");
-  return {{"evaluate", command(evaluate)},
-          {"train longer", resume_command(started_by, run_dir, longer)},
-          {"export", command({"export", run, "--output", "model.onnx"})},
-          {"report", command({"report", run, "-o", "report.html"})},
-          {"compare", command({"runs", "ls"})}};
+  std::vector<BannerRow> rows = {{"evaluate", command(evaluate)}};
+  if (can_be_longer) rows.push_back({"train longer", resume_command(started_by, run_dir, longer)});
+  rows.push_back({"export", command({"export", run, "--output", "model.onnx"})});
+  rows.push_back({"report", command({"report", run, "-o", "report.html"})});
+  rows.push_back({"compare", command({"runs", "ls"})});
+  return rows;
 }
 
 std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look) {

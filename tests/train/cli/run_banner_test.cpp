@@ -45,6 +45,15 @@ TEST(RunBanner, SaysWhatIsTrainedAndWhere) {
             "Run directory  runs/a\n");
 }
 
+TEST(RunBanner, NamesTheDevicesOfOneProcess) {
+  RunHeader parallel = header();
+  parallel.config = {{"data-parallel", "4"}};
+  EXPECT_THAT(text_of(start_rows(parallel, "runs/a", "")),
+              HasSubstr("Device         Example CPU, 2 cores, by cpu in fp32; 4 devices (--data-parallel)\n"));
+  parallel.config = {{"data-parallel", "1"}};
+  EXPECT_THAT(text_of(start_rows(parallel, "runs/a", "")), Not(HasSubstr("devices")));
+}
+
 TEST(RunBanner, NamesTheCheckpointAndEpochsThatAreNotWhole) {
   RunHeader resumed = header();
   resumed.validation_samples.reset();
@@ -111,6 +120,8 @@ TEST(RunBanner, NamesTheProgramAsThePersonDid) {
   const std::string text = text_of(next_steps(started_by, config, "r"));
   EXPECT_THAT(text, HasSubstr("  gradring eval r\n"));
   EXPECT_THAT(text, HasSubstr("  gradring launch --nproc-per-node 2 train --steps 18 --run-dir r --resume auto\n"));
+  config.steps = 1'500'000'000;
+  EXPECT_THAT(text_of(next_steps(started_by, config, "r")), Not(HasSubstr("train longer"))) << "--steps takes no more";
   EXPECT_THAT(text, Not(HasSubstr("--best"))) << "nothing was selected but by the test set";
 }
 
