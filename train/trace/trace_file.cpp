@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <streambuf>
 #include <tuple>
 
 #include "data/files/byte_source.h"
@@ -15,13 +18,23 @@ namespace {
 
 using ParsedJson = nlohmann::json;
 
-std::string text_of(const std::filesystem::path& path) {
-  const auto source = data::open_plain_or_gzip(path);
-  std::string text;
-  std::array<std::uint8_t, 64 * 1024> part;
-  while (const std::size_t bytes = source->read(part)) text.append(reinterpret_cast<const char*>(part.data()), bytes);
-  return text;
-}
+/// A file, decompressed part by part.
+class FileBuffer : public std::streambuf {
+ public:
+  explicit FileBuffer(const std::filesystem::path& path) : source_(data::open_plain_or_gzip(path)) {}
+
+ protected:
+  int_type underflow() override {
+    const std::size_t bytes = source_->read(part_);
+    char* const begin = reinterpret_cast<char*>(part_.data());
+    setg(begin, begin, begin + bytes);
+    return bytes > 0 ? traits_type::to_int_type(*begin) : traits_type::eof();
+  }
+
+ private:
+  std::unique_ptr<data::ByteSource> source_;
+  std::array<std::uint8_t, 64 * 1024> part_{};
+};
 
 std::int64_t ns_of(const ParsedJson& micros) { return std::llround(micros.get<double>() * 1000); }
 
@@ -51,8 +64,23 @@ struct ReadClocks {
   }
 };
 
+/// Parses a file; its events become slices at once and are not kept.
+ParsedJson parse(const std::filesystem::path& path, std::vector<TraceSlice>& slices) {
+  constexpr int kMembers = 1, kEvents = 2;  // levels
+  std::string member;
+  const auto take = [&](int depth, ParsedJson::parse_event_t part, const ParsedJson& value) {
+    if (part == ParsedJson::parse_event_t::key && depth == kMembers) member = value.get<std::string>();
+    if (part != ParsedJson::parse_event_t::object_end || depth != kEvents || member != "traceEvents") return true;
+    if (value.at("ph") == "X") slices.push_back(to_slice(value));
+    return false;
+  };
+  FileBuffer buffer(path);
+  using Bytes = std::istreambuf_iterator<char>;
+  return ParsedJson::parse(Bytes(&buffer), Bytes(), take);
+}
+
 void read_one(const std::filesystem::path& path, TraceFile& file, ReadClocks& clocks) try {
-  const ParsedJson all = ParsedJson::parse(text_of(path));
+  const ParsedJson all = parse(path, file.slices);
   const ParsedJson& about = all.at("metadata");
   if (about.value("format", "") != "gradring trace 1")
     throw data::DataError(path, "is a trace of another program or format",
@@ -66,8 +94,6 @@ void read_one(const std::filesystem::path& path, TraceFile& file, ReadClocks& cl
     else
       file.accuracy_us = std::max(file.accuracy_us, clock.at("accuracy_us").get<double>());
   }
-  for (const ParsedJson& event : all.at("traceEvents"))
-    if (event.at("ph") == "X") file.slices.push_back(to_slice(event));
 } catch (const ParsedJson::exception& error) {
   throw data::DataError(path, std::string("is no trace: ") + error.what(),
                         "use a file that gradring train --trace wrote");

@@ -36,6 +36,7 @@ struct TraceFile {
 /// Reads files of one run that --trace wrote, compressed or not: one, or the parts of a run that failed.
 ///
 /// Errors    data::DataError if a file is no such trace; std::system_error if it cannot be read.
+/// Cost      memory for the slices, not for the text.
 TraceFile read_trace(std::span<const std::filesystem::path> paths);
 
 }  // namespace gradring::train

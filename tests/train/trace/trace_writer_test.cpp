@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tests/support/json.h"
 #include "tests/support/temp_folder.h"
 #include "train/trace/gzip_stream.h"
+#include "train/trace/trace_file.h"
 
 namespace gradring::train {
 namespace {
@@ -85,6 +87,25 @@ TEST(TraceWriter, KeepsNoEventsInMemory) {
     writer.finish({.ranks = 4});
     EXPECT_LT(tests::peak_allocated_bytes() - before, 1u << 20) << name;
   }
+}
+
+TEST(TraceFile, IsReadWithoutKeepingItsText) {
+  const tests::TempFolder folder;
+  const std::filesystem::path path = folder.path() / "t.json.gz";
+  {
+    TraceWriter writer(path);
+    std::string events = R"({"ph":"X","pid":0,"tid":1,"cat":"step","name":"s","ts":1.5,"dur":2,"args":{"step":7}})";
+    for (int i = 0; i < 100'000; ++i) events += R"(,{"ph":"s","id":1,"pid":0,"tid":1,"name":"bucket","ts":1.0})";
+    writer.add({.events = events, .clock = R"({"rank":0,"accuracy_us":0,"dropped_events":0})"});
+    writer.finish({});
+  }
+  const std::size_t before = tests::allocated_bytes();
+  tests::reset_peak_allocated_bytes();
+  const TraceFile file = read_trace(std::span(&path, 1));
+  EXPECT_LT(tests::peak_allocated_bytes() - before, 1u << 20);
+  ASSERT_EQ(file.slices.size(), 1u);
+  EXPECT_EQ(file.slices[0].step, 7);
+  EXPECT_EQ(file.slices[0].begin, 1500);
 }
 
 TEST(TraceWriter, NamesPartsByRank) {
