@@ -14,6 +14,7 @@
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "train/report/csv.h"
 #include "train/report/named_file.h"
 
 namespace gradring::train::bench {
@@ -132,21 +133,6 @@ nlohmann::ordered_json to_json(const BenchMeasurement& measurement) {
   json["samples"] = nlohmann::ordered_json::array();
   for (const double sample : measurement.samples) json["samples"].push_back(six_digits(sample));
   return json;
-}
-
-std::string csv_line(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) {
-    if (&field != &fields.front()) line += ',';
-    if (field.find_first_of(",\"\r\n") == std::string::npos) {
-      line += field;
-      continue;
-    }
-    line += '"';
-    for (const char c : field) line += c == '"' ? std::string("\"\"") : std::string(1, c);
-    line += '"';
-  }
-  return line + "\n";
 }
 
 std::string to_csv(const std::vector<BenchMeasurement>& measurements) {

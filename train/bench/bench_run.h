@@ -65,11 +65,8 @@ class BenchRun {
 /// {"key": {"name": "fill"}, "unit": "us", "samples": [...]}; samples have six digits.
 nlohmann::ordered_json to_json(const BenchMeasurement& measurement);
 
-/// The measurements as CSV (RFC 4180, with a header): a column for each name of a key, then unit, count, least, median,
-/// p95, p99, most, mean, noise_percent.
+/// The measurements as CSV with a header line: a column for each name of a key, then unit, count, least, median, p95,
+/// p99, most, mean, noise_percent.
 std::string to_csv(const std::vector<BenchMeasurement>& measurements);
-
-/// The same fields as a line of CSV, quoted where needed.
-std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace gradring::train::bench

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "train/report/csv.h"
+
 namespace gradring::train::bench {
 namespace {
 
@@ -38,13 +40,6 @@ TrainingColumn count(const std::string& name, int width, const std::function<int
   return {.heading = name, .name = name, .width = width, .value = [of](const TrainingTable&, const TrainingRow& row) {
             return std::optional<double>(of(row.layout));
           }};
-}
-
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -130,17 +125,22 @@ std::string to_text(const TrainingTable& table) {
 }
 
 std::string to_csv(const TrainingTable& table) {
-  std::string text = "name,framework,precision,zero,accumulate,global_batch";
-  for (const TrainingColumn& column : training_columns()) text += "," + column.name;
-  text += "\n";
+  std::vector<std::string> fields = {"name", "framework", "precision", "zero", "accumulate", "global_batch"};
+  for (const TrainingColumn& column : training_columns()) fields.push_back(column.name);
+  std::string text = csv_line(fields);
   for (const TrainingRow& row : table.rows) {
-    text += fmt::format("{},{},{},{},{},{}", csv_text(row.layout.name), row.framework, row.layout.precision,
-                        row.layout.zero, row.layout.passes, row.layout.global_batch);
+    const TrainingLayout& layout = row.layout;
+    fields = {layout.name,
+              row.framework,
+              layout.precision,
+              std::to_string(layout.zero),
+              std::to_string(layout.passes),
+              std::to_string(layout.global_batch)};
     for (const TrainingColumn& column : training_columns()) {
       const auto value = column.value(table, row);
-      text += value ? fmt::format(",{:.6g}", *value) : std::string(",");
+      fields.push_back(value ? fmt::format("{:.6g}", *value) : std::string());
     }
-    text += "\n";
+    text += csv_line(fields);
   }
   return text;
 }

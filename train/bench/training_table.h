@@ -52,7 +52,7 @@ const std::vector<TrainingColumn>& training_columns();
 
 /// The table for a terminal; "-" where a number does not apply.
 std::string to_text(const TrainingTable& table);
-/// A line of names, then a line per row. Texts with a comma are quoted.
+/// CSV: a line of names, then a line per row.
 std::string to_csv(const TrainingTable& table);
 /// {"title": ..., "machine_cores": ..., "rows": [{"name": ..., "framework": ..., "command": [...], each column,
 /// "seconds": [of each round], "losses": [...]}], "remarks": [...]}

@@ -10,11 +10,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "train/report/csv.h"
 #include "train/report/metrics_lines.h"
 #include "train/report/run_events_json.h"
 
 namespace gradring::train {
 namespace {
+
+constexpr const char* kLineEnd = "\r\n";
 
 using Json = nlohmann::ordered_json;
 
@@ -23,17 +26,6 @@ using Row = std::vector<std::pair<std::string, std::string>>;
 
 /// Of the head. A run has some hundred bytes of names, but a damaged file may have a name in each line.
 constexpr std::size_t kMostHeadBytes = 1 << 20;
-
-/// A field; in quotes where it holds a separator, a quote or a line break.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -108,12 +100,6 @@ void for_each_row(MetricsLines& lines, std::string_view kind, std::uint64_t most
   }
 }
 
-std::string line_of(const std::vector<std::string>& fields) {
-  std::string line;
-  for (std::size_t i = 0; i < fields.size(); ++i) line += (i > 0 ? "," : "") + field(fields[i]);
-  return line + "\r\n";
-}
-
 /// The names of the columns, as many as fit.
 class Columns {
  public:
@@ -160,11 +146,11 @@ std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::s
     warnings.push_back(fmt::format("{}: the names of its members have more than {} bytes; later ones have no column",
                                    metrics.string(), kMostHeadBytes));
   if (columns.names().empty()) return warnings;
-  sink(line_of(columns.names()));
+  sink(csv_line(columns.names(), kLineEnd));
   const std::uint64_t count = lines.count();  // a running run may have written more since
   lines.rewind();
   for_each_row(
-      lines, event, count, [&](const Row& row) { sink(line_of(columns.fields(row))); }, [] {});
+      lines, event, count, [&](const Row& row) { sink(csv_line(columns.fields(row), kLineEnd)); }, [] {});
   return warnings;
 }
 

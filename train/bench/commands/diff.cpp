@@ -17,6 +17,7 @@
 #include "train/cli/exit_code.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
+#include "train/report/csv.h"
 
 namespace gradring::train {
 namespace {
@@ -168,7 +169,7 @@ void print_csv(const ResultDiff& diff) {
   for (const char* name :
        {"unit", "old", "old_noise_percent", "new", "new_noise_percent", "change_percent", "p_value", "verdict"})
     header.emplace_back(name);
-  fmt::print("{}", bench::csv_line(header));
+  fmt::print("{}", csv_line(header));
   for (const DiffRow& row : diff.rows) {
     std::vector<std::string> line;
     for (const std::string& name : names) line.push_back(value_of(row.key, name));
@@ -178,7 +179,7 @@ void print_csv(const ResultDiff& diff) {
                   {fmt::format("{:.6g}", values->median), fmt::format("{:.4g}", kPercent * values->noise())});
     line.insert(line.end(), {row.change ? fmt::format("{:.4g}", kPercent * *row.change) : "",
                              fmt::format("{:.4g}", row.p_value), std::string(name_of(row.verdict))});
-    fmt::print("{}", bench::csv_line(line));
+    fmt::print("{}", csv_line(line));
   }
 }
 
