@@ -2,10 +2,8 @@
 #include "train/bench/bench_run.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -14,6 +12,8 @@
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "train/cli/resume_command.h"
+#include "train/launch/host.h"
 #include "train/report/csv.h"
 #include "train/report/named_file.h"
 
@@ -28,18 +28,6 @@ MachineState machine_state(std::optional<int> gpu) {
   MachineState state = read_machine_state();
   if (gpu) state.gpu = read_gpu_state(*gpu);
   return state;
-}
-
-std::vector<std::string> own_command() {
-  std::ifstream text("/proc/self/cmdline");
-  std::vector<std::string> words;
-  for (std::string word; std::getline(text, word, '\0');) words.push_back(word);
-  return words;
-}
-
-std::string host_name() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.nodename : "unknown";
 }
 
 /// The processor alone: a device's description ends with its threads and the level of its code.

@@ -104,8 +104,10 @@ std::string command_with(const StartedBy& started_by, const std::function<Words(
 
 }  // namespace
 
+Words own_command() { return words_of("self"); }
+
 StartedBy started_by(const WorkerEnvironment& place) {
-  Words own = words_of("self");
+  Words own = own_command();
   if (own.empty()) own = {"gradring", "train"};  // without /proc, the user adds the options
   return {.own = std::move(own),
           .parent = words_of(std::to_string(::getppid())),

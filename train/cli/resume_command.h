@@ -27,7 +27,10 @@ struct OptionWord {
   std::string value;
 };
 
-/// That of this process.
+/// The arguments of this process, the program first; empty without /proc.
+std::vector<std::string> own_command();
+
+/// How this process was started.
 StartedBy started_by(const WorkerEnvironment& place);
 
 /// The shell command that resumes a run: the command that started it, launcher included, with its run directory,

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,15 +13,16 @@
 #include "train/cli/resume_command.h"
 #include "train/cli/run_output.h"
 #include "train/config/options.h"
+#include "train/launch/host.h"
+#include "train/options/parse_value.h"
 
 namespace gradring::train {
 namespace {
 
-std::vector<std::string> parts_of(std::istream&& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::string part; std::getline(text, part, separator);)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
+std::vector<std::string> tags_of(const std::string& text) {
+  std::vector<std::string> tags = comma_separated(text);
+  std::erase(tags, "");
+  return tags;
 }
 
 std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& config) {
@@ -40,11 +39,11 @@ RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const 
   ::uname(&system);
   RunHeader header{.version = GRADRING_VERSION,
                    .commit = kCommit,
-                   .command = parts_of(std::ifstream("/proc/self/cmdline"), '\0'),
+                   .command = own_command(),
                    .start = start_command(started_by(place)),
                    .name = resolved.name,
-                   .tags = parts_of(std::istringstream(resolved.tags), ','),
-                   .host = system.nodename,
+                   .tags = tags_of(resolved.tags),
+                   .host = host_name(),
                    .machine = fmt::format("{}, Linux {}", kernels::HostDevice().description(), system.release),
                    .device = compute.device->description(),
                    .backend = std::string(compute.backend->name()),
@@ -58,7 +57,7 @@ TraceSpec trace_spec(const TrainConfig& config) {
           .first_step = config.trace_steps.first,
           .last_step = config.trace_steps.last,
           .version = GRADRING_VERSION,
-          .command = parts_of(std::ifstream("/proc/self/cmdline"), '\0')};
+          .command = own_command()};
 }
 
 EndRecord end_of(const Summary& summary) {

@@ -16,10 +16,10 @@ namespace gradring::train {
 RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
                      const WorkerEnvironment& place);
 
-/// The last event of a run that finished.
 /// The trace that the options ask for.
 TraceSpec trace_spec(const TrainConfig& config);
 
+/// The last event of a run that finished.
 EndRecord end_of(const Summary& summary);
 /// The last event of a run that ended with `error` after `made`.
 EndRecord end_of(const std::exception& error, const TrainingProgress& made);

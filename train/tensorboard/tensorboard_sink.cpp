@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
+#include "train/launch/host.h"
 #include "train/report/environment_error.h"
 #include "train/tensorboard/record.h"
 
@@ -23,14 +23,6 @@ constexpr int kSampleZoom = 2;
 constexpr int kFilterZoom = 12;
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-std::string host_name() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return "localhost";
-  std::string host = name;
-  std::ranges::replace(host, '/', '_');
-  return host;
-}
 
 /// The seconds in the name of an event file; 0 for another file.
 long long seconds_in(const std::string& name) {
@@ -63,7 +55,9 @@ fs::path new_event_file(const fs::path& folder) {
   std::error_code ignored;  // opening the file reports the error
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     seconds = std::max(seconds, seconds_in(entry.path().filename().string()) + 1);
-  return folder / fmt::format("{}{:010}.{}", kPrefix, seconds, host_name());
+  std::string host = host_name();
+  std::ranges::replace(host, '/', '_');
+  return folder / fmt::format("{}{:010}.{}", kPrefix, seconds, host);
 }
 
 TensorBoardSink::TensorBoardSink(const fs::path& folder, Tiles samples)

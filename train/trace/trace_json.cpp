@@ -2,11 +2,12 @@
 #include "train/trace/trace_json.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "train/launch/host.h"
 
 namespace gradring::train {
 namespace {
@@ -112,11 +113,6 @@ class RankRenderer {
   std::int64_t flows_ = 0;
 };
 
-std::string name_of_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 }  // namespace
 
 std::string_view name_of(TraceCategory category) { return naming_of(category).category; }
@@ -132,7 +128,7 @@ RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const 
   return {.events = renderer.take(),
           .clock =
               fmt::format(R"({{"rank":{},"host":{},"boot_id":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})",
-                          rank, quoted_json(name_of_host()), quoted_json(id_of_this_clock()),
+                          rank, quoted_json(host_name()), quoted_json(id_of_this_clock()),
                           clock ? text(Micros{clock->offset_ns}) : "null",
                           clock ? text(Micros{clock->accuracy_ns}) : "null", dropped)};
 }
