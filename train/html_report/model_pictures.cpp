@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -18,6 +17,7 @@
 #include "train/config/resolve.h"
 #include "train/inference/inference.h"
 #include "train/options/usage_error.h"
+#include "train/page/filters.h"
 #include "train/setup/compute.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
@@ -45,36 +45,21 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
   return resolve(given, system_variables(), std::nullopt).config;
 }
 
-/// Weights between -largest and largest as 0 .. 255.
-std::uint8_t shade(double weight, double largest) {
-  const double scaled = largest > 0 ? weight / largest : 0;
-  return static_cast<std::uint8_t>(std::lround(127.5 + 127.5 * std::clamp(scaled, -1.0, 1.0)));
-}
-
 /// Empty if the model has no convolution of grey or coloured images.
 FilterImages filters_of(const nn::Model& model, const std::vector<TensorRecord>& tensors) {
-  FilterImages filters;
   for (const nn::NamedLayer& layer : model.layers) {
     const auto* convolution = std::get_if<nn::Conv2d>(&layer.layer);
     if (convolution == nullptr) continue;
-    if (convolution->in_channels != 1 && convolution->in_channels != 3) return filters;
+    if (convolution->in_channels != 1 && convolution->in_channels != 3) return {};
     const auto tensor = std::ranges::find(tensors, layer.name + ".weight", &TensorRecord::name);
     const auto weights = tensor == tensors.end() ? std::nullopt : values_of(*tensor);
-    if (!weights) return filters;
-    for (const double weight : *weights) filters.largest = std::max(filters.largest, std::abs(weight));
-    filters.layer = layer.name;
-    filters.size = static_cast<std::uint32_t>(convolution->kernel);
-    filters.channels = static_cast<std::uint32_t>(convolution->in_channels);
-    const std::size_t area = std::size_t{filters.size} * filters.size;
-    const std::size_t elements = area * filters.channels;
-    for (std::size_t begin = 0; begin + elements <= weights->size(); begin += elements) {
-      auto& image = filters.images.emplace_back();
-      for (std::size_t i = 0; i < elements; ++i)  // files have the channels outside, pictures inside
-        image.push_back(shade((*weights)[begin + i % filters.channels * area + i / filters.channels], filters.largest));
-    }
-    return filters;
+    if (!weights) return {};
+    const auto size = static_cast<std::uint32_t>(convolution->kernel);
+    const auto channels = static_cast<std::uint32_t>(convolution->in_channels);
+    auto [largest, images] = page::shaded_filters(*weights, channels, std::size_t{size} * size);
+    return {.layer = layer.name, .size = size, .channels = channels, .largest = largest, .images = std::move(images)};
   }
-  return filters;
+  return {};
 }
 
 void add_predictions(const data::Dataset& dataset, std::span<const float> logits, ModelPictures& pictures) {

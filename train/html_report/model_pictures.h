@@ -20,7 +20,7 @@ struct Misclassified {
   std::vector<std::uint8_t> pixels{};
 };
 
-/// The weights of the first convolution as images: grey 128 is 0, black and white are the largest magnitude of the layer.
+/// The weights of the first convolution as images (page::shaded_filters).
 struct FilterImages {
   std::string layer{};  ///< "conv_layers.0"
   std::uint32_t size = 0;

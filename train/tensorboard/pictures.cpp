@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
+#include "train/page/filters.h"
 #include "train/page/png.h"
 
 namespace gradring::train::tensorboard {
@@ -12,11 +14,6 @@ namespace {
 
 constexpr std::uint8_t kMidGrey = 128;
 constexpr std::size_t kGap = 2;  // pixels
-
-std::uint8_t shade_of(float weight, float largest) {
-  if (!std::isfinite(weight) || largest == 0) return kMidGrey;
-  return static_cast<std::uint8_t>(std::lround(127.5 + 127.5 * weight / largest));
-}
 
 }  // namespace
 
@@ -52,19 +49,11 @@ bool has_visible_filters(const ParameterValues& parameter) {
 }
 
 Tiles filters_of(const ParameterValues& parameter) {
-  Tiles tiles{.height = parameter.shape[2], .width = parameter.shape[3], .channels = parameter.shape[1]};
-  float largest = 0;
-  for (const float weight : parameter.values)
-    if (std::isfinite(weight)) largest = std::max(largest, std::abs(weight));
-  const auto channels = static_cast<std::size_t>(tiles.channels);
-  const auto area = static_cast<std::size_t>(tiles.height * tiles.width);
-  for (std::size_t filter = 0; filter < static_cast<std::size_t>(parameter.shape[0]); ++filter) {
-    std::vector<std::uint8_t>& image = tiles.images.emplace_back(area * channels);
-    for (std::size_t channel = 0; channel < channels; ++channel)  // a plane each, in PyTorch's order
-      for (std::size_t i = 0; i < area; ++i)
-        image[i * channels + channel] = shade_of(parameter.values[(filter * channels + channel) * area + i], largest);
-  }
-  return tiles;
+  const std::int64_t channels = parameter.shape[1], height = parameter.shape[2], width = parameter.shape[3];
+  const std::vector<double> weights(parameter.values.begin(), parameter.values.end());
+  auto filters =
+      page::shaded_filters(weights, static_cast<std::size_t>(channels), static_cast<std::size_t>(height * width));
+  return {.height = height, .width = width, .channels = channels, .images = std::move(filters.images)};
 }
 
 }  // namespace gradring::train::tensorboard

@@ -25,8 +25,7 @@ EncodedImage grid_of(const Tiles& tiles, int zoom);
 /// Whether a parameter is a convolution of one or three input channels, whose filters can be seen.
 bool has_visible_filters(const ParameterValues& parameter);
 
-/// The filters of such a convolution. Mid grey is 0, white the largest absolute value of all filters, black its
-/// negative; three input channels are red, green and blue.
+/// The filters of such a convolution (page::shaded_filters); three input channels are red, green and blue.
 Tiles filters_of(const ParameterValues& parameter);
 
 }  // namespace gradring::train::tensorboard
