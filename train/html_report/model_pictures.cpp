@@ -12,6 +12,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "nn/models/model.h"
+#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/file_system.h"
 #include "train/config/option_sources.h"
 #include "train/config/resolve.h"
@@ -90,7 +91,7 @@ void add_predictions(const data::Dataset& dataset, std::span<const float> logits
 
 ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::string& data_dir) {
   PosixFileSystem files;
-  const std::filesystem::path best = checkpoints_of(run_dir) / "best";
+  const std::filesystem::path best = checkpoints_of(run_dir) / kBestLink;
   const bool is_best = is_checkpoint(files, followed(files, best));
   NamedTensors named = named_tensors(files, is_best ? best : run_dir, "the run");
   const TrainConfig config = config_of(named.contents, named.from, data_dir);
