@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/html_report/curves.h"
+#include "train/html_report/sections.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "train/html_report/fault_groups.h"
+#include "train/page/chart.h"
 #include "train/page/number_text.h"
 
 namespace gradring::train {
@@ -59,6 +60,19 @@ Series averaged(Series series, std::size_t window) {
     series.y[i] = count > 0 ? sum / static_cast<double>(count) : kMissing;
   }
   return series;
+}
+
+/// Faults and restarts by step.
+std::vector<page::Mark> marks_of(const Run& run) {
+  std::vector<page::Mark> marks;
+  for (const FaultGroup& fault : fault_groups_of(run.history))
+    marks.push_back({.x = static_cast<double>(fault.first_step), .label = fault.label(), .kind = MarkKind::fault});
+  for (const auto& [time, restart] : run.history.restarts)
+    marks.push_back({.x = static_cast<double>(restart.step),
+                     .label = fmt::format("restart {}", restart.attempt),
+                     .kind = MarkKind::restart});
+  std::ranges::stable_sort(marks, {}, &page::Mark::x);
+  return marks;
 }
 
 /// A chart with a curve per run: its values faint, their mean in front.
@@ -118,18 +132,6 @@ Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> 
 double gradient_norm_of(const StepRecord& step) { return step.gradient_norm; }
 
 }  // namespace
-
-std::vector<page::Mark> marks_of(const Run& run) {
-  std::vector<page::Mark> marks;
-  for (const FaultGroup& fault : fault_groups_of(run.history))
-    marks.push_back({.x = static_cast<double>(fault.first_step), .label = fault.label(), .kind = MarkKind::fault});
-  for (const auto& [time, restart] : run.history.restarts)
-    marks.push_back({.x = static_cast<double>(restart.step),
-                     .label = fmt::format("restart {}", restart.attempt),
-                     .kind = MarkKind::restart});
-  std::ranges::stable_sort(marks, {}, &page::Mark::x);
-  return marks;
-}
 
 std::vector<std::string> curves_of(std::span<const Run* const> runs, std::span<const std::string> names) {
   const auto steps = [&](Chart chart, const StepValue& value, bool averages) {

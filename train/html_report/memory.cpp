@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/html_report/memory.h"
+#include "train/html_report/sections.h"
 
 #include <fmt/format.h>
 

@@ -5,14 +5,7 @@
 
 #include <vector>
 
-#include "train/html_report/curves.h"
-#include "train/html_report/memory.h"
-#include "train/html_report/overview.h"
-#include "train/html_report/predictions.h"
-#include "train/html_report/ranks.h"
-#include "train/html_report/settings.h"
-#include "train/html_report/step_split.h"
-#include "train/html_report/timeline.h"
+#include "train/html_report/sections.h"
 #include "train/page/document.h"
 #include "train/page/html.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/html_report/settings.h"
+#include "train/html_report/sections.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 
 #include "train/config/options.h"
 #include "train/config/train_config.h"
-#include "train/html_report/overview.h"
 #include "train/page/chart.h"
 #include "train/page/document.h"
 #include "train/page/html.h"
