@@ -2,6 +2,9 @@
 #include "train/runs/rank_means.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "train/report/median.h"
 
 namespace gradring::train {
 namespace {
@@ -14,9 +17,7 @@ double median_of_others(std::span<const RankMeans> ranks, std::size_t left_out) 
   std::vector<double> works;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (rank != left_out) works.push_back(ranks[rank].own());
-  std::ranges::sort(works);
-  const std::size_t middle = works.size() / 2;
-  return works.size() % 2 == 1 ? works[middle] : (works[middle - 1] + works[middle]) / 2;
+  return median(std::move(works));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "train/report/median.h"
+
 namespace gradring::train {
 namespace {
 
@@ -14,13 +16,6 @@ struct Arrival {
   const RankStep* rank = nullptr;
   std::int64_t time = 0;
 };
-
-std::int64_t median(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 const TimedCollective* find(const RankStep& rank, std::int64_t number) {
   const auto found = std::ranges::find(rank.collectives, number, &TimedCollective::number);

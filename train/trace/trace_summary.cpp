@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
+#include "train/report/median.h"
 #include "train/trace/critical_path.h"
 #include "train/trace/step_timeline.h"
 
@@ -53,12 +54,6 @@ StepFigures mean_of(const std::vector<StepFigures>& steps) {
     for (const auto& [category, seconds] : step.critical_path) mean.critical_path[category] += share * seconds;
   }
   return mean;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 RunStraggler straggler_of(const std::vector<StepFigures>& steps) {

@@ -9,6 +9,7 @@
 #include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
+#include "train/report/median.h"
 #include "train/trace/trace_file.h"
 
 namespace gradring::tests {
@@ -51,11 +52,6 @@ class TracedRuns : public ::testing::Test {
 
   Workplace place_;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.at(values.size() / 2);
-}
 
 TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
   const ProgramEnd end = train({"--save-every-steps", "4", "--eval-every", "6", "--bucket-mb", "0.1",
@@ -113,7 +109,7 @@ TEST_F(TracedRuns, NameTheStragglerAndItsDelay) {
     delays.push_back(1e-9 * static_cast<double>(slice.end - slice.begin));
   }
   ASSERT_EQ(delays.size(), 8u);
-  const double injected = median(delays);
+  const double injected = train::median(delays);
   EXPECT_GE(injected, 0.03);
   const json summary = summary_of({"t.json"});
   const json& straggler = summary.at("straggler");
