@@ -21,6 +21,7 @@
 #include "train/cli/inference_setting.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/runs/text_table.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
@@ -96,21 +97,11 @@ struct Prediction {
   std::vector<Guess> best;
 };
 
-/// Bytes that begin a character in UTF-8: about its columns on a terminal.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
-}
-
-std::string padded(const std::string& text, std::size_t width) {
-  return text + std::string(width - std::min(width, width_of(text)), ' ');
-}
-
 /// A row for each image: its classes and their probabilities, the most likely first.
 void print(const std::vector<Prediction>& predictions, const data::KnownSet& set) {
   std::size_t image_width = 5, class_width = 5;
-  for (const Prediction& each : predictions) image_width = std::max(image_width, width_of(each.image));
-  for (const std::string_view name : set.classes) class_width = std::max(class_width, width_of(name));
+  for (const Prediction& each : predictions) image_width = std::max(image_width, columns_of(each.image));
+  for (const std::string_view name : set.classes) class_width = std::max(class_width, columns_of(name));
   std::string text = padded("image", image_width);
   for (std::size_t i = 0; i < predictions.front().best.size(); ++i)
     text += "  " + padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width) + "       %";
@@ -118,7 +109,7 @@ void print(const std::vector<Prediction>& predictions, const data::KnownSet& set
   for (const auto& [image, best] : predictions) {
     text += padded(printable(image), image_width);
     for (const Guess& guess : best)
-      text += fmt::format("  {}  {:>6.2f}", padded(std::string(guess.name), class_width), 100 * guess.probability);
+      text += fmt::format("  {}  {:>6.2f}", padded(guess.name, class_width), 100 * guess.probability);
     text += "\n";
   }
   fmt::print("{}", text);

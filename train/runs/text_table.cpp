@@ -41,15 +41,15 @@ void fit(std::vector<std::size_t>& widths, const std::vector<TextColumn>& column
   }
 }
 
-std::string padded(std::string_view text, std::size_t width, bool right_aligned) {
-  const std::string blanks(width - std::min(width, columns_of(text)), ' ');
-  return right_aligned ? blanks + std::string(text) : std::string(text) + blanks;
-}
-
 }  // namespace
 
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
+}
+
+std::string padded(std::string_view text, std::size_t columns, bool right_aligned) {
+  const std::string blanks(columns - std::min(columns, columns_of(text)), ' ');
+  return right_aligned ? blanks + std::string(text) : std::string(text) + blanks;
 }
 
 std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle) {

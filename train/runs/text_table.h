@@ -14,6 +14,9 @@ namespace gradring::train {
 /// Columns that a UTF-8 text takes on a terminal, one for each code point.
 std::size_t columns_of(std::string_view text);
 
+/// The text and blanks, in at least `columns` columns.
+std::string padded(std::string_view text, std::size_t columns, bool right_aligned = false);
+
 /// At most `columns` columns of a text, without its end, or without its middle; what was cut is marked by "…" or "~".
 /// Control characters become "?", so that the text stays on its line.
 std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle = false);
