@@ -53,10 +53,9 @@ CommandLine command_line(LrFindOptions& options) {
       .options = config_options(options.train),
       .notes =
           "The rate grows exponentially from --min to --max over --steps (default 100). The test ends early when "
-          "the smoothed loss is 4 times its least. The suggested rate is that of the steepest descent of the "
-          "smoothed loss over the logarithm of the rate, before its least, as in fastai. Nothing is written but --csv "
-          "and --plot; "
-          "schedule options, --epochs and --resume have no effect.\n\n"
+          "the smoothed loss is 4 times its lowest value. The suggested rate is that of the steepest descent of the "
+          "smoothed loss over the logarithm of the rate, before the lowest loss, as in fastai. Only the files of --csv "
+          "and --plot are written; schedule options, --epochs and --resume have no effect.\n\n"
           "Source: Smith, \"Cyclical learning rates for training neural networks\", 2017.\n\n"
           "Example:\n  gradring lr-find --dataset mnist --data-dir DIR --optimizer sgd --csv lr.csv"};
   const std::size_t of_training = line.options.size();

@@ -41,7 +41,7 @@ CommandLine command_line(ReportOptions& options) {
                                     "samples and filters",
                                     options.no_pictures)},
           .takes_words = true,
-          .notes = "RUN is a run directory, of a run that is in progress, too. The page is one file without scripts."};
+          .notes = "RUN is a run directory; the run may be in progress. The page is one file without scripts."};
 }
 
 /// Errors of checkpoint and dataset become a reason: they do not keep the rest from being shown.

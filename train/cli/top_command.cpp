@@ -40,7 +40,7 @@ CommandLine command_line(TopOptions& options) {
                              if (options.interval < std::chrono::milliseconds(100))
                                throw UsageError(fmt::format("--interval is {}, expected at least 100ms", text));
                            }},
-                      switch_option("once", "one view on standard output, then the end", options.once)},
+                      switch_option("once", "a single view on standard output, not updated", options.once)},
           .takes_words = true,
           .notes =
               "RUN is a run directory, or the name of one in runs. Only its files are read, so it may be on a disk "

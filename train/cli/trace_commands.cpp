@@ -23,8 +23,8 @@ CommandLine command_line(TraceSummaryOptions& options) {
           .options = {json_switch(options.json)},
           .takes_words = true,
           .notes =
-              "FILE was written by gradring train --trace. Of a run that failed there is a file for each rank that was "
-              "left: FILE.json, FILE.rank1.json, ...; name them all.\n\n"
+              "FILE was written by gradring train --trace. A run that failed leaves a file for each remaining rank: "
+              "FILE.json, FILE.rank1.json, ...; name them all.\n\n"
               "Columns, in milliseconds, means over the ranks:\n"
               "  compute    forward, backward and optimizer\n"
               "  comm.      collectives, with the wait for late ranks\n"

@@ -52,8 +52,8 @@ TrainOption inject_option() {
 TrainOption log_option() {
   TrainOption log = option(
       "log", "NAME,...",
-      "further forms of the metrics, beside metrics.jsonl; tensorboard: event files in the run directory's "
-      "tensorboard/",
+      "metrics in additional formats, besides metrics.jsonl; tensorboard: event files in tensorboard/ of the run "
+      "directory",
       &TrainConfig::log,
       [](std::string_view name, std::string_view given) {
         for (const std::string& each : comma_separated(std::string(given))) parse_word(name, each, kLogs);
@@ -134,8 +134,8 @@ Options output_options() {
                   "directory for results, new or empty, or that of the run to resume (default "
                   "runs/<name>-<time>, without --name runs/<dataset>-<model>-<time>)",
                   &TrainConfig::run_dir),
-      text_option("name", "NAME", "name of the run, for people", &TrainConfig::name),
-      text_option("tags", "TAG,...", "labels of the run, for people", &TrainConfig::tags),
+      text_option("name", "NAME", "name of the run, shown in lists and reports", &TrainConfig::name),
+      text_option("tags", "TAG,...", "labels of the run, for lists and for gradring runs ls --tag", &TrainConfig::tags),
       integer_option("eval-every", "steps between evaluations, besides those after each epoch; 0: none", {.least = 0},
                      &TrainConfig::eval_every),
       integer_option("log-every", "steps between collections of every rank's times and memory", {.least = 1},

@@ -39,11 +39,9 @@ constexpr const char* kDiffNotes =
     "repetition: its median. Rows are matched by their keys.\n\n"
     "noise is the spread of the repetitions, 1.4826 times their median absolute deviation, in percent of the median. A "
     "row is slower or faster if the medians differ by more than the noise of both (root of the sum of squares) and a "
-    "rank test "
-    "(Mann-Whitney) finds a difference, too (p < 0.02). Of one run on a side, the change must also exceed 3 %, by "
-    "which "
-    "runs of one program differ. It is unknown with fewer than 5 repetitions. With --threshold the change alone "
-    "decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
+    "rank test (Mann-Whitney) also finds a difference (p < 0.02). If a side is one run, the change must also exceed "
+    "3 %, by which runs of one program differ. The result is unknown with fewer than 5 repetitions. With --threshold "
+    "the change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
     "Exit codes:\n"
     "  0  nothing is slower\n"
     "  1  something is slower\n"
@@ -64,7 +62,7 @@ CommandLine command_line(DiffBenchOptions& options) {
       .usage = {"gradring bench diff OLD.json NEW.json [OPTIONS]"},
       .options = {{.name = "threshold",
                    .value = "PERCENT",
-                   .help = "change of a median that counts (default: more than the noise)",
+                   .help = "smallest change of a median that is slower or faster (default: more than the noise)",
                    .read =
                        [&](std::string_view text) {
                          options.spec.threshold = parse_number("threshold", text, 0) / kPercent;

@@ -35,21 +35,20 @@ struct ParallelBenchOptions {
 CommandLine command_line(ParallelBenchOptions& options) {
   return {
       .command = "gradring bench parallel",
-      .purpose = "the same training as one process, DataParallel, DDP, ZeRO, in fp16 and accumulated, beside PyTorch",
+      .purpose = "the same training as one process, DataParallel, DDP, ZeRO, in fp16 and accumulated, and by PyTorch",
       .options = training_bench_options(
           options.output,
           {nprocs_option("ranks, or devices of one process (default 2)", "ranks", options.ranks),
            count_option("global-batch", "samples of a step in every row (default 256)", 1, options.global_batch),
            count_option("accumulate", "micro-batches of the accumulated rows (default 4)", 2, options.passes),
-           switch_option("no-pytorch", "without PyTorch's rows", options.without_pytorch)}),
+           switch_option("no-pytorch", "omission of PyTorch's rows", options.without_pytorch)}),
       .notes =
           "Every row trains the default model with Adam, one thread per rank or device. Columns: scaling is samples/s "
           "as a share of what the row of one core has, times the cores of the row; comm is the share of time in which "
           "ranks, or the first device, wait for others; CPU s is CPU seconds an epoch, and CPU % their share of "
           "wall time and all cores of the machine; plan and peak are of the device of rank 0, or of the first device; "
-          "others is the memory of further "
-          "devices; RSS is of all processes, shared pages counted in each. GRADRING_PYTHON names a Python that imports "
-          "torch; else each python3 on PATH is tried."};
+          "others is the memory of further devices; RSS is of all processes, shared pages counted in each. "
+          "GRADRING_PYTHON names a Python that imports torch; else each python3 on PATH is tried."};
 }
 
 std::vector<TrainingLayout> layouts_of(const ParallelBenchOptions& options) {

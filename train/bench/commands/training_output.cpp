@@ -24,7 +24,7 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
        count_option("rounds", "trainings of each row, alternating; medians are shown (default 1)", 1, options.rounds),
        json_file_option(options.json_file), text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
        text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
-       text_option("plots", "PREFIX", "beginning of the names of SVG files with the plots", options.plots)});
+       text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots)});
   return all;
 }
 
