@@ -19,12 +19,6 @@
 namespace gradring::train {
 namespace {
 
-std::vector<std::string> tags_of(const std::string& text) {
-  std::vector<std::string> tags = comma_separated(text);
-  std::erase(tags, "");
-  return tags;
-}
-
 std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& config) {
   std::vector<std::pair<std::string, std::string>> values;
   for (const TrainOption& option : train_options()) values.emplace_back(option.name, option.show(config));
@@ -42,7 +36,7 @@ RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const 
                    .command = own_command(),
                    .start = start_command(started_by(place)),
                    .name = resolved.name,
-                   .tags = tags_of(resolved.tags),
+                   .tags = comma_separated_words(resolved.tags),
                    .host = host_name(),
                    .machine = fmt::format("{}, Linux {}", kernels::HostDevice().description(), system.release),
                    .device = compute.device->description(),

@@ -17,6 +17,7 @@
 #include "train/cli/exit_code.h"
 #include "train/cli/resume_command.h"
 #include "train/html_report/run_report.h"
+#include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/named_file.h"
@@ -46,16 +47,6 @@ void print_warnings(const std::vector<std::string>& warnings) {
 }
 
 /// The words of "a,b".
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 RunState state_named(const std::string& name) {
   for (const RunState state : all_run_states())
     if (name_of(state) == name) return state;
@@ -75,14 +66,14 @@ CommandLine command_line(ListRunsOptions& options) {
                                     options.query.sort),
                       {.name = "reverse",
                        .letter = 'r',
-                       .help = "opposite order",
+                       .help = "reverse order",
                        .read = [&options](std::string_view) { options.query.reverse = true; }},
                       {.name = "state",
                        .value = "STATE[,...]",
                        .help = "only runs in these states: running, finished, stopped, failed",
                        .read =
                            [&options](std::string_view text) {
-                             for (const std::string& name : split_at_commas(text))
+                             for (const std::string& name : comma_separated_words(std::string(text)))
                                options.query.states.push_back(state_named(name));
                            }},
                       {.name = "tag",
@@ -90,9 +81,10 @@ CommandLine command_line(ListRunsOptions& options) {
                        .help = "only runs that have all of these tags (gradring train --tags)",
                        .read =
                            [&options](std::string_view text) {
-                             std::ranges::move(split_at_commas(text), std::back_inserter(options.query.tags));
+                             std::ranges::move(comma_separated_words(std::string(text)),
+                                               std::back_inserter(options.query.tags));
                            }},
-                      count_option("limit", "most rows (default all)", 1, options.query.limit),
+                      count_option("limit", "maximum number of rows (default all)", 1, options.query.limit),
                       json_switch(options.json)},
           .takes_words = true,
           .notes =
@@ -196,7 +188,7 @@ CommandLine command_line(RemoveRunsOptions& options) {
           .usage = {"gradring runs rm RUN... [--yes] [--dry-run]"},
           .options = {{.name = "yes",
                        .letter = 'y',
-                       .help = "no question; needed without a terminal",
+                       .help = "removal without confirmation; required without a terminal",
                        .read = [&options](std::string_view) { options.yes = true; }},
                       switch_option("dry-run", "list of what would be removed; nothing is removed", options.dry_run)},
           .takes_words = true,

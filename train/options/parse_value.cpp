@@ -119,4 +119,10 @@ std::vector<std::string> comma_separated(const std::string& text) {
   return parts;
 }
 
+std::vector<std::string> comma_separated_words(const std::string& text) {
+  std::vector<std::string> words = comma_separated(text);
+  std::erase(words, "");
+  return words;
+}
+
 }  // namespace gradring::train

@@ -48,5 +48,7 @@ int whole_number(const std::string& text, int lowest, int highest);
 std::chrono::milliseconds duration(const std::string& text);
 /// "a,b,c" in its parts; nothing for "".
 std::vector<std::string> comma_separated(const std::string& text);
+/// The same without empty parts.
+std::vector<std::string> comma_separated_words(const std::string& text);
 
 }  // namespace gradring::train
