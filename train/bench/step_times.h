@@ -11,7 +11,7 @@
 
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/stream.h"
-#include "nn/backend/backend.h"
+#include "nn/backend/decorators.h"
 #include "train/bench/step_times.h"
 #include "train/optim/optimizer.h"
 
@@ -76,16 +76,14 @@ class TimedPart {
 ///   times: "forward   conv2d 1->32, relu", "forward   max_pool2d 2", ..., "forward   max_pool2d 2 #2", "loss", ...
 ///
 /// Threads   as `inner`. `inner` and `times` must outlive this and its plans.
-class TimedBackend final : public nn::Backend {
+class TimedBackend final : public nn::BackendDecorator {
  public:
-  TimedBackend(nn::Backend& inner, StepTimes& times) : inner_(inner), times_(times) {}
+  TimedBackend(nn::Backend& inner, StepTimes& times) : BackendDecorator(inner), times_(times) {}
 
-  std::string_view name() const override { return inner_.name(); }
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
 
  private:
-  nn::Backend& inner_;
   StepTimes& times_;
   std::map<std::string, int> planned_;  // number of plans of each name
 };

@@ -13,42 +13,36 @@
 #include <utility>
 
 #include "kernels/runtime/file.h"
+#include "nn/backend/decorators.h"
 
 namespace gradring::train {
 namespace {
 
 /// A loss whose gradients are NaN while `now` is set. A NaN among the pixels would not do: max(x, 0) is 0 there.
-class NanLoss final : public nn::LossPlan {
+class NanLoss final : public nn::LossPlanDecorator {
  public:
-  NanLoss(std::unique_ptr<nn::LossPlan> inner, const bool& now) : inner_(std::move(inner)), now_(now) {}
+  NanLoss(std::unique_ptr<nn::LossPlan> inner, const bool& now) : LossPlanDecorator(std::move(inner)), now_(now) {}
 
-  std::size_t nodes() const override { return inner_->nodes(); }
-  std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
-  std::string description() const override { return inner_->description(); }
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     nn::LossPass changed = pass;
     if (now_) changed.scale = std::numeric_limits<float>::quiet_NaN();
-    inner_->enqueue(stream, changed);
+    LossPlanDecorator::enqueue(stream, changed);
   }
 
  private:
-  std::unique_ptr<nn::LossPlan> inner_;
   const bool& now_;
 };
 
-class NanBackend final : public nn::Backend {
+class NanBackend final : public nn::BackendDecorator {
  public:
-  NanBackend(nn::Backend& inner, const bool& now) : inner_(inner), now_(now) {}
+  NanBackend(nn::Backend& inner, const bool& now) : BackendDecorator(inner), now_(now) {}
 
-  std::string_view name() const override { return inner_.name(); }
-  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override { return inner_.plan(nodes); }
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
                                                    const nn::NodeSpec* last) override {
-    return std::make_unique<NanLoss>(inner_.plan_cross_entropy(spec, last), now_);
+    return std::make_unique<NanLoss>(BackendDecorator::plan_cross_entropy(spec, last), now_);
   }
 
  private:
-  nn::Backend& inner_;
   const bool& now_;
 };
 

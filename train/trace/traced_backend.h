@@ -3,10 +3,9 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
 
 #include "kernels/runtime/trace_track.h"
-#include "nn/backend/backend.h"
+#include "nn/backend/decorators.h"
 #include "train/trace/trace_names.h"
 
 namespace gradring::train {
@@ -15,17 +14,15 @@ namespace gradring::train {
 /// calling thread are these the times of the work itself.
 ///
 /// Threads   as `inner`. All arguments must outlive it and its plans.
-class TracedBackend final : public nn::Backend {
+class TracedBackend final : public nn::BackendDecorator {
  public:
   TracedBackend(nn::Backend& inner, kernels::TraceTrack& track, TraceNames& names)
-      : inner_(inner), track_(track), names_(names) {}
+      : BackendDecorator(inner), track_(track), names_(names) {}
 
-  std::string_view name() const override { return inner_.name(); }
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
 
  private:
-  nn::Backend& inner_;
   kernels::TraceTrack& track_;
   TraceNames& names_;
 };

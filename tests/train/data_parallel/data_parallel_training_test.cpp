@@ -10,6 +10,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "kernels/host/host_device.h"
+#include "nn/backend/decorators.h"
 #include "tests/data/support/message_of.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
@@ -47,29 +48,24 @@ class Newest final : public train::CheckpointSink {
 };
 
 /// A backend whose loss fails when it runs, not when it is enqueued, from the second pass on.
-class FailingBackend final : public nn::Backend {
+class FailingBackend final : public nn::BackendDecorator {
  public:
-  explicit FailingBackend(std::unique_ptr<nn::Backend> inner) : inner_(std::move(inner)) {}
-  std::string_view name() const override { return inner_->name(); }
-  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override { return inner_->plan(nodes); }
+  explicit FailingBackend(std::unique_ptr<nn::Backend> inner) : BackendDecorator(*inner), inner_(std::move(inner)) {}
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
                                                    const nn::NodeSpec* last) override {
     return std::make_unique<Loss>(inner_->plan_cross_entropy(spec, last));
   }
 
  private:
-  class Loss final : public nn::LossPlan {
+  class Loss final : public nn::LossPlanDecorator {
    public:
-    explicit Loss(std::unique_ptr<nn::LossPlan> inner) : inner_(std::move(inner)) {}
-    std::size_t nodes() const override { return inner_->nodes(); }
-    std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+    using LossPlanDecorator::LossPlanDecorator;
     void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
-      inner_->enqueue(stream, pass);
+      LossPlanDecorator::enqueue(stream, pass);
       if (++passes_ > 1) stream.enqueue([] { throw DeviceError("the second device lost its memory"); });
     }
 
    private:
-    std::unique_ptr<nn::LossPlan> inner_;
     int passes_ = 0;
   };
   std::unique_ptr<nn::Backend> inner_;

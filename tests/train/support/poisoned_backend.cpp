@@ -4,46 +4,36 @@
 #include <limits>
 #include <utility>
 
+#include "nn/backend/decorators.h"
+
 namespace gradring::tests {
 namespace {
 
-class PoisonedPlan final : public nn::Plan {
+class PoisonedPlan final : public nn::PlanDecorator {
  public:
   PoisonedPlan(std::unique_ptr<nn::Plan> inner, std::set<int> passes)
-      : inner_(std::move(inner)), passes_(std::move(passes)) {}
-  std::size_t nodes() const override { return inner_->nodes(); }
-  std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
-  std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
-  void enqueue_forward(kernels::Stream& stream, const nn::ForwardPass& pass) override {
-    inner_->enqueue_forward(stream, pass);
-  }
+      : PlanDecorator(std::move(inner)), passes_(std::move(passes)) {}
   void enqueue_backward(kernels::Stream& stream, const nn::BackwardPass& pass) override {
-    inner_->enqueue_backward(stream, pass);
+    PlanDecorator::enqueue_backward(stream, pass);
     if (!passes_.contains(pass_++)) return;
     stream.enqueue([weight = pass.gradients[0]] { weight[7] = std::numeric_limits<float>::quiet_NaN(); });
   }
 
  private:
-  std::unique_ptr<nn::Plan> inner_;
   std::set<int> passes_;
   int pass_ = 0;
 };
 
-class PoisonedBackend final : public nn::Backend {
+class PoisonedBackend final : public nn::BackendDecorator {
  public:
   PoisonedBackend(std::unique_ptr<nn::Backend> inner, std::set<int> passes)
-      : inner_(std::move(inner)), passes_(std::move(passes)) {}
-  std::string_view name() const override { return inner_->name(); }
+      : BackendDecorator(*inner), inner_(std::move(inner)), passes_(std::move(passes)) {}
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override {
     constexpr std::int64_t kChannels = 32;  // that the second convolution reads
     const auto* conv = std::get_if<nn::Conv2d>(&nodes.front().layer);
     auto plan = inner_->plan(nodes);
     if (!conv || conv->in_channels != kChannels) return plan;
     return std::make_unique<PoisonedPlan>(std::move(plan), passes_);
-  }
-  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
-                                                   const nn::NodeSpec* last) override {
-    return inner_->plan_cross_entropy(spec, last);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "nn/backend/decorators.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/trainer/from_config.h"
@@ -15,30 +16,25 @@ namespace gradring::tests {
 namespace {
 
 /// A loss whose gradient overflows f16 at chosen steps.
-class OverflowingLoss final : public nn::LossPlan {
+class OverflowingLoss final : public nn::LossPlanDecorator {
  public:
   OverflowingLoss(std::unique_ptr<nn::LossPlan> inner, std::set<int> steps)
-      : inner_(std::move(inner)), steps_(std::move(steps)) {}
-  std::size_t nodes() const override { return inner_->nodes(); }
-  std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+      : LossPlanDecorator(std::move(inner)), steps_(std::move(steps)) {}
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
     nn::LossPass made = pass;
     if (steps_.contains(step_++)) made.scale = std::numeric_limits<float>::max();
-    inner_->enqueue(stream, made);
+    LossPlanDecorator::enqueue(stream, made);
   }
 
  private:
-  std::unique_ptr<nn::LossPlan> inner_;
   std::set<int> steps_;
   int step_ = 0;
 };
 
-class OverflowingBackend final : public nn::Backend {
+class OverflowingBackend final : public nn::BackendDecorator {
  public:
   OverflowingBackend(std::unique_ptr<nn::Backend> inner, std::set<int> steps)
-      : inner_(std::move(inner)), steps_(std::move(steps)) {}
-  std::string_view name() const override { return inner_->name(); }
-  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override { return inner_->plan(nodes); }
+      : BackendDecorator(*inner), inner_(std::move(inner)), steps_(std::move(steps)) {}
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
                                                    const nn::NodeSpec* last) override {
     return std::make_unique<OverflowingLoss>(inner_->plan_cross_entropy(spec, last), steps_);
