@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads metrics.jsonl (docs/metrics.md, schema 1) for to_wandb.py and to_mlflow.py."""
+"""What to_wandb.py and to_mlflow.py share: arguments, and a reader of metrics.jsonl (docs/metrics.md, schema 1)."""
+import argparse
+import importlib
 import json
 import math
 import pathlib
@@ -8,6 +10,23 @@ import time
 
 SCHEMA = 1
 POLL_SECONDS = 0.5
+
+
+def parser_of(description):
+    """A parser with the arguments of both scripts."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", help="run directory of `gradring train`, or its metrics.jsonl")
+    parser.add_argument("--name", help="name of the run (default: that of --name, else of the run directory)")
+    parser.add_argument("--follow", action="store_true", help="logging of a running run, until it ends")
+    return parser
+
+
+def imported(module, package):
+    """The module. Exits with a message if it is not installed; pip installs it from `package`."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        sys.exit(f"{sys.argv[0]}: {sys.executable} does not import {module}: install it with `pip install {package}`")
 
 
 def metrics_file(run):

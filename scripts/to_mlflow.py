@@ -5,11 +5,10 @@
 Reads metrics.jsonl (docs/metrics.md). The header becomes parameters, name and tags; train, eval and ranks events become
 metrics by step, with their times; the end becomes the status of the run. Needs mlflow or mlflow-skinny.
 """
-import argparse
 import pathlib
 import sys
 
-from run_events import metrics_file, numbers_of, read_events, settings_of
+from run_events import imported, metrics_file, numbers_of, parser_of, read_events, settings_of
 
 MOST_METRICS = 1000  # of a call of log_batch
 MOST_PARAMETERS = 100
@@ -18,21 +17,10 @@ STATUS = {"finished": "FINISHED", "interrupted": "KILLED"}  # of the end's outco
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", help="run directory of `gradring train`, or its metrics.jsonl")
+    parser = parser_of(__doc__)
     parser.add_argument("--experiment", default="gradring", help="experiment, created if missing (default %(default)s)")
-    parser.add_argument("--name", help="name of the run (default: that of --name, else of the run directory)")
     parser.add_argument("--tracking-uri", help="server, or sqlite:///FILE (default: MLFLOW_TRACKING_URI, else MLflow's)")
-    parser.add_argument("--follow", action="store_true", help="logging of a running run, until it ends")
     return parser.parse_args()
-
-
-def import_mlflow():
-    try:
-        import mlflow
-        return mlflow
-    except ImportError:
-        sys.exit(f"{sys.argv[0]}: {sys.executable} does not import mlflow: install it with `pip install mlflow-skinny`")
 
 
 class MlflowRun:
@@ -99,7 +87,7 @@ def log(mlflow, given, path):
 def main():
     given = arguments()
     path = metrics_file(given.run)
-    mlflow = import_mlflow()
+    mlflow = imported("mlflow", "mlflow-skinny")
     try:
         run, end = log(mlflow, given, path)
     except mlflow.exceptions.MlflowException as error:

@@ -6,32 +6,20 @@ Reads metrics.jsonl (docs/metrics.md). The header becomes configuration, name an
 become metrics by step; the end becomes the state of the run. WANDB_MODE=offline writes to the disk instead, for
 `wandb sync`.
 """
-import argparse
 import pathlib
 import sys
 
-from run_events import metrics_file, numbers_of, read_events, settings_of
+from run_events import imported, metrics_file, numbers_of, parser_of, read_events, settings_of
 
 EXIT_CODES = {"finished": 0, "interrupted": 130}  # of the end's outcome; others: 1
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", help="run directory of `gradring train`, or its metrics.jsonl")
+    parser = parser_of(__doc__)
     parser.add_argument("--project", default="gradring", help="project (default %(default)s)")
     parser.add_argument("--entity", help="user or team (default: the one that is logged in)")
-    parser.add_argument("--name", help="name of the run (default: that of --name, else of the run directory)")
     parser.add_argument("--dir", default=".", help="folder in which wandb/ is written (default %(default)s)")
-    parser.add_argument("--follow", action="store_true", help="logging of a running run, until it ends")
     return parser.parse_args()
-
-
-def import_wandb():
-    try:
-        import wandb
-        return wandb
-    except ImportError:
-        sys.exit(f"{sys.argv[0]}: {sys.executable} does not import wandb: install it with `pip install wandb`")
 
 
 def start(wandb, given, path, header):
@@ -48,7 +36,7 @@ def start(wandb, given, path, header):
 def main():
     given = arguments()
     path = metrics_file(given.run)
-    wandb = import_wandb()
+    wandb = imported("wandb", "wandb")
     run, end, logged = None, None, 0
     for event in read_events(path, given.follow):
         if event["event"] == "header":
