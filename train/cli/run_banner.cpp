@@ -10,6 +10,7 @@
 #include "train/options/parse_value.h"
 #include "train/page/number_text.h"
 #include "train/report/progress.h"
+#include "train/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -22,7 +23,7 @@ std::string counted(std::int64_t count, std::string_view what) {
 }
 
 std::string mebibytes(std::size_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+  return mebibytes_text(static_cast<double>(bytes));
 }
 
 std::string data_text(const RunHeader& header) {
