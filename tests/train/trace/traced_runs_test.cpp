@@ -2,11 +2,10 @@
 // Traces of real runs, judged by trace summary and by check_trace.py.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "tests/support/json.h"
+#include "tests/support/test_python.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/median.h"
@@ -20,8 +19,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr int kNoReader = 77;
 
 class TracedRuns : public ::testing::Test {
  protected:
@@ -45,9 +42,7 @@ class TracedRuns : public ::testing::Test {
     return train::read_trace(std::span(&path, 1));
   }
   ProgramEnd judge(const char* name) const {
-    const char* const python = std::getenv("GRADRING_TEST_PYTHON");
-    return run_program({.command = {"/usr/bin/env", python ? python : "python3", GRADRING_CHECK_TRACE, name},
-                        .folder = place_.folder().path()});
+    return run_program(python_script({GRADRING_CHECK_TRACE, name}, place_.folder().path()));
   }
 
   Workplace place_;
@@ -71,7 +66,7 @@ TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
   EXPECT_GT(counts["evaluation"], 4);
   EXPECT_GE(counts["checkpoint"], 2 * 2) << "the state of two checkpoints, and the writing of at least one";
   const ProgramEnd judged = judge("t.json.gz");
-  EXPECT_TRUE(judged.code == 0 || judged.code == kNoReader) << judged.out << judged.err;
+  EXPECT_TRUE(judged.code == 0 || judged.code == kPackageMissing) << judged.out << judged.err;
   EXPECT_THAT(judged.out, HasSubstr("ranks=4 flows=" + std::to_string(counts["bucket"])));
   const json summary = summary_of({"t.json.gz"});
   EXPECT_EQ(summary.at("steps").size(), 8u);
@@ -89,7 +84,7 @@ TEST_F(TracedRuns, AreReadByPerfetto) {
   const ProgramEnd end = train({"--nprocs", "2", "--eval-every", "6"});
   ASSERT_EQ(end.code, 0) << end.err;
   const ProgramEnd judged = judge("t.json");
-  if (judged.code == kNoReader) GTEST_SKIP() << judged.out;
+  if (judged.code == kPackageMissing) GTEST_SKIP() << judged.out;
   EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
 }
 
