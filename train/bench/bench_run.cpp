@@ -124,18 +124,14 @@ nlohmann::ordered_json to_json(const BenchMeasurement& measurement) {
 }
 
 std::string to_csv(const std::vector<BenchMeasurement>& measurements) {
-  std::vector<std::string> names;
-  for (const BenchMeasurement& measurement : measurements)
-    for (const auto& [name, value] : measurement.key)
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  const std::vector<std::string> names = key_names(measurements);
   std::vector<std::string> header = names;
   for (const char* name : {"unit", "count", "least", "median", "p95", "p99", "most", "mean", "noise_percent"})
     header.emplace_back(name);
   std::string text = csv_line(header);
   for (const BenchMeasurement& measurement : measurements) {
-    std::vector<std::string> fields(names.size());
-    for (const auto& [name, value] : measurement.key)
-      fields[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())] = value;
+    std::vector<std::string> fields;
+    for (const std::string& name : names) fields.push_back(value_of(measurement.key, name));
     const auto s = kernels::bench::statistics_of(measurement.samples);
     fields.insert(fields.end(), {measurement.unit, std::to_string(s.count)});
     for (const double value : {s.least, s.median, s.p95, s.p99, s.most, s.mean, 100 * s.noise()})

@@ -50,8 +50,8 @@ struct ResultDiff {
 };
 
 /// Compares two results row by row. Without a threshold, a row is slower or faster if the medians differ by more than the
-/// spread (Statistics::spread) of both, the root of the sum of their squares, and the rank test finds a difference, too (p < kSignificance). If a side is
-/// one run, they must also differ by more than kRunToRun.
+/// spread (Statistics::spread) of both, the root of the sum of their squares, and the rank test also finds a difference
+/// (p < kSignificance). If a side is one run, they must also differ by more than kRunToRun.
 ///
 /// A spread, not an error of the median: repetitions in one process are not independent, so the median of another run
 /// moves more than they tell.

@@ -12,6 +12,7 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/measurement.h"
 #include "train/bench/result_diff.h"
 #include "train/bench/result_file.h"
 #include "train/cli/exit_code.h"
@@ -88,25 +89,15 @@ std::string percent_text(std::optional<double> change) {
   return change ? fmt::format("{:+.1f} %", kPercent * *change) : "";
 }
 
-std::string value_of(const MeasurementKey& key, const std::string& name) {
-  for (const auto& [member, value] : key)
-    if (member == name) return value;
-  return "";
-}
-
 /// Members of the keys, in order of appearance: those with one value in all rows, and the others.
 struct KeyColumns {
   std::vector<std::string> varying;
   std::string common;  ///< "dataset mnist, depth 4"
 
   explicit KeyColumns(const std::vector<DiffRow>& rows) {
-    std::vector<std::string> names;
-    for (const DiffRow& row : rows)
-      for (const auto& [name, value] : row.key)
-        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-    for (const std::string& name : names) {
+    for (const std::string& name : bench::key_names(rows)) {
       std::set<std::string> values;
-      for (const DiffRow& row : rows) values.insert(value_of(row.key, name));
+      for (const DiffRow& row : rows) values.insert(bench::value_of(row.key, name));
       if (values.size() > 1)
         varying.push_back(name);
       else
@@ -144,7 +135,7 @@ void print_table(const ResultDiff& diff, const BenchResult& before, const BenchR
   for (const char* name : {"unit", "old", "noise", "new", "noise", "change", "verdict"}) lines[0].emplace_back(name);
   for (const DiffRow& row : diff.rows) {
     std::vector<std::string> line;
-    for (const std::string& name : columns.varying) line.push_back(value_of(row.key, name));
+    for (const std::string& name : columns.varying) line.push_back(bench::value_of(row.key, name));
     line.insert(line.end(), {row.unit, fmt::format("{:.5g}", row.old_values.median), noise_text(row.old_values),
                              fmt::format("{:.5g}", row.new_values.median), noise_text(row.new_values),
                              percent_text(row.change), std::string(name_of(row.verdict))});
@@ -159,18 +150,15 @@ void print_table(const ResultDiff& diff, const BenchResult& before, const BenchR
 }
 
 void print_csv(const ResultDiff& diff) {
-  std::vector<std::string> header;
-  for (const DiffRow& row : diff.rows)
-    for (const auto& [name, value] : row.key)
-      if (std::ranges::find(header, name) == header.end()) header.push_back(name);
-  const std::vector<std::string> names = header;
+  const std::vector<std::string> names = bench::key_names(diff.rows);
+  std::vector<std::string> header = names;
   for (const char* name :
        {"unit", "old", "old_noise_percent", "new", "new_noise_percent", "change_percent", "p_value", "verdict"})
     header.emplace_back(name);
   fmt::print("{}", csv_line(header));
   for (const DiffRow& row : diff.rows) {
     std::vector<std::string> line;
-    for (const std::string& name : names) line.push_back(value_of(row.key, name));
+    for (const std::string& name : names) line.push_back(bench::value_of(row.key, name));
     line.push_back(row.unit);
     for (const auto* values : {&row.old_values, &row.new_values})
       line.insert(line.end(),
