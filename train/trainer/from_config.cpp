@@ -102,6 +102,10 @@ std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchL
   return std::make_unique<ResidentBatchLoader>(spec, replica.stream(), Deadline::after(config.timeout));
 }
 
+bool records_steps(const TrainConfig& config, const kernels::Device& device) {
+  return config.cuda_graph && config.data_parallel == 1 && device.id().kind == kernels::DeviceKind::cuda;
+}
+
 std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler) {
   if (config.epochs == 0) return config.steps;
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler.steps(), 1);
@@ -131,8 +135,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .step = {.loss_scaling = loss_scaling_for(config, precision),
                    .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
                    .clip_norm = config.clip_norm,
-                   .recorded =
-                       config.cuda_graph && config.data_parallel == 1 && device.id().kind == kernels::DeviceKind::cuda},
+                   .recorded = records_steps(config, device)},
           .optimizer = config.optimizer,
           .buckets = config.buckets,
           .wire = {.dtype = precision_named(config.wire_dtype, device.id()),

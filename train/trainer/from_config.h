@@ -38,6 +38,10 @@ inline constexpr std::int64_t kEvalBatch = 250;
 /// step.
 bool is_resident(const TrainConfig& config, const kernels::Device& device);
 
+/// Whether a step is recorded once and launched as one (a CUDA graph, --cuda-graph): on a GPU, unless one process drives
+/// several of them (--data-parallel).
+bool records_steps(const TrainConfig& config, const kernels::Device& device);
+
 /// The steps of a whole run, unless it ends early.
 std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler);
 

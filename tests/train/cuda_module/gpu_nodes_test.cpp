@@ -144,6 +144,29 @@ TEST_F(GpuNodes, NameARankThatIsStopped) {
   EXPECT_THAT(ends[0].err, HasSubstr("for rank 3 "));
 }
 
+/// A NaN cannot change a step that was captured, and no step is where one process drives several GPUs.
+TEST_F(GpuNodes, InjectANanWhereStepsAreNotGraphs) {
+  const auto train = [&](const fs::path& run, const Words& more) {
+    const Words words = {"--run-dir", run, "--precision", "fp16", "--inject", "nan:rank=0,step=3"};
+    return one_.run(training(joined(words, more)), variables("0,1"));
+  };
+  const ProgramEnd graph = train("graph", {});
+  EXPECT_EQ(graph.code, 2);
+  EXPECT_THAT(graph.err, HasSubstr("add --cuda-graph off"));
+  const std::pair<const char*, Words> possible[] = {{"off", {"--cuda-graph", "off"}},
+                                                    {"devices", {"--data-parallel", "2"}}};
+  for (const auto& [run, words] : possible) {
+    SCOPED_TRACE(run);
+    EXPECT_EQ(train(run, joined(words, {"--dry-run"})).code, 0);
+    const ProgramEnd end = train(run, words);
+    ASSERT_EQ(end.code, 0) << end.err;
+    std::vector<int> skipped;
+    for (const std::string& line : tests::lines_of(one_.path(fs::path(run) / "metrics.jsonl")))
+      if (const json record = tests::parse_json(line); record.value("skipped", false)) skipped.push_back(record["step"]);
+    EXPECT_THAT(skipped, testing::ElementsAre(3));
+  }
+}
+
 TEST_F(GpuNodes, ShareMemoryForHostValuesOnOneNode) {
   auto end = std::async(std::launch::async, [this] { return train_on_one_node({}); });
   std::set<std::string> keys;
