@@ -135,9 +135,7 @@ NewestCheckpoint reader_of_checkpoints(const fs::path& run_dir) {
 }
 
 FaultedRun faulted_run(const TrainConfig& config, const WorkerEnvironment& place, const kernels::Device& device) {
-  return {.world_size = place.world_size,
-          .attempt = place.restart_count,
-          .recorded = records_steps(config, device)};
+  return {.world_size = place.world_size, .attempt = place.restart_count, .recorded = records_steps(config, device)};
 }
 
 /// Lost output is an error, unless a launcher would restart the complete run because of it.

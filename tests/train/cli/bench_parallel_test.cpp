@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/support/json.h"
 #include "tests/train/cli/support/workplace.h"
@@ -65,6 +67,34 @@ TEST(BenchParallel, TrainsEveryLayoutAlike) {
   EXPECT_THAT(tests::text_of(place.path("plot-speed.svg")), HasSubstr("DataParallel"));
 }
 
+std::vector<std::string> lines_in(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(BenchParallel, ListsWhatItWouldTrainAsCommandsThatTrain) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "parallel", "--dataset", "mnist", "--data-dir", "data", "--steps", "1", "--global-batch",
+                 "24", "--accumulate", "3", "--nprocs", "2", "-J", "b.json", "--list"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(place.left(), testing::IsEmpty());
+  const auto lines = lines_in(end.out);
+  ASSERT_EQ(lines.size(), 14u) << end.out;
+  EXPECT_EQ(lines[0], "trainings:");
+  EXPECT_THAT(lines[1], HasSubstr("one process"));
+  EXPECT_THAT(lines[12], HasSubstr("ZeRO 3"));
+  EXPECT_THAT(lines[13], testing::StartsWith("PyTorch, one process and with DDP over gloo: "));
+  const std::string command = lines[12].substr(lines[12].find("gradring "));
+  const ProgramEnd trained = tests::run_program(
+      {.command = {"/bin/sh", "-c", "gradring() { " GRADRING_BINARY " \"$@\"; }; " + command + " --run-dir run"},
+       .folder = place.folder().path()});
+  EXPECT_EQ(trained.code, 0) << command << trained.err;
+  EXPECT_THAT(tests::text_of(place.path("run/config.resolved.toml")), HasSubstr("zero = 3"));
+}
+
 TEST(BenchParallel, RefusesBatchesThatDoNotDivide) {
   const Workplace place;
   const ProgramEnd end = place.run({"bench", "parallel", "--global-batch", "100", "--nprocs", "3"});
@@ -88,6 +118,10 @@ TEST(BenchScaling, ScalesFromOneRank) {
   for (const int first : {0, 2}) EXPECT_EQ(rows.at(first).at("efficiency"), 1.0);
   EXPECT_GT(rows.at(3).at("communication_share"), 0);
   EXPECT_THAT(tests::text_of(place.path("scaling.html")), HasSubstr("weak scaling"));
+  const auto listed = lines_in(place.run({"bench", "scaling", "--ranks", "2..3", "--batch-size", "6", "--list"}).out);
+  ASSERT_EQ(listed.size(), 5u);
+  EXPECT_THAT(listed[1], AllOf(HasSubstr("strong, 2 ranks"), HasSubstr("--nprocs 2 "), HasSubstr("--batch-size 9 ")));
+  EXPECT_THAT(listed[4], AllOf(HasSubstr("weak, 3 ranks"), HasSubstr("--nprocs 3 "), HasSubstr("--batch-size 6 ")));
   EXPECT_EQ(place.run({"bench", "scaling", "--ranks", "3..2"}).code, 2);
   EXPECT_EQ(place.run({"bench", "scaling", "--ranks", "1.2"}).code, 2);
 }

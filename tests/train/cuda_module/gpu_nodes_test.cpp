@@ -162,7 +162,8 @@ TEST_F(GpuNodes, InjectANanWhereStepsAreNotGraphs) {
     ASSERT_EQ(end.code, 0) << end.err;
     std::vector<int> skipped;
     for (const std::string& line : tests::lines_of(one_.path(fs::path(run) / "metrics.jsonl")))
-      if (const json record = tests::parse_json(line); record.value("skipped", false)) skipped.push_back(record["step"]);
+      if (const json record = tests::parse_json(line); record.value("skipped", false))
+        skipped.push_back(record["step"]);
     EXPECT_THAT(skipped, testing::ElementsAre(3));
   }
 }

@@ -105,6 +105,13 @@ class PyTorchRows {
   std::vector<Contestant> contestants;
 };
 
+void list_rows(const ParallelBenchOptions& options) {
+  list_layouts(layouts_of(options), options.output.task);
+  if (options.without_pytorch) return;
+  const std::string data_parallel = options.ranks > 1 ? " and with DDP over gloo" : "";
+  fmt::print("PyTorch, one process{}: {}\n", data_parallel, search_python_with_torch().to_string());
+}
+
 /// The data in the form that PyTorch's script reads, with the test set.
 bench::RawDataset raw_data(const bench::TrainingTask& task, const data::Dataset& train_set,
                            const std::filesystem::path& folder) {
@@ -140,6 +147,7 @@ void run(ParallelBenchOptions& options) {
     throw UsageError(
         fmt::format("--global-batch is {}, expected a multiple of {} ranks times {} micro-batches: change it",
                     options.global_batch, options.ranks, options.passes));
+  if (options.output.list) return list_rows(options);
   bench::BenchRun bench_run = begin_bench("parallel", options.output);
   const bench::TrainingTask& task = options.output.task;
   const auto train_set = data::open_dataset(task.dataset, data::Split::train, task.data_dir);

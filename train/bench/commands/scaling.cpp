@@ -91,6 +91,7 @@ std::vector<bench::TrainingLayout> layouts_of(const ScalingBenchOptions& options
 
 void run(ScalingBenchOptions& options) {
   const bench::TrainingTask& task = options.output.task;
+  if (options.output.list) return list_layouts(layouts_of(options), task);
   const auto train_set = data::open_dataset(task.dataset, data::Split::train, task.data_dir);
   bench::BenchRun bench_run = begin_bench("scaling", options.output);
   bench::TrainingTable table{

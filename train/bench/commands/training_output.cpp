@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
+#include "train/cli/resume_command.h"
 #include "train/report/named_file.h"
 
 namespace gradring::train {
@@ -22,10 +25,24 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
        count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
                     options.task.steps),
        count_option("rounds", "trainings of each row, alternating; medians are shown (default 1)", 1, options.rounds),
+       switch_option("list", "list of what would be trained, with its command; no training", options.list),
        json_file_option(options.json_file), text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
        text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
        text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots)});
   return all;
+}
+
+void list_layouts(std::span<const bench::TrainingLayout> layouts, const bench::TrainingTask& task) {
+  std::size_t width = 0;
+  for (const bench::TrainingLayout& layout : layouts) width = std::max(width, layout.name.size());
+  std::vector<std::string> lines;
+  for (const bench::TrainingLayout& layout : layouts)
+    lines.push_back(
+        fmt::format("{:<{}}  gradring {}", layout.name, width, shell_command(bench::command_of(layout, task))));
+  print_list("trainings:", lines);
+  if (task.device != "cuda") return;
+  if (const std::string missing = missing_gpu(); !missing.empty())
+    fmt::print("--device cuda is not available here: {}\n", missing);
 }
 
 bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,15 @@ struct TrainingBenchOptions {
   std::string csv_file;
   std::string html_file;
   std::string plots;  ///< prefix of SVG files
+  bool list = false;  ///< name what would be trained, and train nothing
 };
 
-/// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds and the files.
+/// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds, --list and the files.
 std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::vector<Option> more);
+
+/// Prints a line for each layout: its name, and the command that trains it. Says why a GPU is missing that --device
+/// cuda would use.
+void list_layouts(std::span<const bench::TrainingLayout> layouts, const bench::TrainingTask& task);
 
 /// The benchmark's beginning, before anything is trained.
 bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options);
