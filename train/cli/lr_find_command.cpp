@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -63,7 +62,8 @@ CommandLine command_line(LrFindOptions& options) {
   line.options.push_back(rate_option("max", "last learning rate (default 10)", options.test.most));
   line.options.push_back(
       new_file_option("csv", "FILE.csv", "file for step, rate, loss and smoothed loss", options.csv));
-  line.options.push_back(new_file_option("plot", "FILE.svg", "file for a plot of the losses", options.plot));
+  line.options.push_back(new_file_option(
+      "plot", "FILE.svg", "file for a plot of the losses over the rate, which is logarithmic", options.plot));
   line.options.push_back(json_switch(options.json));
   for (Option& option : std::span(line.options).subspan(of_training)) option.group = "Range test";
   return line;
@@ -81,16 +81,17 @@ std::string plot_of(const RangeTest& test, const TrainConfig& config) {
   double highest = 0;  // of the smoothed loss: single losses may be spikes that would flatten everything else
   for (const RangePoint& point : test.points()) highest = std::max(highest, point.smoothed);
   for (const RangePoint& point : test.points()) {
-    for (page::Series* series : {&losses, &smoothed}) series->x.push_back(std::log10(point.learning_rate));
+    for (page::Series* series : {&losses, &smoothed}) series->x.push_back(point.learning_rate);
     losses.y.push_back(point.loss <= 1.2 * highest ? point.loss : std::numeric_limits<double>::quiet_NaN());
     smoothed.y.push_back(point.smoothed);
   }
   page::Chart chart{.title = fmt::format("Learning rate range test: {} on {}", config.model, config.dataset),
-                    .x_label = "log10 of the learning rate",
+                    .x_label = "learning rate",
+                    .x_scale = page::ScaleKind::logarithmic,
                     .series = {losses, smoothed}};
   if (const auto steepest = test.steepest())
-    chart.marks.push_back({.x = std::log10(steepest->learning_rate),
-                           .label = fmt::format("steepest descent: {:.2g}", steepest->learning_rate)});
+    chart.marks.push_back(
+        {.x = steepest->learning_rate, .label = fmt::format("steepest descent: {:.2g}", steepest->learning_rate)});
   return page::svg_file(chart);
 }
 

@@ -19,6 +19,7 @@ namespace gradring::train::page {
 namespace {
 
 constexpr int kMostTicks = 5;
+constexpr int kMostDecades = 8;  // with a tick on a logarithmic x axis
 constexpr int kMarkRows = 3;
 /// Of a chart's marks, and of a series' dots, if there are more.
 constexpr std::size_t kMostMarks = 200;
@@ -70,16 +71,17 @@ class Drawing {
     Range x, y;
     for (const Series& series : chart_.series)
       for (std::size_t i = 0; i < series.y.size(); ++i)
-        if (is_shown(series.y[i])) {
+        if (is_shown(series, i)) {
           x.include(series.x[i]);
           y.include(series.y[i]);
         }
     is_empty_ = y.is_empty();
     if (is_empty_) return;
+    std::erase_if(chart_.marks, [this](const Mark& mark) { return !fits(chart_.x_scale, mark.x); });
     for (const Mark& mark : chart_.marks) x.include(mark.x);
     if (chart_.from_zero || chart_.stacked) y.include(0);
-    if (chart_.x_from_zero) x.include(0);
-    x_ = Scale(ScaleKind::linear, x.low, x.high);
+    if (chart_.x_from_zero && chart_.x_scale == ScaleKind::linear) x.include(0);
+    x_ = Scale(chart_.x_scale, x.low, x.high);
     y_ = Scale(chart_.y_scale, y.low, y.high).rounded(kMostTicks);
   }
 
@@ -96,7 +98,12 @@ class Drawing {
   }
 
  private:
-  bool is_shown(double y) const { return std::isfinite(y) && (chart_.y_scale == ScaleKind::linear || y > 0); }
+  static bool fits(ScaleKind scale, double value) {
+    return std::isfinite(value) && (scale == ScaleKind::linear || value > 0);
+  }
+  bool is_shown(const Series& series, std::size_t i) const {
+    return fits(chart_.x_scale, series.x[i]) && fits(chart_.y_scale, series.y[i]);
+  }
   double left(double x) const { return 100 * x_.at(x); }
   double top(double y) const { return 100 * (1 - y_.at(y)); }
   std::string shown(double y) const {
@@ -109,9 +116,13 @@ class Drawing {
       text += fmt::format(
           R"(<line class="grid" x2="100%" y1="{0:.2f}%" y2="{0:.2f}%"/><text class="tick" x="-8" y="{0:.2f}%" dy=".35em" text-anchor="end">{1}</text>)",
           top(tick.value), tick.label);
-    for (const Scale::Tick& tick : x_.ticks(kMostTicks))
+    const bool has_decades = chart_.x_scale == ScaleKind::logarithmic;
+    for (const Scale::Tick& tick : x_.ticks(has_decades ? kMostDecades : kMostTicks)) {
+      if (has_decades)
+        text += fmt::format(R"(<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y2="100%"/>)", left(tick.value));
       text += fmt::format(R"(<text class="tick" x="{:.2f}%" y="100%" dy="1.6em" text-anchor="middle">{}</text>)",
                           left(tick.value), tick.label);
+    }
     text += fmt::format(
         R"(<line class="axis" x2="100%" y1="100%" y2="100%"/><text class="tick" x="100%" y="100%" dy="2.9em" text-anchor="end">{}</text>)",
         escaped(chart_.x_label));
@@ -126,7 +137,7 @@ class Drawing {
   std::vector<std::vector<GridPoint>> pieces_of(const Series& series) const {
     std::vector<std::vector<GridPoint>> pieces(1);
     for (std::size_t i = 0; i < series.y.size(); ++i)
-      if (is_shown(series.y[i]))
+      if (is_shown(series, i))
         pieces.back().push_back(on_grid(series.x[i], series.y[i]));
       else if (!pieces.back().empty())
         pieces.emplace_back();
@@ -143,6 +154,7 @@ class Drawing {
     if (chart_.stacked) {
       std::vector<GridPoint> upper, lower;
       for (std::size_t i = 0; i < series.y.size(); ++i) {
+        if (!is_shown(series, i)) continue;
         upper.push_back(on_grid(series.x[i], series.y[i]));
         lower.push_back(on_grid(series.x[i], index == 0 ? 0 : chart_.series[index - 1].y[i]));
       }
@@ -158,7 +170,7 @@ class Drawing {
 
   void append_dots(std::string& text, const Series& series) const {
     for (std::size_t i = 0; i < series.y.size(); i += stride_of(series.y.size(), kMostDots))
-      if (is_shown(series.y[i]))
+      if (is_shown(series, i))
         text += fmt::format(R"(<circle class="dot c{}" cx="{:.2f}%" cy="{:.2f}%" r="3.5"><title>{}</title></circle>)",
                             series.color % kColors, left(series.x[i]), top(series.y[i]),
                             escaped(fmt::format("{}{}{} {}: {}", series.name, series.name.empty() ? "" : ", ",

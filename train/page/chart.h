@@ -36,13 +36,14 @@ struct Mark {
 /// Texts     plain, in any characters; they are escaped.
 struct Chart {
   std::string title{};
-  std::string caption{};  ///< what is shown, in which unit; empty: none
-  std::string x_label{};  ///< "step"
-  std::string y_unit{};   ///< behind the y of tooltips: "samples/s"
+  std::string caption{};                  ///< what is shown, in which unit; empty: none
+  std::string x_label{};                  ///< "step"
+  std::string y_unit{};                   ///< behind the y of tooltips: "samples/s"
+  ScaleKind x_scale = ScaleKind::linear;  ///< logarithmic: a grid line at each tick; only what has x > 0 is shown
   ScaleKind y_scale = ScaleKind::linear;
   bool percent = false;      ///< y values are fractions, shown in per cent
   bool from_zero = false;    ///< the y axis includes 0
-  bool x_from_zero = false;  ///< the x axis does
+  bool x_from_zero = false;  ///< the x axis does, if it is linear
   bool stacked = false;      ///< all series have the same x; each is added to the one before
   bool label_marks = true;
   std::vector<Series> series{};

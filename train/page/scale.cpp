@@ -19,6 +19,13 @@ double round_step(double step) {
   return 10 * power;
 }
 
+/// `factor` times a power of ten: "2e-5", "0.001", "0.5", "1,000", "1e6".
+std::string decade_label(double factor, int power) {
+  constexpr int kLeastDigits = -3, kMostDigits = 5;
+  if (power < kLeastDigits || power > kMostDigits) return fmt::format("{:.0f}e{}", factor, power);
+  return short_number(factor * std::pow(10, power));
+}
+
 int decimals_of(double step) { return std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9))); }
 
 }  // namespace
@@ -46,11 +53,11 @@ std::vector<Scale::Tick> Scale::ticks(int most, bool percent) const {
     const double decades = std::log10(high_ / low_);
     const auto per_decade = decades * 3 <= most ? std::vector{1.0, 2.0, 5.0} : std::vector{1.0};
     const int stride = std::max(1, static_cast<int>(std::ceil(decades / most)));
-    for (int power = static_cast<int>(std::floor(std::log10(low_))); std::pow(10, power) <= high_; power += stride)
+    const double least = low_ * (1 - 1e-9), last = high_ * (1 + 1e-9);
+    for (int power = static_cast<int>(std::floor(std::log10(low_))); std::pow(10, power) <= last; power += stride)
       for (const double factor : per_decade)
-        if (const double value = factor * std::pow(10, power);
-            value >= low_ * (1 - 1e-9) && value <= high_ * (1 + 1e-9))
-          ticks.push_back({value, short_number(percent ? 100 * value : value) + (percent ? " %" : "")});
+        if (const double value = factor * std::pow(10, power); value >= least && value <= last)
+          ticks.push_back({value, percent ? decade_label(factor, power + 2) + " %" : decade_label(factor, power)});
     return ticks;
   }
   const double step = this->step(most);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradring lr-find, by the program that was built.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "tests/support/json.h"
 #include "tests/train/cli/support/run_directories.h"
@@ -66,7 +69,29 @@ TEST_F(LrFind, IsDeterministicAndWritesOnlyWhatIsNamed) {
   const auto lines = tests::lines_of(place_.path("lr.csv"));
   EXPECT_EQ(lines.front(), "step,learning_rate,loss,smoothed_loss");
   EXPECT_THAT(lines[1], ::testing::StartsWith("1,1e-07,2.3"));
-  EXPECT_THAT(tests::text_of(place_.path("lr.svg")), AllOf(HasSubstr("<svg"), HasSubstr("log10 of the learning rate")));
+}
+
+/// The rates in the file of the losses tell where the axis begins and ends.
+TEST_F(LrFind, PlotsLossesOverTheLogarithmOfTheRate) {
+  const ProgramEnd end = find({"--optimizer", "sgd", "--min", "1e-5", "--max", "1", "--steps", "40", "--csv", "lr.csv",
+                               "--plot", "lr.svg", "--json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const auto rate_in = [](const std::string& line) { return std::stod(line.substr(line.find(',') + 1)); };
+  const auto lines = tests::lines_of(place_.path("lr.csv"));
+  const double first = rate_in(lines[1]), last = rate_in(lines.back());
+  const auto place_of = [&](double rate) { return 100 * std::log(rate / first) / std::log(last / first); };
+  const std::string svg = tests::text_of(place_.path("lr.svg"));
+  EXPECT_THAT(svg, HasSubstr(">learning rate<"));
+  for (const auto& [rate, label] :
+       {std::pair(1e-5, "1e-5"), std::pair(1e-4, "1e-4"), std::pair(1e-3, "0.001"), std::pair(1e-2, "0.01")}) {
+    const std::size_t at = svg.find(fmt::format(R"(text-anchor="middle">{}<)", label));
+    ASSERT_NE(at, svg.npos) << label << svg;
+    const std::size_t x = svg.rfind(" x=\"", at) + 4;
+    EXPECT_NEAR(std::stod(svg.substr(x)), place_of(rate), 0.01) << label;
+  }
+  const double suggested = tests::parse_json(end.out)["suggestion"];
+  const std::size_t mark = svg.find("<line x1=\"", svg.find("class=\"mark"));
+  EXPECT_NEAR(std::stod(svg.substr(mark + 10)), place_of(suggested), 0.01);
 }
 
 TEST_F(LrFind, SeesTheSameLossesOnTwoRanks) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <regex>
 #include <string>
 
 #include "train/page/html.h"
@@ -15,6 +17,7 @@
 namespace gradring::train::page {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -72,6 +75,17 @@ TEST(AxisScale, HasRoundTicks) {
   EXPECT_THAT(labels_of(Scale(ScaleKind::linear, -1, 1).ticks(2)), ElementsAre("-1", "0", "1"));
 }
 
+TEST(AxisScale, LabelsDecadesWithFewDigits) {
+  EXPECT_THAT(labels_of(Scale(ScaleKind::logarithmic, 1e-7, 10).ticks(8)),
+              ElementsAre("1e-7", "1e-6", "1e-5", "1e-4", "0.001", "0.01", "0.1", "1", "10"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::logarithmic, 4096, 32 << 20).ticks(8)),
+              ElementsAre("10,000", "100,000", "1e6", "1e7"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::logarithmic, 3e-5, 1e-3).ticks(8)),
+              ElementsAre("5e-5", "1e-4", "2e-4", "5e-4", "0.001"));
+  EXPECT_THAT(labels_of(Scale(ScaleKind::logarithmic, 1e-4, 0.1).ticks(5, true)),
+              ElementsAre("0.01 %", "0.1 %", "1 %", "10 %"));
+}
+
 TEST(AxisScale, WidensEqualEndsAndLeavesNonPositiveOnesLinear) {
   EXPECT_DOUBLE_EQ(Scale(ScaleKind::linear, 5, 5).at(5), 1.0 / 2);
   EXPECT_DOUBLE_EQ(Scale(ScaleKind::logarithmic, 0, 10).at(5), 0.5);
@@ -121,6 +135,29 @@ TEST(Scale, WidensARangeThatIsOnlyRounding) {
   const Scale scale(ScaleKind::linear, 1, std::nextafter(1.0, 2.0));
   EXPECT_LT(scale.low(), 0.95);
   EXPECT_LE(scale.ticks(5).size(), 6u);
+}
+
+/// Where the labels of the x axis are, by label; in per cent.
+std::map<std::string, std::string> x_ticks_of(const std::string& svg) {
+  const std::regex tick(R"re(<text class="tick" x="([0-9.]+)%" y="100%" dy="1.6em"[^>]*>([^<]*)<)re");
+  std::map<std::string, std::string> places;
+  for (std::sregex_iterator each(svg.begin(), svg.end(), tick), end; each != end; ++each)
+    places[(*each)[2]] = (*each)[1];
+  return places;
+}
+
+TEST(Figure, HasEqualDecadesOnALogarithmicAxis) {
+  const Chart chart{.x_scale = ScaleKind::logarithmic,
+                    .x_from_zero = true,
+                    .series = {{.x = {-1, 0, 1e-4, 1e-2, 1}, .y = {9, 9, 1, 2, 3}, .dots = true}},
+                    .marks = {{.x = 0, .label = "nowhere"}, {.x = 1e-3, .label = "here"}}};
+  const std::string html = figure(chart);
+  using Places = std::map<std::string, std::string>;
+  EXPECT_EQ(x_ticks_of(html),
+            (Places{{"1e-4", "0.00"}, {"0.001", "25.00"}, {"0.01", "50.00"}, {"0.1", "75.00"}, {"1", "100.00"}}));
+  EXPECT_EQ(count_of(html, "<circle"), 3u) << "zero and less are not on the axis";
+  EXPECT_THAT(html, AllOf(HasSubstr(R"(<line x1="25.00%" x2="25.00%" y2="100%"/>)"), Not(HasSubstr("nowhere")),
+                          Not(HasSubstr(">9<"))));
 }
 
 TEST(Figure, StacksAreas) {
