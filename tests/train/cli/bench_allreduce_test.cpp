@@ -24,7 +24,8 @@ Words bench(const Words& more) {
 
 TEST(BenchAllReduce, MeasuresAndChecksALadderOfSizes) {
   const tests::Workplace place;
-  const auto end = place.run(bench({"-b", "1K", "-e", "16K", "-f", "4", "--nproc", "3", "-I", "-J", "table.json"}));
+  const auto end = place.run(
+      bench({"-b", "1K", "-e", "16K", "-f", "4", "--nproc", "3", "-I", "-J", "table.json", "--plot", "plot.svg"}));
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("commit"), HasSubstr("3 ranks"), HasSubstr("busbw"), HasSubstr("i_p99"),
                              HasSubstr("# Out of bounds values : 0 OK"), HasSubstr("# Avg bus bandwidth")));
@@ -37,6 +38,9 @@ TEST(BenchAllReduce, MeasuresAndChecksALadderOfSizes) {
     EXPECT_EQ(row.at("in_place_microseconds").at("count"), 3);
     EXPECT_GT(row.at("busbw_gb_s"), 0);
   }
+  const std::string plot = tests::text_of(place.path("plot.svg"));
+  for (const char* const dot : {R"(cx="0.00%")", R"(cx="50.00%")", R"(cx="100.00%")"})
+    EXPECT_THAT(plot, HasSubstr(dot)) << "equal factors are equally far apart";
 }
 
 TEST(BenchAllReduce, RunsUnderTheLauncherInEveryTypeAndAlgorithm) {

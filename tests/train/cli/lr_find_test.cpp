@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradring lr-find, by the program that was built.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,7 +83,7 @@ TEST_F(LrFind, PlotsLossesOverTheLogarithmOfTheRate) {
   EXPECT_THAT(svg, HasSubstr(">learning rate<"));
   for (const auto& [rate, label] :
        {std::pair(1e-5, "1e-5"), std::pair(1e-4, "1e-4"), std::pair(1e-3, "0.001"), std::pair(1e-2, "0.01")}) {
-    const std::size_t at = svg.find(fmt::format(R"(text-anchor="middle">{}<)", label));
+    const std::size_t at = svg.find(std::string(R"(text-anchor="middle">)") + label + "<");
     ASSERT_NE(at, svg.npos) << label << svg;
     const std::size_t x = svg.rfind(" x=\"", at) + 4;
     EXPECT_NEAR(std::stod(svg.substr(x)), place_of(rate), 0.01) << label;

@@ -29,6 +29,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/report/line_file.h"
 #include "train/setup/compute.h"
 #include "train/setup/rendezvous.h"
 
@@ -132,6 +133,7 @@ void run_rank(const AllReduceOptions& options, const RankPlace& place) {
   if (run) {
     run->add_processor_seconds(others);
     add_measurements(*run, report, options);
+    if (!options.plot.empty()) write_named_file(options.plot, plot_of(report, options));
     run->finish(results_of(report, options));
   }
   group.barrier_on_host();  // a rank that exits early would break a slower one's reads

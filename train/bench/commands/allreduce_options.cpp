@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernels/runtime/nearest_name.h"
+#include "train/cli/commands.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -175,6 +176,8 @@ CommandLine command_line(AllReduceOptions& options) {
                            parse_word("compare", text, kPeers);
                            options.compare_gloo = true;
                          }),
+           new_file_option("plot", "FILE.svg",
+                           "file for a plot of the bus bandwidth over the size, which is logarithmic", options.plot),
            letter_option("timeout", 0, "TIME", "longest wait of a rank for another (default 2m)",
                          [&](std::string_view text) { options.timeout = parse_duration("timeout", text); })},
           options.common),

@@ -29,7 +29,8 @@ struct AllReduceOptions {
   bool check = true;
   bool report_iterations = false;
   bool compare_gloo = false;
-  int nproc = 0;  ///< 0: not given
+  int nproc = 0;     ///< 0: not given
+  std::string plot;  ///< file to write; empty: none
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
   CommonBenchOptions common;
 

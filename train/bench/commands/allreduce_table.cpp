@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "train/bench/commands/options.h"
+#include "train/page/chart.h"
 
 namespace gradring::train {
 
@@ -51,6 +53,27 @@ std::string table_foot(const AllReduceReport& report, const AllReduceOptions& op
       options.check ? fmt::format("{} {}", report.wrong, report.wrong == 0 ? "OK" : "FAILED") : "not checked";
   return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {:.4g}\n", wrong,
                      report.rows.empty() ? 0 : sum / static_cast<double>(report.rows.size()));
+}
+
+std::string plot_of(const AllReduceReport& report, const AllReduceOptions& options) {
+  page::Series ours{.name = "gradring", .dots = true}, peer{.name = report.peer, .color = 1, .dots = true};
+  for (const AllReduceRow& row : report.rows) {
+    const auto bytes = static_cast<double>(row.bytes);
+    ours.x.push_back(bytes);
+    ours.y.push_back(row.bus_gigabytes(report.world_size));
+    if (!row.gloo) continue;
+    peer.x.push_back(bytes);
+    peer.y.push_back(comm::bench::bus_bandwidth(row.bytes, row.gloo->median, report.world_size) / 1e9);
+  }
+  page::Chart chart{.title = fmt::format("All-reduce of {} ranks over {}: bus bandwidth, GB/s", report.world_size,
+                                         options.transport()),
+                    .x_label = "bytes",
+                    .y_unit = "GB/s",
+                    .x_scale = page::ScaleKind::logarithmic,
+                    .from_zero = true,
+                    .series = {std::move(ours)}};
+  if (!peer.x.empty()) chart.series.push_back(std::move(peer));
+  return page::svg_file(chart);
 }
 
 nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions& options) {

@@ -44,6 +44,9 @@ std::string table_head(const AllReduceReport& report, const AllReduceOptions& op
 std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceOptions& options);
 std::string table_foot(const AllReduceReport& report, const AllReduceOptions& options);
 
+/// The bus bandwidth over the size in bytes, with the peer's, as SVG.
+std::string plot_of(const AllReduceReport& report, const AllReduceOptions& options);
+
 /// For BenchRun::finish.
 nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions& options);
 void add_measurements(bench::BenchRun& run, const AllReduceReport& report, const AllReduceOptions& options);
