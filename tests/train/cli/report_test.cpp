@@ -57,6 +57,48 @@ TEST_F(Report, ShowsARestartedRunAndOneOfAHostileNameInABrowser) {
   EXPECT_EQ(opened.code, 0) << opened.out << opened.err;
 }
 
+/// The figure with this title.
+std::string figure_of(const std::string& page, const std::string& title) {
+  const std::size_t begin = page.find("<figure class=\"chart\"><h3>" + title + "</h3>");
+  if (begin == page.npos) return "no figure " + title;
+  return page.substr(begin, page.find("</figure>", begin) - begin);
+}
+
+TEST_F(Report, OfComparedRunsHasTheirDifferencesFirstAndOnePlotForAll) {
+  const std::string rates[] = {"0.001", "0.01", "0.1"};
+  Words compared = {"runs", "compare"};
+  for (const std::string& rate : rates) {
+    const Words words = {"--steps", "30", "--eval-every", "10", "--optimizer", "sgd", "--lr", rate};
+    ASSERT_EQ(place_.run(training("rate " + rate, words)).code, 0);
+    compared.push_back("rate " + rate);
+  }
+  const ProgramEnd plain = place_.run(compared);
+  const ProgramEnd end = place_.run(joined(compared, {"--html", "compared.html"}));
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(end.out, plain.out) << "the page is written besides";
+
+  const std::string page = text_of(place_.path("compared.html"));
+  const std::size_t differences = page.find("Configuration differences"), results = page.find(">Results<");
+  EXPECT_LT(differences, results);
+  EXPECT_LT(results, page.find("Training loss"));
+  const std::string table = page.substr(differences, results - differences);
+  for (const std::string& rate : rates) EXPECT_THAT(table, HasSubstr(">" + rate + "<")) << table;
+  EXPECT_THAT(table, Not(HasSubstr("batch-size"))) << "it is the same";
+  for (const char* const title : {"Training loss", "Test accuracy", "Learning rate", "Gradient norm", "Throughput"}) {
+    const std::string figure = figure_of(page, title);
+    for (std::size_t run = 0; run < 3; ++run) {
+      const std::string color = "c" + std::to_string(run);
+      EXPECT_THAT(figure, AllOf(HasSubstr(std::to_string(run + 1) + ". rate " + rates[run] + "</span>"),
+                                HasSubstr("class=\"line " + color + "\" d=\"M")))
+          << title;
+    }
+  }
+  EXPECT_EQ(page.find("Training loss"), page.rfind("Training loss")) << "no plot of a single run";
+  const ProgramEnd opened = open({"compared.html"});
+  if (opened.code == kNoBrowser) GTEST_SKIP() << opened.out;
+  EXPECT_EQ(opened.code, 0) << opened.out << opened.err;
+}
+
 TEST_F(Report, IsOpenedByABrowserThatFindsPlantedMistakes) {
   ASSERT_EQ(place_.run(training("run", {"--steps", "10"})).code, 0);
   std::string page = report({"run"});
