@@ -1,63 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/open_dataset.h"
 #include "train/cli/commands.h"
 #include "train/cli/inference_setting.h"
 #include "train/options/usage_error.h"
+#include "train/report/run_events.h"
+#include "train/setup/datasets.h"
 #include "train/trainer/from_config.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {
 
+/// What is evaluated, with the names of metrics.jsonl.
+constexpr std::string_view kSplits[] = {kTestSplit, kValidationSplit};
+
 struct EvalOptions {
   InferenceOptions inference;
+  std::string split{kTestSplit};
+};
+
+/// A data set and what the training found on it.
+struct Evaluated {
+  std::string_view split;
+  std::unique_ptr<data::Dataset> dataset;
+  std::optional<double>
+      recorded{};  ///< accuracy when the checkpoint was saved, which ranks it, if it is of these samples
 };
 
 CommandLine command_line(EvalOptions& all) {
   InferenceOptions& options = all.inference;
   CommandLine line{
       .command = "gradring eval",
-      .purpose = "accuracy and loss of a checkpoint on a test set",
+      .purpose = "accuracy and loss of a checkpoint on a test set, or on the validation set of its training",
       .usage = {"gradring eval RUN [OPTIONS]", "gradring eval FILE --dataset mnist --data-dir DIR [OPTIONS]"},
       .options = inference_options(options),
       .takes_words = true,
-      .notes = "RUN is a run directory or a checkpoint of one, FILE a file of weights."};
+      .notes =
+          "RUN is a run directory or a checkpoint of one, FILE a file of weights. The validation set is the part of "
+          "the "
+          "training set that the run held out (--val-split): with --best, the accuracy by which that checkpoint was "
+          "selected. It is recorded with the checkpoint, and printed beside the result."};
   line.options.insert(
       line.options.begin() + 2,
-      {option_of_training("dataset", "dataset (default as in the checkpoint)", options.given),
+      {choice_option("split", kSplits, "samples to evaluate (default test)", all.split),
+       option_of_training("dataset", "dataset (default as in the checkpoint)", options.given),
        option_of_training("data-dir",
                           "folder with the files of the dataset (default GRADRING_DATA_DIR, or as in the checkpoint)",
                           options.given)});
   return line;
 }
 
-nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluation& result) {
+HeldOut held_out_of(const NamedTensors& tensors) {
+  if (tensors.is_file)
+    throw UsageError(
+        fmt::format("--split validation: {} is a file of weights, which does not say which samples were "
+                    "held out: name a run directory or a checkpoint",
+                    tensors.from.string()));
+  const auto held_out = held_out_samples(tensors.contents, tensors.from);
+  if (held_out) return *held_out;
+  throw UsageError(
+      fmt::format("--split validation: {} was trained without --val-split, so it has no validation set: "
+                  "leave out --split",
+                  tensors.from.string()));
+}
+
+Evaluated open_evaluated(const EvalOptions& options, const InferenceSetting& setting) {
+  const NamedTensors& tensors = setting.tensors;
+  Evaluated evaluated{.split = options.split};
+  const bool validates = evaluated.split == kValidationSplit;
+  evaluated.dataset = validates
+                          ? open_validation_set(setting.config, held_out_of(tensors))
+                          : data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
+  const bool selects = validates || (!tensors.is_file && !held_out_samples(tensors.contents, tensors.from));
+  if (selects && !options.inference.ema) evaluated.recorded = tensors.contents.score;
+  return evaluated;
+}
+
+nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated& evaluated, const Evaluation& result) {
   nlohmann::ordered_json json = {{"checkpoint", setting.tensors.from.string()}};
   if (!setting.tensors.is_file) json["step"] = setting.tensors.contents.step;
   json["dataset"] = setting.config.dataset;
-  json["split"] = "test";
+  json["split"] = evaluated.split;
   json["samples"] = result.samples;
   json["correct"] = result.correct;
   json["accuracy"] = result.accuracy;
   json["loss"] = result.loss;
+  if (evaluated.recorded) json["recorded_accuracy"] = *evaluated.recorded;
   json["device"] = setting.compute.device->id().to_string();
   json["backend"] = setting.compute.backend->name();
   json["precision"] = precision_name(setting.precision());
   return json;
 }
 
-void print(const InferenceSetting& setting, const Evaluation& result) {
-  fmt::print("{} on {}'s test set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
-             setting.compute.device->id().to_string(), setting.compute.backend->name(),
+void print(const InferenceSetting& setting, const Evaluated& evaluated, const Evaluation& result) {
+  fmt::print("{} on {}'s {} set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
+             evaluated.split, setting.compute.device->id().to_string(), setting.compute.backend->name(),
              precision_name(setting.precision()));
   fmt::print("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
              result.loss);
+  if (evaluated.recorded) fmt::print("Recorded  {:.2f} % in the training\n", 100 * *evaluated.recorded);
 }
 
 void run(EvalOptions& all, Words words) {
@@ -66,19 +116,20 @@ void run(EvalOptions& all, Words words) {
   take_path(options.checkpoint, words, kUsageLine);
   if (!words.empty()) throw UsageError(fmt::format("unexpected argument '{}': {}", words.front(), kUsageLine));
   InferenceSetting setting = prepare_inference(options);
-  const auto dataset = data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
-  check_sample_shape(*setting.tensors.contents.about, dataset->shape(), setting.tensors.from);
+  const Evaluated evaluated = open_evaluated(all, setting);
+  const data::Dataset& dataset = *evaluated.dataset;
+  check_sample_shape(*setting.tensors.contents.about, dataset.shape(), setting.tensors.from);
   const Inference::Result result =
-      make_inference(setting, dataset->shape(), dataset->classes(), setting.config.batch_size).run(*dataset);
+      make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size).run(dataset);
   write_logits(options, result.evaluation.samples, result.logits);
   if (options.json)
-    print_json(to_json(setting, result.evaluation));
+    print_json(to_json(setting, evaluated, result.evaluation));
   else
-    print(setting, result.evaluation);
+    print(setting, evaluated, result.evaluation);
 }
 
 }  // namespace
 
-const Command kEvalCommand = make_command<EvalOptions>("eval", "accuracy and loss of a checkpoint on a test set");
+const Command kEvalCommand = make_command<EvalOptions>("eval", "accuracy and loss of a checkpoint");
 
 }  // namespace gradring::train

@@ -53,4 +53,19 @@ Datasets open_datasets(const TrainConfig& config) {
   return sets;
 }
 
+std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out) {
+  const std::shared_ptr<const data::Dataset> whole =
+      data::open_dataset(config.dataset, data::Split::train, config.data_dir);
+  if (whole->name() != held_out.dataset)
+    throw UsageError(fmt::format("--dataset is {}, but the validation set is a part of {}: leave it out", whole->name(),
+                                 held_out.dataset));
+  if (whole->size() != held_out.samples + held_out.train_samples)
+    throw data::DataError(
+        config.data_dir,
+        fmt::format("{} has {} training samples, but the training had {}, of which it held out {}", whole->name(),
+                    whole->size(), held_out.samples + held_out.train_samples, held_out.samples),
+        "use the files that it was trained on");
+  return std::move(data::random_split(whole, held_out.samples, held_out.seed).held_out);
+}
+
 }  // namespace gradring::train

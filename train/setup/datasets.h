@@ -5,6 +5,7 @@
 
 #include "data/datasets/dataset.h"
 #include "train/config/train_config.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 
@@ -26,5 +27,11 @@ Datasets open_datasets(const TrainConfig& config);
 ///
 /// Errors    as data::open_dataset; UsageError if --val-split does not fit the number of samples.
 Datasets open_train_set(const TrainConfig& config);
+
+/// Opens the training set that the options name, and takes the validation set that another training held out of it.
+///
+/// Errors    as data::open_dataset; UsageError if that training's data set has another name; DataError if it has another
+///           number of samples.
+std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out);
 
 }  // namespace gradring::train

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "nn/backend/cpu/onednn.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/error.h"
+#include "train/checkpoint/json_members.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -47,6 +49,18 @@ JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed) {
       {"dataset", world.train_set.name()}, {"samples", world.train_set.size()}, {"seed", seed}};
   if (world.validation_set) order[kValidation] = world.validation_set->size();
   return order;
+}
+
+std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std::filesystem::path& from) {
+  constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+  const nlohmann::ordered_json& about = *checkpoint.about;
+  const auto order = about.find(kOrder);
+  if (order == about.end() || !order->is_object() || !order->contains(kValidation)) return std::nullopt;
+  const JsonMembers members(*order, from);
+  return HeldOut{.dataset = members.text("dataset"),
+                 .samples = members.number<std::int64_t>(kValidation, 1, kMostSamples),
+                 .train_samples = members.number<std::int64_t>("samples", 0, kMostSamples),
+                 .seed = members.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max())};
 }
 
 void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from) {

@@ -38,6 +38,19 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
 /// What determines the order of samples, and which are held out for validation, as a checkpoint holds it.
 JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed);
 
+/// The validation set of a training: so many samples of its training set, which the seed selects (data::random_split).
+struct HeldOut {
+  std::string dataset;
+  std::int64_t samples = 0;
+  std::int64_t train_samples = 0;  ///< that are left to train on
+  std::uint64_t seed = 0;
+};
+
+/// The validation set that a checkpoint records; nothing if the training had none.
+///
+/// Errors    CheckpointError with `from` if a value is missing or invalid.
+std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std::filesystem::path& from);
+
 /// Checks that a training resumes with the validation set that it had: other samples of the data set were trained on.
 /// `saved` and `here` are order_of_samples().
 ///
