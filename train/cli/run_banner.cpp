@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -56,6 +58,21 @@ std::string score_text(double accuracy, double loss) {
   return fmt::format("{:.2f} %, loss {:.4f}", 100 * accuracy, loss);
 }
 
+/// The checkpoint that --best names, and a better evaluation that is in none.
+std::vector<BannerRow> best_rows(const RunFigures& figures, bool is_validated) {
+  if (!figures.best_saved_accuracy) return {};
+  const auto text = [&](std::optional<double> accuracy, std::int64_t step) {
+    return fmt::format("{:.2f} %{} after step {}", 100 * accuracy.value_or(0), is_validated ? " in validation" : "",
+                       count_text(step));
+  };
+  std::vector<BannerRow> rows = {{"Best saved", text(figures.best_saved_accuracy, figures.best_saved_step) +
+                                                    fmt::format(": checkpoints/step-{}", figures.best_saved_step)}};
+  if (figures.best_is_not_saved())
+    rows.push_back({"Best seen", text(figures.best_accuracy, figures.best_step) +
+                                     ": not saved, since checkpoints are scored at the ends of epochs"});
+  return rows;
+}
+
 /// The text, wrapped; lines after the first begin with `indent` blanks. A word may be longer than a line.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
   std::string lines;
@@ -97,7 +114,7 @@ std::size_t width_of(const Console& out) {
 
 void print_rows(Console& out, const FinishedRun& run) {
   const TextLook look(out.fd());
-  out.write(aligned(result_rows(run.summary, run.run_dir), width_of(out), look) + "\n" +
+  out.write(aligned(result_rows(run.summary, run.figures, run.run_dir), width_of(out), look) + "\n" +
             aligned(next_steps(run.started_by, run.config, run.shown_dir), 0, look));  // commands stay whole
 }
 
@@ -118,11 +135,12 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_d
   return rows;
 }
 
-std::vector<BannerRow> result_rows(const Summary& summary, const fs::path& run_dir) {
+std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& figures, const fs::path& run_dir) {
   constexpr std::size_t kHashDigits = 12;
   std::vector<BannerRow> rows = {{"Test accuracy", score_text(summary.accuracy, summary.loss)}};
   if (summary.validation_accuracy)
     rows.push_back({"Validation", score_text(*summary.validation_accuracy, summary.validation_loss.value_or(0))});
+  std::ranges::move(best_rows(figures, summary.validation_accuracy.has_value()), std::back_inserter(rows));
   rows.push_back({"Training time", fmt::format("{:.1f} s, {:.0f} samples a second on {}", summary.seconds,
                                                summary.samples_per_second, counted(summary.world_size, "rank"))});
   rows.push_back({"Device memory", fmt::format("{} a rank at most, {} planned", mebibytes(summary.peak_memory.total()),

@@ -13,6 +13,7 @@
 #include "train/report/run_events.h"
 #include "train/report/summary.h"
 #include "train/report/terminal_look.h"
+#include "train/runs/run.h"
 
 namespace gradring::train {
 
@@ -27,8 +28,10 @@ struct BannerRow {
 std::vector<BannerRow> start_rows(const RunHeader& header, const std::filesystem::path& run_dir,
                                   const std::filesystem::path& resumed_from);
 
-/// The results of a run: accuracy and loss, time, memory, the hash of the weights, the run directory.
-std::vector<BannerRow> result_rows(const Summary& summary, const std::filesystem::path& run_dir);
+/// The results of a run: accuracy and loss, the best checkpoint, time, memory, the hash of the weights, the run
+/// directory.
+std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& figures,
+                                   const std::filesystem::path& run_dir);
 
 /// The usual next steps: the label says what for, the text is a shell command for the run directory as a person types
 /// it. A new command that takes a run is a row here.
@@ -42,6 +45,7 @@ std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, con
 struct FinishedRun {
   const Summary& summary;
   const TrainConfig& config;
+  RunFigures figures{};  ///< as other processes read them from its directory
   StartedBy started_by;
   std::filesystem::path run_dir;    ///< absolute
   std::filesystem::path shown_dir;  ///< as a person types it

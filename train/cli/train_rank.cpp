@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 
+#include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/cli/rank_start.h"
@@ -23,6 +24,8 @@
 #include "train/report/line_file.h"
 #include "train/report/metrics.h"
 #include "train/report/progress.h"
+#include "train/runs/run.h"
+#include "train/runs/skim_line.h"
 #include "train/setup/compute.h"
 #include "train/setup/datasets.h"
 #include "train/setup/rendezvous.h"
@@ -79,10 +82,18 @@ RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const 
   return opened;
 }
 
+/// What its directory says of the run, if it can be read: the results are known without.
+RunFigures figures_in(const fs::path& run_dir) try {
+  return open_run(run_dir, wall_time(), skim_line).figures;
+} catch (const Error&) {
+  return {};
+}
+
 FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const WorkerEnvironment& place,
                          const RunOutput& output) {
   return {.summary = summary,
           .config = config,
+          .figures = figures_in(output.path()),
           .started_by = started_by(place),
           .run_dir = output.path(),
           .shown_dir = output.shown_path()};

@@ -30,9 +30,14 @@ std::string cards_of(const Run& run) {
   const RunFigures& figures = run.figures;
   const RunHeader& header = run.header();
   std::string html = R"(<div class="figures">)";
-  html +=
-      card("Best accuracy", shown(figures.best_accuracy, percent),
-           figures.best_accuracy ? fmt::format("step {}", page::count_text(figures.best_step)) : "not evaluated yet");
+  html += card("Best accuracy", shown(figures.best_accuracy, percent),
+               figures.best_accuracy ? fmt::format("step {}{}", page::count_text(figures.best_step),
+                                                   figures.best_is_not_saved() ? ", within an epoch: not saved" : "")
+                                     : "not evaluated yet");
+  html += card("Best saved", shown(figures.best_saved_accuracy, percent),
+               figures.best_saved_accuracy
+                   ? fmt::format("step {}: checkpoints/best", page::count_text(figures.best_saved_step))
+                   : "no scored checkpoint");
   html += card("Evaluation loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
   html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
   html += card("Steps", page::count_text(figures.steps),
@@ -77,18 +82,18 @@ std::string overview_of(const ReportedRun& reported) {
 }
 
 std::string comparison_of(std::span<const ReportedRun> runs) {
-  page::Table table{
-      .head = {"Run", "State", "Best accuracy", "Evaluation loss", "Training loss", "Steps", "Samples/s", "Time"},
-      .numeric = {false, false, true, true, true, true, true, true}};
+  page::Table table{.head = {"Run", "State", "Best accuracy", "Best saved", "Evaluation loss", "Training loss", "Steps",
+                             "Samples/s", "Time"},
+                    .numeric = {false, false, true, true, true, true, true, true, true}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i].run;
-    table.rows.push_back({fmt::format(R"(<i class="key c{}"></i><a href="#run-{}">{}</a>)", i % page::kColors, i + 1,
-                                      escaped(title_of(run))),
-                          state_badge(run), shown(run.figures.best_accuracy, percent),
-                          shown(run.figures.last_eval_loss, page::short_number),
-                          shown(run.figures.last_loss, page::short_number), page::count_text(run.figures.steps),
-                          shown(run.figures.samples_per_second, page::short_number),
-                          page::seconds_text(run.figures.seconds)});
+    table.rows.push_back(
+        {fmt::format(R"(<i class="key c{}"></i><a href="#run-{}">{}</a>)", i % page::kColors, i + 1,
+                     escaped(title_of(run))),
+         state_badge(run), shown(run.figures.best_accuracy, percent), shown(run.figures.best_saved_accuracy, percent),
+         shown(run.figures.last_eval_loss, page::short_number), shown(run.figures.last_loss, page::short_number),
+         page::count_text(run.figures.steps), shown(run.figures.samples_per_second, page::short_number),
+         page::seconds_text(run.figures.seconds)});
   }
   return fmt::format(R"(<div class="card">{}</div>)", table.html());
 }

@@ -34,6 +34,8 @@ std::vector<Result> results(Glyphs glyphs) {
       {"steps", [](const ListedRun& run) { return fmt::to_string(run.figures.steps); }},
       {"best accuracy %", [](const ListedRun& run) { return percent_text(run.figures.best_accuracy); },
        [](const ListedRun& run) { return run.figures.best_accuracy; }},
+      {"best saved %", [](const ListedRun& run) { return percent_text(run.figures.best_saved_accuracy); },
+       [](const ListedRun& run) { return run.figures.best_saved_accuracy; }},
       {"last accuracy %", [](const ListedRun& run) { return percent_text(run.figures.last_accuracy); },
        [](const ListedRun& run) { return run.figures.last_accuracy; }},
       {"evaluation loss", [](const ListedRun& run) { return loss_text(run.figures.last_eval_loss); },

@@ -8,7 +8,11 @@
 #include <cmath>
 #include <iterator>
 
+#include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/checkpoint/file_system.h"
 #include "train/launch/host.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
@@ -119,6 +123,18 @@ RunFigures figures_of(const RunHistory& history) {
   return figures;
 }
 
+/// The checkpoint that `best` names, if there is one; one that is damaged, or was removed meanwhile, is none.
+void add_best_checkpoint(const fs::path& run_dir, RunFigures& figures) try {
+  PosixFileSystem files;
+  const fs::path folder = checkpoints_of(run_dir);
+  const auto target = target_of(files, folder / kBestLink);
+  if (!target) return;
+  const CheckpointMeta meta = read_meta(files, folder / *target);
+  figures.best_saved_accuracy = meta.score;
+  figures.best_saved_step = meta.step;
+} catch (const Error&) {
+}
+
 fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 }  // namespace
@@ -185,6 +201,7 @@ void update(Run& run, double now) {
   run.state = state.state;
   run.reason = std::move(state.reason);
   run.figures = figures_of(run.history);
+  add_best_checkpoint(run.path, run.figures);
 }
 
 std::vector<fs::path> runs_in(const fs::path& folder) try {

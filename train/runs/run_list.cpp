@@ -151,6 +151,8 @@ Json to_json(const ListedRun& run) {
           {"total_steps", figures.total_steps},
           {"best_accuracy", json_of(figures.best_accuracy)},
           {"best_step", figures.best_accuracy ? Json(figures.best_step) : Json()},
+          {"best_saved_accuracy", json_of(figures.best_saved_accuracy)},
+          {"best_saved_step", figures.best_saved_accuracy ? Json(figures.best_saved_step) : Json()},
           {"last_accuracy", json_of(figures.last_accuracy)},
           {"last_eval_loss", json_of(figures.last_eval_loss)},
           {"last_loss", json_of(figures.last_loss)},

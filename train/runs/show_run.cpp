@@ -84,6 +84,10 @@ class Description {
     if (figures.best_accuracy)
       line("Accuracy", fmt::format("best {} % (step {}), last {} %", percent_text(figures.best_accuracy),
                                    figures.best_step, percent_text(figures.last_accuracy)));
+    if (figures.best_saved_accuracy)
+      line("Best saved",
+           fmt::format("{} % (step {}){}", percent_text(figures.best_saved_accuracy), figures.best_saved_step,
+                       figures.best_is_not_saved() ? ": checkpoints are scored at the ends of epochs" : ""));
     if (figures.last_eval_loss) line("Loss", loss_text(figures.last_eval_loss));
     if (figures.last_loss) line("Training loss", loss_text(figures.last_loss));
     std::vector<double> losses;
@@ -118,6 +122,7 @@ class Description {
 
   void add_evaluations() {
     const auto& evals = run_.history.evals;
+    const RunFigures& figures = run_.figures;
     if (evals.empty()) return;
     TextTable table{.columns = {{.head = "  epoch", .right_aligned = true},
                                 {.head = "    step", .right_aligned = true},
@@ -127,10 +132,12 @@ class Description {
     const std::size_t first = evals.size() > kMostEvaluations ? evals.size() - kMostEvaluations : 0;
     for (std::size_t i = first; i < evals.size(); ++i) {
       const EvalRecord& eval = evals[i].record;
-      const bool is_best = eval.step == run_.figures.best_step && run_.figures.best_accuracy == eval.accuracy;
+      const bool is_saved = figures.best_saved_accuracy == eval.accuracy && figures.best_saved_step == eval.step;
+      const bool is_best = eval.step == figures.best_step && figures.best_accuracy == eval.accuracy;
       table.rows.push_back({fmt::to_string(eval.epoch), fmt::to_string(eval.step), percent_text(eval.accuracy) + " %",
                             loss_text(eval.loss),
-                            (is_best ? " best" : "") + (eval.split == kTestSplit ? "" : " " + eval.split)});
+                            std::string(is_best ? " best" : "") + (is_saved ? " saved" : "") +
+                                (eval.split == kTestSplit ? "" : " " + eval.split)});
     }
     text_ += first > 0 ? fmt::format("\nThe last {} of {} evaluations\n", kMostEvaluations, evals.size())
                        : "\nEvaluations\n";

@@ -83,6 +83,9 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
   summary.seconds = 12.34;
   summary.samples_per_second = 4321.4;
   summary.parameters_sha256 = "0123456789abcdef0123456789abcdef";
+  RunFigures figures{.best_accuracy = 0.985, .best_step = 1500};
+  figures.best_saved_accuracy = 0.98;
+  figures.best_saved_step = 1234;
   TrainConfig config;
   config.val_split = {.fraction = 0.1};
   config.epochs = 3;
@@ -90,23 +93,28 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
     Console out(fd.get());
     print_result(out, {.summary = summary,
                        .config = config,
+                       .figures = figures,
                        .started_by = {.own = {"./gradring", "train", "--epochs", "3", "--lr", "0.1"}},
                        .run_dir = "/srv/a/my runs/b",
                        .shown_dir = "my runs/b"});
   }
-  EXPECT_EQ(tests::text_of(path),
-            "\nTest accuracy  98.12 %, loss 0.0625\n"
-            "Validation     97.50 %, loss 0.0700\n"
-            "Training time  12.3 s, 4321 samples a second on 1 rank\n"
-            "Device memory  0.0 MiB a rank at most, 0.0 MiB planned\n"
-            "Weights        SHA-256 0123456789ab...\n"
-            "Run directory  /srv/a/my runs/b\n"
-            "\n"
-            "evaluate       ./gradring eval 'my runs/b' --best\n"
-            "train longer   ./gradring train --lr 0.1 --epochs 6 --run-dir 'my runs/b' --resume auto\n"
-            "export         ./gradring export 'my runs/b' --output model.onnx\n"
-            "report         ./gradring report 'my runs/b' -o report.html\n"
-            "compare        ./gradring runs ls\n");
+  EXPECT_EQ(
+      tests::text_of(path),
+      "\nTest accuracy  98.12 %, loss 0.0625\n"
+      "Validation     97.50 %, loss 0.0700\n"
+      "Best saved     98.00 % in validation after step 1,234: checkpoints/step-1234\n"
+      "Best seen      98.50 % in validation after step 1,500: not saved, since checkpoints are scored at the ends "
+      "of epochs\n"
+      "Training time  12.3 s, 4321 samples a second on 1 rank\n"
+      "Device memory  0.0 MiB a rank at most, 0.0 MiB planned\n"
+      "Weights        SHA-256 0123456789ab...\n"
+      "Run directory  /srv/a/my runs/b\n"
+      "\n"
+      "evaluate       ./gradring eval 'my runs/b' --best\n"
+      "train longer   ./gradring train --lr 0.1 --epochs 6 --run-dir 'my runs/b' --resume auto\n"
+      "export         ./gradring export 'my runs/b' --output model.onnx\n"
+      "report         ./gradring report 'my runs/b' -o report.html\n"
+      "compare        ./gradring runs ls\n");
 }
 
 TEST(RunBanner, NamesTheProgramAsThePersonDid) {

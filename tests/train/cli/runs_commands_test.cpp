@@ -2,6 +2,7 @@
 // gradring runs, on real runs.
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <fstream>
 
 #include "tests/train/cli/support/run_directories.h"
@@ -61,6 +62,38 @@ TEST_F(RunsCommands, TellFinishedKilledAndRunningRunsApart) {
   EXPECT_EQ(place_.run({"runs", "rm", "good"}).code, 2) << "there is no terminal to ask on";
   EXPECT_EQ(place_.run({"runs", "rm", "good", "killed", "runs/good", "going", "--yes"}).code, 0);
   EXPECT_TRUE(std::filesystem::is_empty(place_.path("runs"))) << "training writes nothing that rm does not know";
+}
+
+/// The learning rate of the last steps ruins the weights, so an evaluation within the epoch is the best.
+TEST_F(RunsCommands, TellTheBestCheckpointFromTheBestEvaluation) {
+  const Words ruined = {"--steps",          "60",   "--eval-every",         "50",
+                        "--schedule",       "step", "--schedule-step-size", "52",
+                        "--schedule-gamma", "1000", "--progress",           "plain"};
+  const ProgramEnd trained = train("a", ruined);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const nlohmann::json shown = json_of({"runs", "show", "a"});
+  EXPECT_EQ(shown.at("best_step"), 50);
+  EXPECT_EQ(shown.at("best_saved_step"), 60);
+  const double seen = shown.at("best_accuracy"), saved = shown.at("best_saved_accuracy");
+  EXPECT_GT(seen, saved);
+  EXPECT_EQ(json_of({"eval", "runs/a", "--best", "--device", "cpu"}).at("accuracy"), saved);
+
+  const auto percent = [](double accuracy) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.2f %%", 100 * accuracy);
+    return std::string(text);
+  };
+  EXPECT_THAT(trained.out, HasSubstr("\nBest saved     " + percent(saved) +
+                                     " after step 60: checkpoints/step-60\n"
+                                     "Best seen      " +
+                                     percent(seen) + " after step 50: not saved"));
+  EXPECT_THAT(place_.run({"runs", "show", "a"}).out,
+              AllOf(HasSubstr("best " + percent(seen) + " (step 50)"),
+                    HasSubstr("Best saved     " + percent(saved) + " (step 60): checkpoints are scored at the ends")));
+  ASSERT_EQ(place_.run({"report", "runs/a"}).code, 0);
+  EXPECT_THAT(text_of(place_.path("report.html")),
+              AllOf(HasSubstr(percent(seen) + "</b><small>step 50, within an epoch: not saved"),
+                    HasSubstr(percent(saved) + "</b><small>step 60: checkpoints/best")));
 }
 
 TEST_F(RunsCommands, ExportWhatPythonReadsAsTheJsonLines) {

@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "tests/data/support/message_of.h"
+#include "tests/train/checkpoint/small_checkpoint.h"
 #include "tests/train/runs/written_run.h"
+#include "train/checkpoint/checkpoint_directory.h"
+#include "train/checkpoint/file_system.h"
 #include "train/options/usage_error.h"
 #include "train/report/summary.h"
 #include "train/runs/run_config.h"
@@ -100,6 +103,27 @@ TEST_F(Runs, FiguresLeaveOutThePauseBetweenStarts) {
   EXPECT_EQ(run.figures.best_step, 2);
   EXPECT_EQ(run.figures.last_accuracy, 0.5);
   EXPECT_EQ(run.figures.last_loss, 0.25);
+}
+
+TEST_F(Runs, BestCheckpointIsTheOneThatTheLinkNames) {
+  const auto eval = [](std::int64_t step, double accuracy, bool ends_epoch) {
+    return TimedEvent{.time = 11, .event = EvalRecord{.step = step, .ends_epoch = ends_epoch, .accuracy = accuracy}};
+  };
+  const fs::path path = runs_.write("a", {start_at(10), eval(5, 0.9, false), eval(10, 0.8, true), eval(20, 0.8, true)});
+  EXPECT_FALSE(open_run(path).figures.best_saved_accuracy);
+  EXPECT_FALSE(open_run(path).figures.best_is_not_saved()) << "nothing is saved";
+  PosixFileSystem files;
+  CheckpointDirectory directory(files, checkpoints_of(path));
+  for (const std::int64_t step : {10, 20}) EXPECT_THAT(directory.save(small_checkpoint(step, 0.8)), ElementsAre());
+  EXPECT_THAT(directory.save(small_checkpoint(25)), ElementsAre()) << "within an epoch: without a score";
+  const RunFigures figures = open_run(path).figures;
+  EXPECT_EQ(figures.best_accuracy, 0.9);
+  EXPECT_EQ(figures.best_step, 5);
+  EXPECT_EQ(figures.best_saved_accuracy, 0.8);
+  EXPECT_EQ(figures.best_saved_step, 20);
+  EXPECT_TRUE(figures.best_is_not_saved());
+  std::ofstream(checkpoints_of(path) / "step-20" / kMetaFile) << "damaged";
+  EXPECT_FALSE(open_run(path).figures.best_saved_accuracy);
 }
 
 TEST_F(Runs, AreReadUpToACutLineWithAWarning) {
