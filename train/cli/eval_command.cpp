@@ -31,7 +31,7 @@ struct EvalOptions {
 /// A data set and what the training found on it.
 struct Evaluated {
   std::string_view split;
-  std::unique_ptr<data::Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset{};
   std::optional<double>
       recorded{};  ///< accuracy when the checkpoint was saved, which ranks it, if it is of these samples
 };

@@ -71,7 +71,7 @@ std::string plot_of(const AllReduceReport& report, const AllReduceOptions& optio
                     .y_unit = "GB/s",
                     .x_scale = page::ScaleKind::logarithmic,
                     .from_zero = true,
-                    .series = {std::move(ours)}};
+                    .series = {ours}};
   if (!peer.x.empty()) chart.series.push_back(std::move(peer));
   return page::svg_file(chart);
 }
