@@ -32,8 +32,8 @@ struct EvalOptions {
 struct Evaluated {
   std::string_view split;
   std::unique_ptr<data::Dataset> dataset{};
-  std::optional<double>
-      recorded{};  ///< accuracy when the checkpoint was saved, which ranks it, if it is of these samples
+  /// Accuracy when the checkpoint was saved, which ranks it; empty if it is of other samples.
+  std::optional<double> recorded{};
 };
 
 CommandLine command_line(EvalOptions& all) {
