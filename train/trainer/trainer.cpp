@@ -115,7 +115,10 @@ Summary Trainer::run() {
   }
   if (!selected) {  // nothing was left to train
     selected = evaluate();
-    if (progress_.position > 0) report(*selected, true);  // a completed epoch is in the metrics
+    if (progress_.position > 0) {  // a completed epoch is in the metrics
+      report(*selected, true);
+      save(selected->weights.accuracy);
+    }
   }
   const ModelEvaluation at_end = evaluate_at_end(*selected);
   const Sha256 weights = hash_of_weights();
@@ -192,7 +195,7 @@ bool Trainer::roll_back_if_requested() {
 
 void Trainer::save(std::optional<double> score) {
   rollback_.saved(progress_.steps);
-  if (saved_ == progress_.steps) return;
+  if (saved_ == progress_.steps && !score) return;  // with a score, one that was saved on request is replaced
   saved_ = progress_.steps;
   report_place("saving");
   const TraceScope traced(trace_, TraceCategory::checkpoint, "state of the checkpoint", {progress_.steps});

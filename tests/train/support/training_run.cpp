@@ -74,6 +74,7 @@ void train(TrainingRun& run, int world, const train::TrainConfig& config, const 
                                     .validation_set = validation_set,
                                     .metrics = group.rank() == 0 ? run.rank0 : others,
                                     .checkpoints = group.rank() == 0 ? &run.checkpoints : nullptr,
+                                    .requests = group.rank() == 0 ? run.requests : nullptr,
                                     .newest_checkpoint = group.rank() == 0 ? ReadNewest(newest) : nullptr});
     if (begin) begin(trainer, group.rank());
     const train::Summary summary = trainer.run();

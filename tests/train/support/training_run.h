@@ -57,6 +57,7 @@ struct TrainingRun {
   std::vector<train::Summary> summaries;  ///< in the order in which ranks ended
   Recorder rank0;
   KeptCheckpoints checkpoints;
+  train::RunRequests* requests = nullptr;  ///< to rank 0
 };
 
 /// What a test puts around a rank's backend.

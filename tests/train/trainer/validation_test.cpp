@@ -15,6 +15,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+/// One request, after so many steps.
+class RequestAfter final : public train::RunRequests {
+ public:
+  RequestAfter(train::RunRequest request, std::int64_t steps) : request_(request), steps_(steps) {}
+  train::RunRequest take() override { return ++made_ == steps_ ? request_ : train::RunRequest::none; }
+  void at(const train::RunPlace&) override {}
+
+ private:
+  train::RunRequest request_;
+  std::int64_t steps_;
+  std::int64_t made_ = 0;
+};
+
 class Validation : public ::testing::Test {
  protected:
   static std::shared_ptr<const data::Dataset> head(data::Split split, std::int64_t samples) {
@@ -67,6 +80,34 @@ TEST_F(Validation, ChangesNoBitOfTheTraining) {
     EXPECT_EQ(with.summaries.front().accuracy, without.summaries.front().accuracy);
     EXPECT_EQ(without.summaries.front().validation_accuracy, std::nullopt);
     for (const train::EvalRecord& eval : without.rank0.evals) EXPECT_EQ(eval.split, "test");
+  }
+}
+
+/// A request is met before the evaluation; the checkpoint must be able to become the best one all the same.
+TEST_F(Validation, ScoresACheckpointThatWasRequestedAtTheEndOfAnEpoch) {
+  const data::Dataset* const held_out = split_.held_out.get();
+  const TrainingRun whole = train_with(held_out, config_, 1);
+  const std::int64_t epoch = whole.checkpoints.all.front().step;
+  RequestAfter save(train::RunRequest::save, epoch);
+  TrainingRun run;
+  run.requests = &save;
+  train(run, 1, config_, *split_.rest, *test_set_, {}, {}, held_out);
+  ASSERT_EQ(run.checkpoints.all.size(), 4u);
+  EXPECT_FALSE(run.checkpoints.all[0].score);
+  EXPECT_EQ(run.checkpoints.all[1].step, epoch);
+  EXPECT_EQ(run.checkpoints.all[1].score, whole.checkpoints.all[0].score);
+
+  config_.steps = 2 * epoch;
+  for (const std::int64_t steps : {epoch, 2 * epoch}) {  // an epoch is left, and nothing is
+    RequestAfter stop(train::RunRequest::stop, steps);
+    TrainingRun stopped;
+    stopped.requests = &stop;
+    EXPECT_THROW(train(stopped, 1, config_, *split_.rest, *test_set_, {}, {}, held_out), train::Preempted);
+    const train::Checkpoint& last = stopped.checkpoints.all.back();
+    EXPECT_EQ(last.step, steps);
+    EXPECT_FALSE(last.score);
+    const TrainingRun resumed = train_with(held_out, config_, 1, resuming(last));
+    EXPECT_EQ(resumed.checkpoints.of_step(steps).score, whole.checkpoints.of_step(steps).score);
   }
 }
 
