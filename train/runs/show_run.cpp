@@ -123,6 +123,7 @@ class Description {
   void add_evaluations() {
     const auto& evals = run_.history.evals;
     const RunFigures& figures = run_.figures;
+    const std::string_view selecting = selecting_split(run_.history);
     if (evals.empty()) return;
     TextTable table{.columns = {{.head = "  epoch", .right_aligned = true},
                                 {.head = "    step", .right_aligned = true},
@@ -132,8 +133,10 @@ class Description {
     const std::size_t first = evals.size() > kMostEvaluations ? evals.size() - kMostEvaluations : 0;
     for (std::size_t i = first; i < evals.size(); ++i) {
       const EvalRecord& eval = evals[i].record;
-      const bool is_saved = figures.best_saved_accuracy == eval.accuracy && figures.best_saved_step == eval.step;
-      const bool is_best = eval.step == figures.best_step && figures.best_accuracy == eval.accuracy;
+      const bool selects = eval.split == selecting;
+      const bool is_best = selects && eval.step == figures.best_step && eval.accuracy == figures.best_accuracy;
+      const bool is_saved =
+          selects && eval.step == figures.best_saved_step && eval.accuracy == figures.best_saved_accuracy;
       table.rows.push_back({fmt::to_string(eval.epoch), fmt::to_string(eval.step), percent_text(eval.accuracy) + " %",
                             loss_text(eval.loss),
                             std::string(is_best ? " best" : "") + (is_saved ? " saved" : "") +
