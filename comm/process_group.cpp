@@ -79,11 +79,18 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int 
                             .trace = trace_};
   // On a CPU stream this runs as work of the stream, so its deadline starts after earlier work. On a GPU it runs at
   // once.
+  const kernels::TraceRange traced = range_of(schedule);
   data_->submit(stream, [this, spec] {
     const ExclusiveUse exclusive(in_use_);
     Collective collective(spec, *data_);
     drive(collective, *data_, Deadline::after(timeout_));
   });
+}
+
+/// For a profiler: the collective that was counted last.
+kernels::TraceRange ProcessGroup::range_of(const Schedule& schedule) const {
+  return {trace_, kernels::TraceCategory::collective, schedule.operation.data(),  // of a literal
+          static_cast<std::int64_t>(collectives_)};
 }
 
 void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream, AllReduceAlgorithm algorithm) {
@@ -101,7 +108,9 @@ void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stre
   VendorAllReduce* const vendor = data_->vendor_all_reduce();
   check(vendor != nullptr, "an NCCL all_reduce needs the NCCL transport, and this group has another one: use the ring");
   const ExclusiveUse exclusive(in_use_);
-  vendor->all_reduce(range, ++collectives_, stream);
+  ++collectives_;
+  const kernels::TraceRange traced = range_of(kRingAllReduce);
+  vendor->all_reduce(range, collectives_, stream);
 }
 
 void ProcessGroup::reduce_scatter(const SegmentRange& range, kernels::Stream& stream) {

@@ -70,7 +70,8 @@ class ProcessGroup {
   /// Work enqueued after it starts only when every rank's stream has reached it.
   void barrier(kernels::Stream& stream);
 
-  /// Records the collectives that are enqueued from now on, for transports of CPUs; null: no longer.
+  /// Records the collectives that are enqueued from now on, for transports of CPUs; null: no longer. For those of GPUs
+  /// the track must not record, and may show ranges to a profiler.
   void trace(kernels::TraceTrack* track) { trace_ = track; }
 
   /// Runs `launch`, which enqueues a graph of this group's collectives on `stream`. The watchdog monitors them too.
@@ -95,6 +96,7 @@ class ProcessGroup {
 
  private:
   void run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream);
+  kernels::TraceRange range_of(const Schedule& schedule) const;
   void all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream);
 
   std::unique_ptr<Transport> data_;

@@ -128,7 +128,7 @@ class Loader::Worker final : public BatchOwner {
     try {
       for (std::int64_t step = 0; step < geometry().steps(); ++step) {
         BatchSlot* slot = take_free(stop);
-        if (!slot || !fill_batch(dataset_, normalize_, indices_of(step), *slot, stop)) return;
+        if (!slot || !fill(*slot, indices_of(step), stop)) return;
         {
           std::lock_guard lock(mutex_);
           ready_.push_back(slot);
@@ -140,6 +140,13 @@ class Loader::Worker final : public BatchOwner {
       error_ = std::current_exception();
       changed_.notify_all();
     }
+  }
+
+  /// Its event is on the track before the caller has the batch, and with it the end of the epoch.
+  bool fill(BatchSlot& slot, std::span<const std::int64_t> indices, const std::stop_token& stop) const {
+    const kernels::TraceScope traced(spec_.trace, kernels::TraceCategory::loader, "prepare batch",
+                                     {std::ssize(indices)});
+    return fill_batch(dataset_, normalize_, indices, slot, stop);
   }
 
   /// Waits until the caller gives a slot back; null if the loader is being destroyed.

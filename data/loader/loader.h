@@ -15,6 +15,7 @@
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/shape.h"
+#include "kernels/runtime/trace_track.h"
 
 namespace gradring::data {
 
@@ -77,7 +78,8 @@ struct LoaderSpec {
   std::int64_t batch_size = 64;
   std::int64_t window = 0;  ///< samples per optimizer step: no batch crosses into the next step; 0: no limit
   NormalizeSpec normalize = {};
-  int depth = 4;  ///< batches that exist at once: being filled, ready, or held by the caller
+  int depth = 4;                         ///< batches that exist at once: being filled, ready, or held by the caller
+  kernels::TraceTrack* trace = nullptr;  ///< of the loader's thread: batches that it prepares; null: none
 };
 
 /// Prepares the batches of an epoch ahead of time, on its own thread, in pinned memory.

@@ -28,6 +28,31 @@ enum class TraceCategory : std::uint8_t {
   evaluation,
   checkpoint,  ///< step of the run
   fault,       ///< injected
+  loader,      ///< a loader's thread prepares a batch: samples
+  kernel,      ///< on a GPU: blocks, threads of a block, registers of a thread, graph (0: in none)
+  memcpy,      ///< on a GPU: bytes, graph
+  memset,      ///< on a GPU: bytes, graph
+  note,        ///< about the trace itself; its name is the text
+};
+
+/// As trace files and profilers call it.
+constexpr const char* name_of(TraceCategory category) {
+  constexpr std::array kNames = {"step",  "data",   "forward",    "backward", "optimizer",  "wait",
+                                 "sync",  "bucket", "collective", "transfer", "evaluation", "checkpoint",
+                                 "fault", "loader", "kernel",     "memcpy",   "memset",     "note"};
+  static_assert(kNames.size() == static_cast<std::size_t>(TraceCategory::note) + 1);
+  return kNames[static_cast<std::size_t>(category)];
+}
+
+/// Shows ranges of the calling thread to a profiler.
+///
+/// Threads   any; ranges of a thread nest.
+class TraceRanges {
+ public:
+  virtual ~TraceRanges() = default;
+  /// `number`: of a step, bucket or collective. Copies `name`.
+  virtual void push(TraceCategory category, const char* name, std::int64_t number) = 0;
+  virtual void pop() = 0;
 };
 
 /// A slice of a track: something that lasted from `begin` to `end`.
@@ -54,6 +79,10 @@ class TraceTrack {
   }
 
   const std::string& name() const { return name_; }
+  /// Also shows what is recorded here, and what would be while nothing is recorded, to a profiler: TraceScope and
+  /// TraceRange do. Null: no longer. It must outlive the track's use.
+  void show(TraceRanges* ranges) { ranges_ = ranges; }
+  TraceRanges* ranges() const { return ranges_; }
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
   void add(const TraceEvent& event) {
     const std::size_t size = size_.load(std::memory_order_relaxed);
@@ -72,15 +101,34 @@ class TraceTrack {
   std::string name_;
   std::vector<TraceEvent> events_;
   const std::atomic<bool>& recording_;
+  TraceRanges* ranges_ = nullptr;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> dropped_{0};
 };
 
-/// Adds its lifetime to a track, if there is one and it is recording.
+/// Shows its lifetime to the profiler of a track, if there is one.
+class TraceRange {
+ public:
+  TraceRange(const TraceTrack* track, TraceCategory category, const char* name, std::int64_t number = 0)
+      : ranges_(track ? track->ranges() : nullptr) {
+    if (ranges_) ranges_->push(category, name, number);
+  }
+  ~TraceRange() {
+    if (ranges_) ranges_->pop();
+  }
+  TraceRange(const TraceRange&) = delete;
+  TraceRange& operator=(const TraceRange&) = delete;
+
+ private:
+  TraceRanges* ranges_;
+};
+
+/// Adds its lifetime to a track, if there is one and it is recording; also a TraceRange.
 class TraceScope {
  public:
   TraceScope(TraceTrack* track, TraceCategory category, const char* name, std::array<std::int64_t, 4> numbers = {})
-      : track_(track && track->recording() ? track : nullptr),
+      : range_(track, category, name, numbers[0]),
+        track_(track && track->recording() ? track : nullptr),
         event_{.category = category, .name = name, .begin = track_ ? TraceTrack::now() : 0, .numbers = numbers} {}
   ~TraceScope() {
     if (!track_) return;
@@ -91,6 +139,7 @@ class TraceScope {
   TraceScope& operator=(const TraceScope&) = delete;
 
  private:
+  TraceRange range_;
   TraceTrack* track_;
   TraceEvent event_;
 };

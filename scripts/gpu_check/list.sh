@@ -21,6 +21,7 @@ checks=(
   'train_fp16 180 two epochs in FP16'
   'train_bf16 180 two epochs in BF16'
   'train_autotune 180 two epochs with cuDNN algorithms that were measured'
+  'trace 180 the trace of a training has the kernels of its CUDA graphs, and no note'
   'cpu_accuracy 300 the accuracy of each precision beside that of the CPU'
   'odd_shapes 240 every kernel variant at shapes that divide by nothing'
   'tests_nn_cuda 300 tests of the CUDA backend, most of them on plans of cuDNN'

@@ -139,6 +139,19 @@ check_graph_bits() {
   passed "FP32 $(sha256 graph_fp32), FP16 $(sha256 graph_fp16)"
 }
 
+# Every slice of a trace is a line.
+check_trace() {
+  local file=$work/trace.json kernels in_graphs
+  train traced --device cuda --precision fp16 --steps 30 --trace "$file" --trace-steps 11:20
+  ! grep -q 'the trace has no GPU activities' "$work/output" ||
+    not_made "$(grep -o 'the trace has no GPU activities.*' "$work/output")"
+  [[ -f $file ]] || fail "the program ended with 0 and wrote no trace"
+  ! grep -q '"cat":"note"' "$file" || fail "a note: $(grep -m 1 '"cat":"note"' "$file")"
+  kernels=$(grep -c '"cat":"kernel"' "$file") || fail "the trace has no kernel"
+  in_graphs=$(grep '"cat":"kernel"' "$file" | grep -vc '"graph":0') || fail "none of $kernels kernels is in a CUDA graph"
+  passed "$kernels kernels in 10 steps, $in_graphs of them in CUDA graphs"
+}
+
 check_window_bits() {
   local graph
   for graph in on off; do

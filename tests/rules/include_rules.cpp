@@ -38,7 +38,9 @@ const std::vector<Door>& doors() {
       {Pattern("^curl/"), {"data/fetch"}},
       {Pattern("^CLI/"), {"train/options/command_line.cpp"}},
       {Pattern("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
-      {Pattern("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|nvtx|cub/|thrust/|vector_types)"),
+      {Pattern("^cupti"), {"kernels/runtime/cuda"}},
+      {Pattern("^nvtx"), {"kernels/runtime/cuda", "tests/support/nvtx_recorder"}},
+      {Pattern("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|cub/|thrust/|vector_types)"),
        {"kernels/runtime/cuda", "kernels/simt/cuda", "kernels/simt/on_cuda.h"},
        true},
   };

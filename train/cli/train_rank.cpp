@@ -129,6 +129,20 @@ std::unique_ptr<CheckpointSink> make_checkpoints(const RunOutput& output, const 
   return std::make_unique<CheckpointWriter>(output.checkpoints(), std::move(hooks));
 }
 
+/// What the GPU adds to the trace of a run, and what a profiler sees of any run. Without CUPTI a remark says so.
+TracedDevice traced_device(const TrainConfig& config, const Compute& compute, std::vector<std::string>& remarks) {
+  if (!compute.module) return {};
+  TracedDevice device{.runs_ahead = true};
+  if (compute.module->make_ranges) device.ranges = compute.module->make_ranges();
+  if (config.trace.empty()) return device;
+  try {
+    device.activities = compute.module->make_device_trace();
+  } catch (const DeviceError& error) {
+    remarks.push_back(fmt::format("--trace: the trace has no GPU activities: {}", error.what()));
+  }
+  return device;
+}
+
 /// Performs faults as slices of the trace.
 InjectedFaults::Perform traced_faults(RunTrace* trace) {
   return [trace](const PlannedFault& fault) {
@@ -217,15 +231,16 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
   const std::vector<FurtherDevice> others = further_devices(keeps.further);
+  std::vector<std::string> remarks;
+  TracedDevice gpu = traced_device(config, compute, remarks);
   std::optional<RunTrace> trace;
-  if (!config.trace.empty()) trace.emplace(trace_spec(config), group);
+  if (!config.trace.empty() || gpu.ranges) trace.emplace(trace_spec(config), group, std::move(gpu));
   RunTrace* const traced = trace ? &*trace : nullptr;
   InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank, traced_faults(traced));
   nn::Backend& backend = faults.backend(*compute.backend);
-  const bool traces_layers = traced && compute.device->id().kind == kernels::DeviceKind::cpu;
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
-                           .backend = traces_layers ? traced->backend(backend) : backend,
+                           .backend = traced ? traced->backend(backend) : backend,
                            .group = group,
                            .train_set = *sets.train_set,
                            .test_set = *sets.test_set,
@@ -243,7 +258,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     return finish_output(out, place);
   }
   check_files_of_resumed(group, output, place.rank);
-  std::vector<std::string> remarks = std::move(start.remarks);
+  remarks.insert(remarks.begin(), start.remarks.begin(), start.remarks.end());
   if (leads) {
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
@@ -269,8 +284,6 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
         "the training is already complete at step {}: nothing is trained; to train longer, raise --epochs or --steps",
         trainer.progress().steps));
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
-  if (traced && !traces_layers)
-    metrics.remark("--trace: on a GPU the trace has what the host does, without layers and communication");
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
   const Summary summary = run_logged(trainer, metrics, log, traced, [&](const std::exception& error) {

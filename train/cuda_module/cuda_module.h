@@ -9,15 +9,17 @@
 #include "kernels/peers.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/device_trace.h"
+#include "kernels/runtime/trace_track.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
 namespace gradring::train {
 
 /// Raise it with every change of CudaModule or of the types in it: KernelSet and its tables, Device, Stream, Event,
-/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker. Program and module each have their own copy of
+/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker, TraceRanges, DeviceTrace. Program and module each have their own copy of
 /// these headers.
-inline constexpr int kCudaModuleVersion = 8;
+inline constexpr int kCudaModuleVersion = 9;
 
 /// libgradring_cuda.so as the program sees it: nvcc's copy of every kernel, the devices that run it, the backend on top
 /// of them, and the transport between them. Opening it needs neither a GPU nor its driver; making a device does.
@@ -44,6 +46,12 @@ struct CudaModule {
   ///
   /// Errors    as comm::make_nccl_transport; DeviceError if the module was built without NCCL.
   std::unique_ptr<comm::Transport> (*make_nccl_transport)(const comm::NcclOptions& options) = nullptr;
+  /// Ranges for a profiler; null if the module was built without NVTX.
+  std::unique_ptr<kernels::TraceRanges> (*make_ranges)() = nullptr;
+  /// Records what the GPUs of this process execute.
+  ///
+  /// Errors    DeviceError if CUPTI is missing, or the module was built without it; says what to install.
+  std::unique_ptr<kernels::DeviceTrace> (*make_device_trace)() = nullptr;
 };
 
 /// The one function that the module exports, and its name.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry of the CUDA module, compiled into it alone: there kernel_set is nvcc's copy.
 #include "kernels/runtime/cuda/cuda_device.h"
+#include "kernels/runtime/cuda/cupti_trace.h"
+#include "kernels/runtime/cuda/nvtx_ranges.h"
 #include "nn/backend/cuda/cuda_backend.h"
 #include "nn/backend/cuda/cuda_peers.h"
 #include "train/cuda_module/cuda_module.h"
@@ -24,6 +26,8 @@ std::unique_ptr<kernels::PeerMaker> make_peers(kernels::Device& device, const nn
   return nn::CudaPeers::open(all_kernels(), device, options);
 }
 
+std::unique_ptr<kernels::DeviceTrace> make_device_trace() { return kernels::make_cupti_trace(); }
+
 }  // namespace
 }  // namespace gradring::train
 
@@ -35,6 +39,8 @@ extern "C" __attribute__((visibility("default"))) const gradring::train::CudaMod
                                     .make_device = &make_device,
                                     .make_backend = &make_backend,
                                     .make_peers = &make_peers,
-                                    .make_nccl_transport = &make_nccl_transport};
+                                    .make_nccl_transport = &make_nccl_transport,
+                                    .make_ranges = &gradring::kernels::make_nvtx_ranges,
+                                    .make_device_trace = &make_device_trace};
   return &module;
 }

@@ -40,8 +40,9 @@ void DistributedDataParallel::gradient_ready(int parameter) {
 }
 
 void DistributedDataParallel::enqueue_sum(int bucket, kernels::Stream& communication) {
-  if (!trace_of_sums_ || !trace_of_sums_->recording()) return sum_bucket_(bucket, communication);
   using kernels::TraceTrack;
+  const kernels::TraceRange range(trace_of_sums_, kernels::TraceCategory::bucket, "bucket", bucket);
+  if (!trace_of_sums_ || !trace_of_sums_->recording()) return sum_bucket_(bucket, communication);
   const auto index = static_cast<std::size_t>(bucket);
   const auto bytes = static_cast<std::int64_t>(layout_.bucket(bucket).elements * sizeof(float));
   const std::int64_t ready = TraceTrack::now();

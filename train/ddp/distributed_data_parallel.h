@@ -56,7 +56,7 @@ class DistributedDataParallel {
   void enqueue_end_of_step();
   /// Runs `launch`, which enqueues a recording with collectives on the compute stream.
   void replay(const std::function<void()>& launch) { group_.replay(compute_, launch); }
-  /// Records waits on one track, and the sums of buckets on the other. On a CPU only.
+  /// Records waits on one track, on a CPU only, and the sums of buckets on the other.
   void trace(kernels::TraceTrack& compute, kernels::TraceTrack& communication) {
     trace_ = &compute;
     trace_of_sums_ = &communication;

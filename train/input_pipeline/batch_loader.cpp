@@ -57,12 +57,14 @@ void HostBatchLoader::begin_epoch(kernels::Stream&, std::vector<std::int64_t> or
   in_flight_.clear();
   order.erase(order.begin(), order.begin() + position);
   first_ = position;
+  loader_.reset();  // of two threads one at a time adds to the trace
   loader_ = std::make_unique<data::Loader>(spec_.dataset, spec_.device,
                                            data::LoaderSpec{.indices = std::move(order),
                                                             .batch_size = spec_.batch_size,
                                                             .window = spec_.window,
                                                             .normalize = spec_.normalize,
-                                                            .depth = kDepth});
+                                                            .depth = kDepth,
+                                                            .trace = spec_.trace});
 }
 
 std::optional<BatchLoader::Next> HostBatchLoader::next(Deadline deadline) {

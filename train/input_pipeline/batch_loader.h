@@ -17,6 +17,7 @@
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/trace_track.h"
 
 namespace gradring::train {
 
@@ -43,6 +44,7 @@ struct BatchLoaderSpec {
   std::int64_t window = 0;                     ///< as data::LoaderSpec
   kernels::DType dtype = kernels::DType::f32;  ///< of the images on the device
   data::NormalizeSpec normalize = {};
+  kernels::TraceTrack* trace = nullptr;  ///< as data::LoaderSpec
 };
 
 /// A rank's batches, epoch by epoch, in the order of its sampler. The trainer calls begin_epoch and next; TrainStep

@@ -105,6 +105,8 @@ TraceFile read_trace(std::span<const std::filesystem::path> paths) {
   TraceFile file;
   ReadClocks clocks;
   for (const std::filesystem::path& path : paths) read_one(path, file, clocks);
+  for (const TraceSlice& slice : file.slices)
+    if (slice.category == "note") file.notes.push_back("rank " + std::to_string(slice.rank) + ": " + slice.name);
   file.ranks.assign(clocks.ranks.begin(), clocks.ranks.end());
   file.has_one_time = clocks.are_one();
   std::ranges::stable_sort(file.slices, {},

@@ -31,6 +31,7 @@ struct TraceFile {
   double accuracy_us = 0;    ///< of the worst clock
   /// False: the run failed before clocks were compared, and its ranks read different ones.
   bool has_one_time = true;
+  std::vector<std::string> notes{};  ///< about what is missing: "rank 0: ..."
 };
 
 /// Reads files of one run that --trace wrote, compressed or not: one, or the parts of a run that failed.

@@ -18,29 +18,23 @@ using kernels::TraceEvent;
 using kernels::TraceTrack;
 using Output = std::back_insert_iterator<std::string>;
 
+using Names = std::array<const char*, 4>;
+
 /// Names of TraceEvent::numbers.
-struct Naming {
-  const char* category;
-  std::array<const char*, 4> numbers;
-};
-
-constexpr Naming kNamings[] = {
-    {"step", {"step"}},
-    {"data", {}},
-    {"forward", {}},
-    {"backward", {}},
-    {"optimizer", {}},
-    {"wait", {}},
-    {"sync", {}},
-    {"bucket", {"bucket", "bytes"}},
-    {"collective", {"collective", "bytes"}},
-    {"transfer", {"step", "bytes", "to", "from"}},
-    {"evaluation", {}},
-    {"checkpoint", {"step"}},
-    {"fault", {}},
-};
-
-const Naming& naming_of(TraceCategory category) { return kNamings[static_cast<std::size_t>(category)]; }
+constexpr Names names_of(TraceCategory category) {
+  switch (category) {
+    case TraceCategory::step:
+    case TraceCategory::checkpoint: return {"step"};
+    case TraceCategory::bucket: return {"bucket", "bytes"};
+    case TraceCategory::collective: return {"collective", "bytes"};
+    case TraceCategory::transfer: return {"step", "bytes", "to", "from"};
+    case TraceCategory::loader: return {"samples"};
+    case TraceCategory::kernel: return {"blocks", "threads", "registers", "graph"};
+    case TraceCategory::memcpy:
+    case TraceCategory::memset: return {"bytes", "graph"};
+    default: return {};
+  }
+}
 
 /// Nanoseconds as microseconds.
 struct Micros {
@@ -88,13 +82,13 @@ class RankRenderer {
                    what, quoted_json(name));
   }
   void add_slice(int thread, const TraceEvent& event) {
-    const Naming& naming = naming_of(event.category);
+    const Names names = names_of(event.category);
     fmt::format_to(begin_event(), R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{},"args":{{)",
-                   rank_, thread, naming.category, quoted_json(event.name), time_of(event.begin),
+                   rank_, thread, name_of(event.category), quoted_json(event.name), time_of(event.begin),
                    text(Micros{event.end - event.begin}));
     const char* comma = "";
-    for (std::size_t i = 0; i < naming.numbers.size() && naming.numbers[i]; ++i, comma = ",")
-      fmt::format_to(Output(events_), R"({}"{}":{})", comma, naming.numbers[i], event.numbers[i]);
+    for (std::size_t i = 0; i < names.size() && names[i]; ++i, comma = ",")
+      fmt::format_to(Output(events_), R"({}"{}":{})", comma, names[i], event.numbers[i]);
     if (event.category == TraceCategory::bucket)
       fmt::format_to(Output(events_), R"(,"ready":{})", time_of(event.numbers[2]));
     events_ += "}}";
@@ -114,8 +108,6 @@ class RankRenderer {
 };
 
 }  // namespace
-
-std::string_view name_of(TraceCategory category) { return naming_of(category).category; }
 
 RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const std::optional<RankClock>& clock) {
   RankRenderer renderer(rank, clock.value_or(RankClock()));

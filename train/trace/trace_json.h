@@ -24,7 +24,4 @@ struct RankPart {
 RankPart render_rank(int rank, std::span<const kernels::TraceTrack* const> tracks,
                      const std::optional<RankClock>& clock);
 
-/// The category of an event as files name it.
-std::string_view name_of(kernels::TraceCategory category);
-
 }  // namespace gradring::train

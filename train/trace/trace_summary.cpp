@@ -128,7 +128,8 @@ TraceSummary summarize(const TraceFile& file, const std::string& path) {
                        .has_one_time = file.has_one_time,
                        .steps = {},
                        .mean = {},
-                       .straggler = {}};
+                       .straggler = {},
+                       .notes = file.notes};
   for (const auto& [number, step] : timelines_of(file))
     summary.steps.push_back(figures_of(number, step, file.has_one_time));
   if (summary.steps.empty())
@@ -158,6 +159,7 @@ std::string to_text(const TraceSummary& summary) {
         "The ranks ran on different machines, whose clocks were not compared because the run failed: there is no "
         "critical path and no straggler\n";
   if (summary.dropped > 0) text += fmt::format("{} events are missing: trace fewer steps\n", summary.dropped);
+  for (const std::string& note : summary.notes) text += fmt::format("Note of {}\n", note);
   if (summary.accuracy_us > 0)
     text += fmt::format("Clocks of different machines agree to {:.1f} us\n", summary.accuracy_us);
   return text;
@@ -167,7 +169,8 @@ std::string to_json(const TraceSummary& summary) {
   Json json{{"ranks", summary.ranks},
             {"world_size", summary.world_size},
             {"dropped_events", summary.dropped},
-            {"clock_accuracy_us", summary.has_one_time ? Json(summary.accuracy_us) : Json()}};
+            {"clock_accuracy_us", summary.has_one_time ? Json(summary.accuracy_us) : Json()},
+            {"notes", summary.notes}};
   json["steps"] = Json::array();
   for (const StepFigures& step : summary.steps) {
     Json each{{"step", step.step}};

@@ -49,6 +49,7 @@ struct TraceSummary {
   std::vector<StepFigures> steps;
   StepFigures mean;
   RunStraggler straggler;
+  std::vector<std::string> notes{};  ///< as TraceFile
 };
 
 /// Errors    data::DataError if the trace has no step.

@@ -15,7 +15,8 @@ Evaluation evaluate(const EvaluationParts& parts) {
                            .device = parts.device,
                            .kernels = parts.kernels,
                            .batch_size = parts.program.max_batch(),
-                           .dtype = parts.program.dtype()});
+                           .dtype = parts.program.dtype(),
+                           .trace = parts.trace});
   batches.begin_epoch(parts.stream, sampler.order(0), 0);
   const kernels::Buffer loss = parts.device.allocate(sizeof(float));
   const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));

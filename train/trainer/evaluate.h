@@ -8,6 +8,7 @@
 #include "data/datasets/dataset.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/trace_track.h"
 #include "nn/program/program.h"
 
 namespace gradring::train {
@@ -22,6 +23,7 @@ struct EvaluationParts {
   const data::Dataset& dataset;
   /// Called when the program holds the logits of a batch of `count` samples.
   std::function<void(std::int64_t count)> batch_done = [](std::int64_t) {};
+  kernels::TraceTrack* trace = nullptr;  ///< as BatchLoaderSpec
 };
 
 struct Evaluation {

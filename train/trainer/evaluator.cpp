@@ -52,7 +52,8 @@ Evaluation Evaluator::run_with(const nn::Weights& weights, const data::Dataset& 
                    .group = world_.group,
                    .program = program_,
                    .weights = weights,
-                   .dataset = dataset});
+                   .dataset = dataset,
+                   .trace = world_.trace ? &world_.trace->evaluation_loader() : nullptr});
 }
 
 }  // namespace gradring::train

@@ -152,7 +152,8 @@ class Replica {
   /// How long the last step waited for other ranks, or devices (DistributedDataParallel::exposed).
   std::chrono::duration<double> exposed_communication() const { return buffers_.ddp.exposed(); }
 
-  /// Records steps on one track, and collectives of the group on the other. On a CPU only.
+  /// Records steps on one track, and collectives of the group on the other. On a GPU the times would be those of
+  /// enqueueing: there the tracks must not record, and may show ranges to a profiler.
   void trace(kernels::TraceTrack& compute, kernels::TraceTrack& communication) {
     step_.trace(compute);
     buffers_.ddp.trace(compute, communication);

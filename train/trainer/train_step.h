@@ -115,7 +115,7 @@ class TrainStep {
   /// Resumes from `state`.
   void set_state(const kernels::step_state::StepState& state, Deadline deadline);
 
-  /// Records its phases. On a CPU only.
+  /// Records its phases; on a GPU as Replica::trace.
   void trace(kernels::TraceTrack& track) { trace_ = &track; }
 
   /// Enqueues a step and waits for it.

@@ -53,7 +53,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                   .device = replica_.memory().on(MemoryClass::batches),
                                   .kernels = world.kernels,
                                   .batch_size = sizes_.pass,
-                                  .window = sampler_->most_of_rank()},
+                                  .window = sampler_->most_of_rank(),
+                                  .trace = world.trace ? &world.trace->loader() : nullptr},
                                  replica_)),
       nan_policy_({.on_nan = on_nan_named(config.on_nan),
                    .scales_loss = replica_.step().scales_loss(),
@@ -62,7 +63,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       rollback_(world_),
       saver_(world_, config.timeout, config.on_save_error == "stop"),
       parameter_report_(config, {.group = world.group, .replica = replica_, .metrics = world.metrics}) {
-  if (world.trace && !runs_ahead(world.device)) replica_.trace(world.trace->compute(), world.trace->communication());
+  if (world.trace) replica_.trace(world.trace->work(), world.trace->communication());
 }
 
 Trainer::~Trainer() {
@@ -162,7 +163,7 @@ bool Trainer::run_epoch() {
   batches_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
-    if (world_.trace) world_.trace->before_step(enqueued_ + 1);
+    trace_next_step();
     const TraceScope traced(trace_, TraceCategory::step, "step", {enqueued_ + 1});
     enqueue_step(epoch_, step);
     const bool ends = step + 1 == sampler_->steps() || enough_steps();
@@ -182,6 +183,13 @@ bool Trainer::run_epoch() {
     progress_.position = 0;
   }
   return true;
+}
+
+/// A GPU's activities begin and end with complete steps.
+void Trainer::trace_next_step() {
+  if (!world_.trace) return;
+  if (world_.trace->changes_at(enqueued_ + 1)) take_results(true);
+  world_.trace->before_step(enqueued_ + 1);
 }
 
 bool Trainer::roll_back_if_requested() {

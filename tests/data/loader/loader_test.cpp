@@ -197,6 +197,31 @@ TEST_F(LoaderTest, RefusesWhatCannotBe) {
                InvalidArgument);
 }
 
+TEST_F(LoaderTest, TracesTheBatchesThatItsThreadPrepares) {
+  std::atomic<bool> recording{false};
+  kernels::TraceTrack track("loader", 10, recording);
+  for (const bool on : {false, true}) {
+    recording = on;
+    const std::int64_t before = kernels::TraceTrack::now();
+    Loader loader(numbers_, device_, {.indices = first(10), .batch_size = 4, .depth = 3, .trace = &track});
+    std::vector<std::int64_t> counts;
+    while (const auto batch = loader.next(soon())) {
+      counts.push_back(batch->count());
+      ASSERT_EQ(track.events().size() >= counts.size(), on) << "the event of a batch is there before the batch";
+    }
+    EXPECT_THAT(counts, ElementsAre(4, 4, 2));
+    std::int64_t end = before;
+    for (std::size_t i = 0; i < track.events().size(); ++i) {
+      const kernels::TraceEvent& event = track.events()[i];
+      EXPECT_STREQ(event.name, "prepare batch");
+      EXPECT_EQ(event.numbers[0], counts.at(i));
+      EXPECT_GE(event.begin, end) << "one after the other";
+      EXPECT_GE(end = event.end, event.begin);
+    }
+  }
+  EXPECT_EQ(track.events().size(), 3u);
+}
+
 class FillBatch : public ::testing::Test {
  protected:
   FillBatch() {

@@ -118,6 +118,9 @@ case ${2-} in
     fault graph_changes_weights graph_bits 'the weights differ'
     fault graph_changes_weights window_bits 'the weights differ'
     fault graph_changes_weights zero_bits 'the weights differ'
+    fault no_kernels trace 'wrote no trace'
+    fault no_graph_kernels trace 'none of 1 kernels is in a CUDA graph'
+    fault dropped_activities trace '7 GPU activities were dropped'
     fault resume_changes_weights resumed_bits 'the weights differ'
     fault no_hash graph_bits 'has no parameters_sha256'
     fault runs_differ reproducible_bits 'the weights differ'
@@ -146,6 +149,7 @@ case ${2-} in
     absent no_torch speed_pytorch_512 'python3 does not import torch' --data-dir "$place/data"
     absent "" speed_epoch_512 'no MNIST'
     absent unsupported_gpu racecheck "does not support this machine's GPU"
+    absent no_cupti trace 'no GPU activities: libcupti.so.13: cannot open'
     absent no_libraries tests_nn_cuda '2 tests were skipped without a library: Engine.IsThere: libcudnn.so.9'
     absent other_system tests_nn_cuda 'does not start here: .*libfmt.so.9'
     absent no_processes contexts 'nvidia-smi lists no process'

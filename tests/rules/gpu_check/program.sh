@@ -65,6 +65,18 @@ bench() {
   } >"$json"
 }
 
+# trace FILE: as `train --trace` writes it.
+trace() {
+  local graph=3
+  case ${FAULT-} in
+    no_cupti) echo "--trace: the trace has no GPU activities: libcupti.so.13: cannot open shared object file"; return ;;
+    no_kernels) return ;;
+    no_graph_kernels) graph=0 ;;
+    dropped_activities) echo '{"ph":"X","cat":"note","name":"7 GPU activities were dropped"},' >>"$1" ;;
+  esac
+  echo "{\"ph\":\"X\",\"cat\":\"kernel\",\"args\":{\"blocks\":1,\"graph\":$graph}}" >>"$1"
+}
+
 train() {
   local run device steps epochs step loss accuracy=0.981 key
   run=$(option --run-dir "") device=$(option --device cpu) steps=$(option --steps 0) epochs=$(option --epochs 0)
@@ -99,6 +111,7 @@ train() {
     runs_differ) [[ "${words[*]}" != *--reproducible* ]] || key+=$run ;;
   esac
   mkdir -p "$run"
+  trace "$(option --trace /dev/null)"
   for ((step = 1; step <= steps; ++step)); do
     loss=2.3e+0
     if [[ $device != cpu ]]; then

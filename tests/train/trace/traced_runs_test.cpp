@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 
 #include "tests/support/json.h"
 #include "tests/support/test_python.h"
@@ -16,9 +17,12 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::AnyOfArray;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 class TracedRuns : public ::testing::Test {
  protected:
@@ -53,7 +57,11 @@ TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
                                 "--first-bucket-mb", "0.01", "--trace", "t.json.gz", "--allreduce", "ring"});
   ASSERT_EQ(end.code, 0) << end.err;
   std::map<std::string, int> counts;
-  for (const train::TraceSlice& slice : read("t.json.gz").slices) ++counts[slice.category];
+  std::map<std::string, std::set<int>> threads;
+  for (const train::TraceSlice& slice : read("t.json.gz").slices) {
+    ++counts[slice.category];
+    threads[slice.category].insert(slice.track);
+  }
   EXPECT_EQ(counts["step"], 4 * 8);
   EXPECT_EQ(counts["data"], 4 * 8);
   EXPECT_EQ(counts["optimizer"], 4 * 8);
@@ -64,6 +72,9 @@ TEST_F(TracedRuns, HoldEverythingOfEachStepAndRank) {
   EXPECT_GT(counts["forward"], 4 * 8 * 3) << "several layers a step";
   EXPECT_GT(counts["backward"], 4 * 8 * 3);
   EXPECT_GT(counts["evaluation"], 4);
+  EXPECT_GE(counts["loader"], 4 * 3) << "of 8 batches 4 may be prepared before, and one begun";
+  EXPECT_THAT(threads["loader"], SizeIs(2)) << "for training and for evaluation";
+  EXPECT_THAT(threads["loader"], Each(Not(AnyOfArray(threads["step"])))) << "on threads of their own";
   EXPECT_GE(counts["checkpoint"], 2 * 2) << "the state of two checkpoints, and the writing of at least one";
   const ProgramEnd judged = judge("t.json.gz");
   EXPECT_TRUE(judged.code == 0 || judged.code == kPackageMissing) << judged.out << judged.err;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/runtime/cuda/cupti_trace.h"
+#include "kernels/runtime/cuda/nvtx_ranges.h"
 #include "nn/backend/kernels/kernel_plans.h"
 #include "tests/train/cuda_module/stand_in/gpu.h"
 #include "train/cuda_module/cuda_module.h"
@@ -43,6 +45,9 @@ std::unique_ptr<comm::Transport> make_nccl_transport(const comm::NcclOptions& op
   return comm::make_nccl_transport(complete);
 }
 
+/// CUPTI is a fake that LD_LIBRARY_PATH leads to.
+std::unique_ptr<kernels::DeviceTrace> make_device_trace() { return kernels::make_cupti_trace(); }
+
 }  // namespace
 }  // namespace gradring::tests
 
@@ -54,6 +59,8 @@ extern "C" const gradring::train::CudaModule* gradring_stand_in_module() {
                                                      .device_count = &device_count,
                                                      .make_device = &make_device,
                                                      .make_backend = &make_backend,
-                                                     .make_nccl_transport = &make_nccl_transport};
+                                                     .make_nccl_transport = &make_nccl_transport,
+                                                     .make_ranges = &gradring::kernels::make_nvtx_ranges,
+                                                     .make_device_trace = &make_device_trace};
   return &module;
 }
