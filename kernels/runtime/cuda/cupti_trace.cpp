@@ -27,12 +27,13 @@ constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 
 /// Receives CUPTI's buffers, on CUPTI's threads and ours.
 class Receiver {
  public:
-  /// Forgets what was received. `api` reads buffers from now on.
+  /// Forgets what was received, and buffers that are lost by now. `api` reads buffers from now on.
   void begin(const CuptiApi& api) {
     const std::lock_guard lock(mutex_);
     api_ = api;
     records_ = {};
     names_.clear();
+    std::erase_if(given_, has_records);
   }
   /// What was received since then; names live until the next begin().
   GpuRecords take() {

@@ -159,7 +159,10 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc of_r
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind == CUPTI_ACTIVITY_KIND_MEMSET && fake().enable_memset != CUPTI_SUCCESS) return fake().enable_memset;
-  if (fake().enabled.empty()) fake().began = host_now();
+  if (fake().enabled.empty()) {
+    fake().began = host_now();
+    ++fake().recordings;
+  }
   fake().enabled.insert(kind);
   fake().ended = 0;
   return CUPTI_SUCCESS;
@@ -174,8 +177,8 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
 CUptiResult cuptiActivityFlushAll(std::uint32_t) {
   if (!request || !complete) return CUPTI_ERROR_INVALID_OPERATION;
   pass_end();
-  const std::size_t all = fake().began == fake().flushed ? 0 : fake().activities.size();
-  fake().flushed = fake().began;
+  const bool executed = std::exchange(fake().recordings, 0) > 0 && ++fake().flushes % 2 == 0;
+  const std::size_t all = executed ? fake().activities.size() : 0;
   for (std::size_t i = 0; i < all; i += fake().records_of_buffer)
     deliver(i, std::min(all, i + fake().records_of_buffer), i == 0 && fake().keeps_first_buffer);
   return CUPTI_SUCCESS;

@@ -21,7 +21,7 @@ struct FakeActivity {
 };
 
 /// A libcupti.so.13 without a GPU: a flush delivers `activities` as the records that CUPTI 13 writes, by a clock of its
-/// own. A test opens the library as the program does, and finds this by the symbol fake_cupti.
+/// own. It does so for every second recording: in the first one, by which a trace makes CUPTI ready, the GPU does nothing. A test opens the library as the program does, and finds this by the symbol fake_cupti.
 ///
 /// The environment sets `version` (GRADRING_FAKE_CUPTI_VERSION) and `dropped` (GRADRING_FAKE_CUPTI_DROPPED) of another
 /// process.
@@ -38,8 +38,9 @@ struct FakeCupti {
   std::vector<FakeActivity> activities;
 
   std::set<CUpti_ActivityKind> enabled{};
-  std::int64_t began = 0;    ///< by the host's clock
-  std::int64_t flushed = 0;  ///< began, when it was last delivered
+  std::int64_t began = 0;  ///< by the host's clock
+  int recordings = 0;      ///< not delivered yet
+  int flushes = 0;         ///< with a recording
   std::int64_t ended = 0;
 };
 

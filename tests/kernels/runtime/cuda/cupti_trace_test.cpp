@@ -4,10 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 
+#include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cupti_api.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/shared_library.h"
@@ -147,19 +148,49 @@ TEST_F(CuptiTraceTest, RejectsAnOlderLibraryAndAMissingOne) {
   EXPECT_THAT(error_of("libcupti_of_nobody.so"), HasSubstr("libcupti_of_nobody.so"));
 }
 
-/// The real library, where it is installed: also without a GPU it has the functions that we call, and its clock.
-TEST(RealCupti, HasTheFunctionsAndAClock) {
-  CuptiApi api;
-  try {
-    api = CuptiApi::load();
-  } catch (const DeviceError& error) {
-    GTEST_SKIP() << error.what();
+class RealCupti : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      api_ = CuptiApi::load();
+    } catch (const DeviceError& error) {
+      GTEST_SKIP() << error.what();
+    }
   }
-  std::uint64_t first = 0, second = 0;
-  cupti_check(api, api.get_timestamp(&first), "cuptiGetTimestamp");
-  cupti_check(api, api.get_timestamp(&second), "cuptiGetTimestamp");
-  EXPECT_GT(first, 0u);
-  EXPECT_GE(second, first);
+  CuptiApi api_;
+};
+
+/// CUPTI's reference: CLOCK_REALTIME on Linux. That is not the clock of traces.
+TEST_F(RealCupti, HasAClockOfItsOwn) {
+  const auto realtime = [] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
+  };
+  const std::uint64_t before = realtime();
+  std::uint64_t time = 0;
+  cupti_check(api_, api_.get_timestamp(&time), "cuptiGetTimestamp");
+  EXPECT_GE(time, before);
+  EXPECT_LE(time, realtime());
+}
+
+TEST_F(RealCupti, RecordsNothingWhereNothingRunsAndSaysWhyWithoutAGpu) {
+  if (cuda_device_count() == 0) {
+    std::string why;
+    try {
+      make_cupti_trace();
+    } catch (const DeviceError& error) {
+      why = error.what();
+    }
+    EXPECT_THAT(why, HasSubstr("cuptiActivityEnable failed: "));
+    return;
+  }
+  const auto trace = make_cupti_trace();
+  for (int i = 0; i < 2; ++i) {
+    trace->start();
+    const DeviceActivities found = trace->stop();
+    EXPECT_THAT(found.tracks, IsEmpty());
+    EXPECT_THAT(found.notes, IsEmpty());
+  }
 }
 
 }  // namespace
