@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "kernels/runtime/trace_track.h"
 #include "tests/support/built_file.h"
 #include "tests/support/json.h"
 #include "tests/train/cli/support/run_directories.h"
@@ -37,10 +38,9 @@ class GpuTraces : public ::testing::Test {
                      {{"CUDA_VISIBLE_DEVICES", "0,1"},
                       {"GRADRING_STAND_IN_NCCL", messages_.path().string()},
                       {"LD_LIBRARY_PATH", std::string(GRADRING_STAND_IN_FOLDER) + ":" + cupti.string()}});
-    const Words words = {"launch", "--nproc-per-node=2", "train", "--dataset",  "digits", "--run-dir",
-                         "run",    "--device",           "cuda",  "--steps",    "8",      "--threads",
-                         "1",      "--resident",         "off",   "--progress", "plain",  "--batch-size",
-                         "4"};
+    const Words words =
+        joined({"launch", "--nproc-per-node=2"}, short_training({"--device", "cuda", "--steps", "8", "--threads", "1",
+                                                                 "--resident", "off", "--batch-size", "4"}));
     return place_.run(joined(words, more), variables);
   }
   train::TraceFile trace() const {
@@ -53,33 +53,28 @@ class GpuTraces : public ::testing::Test {
   Workplace place_;
 };
 
-TEST_F(GpuTraces, HaveWhatTheGpuExecutedOnTheClockOfTheSteps) {
+TEST_F(GpuTraces, HaveWhatTheGpuExecutedOnTheHostsClock) {
+  const std::int64_t before = kernels::TraceTrack::now();
   const ProgramEnd end = train(traced_);
+  const std::int64_t after = kernels::TraceTrack::now();
   ASSERT_EQ(end.code, 0) << end.err;
   const train::TraceFile file = trace();
   EXPECT_THAT(file.notes, IsEmpty());
-  std::map<int, std::pair<std::int64_t, std::int64_t>> recorded;
   std::map<std::string, int> counts;
-  std::set<std::string> kernels;
+  std::set<std::string> names;
   for (const train::TraceSlice& slice : file.slices) {
     ++counts[slice.category];
-    if (slice.category == "kernel") kernels.insert(slice.name);
-    if (slice.category != "step") continue;
-    if (slice.step == 3) recorded[slice.rank].first = slice.begin;
-    if (slice.step == 6) recorded[slice.rank].second = slice.end;
+    if (slice.category == "kernel") names.insert(slice.name);
   }
-  EXPECT_EQ(kernels, (std::set<std::string>{"first_fake_kernel<float>", "second_fake_kernel"}));
+  EXPECT_EQ(names, (std::set<std::string>{"first_fake_kernel<float>", "second_fake_kernel"}));
   EXPECT_EQ(counts["kernel"], 2 * 2) << "two ranks";
   EXPECT_EQ(counts["memcpy"], 2);
   EXPECT_EQ(counts["memset"], 2);
   EXPECT_GE(counts["loader"], 2);
   EXPECT_EQ(counts["forward"] + counts["collective"], 0) << "the host does not see when they run";
-  constexpr std::int64_t kMillisecond = 1'000'000;
   for (const train::TraceSlice& slice : file.slices) {
-    if (slice.category != "kernel") continue;
-    const auto [first, last] = recorded.at(slice.rank);
-    EXPECT_GE(slice.begin, first - kMillisecond);
-    EXPECT_LE(slice.end, last + 100 * kMillisecond) << "the host waits for the last step after its slice";
+    EXPECT_GE(slice.begin, before) << slice.category;
+    EXPECT_LE(slice.end, after) << slice.category;
   }
   const char* const python = std::getenv("GRADRING_TEST_PYTHON");
   const ProgramEnd judged =
