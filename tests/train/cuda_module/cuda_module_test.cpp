@@ -50,6 +50,18 @@ TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
   EXPECT_NE(module.kernels().relu.front().forward, cpu.relu.front().forward) << "the module must bring its own copy";
 }
 
+/// CUPTI needs a driver.
+TEST_F(OpenedModule, RecordsActivitiesAndSaysWhyItCannotWithoutAGpu) {
+  const CudaModule& module = open_cuda_module(file_);
+  EXPECT_NE(module.make_ranges, nullptr);
+  std::unique_ptr<kernels::DeviceTrace> trace;
+  const std::string error = error_of([&] { trace = module.make_device_trace(); });
+  if (module.device_count() == 0)
+    EXPECT_THAT(error, HasSubstr("CUPTI"));
+  else
+    EXPECT_TRUE(trace || !error.empty());
+}
+
 TEST_F(OpenedModule, SaysWhyThereIsNoSuchDevice) {
   int count = -1;
   const std::string error = error_of([&] {
