@@ -29,7 +29,7 @@
 #include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
-#include "train/report/line_file.h"
+#include "train/report/named_file.h"
 #include "train/setup/compute.h"
 #include "train/setup/rendezvous.h"
 
