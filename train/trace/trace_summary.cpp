@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
+#include "kernels/runtime/printable.h"
 #include "train/report/median.h"
 #include "train/trace/critical_path.h"
 #include "train/trace/step_timeline.h"
@@ -159,7 +160,7 @@ std::string to_text(const TraceSummary& summary) {
         "The ranks ran on different machines, whose clocks were not compared because the run failed: there is no "
         "critical path and no straggler\n";
   if (summary.dropped > 0) text += fmt::format("{} events are missing: trace fewer steps\n", summary.dropped);
-  for (const std::string& note : summary.notes) text += fmt::format("Note of {}\n", note);
+  for (const std::string& note : summary.notes) text += fmt::format("Note of {}\n", printable(note));
   if (summary.accuracy_us > 0)
     text += fmt::format("Clocks of different machines agree to {:.1f} us\n", summary.accuracy_us);
   return text;
