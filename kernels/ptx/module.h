@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradring::ptx {
+
+/// A type of PTX. `b` is a number of bits without a meaning; a predicate is one bit for each thread.
+enum class Type : std::uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f32, f64 };
+/// "f32"
+std::string_view name_of(Type type);
+/// 0 for none and pred.
+std::size_t bytes_of(Type type);
+
+struct Operand {
+  enum class Kind : std::uint8_t {
+    reg,        ///< %r1
+    immediate,  ///< 3, 0f3F800000
+    special,    ///< %tid.x, WARP_SZ
+    symbol,     ///< the address of a variable or parameter, plus `offset`
+    address,    ///< [%rd1+16]: parts[0], plus `offset`; of a tensor copy [map, {x, y}]: the map, then the coordinates
+    vector,     ///< {%r1, %r2}: parts
+    label,      ///< a place in the code: `target`
+    sink,       ///< _: the value is dropped
+  };
+  Kind kind = Kind::sink;
+  unsigned reg = 0;            ///< an index of Kernel::registers
+  std::uint64_t bits = 0;      ///< of an immediate: two's complement, or as IEEE 754 in the width that was written
+  bool is_float = false;       ///< of an immediate: written as 0f or 0d
+  std::string_view name;       ///< of a special register or symbol
+  std::int64_t offset = 0;     ///< bytes
+  std::size_t target = 0;      ///< an index of Kernel::code; its size: the end
+  std::vector<Operand> parts;
+};
+
+/// The C++ line that an instruction comes from (.loc), as nvcc wrote it for -lineinfo. `line` 0: unknown.
+struct Source {
+  unsigned file = 0;  ///< an index of Module::files
+  unsigned line = 0;
+};
+
+struct Instruction {
+  struct Guard {
+    unsigned reg = 0;
+    bool negated = false;
+  };
+  std::optional<Guard> guard;           ///< @%p1, @!%p1
+  std::string_view opcode;              ///< "ld.global.nc.v4.f32"
+  std::vector<std::string_view> words;  ///< "ld", "global", "nc", "v4", "f32"
+  std::vector<Operand> operands;
+  std::string_view text;  ///< as in the module, from the guard to the semicolon
+  Source source;
+
+  bool has(std::string_view word) const;
+};
+
+/// A parameter, or a variable in shared or local memory.
+struct Variable {
+  std::string_view name;
+  std::size_t bytes = 0;
+  std::size_t alignment = 1;
+  std::size_t offset = 0;  ///< in the memory of its kind
+};
+
+struct Kernel {
+  std::string_view name;  ///< mangled
+  std::vector<Variable> parameters;
+  std::size_t parameter_bytes = 0;
+  std::vector<Type> registers;  ///< by index; names are resolved, those of inner scopes as well
+  std::vector<Variable> shared; ///< offsets from the begin of static shared memory
+  std::size_t static_shared_bytes = 0;
+  bool uses_dynamic_shared = false;
+  std::vector<Variable> local;  ///< offsets from the begin of a thread's local memory
+  std::size_t local_bytes = 0;
+  unsigned most_threads = 0;    ///< .maxntid or .reqntid as a product; 0: not stated
+  std::vector<Instruction> code;
+};
+
+/// The kernels of one PTX module. Their bodies are read when they are asked for: a program has hundreds, and a run needs few.
+///
+/// Errors    PtxError with line and text, for what is not PTX or not known here.
+/// Threads   any.
+/// Source    PTX ISA 9.0, NVIDIA 2025.
+class Module {
+ public:
+  explicit Module(std::string text);
+  ~Module();
+  Module(Module&&) noexcept;
+  Module& operator=(Module&&) noexcept;
+
+  /// "9.0"
+  std::string_view version() const;
+  /// "sm_90a"
+  std::string_view target() const;
+  /// The paths of .file; index 0 is unused, as PTX counts from 1.
+  const std::vector<std::string_view>& files() const;
+  /// Mangled names.
+  std::vector<std::string_view> kernel_names() const;
+  /// Null if there is none of this name. Valid as long as the module.
+  const Kernel* kernel(std::string_view name) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace gradring::ptx

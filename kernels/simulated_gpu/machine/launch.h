@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/machine/counters.h"
+#include "kernels/simulated_gpu/memory/global_memory.h"
+
+namespace gradring::simulated_gpu {
+
+struct Extent {
+  unsigned x = 1, y = 1, z = 1;
+
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// A kernel, translated for execution: operands are places in a warp's registers, and each instruction is a function.
+/// Translated once, executed by any number of launches at the same time.
+///
+/// Errors    Fault that names each instruction that is not known here.
+class Executable {
+ public:
+  Executable(const ptx::Module& module, const ptx::Kernel& kernel);
+  ~Executable();
+  const ptx::Kernel& kernel() const;
+
+ private:
+  friend class Grid;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+struct LaunchSpec {
+  Extent grid;
+  Extent block;
+  std::size_t dynamic_shared_bytes = 0;
+  /// As the kernel's parameters lie in memory (ptx::Variable::offset), at least 128-byte aligned.
+  std::span<const std::byte> parameters;
+  int device = 0;
+};
+
+struct ExecutionOptions {
+  std::uint64_t seed = 0;  ///< of the order in which the warps of a block, and blocks, are executed
+  unsigned threads = 1;    ///< of the host; blocks are shared out over them
+  bool checks_races = true;
+};
+
+/// Executes a grid to its end.
+///
+/// Errors    Fault, the first one; what other blocks did until then stays in memory.
+/// Numerics  as PTX ISA defines; approximate functions (ex2.approx, rcp.approx, ...) are rounded from double precision.
+Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options);
+
+}  // namespace gradring::simulated_gpu

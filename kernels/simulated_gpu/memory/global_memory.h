@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace gradring::simulated_gpu {
+
+/// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a note of which
+/// bytes were written. Addresses are those of the process (unified addressing).
+///
+/// Threads   any; blocks of a grid write different bytes of one block at the same time.
+class GlobalMemory {
+ public:
+  struct Block {
+    std::uint64_t address = 0;
+    std::size_t bytes = 0;
+    int device = 0;
+    bool is_pinned_host = false;
+    std::unique_ptr<std::uint8_t[]> written;  ///< a byte for each byte, 0: not written
+  };
+
+  GlobalMemory();
+  ~GlobalMemory();
+
+  /// `is_written`: pinned memory of the host, which may be written unseen.
+  void add(const void* data, std::size_t bytes, int device, bool is_pinned_host);
+  /// Later accesses are faults that name the freed block.
+  void remove(const void* data);
+
+  /// The block that holds all of [address, address + bytes); null if there is none. Valid until it is removed.
+  const Block* find(std::uint64_t address, std::size_t bytes) const;
+  /// Changes with each add and remove: what find() returned before may be gone.
+  std::uint64_t generation() const;
+  /// "16 bytes at 0x7f..., 4 bytes behind the end of a block of 4096 bytes of GPU 0", "... in a block that was freed", ...
+  std::string describe(std::uint64_t address, std::size_t bytes) const;
+
+  void mark_written(std::uint64_t address, std::size_t bytes);
+  /// Whether every byte was written; true for memory that is not noted here (pageable memory of the host).
+  bool is_written(std::uint64_t address, std::size_t bytes) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace gradring::simulated_gpu
