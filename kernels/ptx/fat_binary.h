@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,13 +10,17 @@ namespace gradring::ptx {
 
 /// One PTX text of a fat binary, and what it is for.
 struct EmbeddedPtx {
-  int compute_capability = 0;  ///< 90
+  int compute_capability = 0;  ///< 90, of sm_90a as well: Module::target tells them apart
   std::string text;
 };
 
 /// The PTX that nvcc embedded, from the wrapper that its host code passes to __cudaRegisterFatBinary.
 ///
-/// Errors    PtxError if the wrapper, the container or a compression is not known.
+/// Errors    PtxError if the wrapper, the container or a compression is not known. LZ4 is (nvcc --compress-mode=speed, and every
+///           nvcc before 12.8), Zstandard is not.
 std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper);
+
+/// The same of the container that a wrapper points to. What follows the container in `bytes` is not looked at.
+std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes);
 
 }  // namespace gradring::ptx

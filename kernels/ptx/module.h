@@ -12,9 +12,30 @@
 namespace gradring::ptx {
 
 /// A type of PTX. `b` is a number of bits without a meaning; a predicate is one bit for each thread.
-enum class Type : std::uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f32, f64 };
+enum class Type : std::uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  bf16,
+  f32,
+  f64
+};
 /// "f32"
 std::string_view name_of(Type type);
+/// none if there is no type of this name.
+Type type_named(std::string_view name);
 /// 0 for none and pred.
 std::size_t bytes_of(Type type);
 
@@ -25,17 +46,20 @@ struct Operand {
     special,    ///< %tid.x, WARP_SZ
     symbol,     ///< the address of a variable or parameter, plus `offset`
     address,    ///< [%rd1+16]: parts[0], plus `offset`; of a tensor copy [map, {x, y}]: the map, then the coordinates
-    vector,     ///< {%r1, %r2}: parts
+    vector,     ///< {%r1, %r2}: parts; also the labels of a .branchtargets
+    pair,       ///< %r1|%p1, a second result: parts
     label,      ///< a place in the code: `target`
     sink,       ///< _: the value is dropped
   };
   Kind kind = Kind::sink;
-  unsigned reg = 0;            ///< an index of Kernel::registers
-  std::uint64_t bits = 0;      ///< of an immediate: two's complement, or as IEEE 754 in the width that was written
-  bool is_float = false;       ///< of an immediate: written as 0f or 0d
-  std::string_view name;       ///< of a special register or symbol
-  std::int64_t offset = 0;     ///< bytes
-  std::size_t target = 0;      ///< an index of Kernel::code; its size: the end
+  unsigned reg = 0;         ///< an index of Kernel::registers
+  std::uint64_t bits = 0;   ///< of an immediate: two's complement, or as IEEE 754 in the width that was written
+  bool is_float = false;    ///< of an immediate: written as 0f, 0d or 1.5
+  bool is_double = false;   ///< of such an immediate: `bits` are those of a double (0d, 1.5)
+  bool negated = false;     ///< of a predicate: !%p1
+  std::string_view name;    ///< of a special register, symbol or label
+  std::int64_t offset = 0;  ///< bytes
+  std::size_t target = 0;   ///< an index of Kernel::code; its size: the end
   std::vector<Operand> parts;
 };
 
@@ -56,6 +80,7 @@ struct Instruction {
   std::vector<Operand> operands;
   std::string_view text;  ///< as in the module, from the guard to the semicolon
   Source source;
+  Source called_from;  ///< the line of the kernel itself that called the inlined function of `source`; else `source`
 
   bool has(std::string_view word) const;
 };
@@ -68,17 +93,24 @@ struct Variable {
   std::size_t offset = 0;  ///< in the memory of its kind
 };
 
+/// A variable of a module in global or constant memory.
+struct GlobalVariable : Variable {
+  bool is_constant = false;
+  std::string_view initial;  ///< as it is written: "{1, 2}"; empty: zeros
+};
+
 struct Kernel {
   std::string_view name;  ///< mangled
   std::vector<Variable> parameters;
   std::size_t parameter_bytes = 0;
-  std::vector<Type> registers;  ///< by index; names are resolved, those of inner scopes as well
-  std::vector<Variable> shared; ///< offsets from the begin of static shared memory
-  std::size_t static_shared_bytes = 0;
+  std::vector<Type> registers;  ///< by index, in the order of their first use; names are resolved, scopes as well
+  /// Offsets from the begin of static shared memory. Dynamic shared memory is behind it, as a variable of 0 bytes.
+  std::vector<Variable> shared;
+  std::size_t static_shared_bytes = 0;  ///< up to dynamic shared memory, if there is some
   bool uses_dynamic_shared = false;
   std::vector<Variable> local;  ///< offsets from the begin of a thread's local memory
   std::size_t local_bytes = 0;
-  unsigned most_threads = 0;    ///< .maxntid or .reqntid as a product; 0: not stated
+  unsigned most_threads = 0;  ///< .maxntid or .reqntid as a product; 0: not stated
   std::vector<Instruction> code;
 };
 
@@ -100,6 +132,8 @@ class Module {
   std::string_view target() const;
   /// The paths of .file; index 0 is unused, as PTX counts from 1.
   const std::vector<std::string_view>& files() const;
+  /// What a kernel may use and is not in its own lists. `offset` is 0: nothing lays them out here.
+  const std::vector<GlobalVariable>& globals() const;
   /// Mangled names.
   std::vector<std::string_view> kernel_names() const;
   /// Null if there is none of this name. Valid as long as the module.
