@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"mov.u32 %r1, ;", "an operand was expected before ';'"},
                     Mistake{"ld.global.u32 %r1, [%r2;", "']' was expected before ';'"},
                     Mistake{"ld.global.u32 %r1, [%r2+%r3];", "an integer was expected before '%r3'"},
-                    Mistake{"mov.b64 {%r1, %r2, %r3;", "'}' was expected before ';'"},
+                    Mistake{"mov.b64 %r1, {%r2 %r3};", "'}' was expected before '%r3'"},
                     Mistake{"@%r1 ret;", "%r1 is not declared as a predicate"},
                     Mistake{"@%p7 ret;", "%p7 is not declared as a predicate"},
                     Mistake{"%r1 = 2;", "an opcode was expected before '%r1'"},

@@ -53,7 +53,7 @@ std::string container(const std::vector<Entry>& entries) {
 
 std::vector<EmbeddedPtx> read(const std::string& bytes) { return embedded_ptx(std::as_bytes(std::span(bytes))); }
 
-std::string error_of(const std::string& bytes) {
+std::string error_in(const std::string& bytes) {
   try {
     read(bytes);
   } catch (const PtxError& error) {
@@ -94,18 +94,18 @@ TEST(FatBinary, IsReadThroughItsWrapper) {
 }
 
 TEST(FatBinary, RefusesZstandardAndSaysWhatToDo) {
-  EXPECT_THAT(error_of(container({{.flags = 0x8011, .payload = "\x28\xb5\x2f\xfd"}})),
+  EXPECT_THAT(error_in(container({{.flags = 0x8011, .payload = "\x28\xb5\x2f\xfd"}})),
               HasSubstr("--compress-mode=speed"));
 }
 
 TEST(FatBinary, RefusesDamage) {
   const std::string whole = container({{.payload = ".version 9.0"}});
-  ASSERT_EQ(error_of(whole), "none");
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_NE(error_of(whole.substr(0, size)), "none") << size;
+  ASSERT_EQ(error_in(whole), "none");
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_NE(error_in(whole.substr(0, size)), "none") << size;
   for (const std::size_t byte : {0, 4, 6, 8, 15, 16 + 4, 16 + 8, 16 + 15}) {
     std::string damaged = whole;
     damaged[byte] ^= '\x40';
-    EXPECT_NE(error_of(damaged), "none") << byte;
+    EXPECT_NE(error_in(damaged), "none") << byte;
   }
 }
 

@@ -67,7 +67,7 @@ class SecondReader {
     std::cmatch match;
     const std::string_view text = instruction.text;
     ASSERT_TRUE(std::regex_match(text.data(), text.data() + text.size(), match, form)) << text;
-    EXPECT_EQ(match[3], instruction.opcode);
+    EXPECT_EQ(match[3].str(), instruction.opcode);
     ASSERT_EQ(match[2].matched, instruction.guard.has_value());
     if (instruction.guard) {
       EXPECT_EQ(instruction.guard->negated, match[1].length() == 1);
@@ -102,7 +102,9 @@ class SecondReader {
     static const std::map<std::string, Type> types = {{"%p", Type::pred}, {"%rs", Type::b16}, {"%r", Type::b32},
                                                       {"%rd", Type::b64}, {"%f", Type::f32},  {"%fd", Type::f64}};
     const auto type = types.find(text.substr(0, text.find_first_of("0123456789")));
-    if (type != types.end()) EXPECT_EQ(kernel_.registers.at(number), type->second);
+    if (type != types.end()) {
+      EXPECT_EQ(kernel_.registers.at(number), type->second);
+    }
   }
 
   static void compare_number(const Operand& operand, const std::string& text) {
@@ -137,7 +139,9 @@ class SecondReader {
     const char* const place = labels_.at(text);
     ASSERT_LT(operand.target, kernel_.code.size());
     EXPECT_GT(kernel_.code[operand.target].text.data(), place);
-    if (operand.target > 0) EXPECT_LT(kernel_.code[operand.target - 1].text.data(), place);
+    if (operand.target > 0) {
+      EXPECT_LT(kernel_.code[operand.target - 1].text.data(), place);
+    }
   }
 
   const Labels& labels_;
@@ -206,9 +210,11 @@ TEST_F(NvccOutput, NamesSourceLines) {
     for (const auto name : module.kernel_names())
       for (const Instruction& each : module.kernel(name)->code) {
         ++all;
-        if (each.source.line > 0) ++known;
-        if (each.source.line > 0) ASSERT_FALSE(module.files().at(each.source.file).empty());
         ASSERT_LT(each.called_from.file, module.files().size());
+        if (each.source.line > 0) {
+          ++known;
+          ASSERT_FALSE(module.files().at(each.source.file).empty());
+        }
       }
   }
   EXPECT_GT(known, all / 2);  // -lineinfo
