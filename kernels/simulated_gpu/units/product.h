@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "kernels/simulated_gpu/units/fragment.h"
+
+namespace gradring::simulated_gpu {
+
+/// The most columns of B: wgmma's m64n256k16.
+inline constexpr int kMostColumns = 256;
+
+/// A of a product: 16 rows (m) of 16 (k).
+struct alignas(64) LeftMatrix {
+  float values[16][16];
+};
+
+/// B of a product: 16 rows (k) of up to 256 columns (n).
+struct alignas(64) RightMatrix {
+  float values[16][kMostColumns];
+};
+
+/// D = A B + D, for one warp.
+///
+/// Shapes    A: 16 x inner; B: inner x 2 d.size(); D: 16 x 2 d.size(), in registers as place_in_accumulators states. inner is 8 or
+///           16, d.size() a multiple of 4. Unless `keeps`, D is zero before.
+/// Numerics  An element begins with D's and takes up its products one by one in the order of k, in f32, each rounded to nearest
+///           even. Products of f16 are exact in f32, those of bf16 are as well within f32's range. PTX ISA leaves the order and
+///           the rounding of these sums open: a tensor core aligns 4 to 16 products and D to their greatest exponent, adds them
+///           at once and truncates. So results differ from a GPU's in the last bits, and a sum that cancels may by more.
+/// Source    PTX ISA 9.0: 9.7.14.5.14 mma, 9.7.15.5.2 wgmma.mma_async; on hardware: Fasi, Higham, Mikaitis, Pranesh, "Numerical
+///           behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021.
+void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d);
+
+}  // namespace gradring::simulated_gpu
