@@ -8,8 +8,8 @@ namespace gradring::simulated_gpu {
 /// Threads of a warp.
 inline constexpr int kLanes = 32;
 
-/// A 32-bit register of all lanes of a warp: kLanes values. An f32 is there as its bits; two 16-bit elements with the lower index
-/// in the lower half.
+/// A 32-bit register of all lanes of a warp: kLanes values. An f32 is there as its bits; two 16-bit elements with the
+/// lower index in the lower half.
 using Row = std::uint32_t*;
 using ConstRow = const std::uint32_t*;
 
@@ -21,11 +21,11 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Fragments: which element of a matrix a lane holds as its element i. Registers hold elements in order of i: two of 16 bits each,
-// or one of f32. Names as in PTX ISA: groupID = lane / 4, threadID_in_group = lane % 4.
+// Fragments: which element of a matrix a lane holds as its element i. Registers hold elements in order of i: two of 16
+// bits each, or one of f32. Names as in PTX ISA: groupID = lane / 4, threadID_in_group = lane % 4.
 
-/// Of A, 16 x 16 elements of 16 bits in 4 registers (i < 8); 16 x 8 in the first two of them (i < 4). Of the 64 rows of wgmma,
-/// warp w of the warpgroup holds rows 16 w and following in the same way.
+/// Of A, 16 x 16 elements of 16 bits in 4 registers (i < 8); 16 x 8 in the first two of them (i < 4). Of the 64 rows of
+/// wgmma, warp w of the warpgroup holds rows 16 w and following in the same way.
 ///
 /// Source    PTX ISA 9.0: 9.7.14.5.7 (m16n8k8), 9.7.14.5.8 (m16n8k16), 9.7.15.5.1.1.1 (m64nNk16).
 constexpr Place place_in_a(int lane, int i) {
@@ -37,8 +37,8 @@ constexpr Place place_in_a(int lane, int i) {
 /// Source    PTX ISA 9.0: 9.7.14.5.7 (m16n8k8), 9.7.14.5.8 (m16n8k16).
 constexpr Place place_in_b(int lane, int i) { return {.row = lane % 4 * 2 + i % 2 + i / 2 * 8, .column = lane / 4}; }
 
-/// Of C and D, 16 x N elements of f32 in N / 2 registers: one after the other, fragments of 16 x 8. Of the 64 rows of wgmma, warp w
-/// holds rows 16 w and following.
+/// Of C and D, 16 x N elements of f32 in N / 2 registers: one after the other, fragments of 16 x 8. Of the 64 rows of
+/// wgmma, warp w holds rows 16 w and following.
 ///
 /// Source    PTX ISA 9.0: 9.7.14.5.7, 9.7.14.5.8, 9.7.15.5.1.1.1.
 constexpr Place place_in_accumulators(int lane, int i) {

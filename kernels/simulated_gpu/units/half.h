@@ -26,7 +26,8 @@ inline float f16_to_f32(std::uint16_t value) {
   return std::bit_cast<float>(bits);
 }
 
-/// cvt.rn.f16.f32: to the nearest, ties to even; 65520 and more becomes infinity, subnormal results are kept, NaN is 0x7FFF.
+/// cvt.rn.f16.f32: to the nearest, ties to even; 65520 and more becomes infinity, subnormal results are kept, NaN is
+/// 0x7FFF.
 ///
 /// Source    PTX ISA 9.0: 9.7.9.21 cvt; canonical NaN as 9.7.4 (half precision) states it.
 inline std::uint16_t f32_to_f16(float value) {

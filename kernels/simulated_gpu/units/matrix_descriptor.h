@@ -23,18 +23,20 @@ struct MatrixDescriptor {
   static MatrixDescriptor decode(std::uint64_t bits);
 };
 
-/// Which elements of an operand of 16-bit elements lie together: along k (imm-trans 0), or along m of A, n of B (imm-trans 1).
+/// Which elements of an operand of 16-bit elements lie together: along k (imm-trans 0), or along m of A, n of B
+/// (imm-trans 1).
 enum class Major : std::uint8_t { k, mn };
 
 /// Pieces of 16 bytes, eight elements each, of `extent` rows (m) of A or columns (n) of B of 16 elements (k) each.
 constexpr std::size_t chunks_of(int extent) { return static_cast<std::size_t>(extent) * 2; }
 
-/// The addresses in shared memory of the chunks_of(extent) pieces of an operand of m64nNk16, for m or n in [first, first + extent).
-/// The machine checks them; nothing wraps around at the end of shared memory.
+/// The addresses in shared memory of the chunks_of(extent) pieces of an operand of m64nNk16, for m or n in [first,
+/// first + extent). The machine checks them; nothing wraps around at the end of shared memory.
 ///
 /// Shapes    first and extent are multiples of 8.
 /// Order     Major::k: two pieces (k = 0, k = 8) for each row or column. Major::mn: extent / 8 pieces for each k.
-/// Layout    in pieces, LBO and SBO being leading_bytes and stride_bytes, W = chunks_in_row(swizzle), before swizzled():
+/// Layout    in pieces, LBO and SBO being leading_bytes and stride_bytes, W = chunks_in_row(swizzle), before
+///           swizzled():
 ///             k,  none      (mn % 8) + (mn / 8) SBO + (k / 8) LBO
 ///             k,  swizzled  (mn % 8) W + (mn / 8) SBO + (k / 8)                       LBO is not used
 ///             mn, none      (k % 8) + (k / 8) LBO + (mn / 8) SBO

@@ -10,8 +10,8 @@ namespace gradring::simulated_gpu {
 
 /// The state of an mbarrier object: a phase completes when no arrival is pending and its transactions are balanced.
 ///
-/// Source    PTX ISA 9.0: 9.7.13.15.2 Contents of the mbarrier object (with its ranges), 9.7.13.15.4 Phase, 9.7.13.15.5 Tracking
-///           asynchronous operations, 9.7.13.15.7 Arrive-on operation.
+/// Source    PTX ISA 9.0: 9.7.13.15.2 Contents of the mbarrier object (with its ranges), 9.7.13.15.4 Phase, 9.7.13.15.5
+///           Tracking asynchronous operations, 9.7.13.15.7 Arrive-on operation.
 class Mbarrier {
  public:
   static constexpr std::uint32_t kMostArrivals = (1U << 20) - 1;
@@ -22,8 +22,8 @@ class Mbarrier {
   /// Errors    Fault unless 1 <= count <= kMostArrivals.
   explicit Mbarrier(std::uint32_t count);
 
-  /// mbarrier.arrive: the count of pending arrivals falls by `count`, which may complete the phase. Returns the state before, for
-  /// is_complete_since() and pending_of().
+  /// mbarrier.arrive: the count of pending arrivals falls by `count`, which may complete the phase. Returns the state
+  /// before, for is_complete_since() and pending_of().
   ///
   /// Errors    Fault unless 1 <= count <= pending().
   std::uint64_t arrive(std::uint32_t count = 1);
@@ -42,8 +42,9 @@ class Mbarrier {
   ///
   /// Errors    Fault if that phase is neither the current one nor the one before.
   bool is_complete_since(std::uint64_t state) const;
-  /// mbarrier.test_wait.parity, try_wait.parity: whether the last phase of this parity is complete, of the current phase (that is
-  /// not) and the one before. The phase before the first one counts as complete: parity 1 of a new mbarrier is.
+  /// mbarrier.test_wait.parity, try_wait.parity: whether the last phase of this parity is complete, of the current
+  /// phase (that is not) and the one before. The phase before the first one counts as complete: parity 1 of a new
+  /// mbarrier is.
   bool is_complete(bool odd) const { return (phase_ % 2 != 0) != odd; }
   /// mbarrier.pending_count of a state.
   static std::uint32_t pending_of(std::uint64_t state) { return static_cast<std::uint32_t>(state & kMostArrivals); }
@@ -65,8 +66,9 @@ class Mbarrier {
   std::int32_t transactions_ = 0;
 };
 
-/// The mbarrier objects in the shared memory of a block, by address. They are kept beside its bytes: the format of an object is
-/// opaque, only mbarrier instructions may touch it, and bytes alone could not tell an object from what was left there.
+/// The mbarrier objects in the shared memory of a block, by address. They are kept beside its bytes: the format of an
+/// object is opaque, only mbarrier instructions may touch it, and bytes alone could not tell an object from what was
+/// left there.
 ///
 /// Source    PTX ISA 9.0: 9.7.13.15.3 Lifecycle of the mbarrier object (size and alignment: 8 bytes).
 class Mbarriers {

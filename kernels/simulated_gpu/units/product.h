@@ -22,14 +22,15 @@ struct alignas(64) RightMatrix {
 
 /// D = A B + D, for one warp.
 ///
-/// Shapes    A: 16 x inner; B: inner x 2 d.size(); D: 16 x 2 d.size(), in registers as place_in_accumulators states. inner is 8 or
-///           16, d.size() a multiple of 4. Unless `keeps`, D is zero before.
-/// Numerics  An element begins with D's and takes up its products one by one in the order of k, in f32, each rounded to nearest
-///           even. Products of f16 are exact in f32, those of bf16 are as well within f32's range. PTX ISA leaves the order and
-///           the rounding of these sums open: a tensor core aligns 4 to 16 products and D to their greatest exponent, adds them
-///           at once and truncates. So results differ from a GPU's in the last bits, and a sum that cancels may by more.
-/// Source    PTX ISA 9.0: 9.7.14.5.14 mma, 9.7.15.5.2 wgmma.mma_async; on hardware: Fasi, Higham, Mikaitis, Pranesh, "Numerical
-///           behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021.
+/// Shapes    A: 16 x inner; B: inner x 2 d.size(); D: 16 x 2 d.size(), in registers as place_in_accumulators states.
+///           inner is 8 or 16, d.size() a multiple of 4. Unless `keeps`, D is zero before.
+/// Numerics  An element begins with D's and takes up its products one by one in the order of k, in f32, each rounded to
+///           nearest even. Products of f16 are exact in f32, those of bf16 are as well within f32's range. PTX ISA
+///           leaves the order and the rounding of these sums open: a tensor core aligns 4 to 16 products and D to their
+///           greatest exponent, adds them at once and truncates. So results differ from a GPU's in the last bits, and a
+///           sum that cancels may by more.
+/// Source    PTX ISA 9.0: 9.7.14.5.14 mma, 9.7.15.5.2 wgmma.mma_async; on hardware: Fasi, Higham, Mikaitis, Pranesh,
+///           "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021.
 void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d);
 
 }  // namespace gradring::simulated_gpu

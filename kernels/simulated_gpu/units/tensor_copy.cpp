@@ -9,7 +9,8 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// One row of the box: `begin` and `end` are the bytes of it that are inside the tensor, `global` where byte 0 is or would be.
+/// One row of the box: `begin` and `end` are the bytes of it that are inside the tensor, `global` where byte 0 is or
+/// would be.
 struct BoxRow {
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -14,8 +14,8 @@ namespace gradring::simulated_gpu {
 inline constexpr std::size_t kTensorMapBytes = 128;
 inline constexpr unsigned kMostTensorDimensions = 5;
 
-/// The arguments of cuTensorMapEncodeTiled. Enumerations have the driver's values (cuda.h of CUDA 13.0); arrays are the caller's,
-/// with `rank` elements, strides_bytes with rank - 1.
+/// The arguments of cuTensorMapEncodeTiled. Enumerations have the driver's values (cuda.h of CUDA 13.0); arrays are the
+/// caller's, with `rank` elements, strides_bytes with rank - 1.
 struct TensorMapArguments {
   void* tensor_map = nullptr;
   unsigned data_type = 0;  ///< CUtensorMapDataType
@@ -39,8 +39,9 @@ struct TensorMapResult {
   std::string reason;
 };
 
-/// cuTensorMapEncodeTiled by its documented rules, for compute capability 9.0. What a driver may check beyond them is not known.
-/// Types of packed 4 and 6 bits, and swizzles of atoms of 32 and 64 bytes, which compute capability 9.0 lacks, are invalid values.
+/// cuTensorMapEncodeTiled by its documented rules, for compute capability 9.0. What a driver may check beyond them is
+/// not known. Types of packed 4 and 6 bits, and swizzles of atoms of 32 and 64 bytes, which compute capability 9.0
+/// lacks, are invalid values.
 ///
 /// Source    CUDA Driver API 13.0, 6.30 Tensor Map Object Management: cuTensorMapEncodeTiled.
 TensorMapResult encode_tensor_map(const TensorMapArguments& arguments);
@@ -59,14 +60,15 @@ struct TensorMap {
 
   /// From the 128 bytes that encode_tensor_map wrote.
   ///
-  /// Errors    Fault if these are not such bytes; if the map asks for what is not simulated here: interleaved layouts, NaN outside
-  ///           of the tensor, types that are rounded or flushed in the copy (TF32, *_FTZ), or a swizzle that is wider than the
-  ///           box, for which documents differ in how rows lie.
+  /// Errors    Fault if these are not such bytes; if the map asks for what is not simulated here: interleaved layouts,
+  ///           NaN outside of the tensor, types that are rounded or flushed in the copy (TF32, *_FTZ), or a swizzle
+  ///           that is wider than the box, for which documents differ in how rows lie.
   static TensorMap decode(const void* bytes);
 
   /// Bytes of a row of the box in shared memory.
   std::uint32_t row_bytes() const { return counts[0] * element_bytes; }
-  /// Bytes of the box in shared memory, those outside of the tensor included. A copy completes as many of its mbarrier's tx-count.
+  /// Bytes of the box in shared memory, those outside of the tensor included. A copy completes as many of its
+  /// mbarrier's tx-count.
   std::uint32_t box_bytes() const;
 };
 

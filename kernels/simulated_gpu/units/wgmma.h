@@ -11,8 +11,8 @@
 
 namespace gradring::simulated_gpu {
 
-// wgmma.mma_async.sync.aligned.m64nNk16.f32.<type>.<type>, in three steps, so that the machine can check and count what is read of
-// shared memory, and read B once for the four warps of a warpgroup:
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.<type>.<type>, in three steps, so that the machine can check and count what
+// is read of shared memory, and read B once for the four warps of a warpgroup:
 //
 //   addresses  chunk_addresses() of A for rows 16 w to 16 w + 15 of warp w, of B for all N columns
 //   matrices   read_chunks() from the pieces at these addresses; A also by read_fragment() from registers (units/mma.h)

@@ -10,23 +10,25 @@
 
 namespace gradring::simulated_gpu {
 
-// wmma of m16n16k16, f16 or bf16 with f32 accumulators. How a matrix lies in its fragment is left to the implementation (PTX ISA
-// 9.0, 9.7.14.4.1: "unspecified and target architecture dependent"). Here:
+// wmma of m16n16k16, f16 or bf16 with f32 accumulators. How a matrix lies in its fragment is left to the implementation
+// (PTX ISA 9.0, 9.7.14.4.1 Matrix Fragments for WMMA). Here:
 //
-// A and B      Lane l holds elements 8 (l % 2) to 8 (l % 2) + 7 of line l / 2 of the matrix as it lies in memory, a line being a
-//              row (.row) or a column (.col). So a layout that differs between wmma.load and wmma.mma, which PTX ISA forbids,
-//              gives the product of another matrix, as on a GPU. f16 has eight registers for eight elements: the second four
-//              repeat the first, so that code that changes all elements of a fragment alike works.
+// A and B      Lane l holds elements 8 (l % 2) to 8 (l % 2) + 7 of line l / 2 of the matrix as it lies in memory, a
+//              line being a row (.row) or a column (.col). So a layout that differs between wmma.load and wmma.mma,
+//              which PTX ISA forbids, gives the product of another matrix, as on a GPU. f16 has eight registers for
+//              eight elements: the second four repeat the first, so that code that changes all elements of a fragment
+//              alike works.
 // C and D      as place_in_accumulators states, whatever the layout in memory.
 
 enum class MatrixLayout : std::uint8_t { row, col };
 
 inline constexpr int kWmmaLines = 16;
-/// Multiples that PTX ISA 9.0 (9.7.14.4.2, "Address Alignment") wants of the address of a matrix: the bytes of its fragment.
+/// Multiples that PTX ISA 9.0 (9.7.14.4.2, "Address Alignment") wants of the address of a matrix: the bytes of its
+/// fragment.
 constexpr std::size_t wmma_alignment(Half type) { return type == Half::f16 ? 32 : 16; }
 inline constexpr std::size_t kWmmaAccumulatorAlignment = 32;
-/// Of the distance of its lines in bytes, which the CUDA C++ Programming Guide (13.0, "Warp Matrix Functions") states: 8 elements of
-/// 16 bits, 4 of f32. PTX ISA's example wants the same multiple as of the address, and nvcc's code does not keep to that.
+/// Of the distance of its lines in bytes, as the CUDA C++ Programming Guide (13.0, "Warp Matrix Functions") states it: 8
+/// elements of 16 bits, 4 of f32. PTX ISA's example wants the multiple of the address, which is more for f16 and f32.
 inline constexpr std::size_t kWmmaStrideAlignment = 16;
 
 /// wmma.load.a, wmma.load.b: `lines` are the addresses of 32 bytes each; 4 (bf16) or 8 (f16) registers.
