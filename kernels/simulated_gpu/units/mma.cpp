@@ -17,7 +17,10 @@ void read_fragment(Half type, std::span<const ConstRow> registers, RightMatrix& 
       bits[place.row + 1][place.column] = static_cast<std::uint16_t>(pair >> 16);
     }
   }
-  for (std::size_t k = 0; k < 8 * registers.size(); ++k) to_f32(type, bits[k], b.values[k], 8);
+  const std::size_t inner = 8 * registers.size();
+  float values[16][8];
+  to_f32(type, bits[0], values[0], 8 * inner);
+  for (std::size_t k = 0; k < inner; ++k) std::memcpy(b.values[k], values[k], sizeof(values[k]));
 }
 
 void multiply_fragments(Half type, std::span<const ConstRow> a, std::span<const ConstRow> b,

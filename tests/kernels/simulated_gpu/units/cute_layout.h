@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
+#include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace gradring::simulated_gpu {
@@ -13,7 +14,8 @@ namespace gradring::simulated_gpu {
 /// copied here as they stand.
 class CuteLayout {
  public:
-  CuteLayout(std::initializer_list<int> sizes, std::initializer_list<int> strides) : sizes_(sizes), strides_(strides) {}
+  CuteLayout(std::vector<int> sizes, std::vector<int> strides)
+      : sizes_(std::move(sizes)), strides_(std::move(strides)) {}
 
   int size() const { return std::accumulate(sizes_.begin(), sizes_.end(), 1, std::multiplies<>()); }
   int operator()(int index) const {

@@ -107,9 +107,8 @@ TEST(SimulatedMatrixDescriptor, AgreesWithCutlassMajorMn) {
       // none: ((1, n), (8, k)) : ((X, SBO), (1, LBO)); others: ((W, n), (8, k)) : ((1, LBO), (W, SBO))
       const int width = kWidths[mode];
       const int outer = extent / 8 / width;
-      const CuteLayout layout({width, outer, 8, 2}, mode == 0
-                                                        ? std::initializer_list<int>{0, kStride, 1, kLeading}
-                                                        : std::initializer_list<int>{1, kLeading, width, kStride});
+      const CuteLayout layout({width, outer, 8, 2}, mode == 0 ? std::vector<int>{0, kStride, 1, kLeading}
+                                                              : std::vector<int>{1, kLeading, width, kStride});
       const auto addresses = addresses_of(descriptor, Major::mn, 0, extent);
       for (int k = 0; k < 16; ++k) {
         for (int piece = 0; piece < extent / 8; ++piece) {

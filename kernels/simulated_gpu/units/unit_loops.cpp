@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/product.h"
+#include "kernels/simulated_gpu/units/unit_loops.h"
 
 #include <cstring>
 
 namespace gradring::simulated_gpu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// Eight lanes: two groups of four.
@@ -28,7 +29,7 @@ void spread_rows(const LeftMatrix& a, int inner, Lanes& lanes) {
 }
 
 /// Two registers of D: rows of one half, columns of one parity each, of the eight columns from `b` on.
-void multiply_add(const Lanes& a, int half, const float* b, int inner, bool keeps, Row even, Row odd) {
+void multiply_half(const Lanes& a, int half, const float* b, int inner, bool keeps, Row even, Row odd) {
   Vector sums[2][kVectors] = {};
   if (keeps) {
     std::memcpy(sums[0], even, sizeof(sums[0]));
@@ -46,14 +47,33 @@ void multiply_add(const Lanes& a, int half, const float* b, int inner, bool keep
   std::memcpy(odd, sums[1], sizeof(sums[1]));
 }
 
-}  // namespace
-
-void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d) {
+void multiply_rows(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d) {
   Lanes lanes;
   spread_rows(a, inner, lanes);
   for (std::size_t i = 0; i < d.size(); i += 2) {
-    multiply_add(lanes, static_cast<int>(i / 2 % 2), &b.values[0][i / 4 * 8], inner, keeps, d[i], d[i + 1]);
+    multiply_half(lanes, static_cast<int>(i / 2 % 2), &b.values[0][i / 4 * 8], inner, keeps, d[i], d[i + 1]);
   }
 }
 
+void widen(Half type, const std::uint16_t* __restrict from, float* __restrict to, std::size_t elements) {
+  if (type == Half::f16) {
+    for (std::size_t i = 0; i < elements; ++i) to[i] = f16_to_f32(from[i]);
+  } else {
+    for (std::size_t i = 0; i < elements; ++i) to[i] = bf16_to_f32(from[i]);
+  }
+}
+
+void narrow(Half type, const float* __restrict from, std::uint16_t* __restrict to, std::size_t elements) {
+  if (type == Half::f16) {
+    for (std::size_t i = 0; i < elements; ++i) to[i] = f32_to_f16(from[i]);
+  } else {
+    for (std::size_t i = 0; i < elements; ++i) to[i] = f32_to_bf16(from[i]);
+  }
+}
+
+}  // namespace
+
+UnitLoops unit_loops() { return {.multiply_add = multiply_rows, .to_f32 = widen, .to_half = narrow}; }
+
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lib/level_copies.h"
+#include "kernels/simulated_gpu/units/half.h"
+#include "kernels/simulated_gpu/units/product.h"
+#include "kernels/simulated_gpu/units/unit_loops.h"
+
+namespace gradring::simulated_gpu {
+
+GRADRING_DECLARE_COPIES(UnitLoops, unit_loops);  // unit_loops.cpp
+
+namespace {
+
+const UnitLoops& loops() {
+  static const UnitLoops loops = GRADRING_COPY_TO_RUN(unit_loops)();
+  return loops;
+}
+
+}  // namespace
+
+void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d) {
+  loops().multiply_add(a, b, inner, keeps, d);
+}
+
+void to_f32(Half type, const std::uint16_t* from, float* to, std::size_t elements) {
+  loops().to_f32(type, from, to, elements);
+}
+
+void to_half(Half type, const float* from, std::uint16_t* to, std::size_t elements) {
+  loops().to_half(type, from, to, elements);
+}
+
+}  // namespace gradring::simulated_gpu
