@@ -11,7 +11,7 @@ namespace gradring::simulated_gpu {
 
 /// Where wgmma finds a matrix in shared memory.
 ///
-/// Source    PTX ISA 9.0: 9.7.15.5.1.2.2 Matrix Descriptor; CUTLASS 4.2, include/cute/arch/mma_sm90_desc.hpp.
+/// Source    PTX ISA 9.0: 9.7.15.5.1.2.2 Matrix Descriptor Format; CUTLASS 4.2, include/cute/arch/mma_sm90_desc.hpp.
 struct MatrixDescriptor {
   std::uint32_t start = 0;          ///< address in shared memory: bits 0-13, in 16 bytes
   std::uint32_t leading_bytes = 0;  ///< "leading dimension byte offset": bits 16-29, in 16 bytes

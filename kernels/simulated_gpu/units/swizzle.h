@@ -21,7 +21,7 @@ constexpr std::uint32_t chunks_in_row(Swizzle swizzle) { return 1U << static_cas
 /// a row. Lines are counted from address 0 of shared memory, not from a matrix, so a matrix need not begin with the
 /// pattern; `base_offset` is the line at which the pattern begins, if that is not a multiple of 8.
 ///
-/// Source    PTX ISA 9.0: 5.5.7 Swizzling Modes, 9.7.15.5.1.2.2 Matrix Descriptor (base offset); CUTLASS 4.2,
+/// Source    PTX ISA 9.0: 5.5.7 Swizzling Modes, 9.7.15.5.1.2.2 Matrix Descriptor Format (base offset); CUTLASS 4.2,
 ///           include/cute/swizzle.hpp: Swizzle<0..3, 4, 3>; CUDA C++ Programming Guide 13.0, "TMA Swizzle" (the offset
 ///           of a buffer that is not aligned to the pattern).
 constexpr std::uint32_t swizzled(Swizzle swizzle, std::uint32_t address, std::uint32_t base_offset = 0) {

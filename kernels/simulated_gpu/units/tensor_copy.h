@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kBoxAlignment = 128;
 /// Shapes    coordinates: map.rank, in elements; chunks: replaced, map.box_bytes() / 16.
 /// Errors    Fault if the number of coordinates is not the rank, or shared_address is not a multiple of kBoxAlignment.
 /// Source    PTX ISA 9.0: 5.5.3 Tiled Mode (bounding box, traversal stride, out-of-boundary access), 5.5.7 Swizzling
-///           Modes, 9.7.9.27.1.2 cp.async.bulk.tensor.
+///           Modes; the instruction cp.async.bulk.tensor.
 void box_chunks(const TensorMap& map, std::span<const std::int32_t> coordinates, std::uint32_t shared_address,
                 std::vector<BoxChunk>& chunks);
 

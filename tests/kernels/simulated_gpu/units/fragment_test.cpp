@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <sstream>
 #include <string>
 
 #include "tests/kernels/simulated_gpu/units/cute_layout.h"
 
 namespace gradring::simulated_gpu {
-namespace {
 
+/// For messages of GoogleTest.
 void PrintTo(const Place& place, std::ostream* out) { *out << '(' << place.row << ", " << place.column << ')'; }
+
+namespace {
 
 /// The place of an element in a matrix whose columns follow one another, as CUTLASS numbers them.
 Place column_major(int index, int rows) { return {.row = index % rows, .column = index / rows}; }
