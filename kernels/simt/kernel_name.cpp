@@ -11,15 +11,6 @@ namespace {
 
 constexpr std::string_view kNoName = "(anonymous namespace)";
 
-std::string demangled(const char* name) {
-  struct Free {
-    void operator()(char* text) const { std::free(text); }
-  };
-  int failed = 0;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed));
-  return failed == 0 ? text.get() : name;
-}
-
 std::string without_anonymous(std::string_view text) {
   std::string rest(text);
   for (std::size_t at = rest.find(kNoName); at != rest.npos; at = rest.find(kNoName, at))
@@ -40,6 +31,15 @@ std::string_view argument_of(std::string_view tag) {
 }
 
 }  // namespace
+
+std::string demangled(const char* name) {
+  struct Free {
+    void operator()(char* text) const { std::free(text); }
+  };
+  int failed = 0;
+  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed));
+  return failed == 0 ? text.get() : name;
+}
 
 std::string short_name_of(std::string_view demangled) {
   const std::string text = without_anonymous(demangled);

@@ -16,6 +16,9 @@ struct KernelTag {};
 std::string name_in(const std::type_info& tag);
 }  // namespace detail
 
+/// A mangled name as C++ writes it; any other name as it is.
+std::string demangled(const char* name);
+
 /// The kernel's name with its template arguments, without namespaces, parameters and result:
 /// "void a::(anonymous namespace)::sum_kernel<float, 4>(float const*)" is "sum_kernel<float, 4>".
 std::string short_name_of(std::string_view demangled);

@@ -10,13 +10,13 @@ namespace gradring::simulated_gpu {
 /// made from it.
 struct Counters {
   struct Instruction {
-    std::uint64_t executions = 0;    ///< by warps
-    std::uint64_t lanes = 0;         ///< threads in these
-    std::uint64_t requests = 0;      ///< of memory, by warps
-    std::uint64_t bytes = 0;         ///< that threads asked for
-    std::uint64_t sectors = 0;       ///< of 32 bytes, of global memory
-    std::uint64_t least_sectors = 0; ///< that the same bytes need at least
-    std::uint64_t wavefronts = 0;    ///< of shared memory
+    std::uint64_t executions = 0;     ///< by warps
+    std::uint64_t lanes = 0;          ///< threads in these
+    std::uint64_t requests = 0;       ///< of memory, by warps
+    std::uint64_t bytes = 0;          ///< that threads asked for
+    std::uint64_t sectors = 0;        ///< of 32 bytes, of global memory
+    std::uint64_t least_sectors = 0;  ///< that the same bytes need at least
+    std::uint64_t wavefronts = 0;     ///< of shared memory
     std::uint64_t least_wavefronts = 0;
   };
   std::uint64_t blocks = 0;

@@ -18,7 +18,7 @@ struct Extent {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
-/// A kernel, translated for execution: operands are places in a warp's registers, and each instruction is a function.
+/// A kernel, translated for execution: operands are slots in a warp's registers, and each instruction is a function.
 /// Translated once, executed by any number of launches at the same time.
 ///
 /// Errors    Fault that names each instruction that is not known here.
@@ -53,6 +53,7 @@ struct ExecutionOptions {
 ///
 /// Errors    Fault, the first one; what other blocks did until then stays in memory.
 /// Numerics  as PTX ISA defines; approximate functions (ex2.approx, rcp.approx, ...) are rounded from double precision.
-Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options);
+Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
+             const ExecutionOptions& options);
 
 }  // namespace gradring::simulated_gpu

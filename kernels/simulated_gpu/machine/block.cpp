@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "kernels/runtime/philox.h"
+#include "kernels/simulated_gpu/machine/barrier.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+/// Instructions until another warp has its turn: long turns without a seed, because they are faster.
+constexpr unsigned kLongTurn = 1u << 20;
+constexpr unsigned kShortTurn = 512;
+/// Looks at mbarriers, without anything happening in between, after which a block is taken to wait for ever.
+constexpr unsigned kMostIdleWakes = 1000;
+
+}  // namespace
+
+Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
+    : program_(program), launch_(launch), options_(options), global_(memory) {
+  counters_.instructions.resize(program.operations.size());
+  const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
+  for (unsigned warp = 0; warp < warps; ++warp) {
+    warps_.push_back(std::make_unique<Warp>(*this, warp));
+    warps_.back()->begin_launch();
+  }
+  states_.resize(warps);
+}
+
+void Block::run(std::uint64_t index) {
+  linear_index_ = index;
+  const Extent& grid = launch_.grid;
+  index_ = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
+            static_cast<unsigned>(index / grid.x / grid.y)};
+  shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
+                      warp_count(), options_.checks_races);
+  barriers_.fill({});
+  draws_ = 0;
+  last_chosen_ = warp_count() - 1;
+  progress_ = progress_at_wake_ = 0;
+  idle_wakes_ = 0;
+  std::ranges::fill(states_, State::ready);
+  for (const auto& warp : warps_) warp->begin_block();
+  ++counters_.blocks;
+  counters_.warps += warp_count();
+  for (;;) {
+    if (progress_ != progress_at_wake_ || in_state(State::ready) == 0) wake_polling();
+    const Mask ready = in_state(State::ready);
+    if (ready != 0)
+      advance(choose(ready));
+    else if (in_state(State::at_barrier) != 0)
+      report_deadlock();
+    else
+      return;
+  }
+}
+
+void Block::advance(unsigned warp) {
+  switch (warps_[warp]->run(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn))) {
+    case Warp::Stop::quantum_over: break;
+    case Warp::Stop::at_barrier: arrive(warp); break;
+    case Warp::Stop::polling: states_[warp] = State::polling; break;
+    case Warp::Stop::ended:
+      states_[warp] = State::ended;
+      note_progress();
+      for (const Barrier& barrier : barriers_)
+        if (barrier.warps != 0) check_none_ended(barrier);
+      break;
+  }
+}
+
+void Block::arrive(unsigned index) {
+  Warp& warp = *warps_[index];
+  const Fragment& fragment = warp.waiting().front();
+  const Operation& operation = program_.operations[fragment.position];
+  const unsigned lane = lowest_lane(fragment.lanes);
+  const std::uint32_t number = warp.row<std::uint32_t>(operation.a)[lane];
+  if (number >= barriers_.size())
+    warp.fail(operation, lane, "barrier " + std::to_string(number) + " is used; expected 0 to 15");
+  const unsigned expected = warp.row<std::uint32_t>(operation.b)[lane];
+  if (expected % kWarpSize != 0)
+    warp.fail(operation, lane,
+              "a barrier is for " + std::to_string(expected) + " threads; expected a multiple of the warp's 32");
+  Barrier& barrier = barriers_[number];
+  if (barrier.warps != 0 && barrier.expected != expected)
+    warp.fail(operation, lane,
+              "a barrier is for " + std::to_string(expected) + " threads; expected " +
+                  std::to_string(barrier.expected) + ", as for the threads that wait");
+  states_[index] = State::at_barrier;
+  barrier.warps |= Mask{1} << index;
+  barrier.expected = expected;
+  barrier.threads += expected == 0 ? static_cast<unsigned>(std::popcount(fragment.lanes)) : kWarpSize;
+  const auto& details = *static_cast<const BarrierDetails*>(operation.details);
+  if (details.reduction != BarrierDetails::Reduction::none)
+    barrier.votes +=
+        static_cast<unsigned>(std::popcount((warp.predicate(operation.c) ^ details.flip) & fragment.lanes));
+  check_none_ended(barrier);
+  if (barrier.threads == (expected == 0 ? launch_.block.count() : expected)) release(barrier);
+}
+
+void Block::release(Barrier& barrier) {
+  shared_.clocks().join(barrier.warps);
+  for_each_lane(barrier.warps, [&](unsigned index) {
+    Warp& warp = *warps_[index];
+    const Fragment& fragment = warp.waiting().front();
+    const Operation& operation = program_.operations[fragment.position];
+    Mask& vote = warp.predicate(operation.d);
+    switch (static_cast<const BarrierDetails*>(operation.details)->reduction) {
+      case BarrierDetails::Reduction::none: break;
+      case BarrierDetails::Reduction::all:
+        vote = (vote & ~fragment.lanes) | (barrier.votes == barrier.threads ? fragment.lanes : 0);
+        break;
+      case BarrierDetails::Reduction::any:
+        vote = (vote & ~fragment.lanes) | (barrier.votes != 0 ? fragment.lanes : 0);
+        break;
+      case BarrierDetails::Reduction::count:
+        for_each_lane(fragment.lanes,
+                      [&](unsigned lane) { warp.row<std::uint32_t>(operation.d)[lane] = barrier.votes; });
+        break;
+    }
+    warp.resume();
+    states_[index] = State::ready;
+  });
+  barrier = {};
+  note_progress();
+}
+
+/// A barrier for all threads of a block waits for ever if one of them has ended.
+void Block::check_none_ended(const Barrier& barrier) const {
+  if (barrier.expected != 0) return;
+  std::uint64_t living = 0;
+  for (const auto& warp : warps_) living += static_cast<unsigned>(std::popcount(warp->living()));
+  if (living == launch_.block.count()) return;
+  const Warp& waiting = *warps_[lowest_lane(barrier.warps)];
+  const Fragment& fragment = waiting.waiting().front();
+  waiting.fail_at(fragment.position, lowest_lane(fragment.lanes),
+                  "a barrier waits for all threads of the block, and " +
+                      std::to_string(launch_.block.count() - living) + " of them ended before");
+}
+
+void Block::wake_polling() {
+  const Mask polling = in_state(State::polling);
+  if (polling == 0) return;
+  idle_wakes_ = progress_ == progress_at_wake_ ? idle_wakes_ + 1 : 0;
+  progress_at_wake_ = progress_;
+  if (idle_wakes_ > kMostIdleWakes) report_deadlock();
+  for_each_lane(polling, [&](unsigned warp) {
+    warps_[warp]->resume();
+    states_[warp] = State::ready;
+  });
+}
+
+void Block::report_deadlock() const {
+  const Warp& warp = *warps_[lowest_lane(in_state(State::at_barrier) | in_state(State::polling))];
+  const Fragment& fragment = warp.waiting().front();
+  const bool polls = fragment.state == Fragment::State::polling;
+  warp.fail_at(polls ? fragment.position - 1 : fragment.position, lowest_lane(fragment.lanes),
+               "deadlock: " + std::to_string(std::popcount(in_state(State::at_barrier))) + " warps wait at barriers, " +
+                   std::to_string(std::popcount(in_state(State::polling))) + " for mbarriers, " +
+                   std::to_string(std::popcount(in_state(State::ended))) + " have ended, and none can go on; " +
+                   (polls ? "an mbarrier is waited for that never completes" : "a barrier is incomplete"));
+}
+
+Mask Block::in_state(State state) const {
+  Mask found = 0;
+  for (unsigned warp = 0; warp < states_.size(); ++warp)
+    if (states_[warp] == state) found |= Mask{1} << warp;
+  return found;
+}
+
+unsigned Block::choose(Mask warps) {
+  if (options_.seed == 0) {
+    const Mask later = warps & ~((Mask{2} << last_chosen_) - 1);
+    return last_chosen_ = lowest_lane(later != 0 ? later : warps);
+  }
+  for (unsigned skip = draw(static_cast<unsigned>(std::popcount(warps))); skip > 0; --skip) warps &= warps - 1;
+  return last_chosen_ = lowest_lane(warps);
+}
+
+unsigned Block::draw(unsigned below) { return kernels::philox(options_.seed, draws_++, linear_index_)[0] % below; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/simulated_gpu/machine/counters.h"
+#include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/memory/global_view.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
+
+namespace gradring::simulated_gpu {
+
+/// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from the seed.
+class Block {
+ public:
+  Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options);
+
+  /// Executes the block with this index of the grid to its end.
+  ///
+  /// Errors    Fault.
+  void run(std::uint64_t index);
+
+  const Program& program() const { return program_; }
+  const LaunchSpec& launch() const { return launch_; }
+  const Extent& index() const { return index_; }
+  unsigned warp_count() const { return static_cast<unsigned>(warps_.size()); }
+  Counters& counters() { return counters_; }
+  GlobalView& global() { return global_; }
+  SharedMemory& shared() { return shared_; }
+
+  /// A named barrier of bar.sync and bar.red.
+  struct Barrier {
+    std::uint32_t warps = 0;  ///< that wait
+    unsigned threads = 0;     ///< in these
+    unsigned expected = 0;    ///< 0: all threads of the block
+    unsigned votes = 0;       ///< bar.red: threads whose predicate holds
+  };
+
+  /// Something happened that a polling warp may wait for.
+  void note_progress() { ++progress_; }
+
+ private:
+  enum class State : std::uint8_t { ready, at_barrier, polling, ended };
+
+  void advance(unsigned warp);
+  void arrive(unsigned warp);
+  void release(Barrier& barrier);
+  void check_none_ended(const Barrier& barrier) const;
+  void wake_polling();
+  [[noreturn]] void report_deadlock() const;
+  Mask in_state(State state) const;
+  unsigned choose(Mask warps);
+  unsigned draw(unsigned below);
+
+  const Program& program_;
+  const LaunchSpec& launch_;
+  const ExecutionOptions& options_;
+  Extent index_;
+  Counters counters_;
+  GlobalView global_;
+  SharedMemory shared_;
+  std::vector<std::unique_ptr<Warp>> warps_;
+  std::vector<State> states_;
+  std::array<Barrier, 16> barriers_;
+  std::uint64_t linear_index_ = 0;
+  std::uint64_t draws_ = 0;
+  unsigned last_chosen_ = 0;
+  std::uint64_t progress_ = 0;
+  std::uint64_t progress_at_wake_ = 0;
+  unsigned idle_wakes_ = 0;
+};
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/counters.h"
+
+#include <algorithm>
+
+namespace gradring::simulated_gpu {
+
+Counters& Counters::operator+=(const Counters& other) {
+  blocks += other.blocks;
+  warps += other.warps;
+  instructions.resize(std::max(instructions.size(), other.instructions.size()));
+  for (std::size_t i = 0; i < other.instructions.size(); ++i) {
+    Instruction& sum = instructions[i];
+    const Instruction& added = other.instructions[i];
+    sum.executions += added.executions;
+    sum.lanes += added.lanes;
+    sum.requests += added.requests;
+    sum.bytes += added.bytes;
+    sum.sectors += added.sectors;
+    sum.least_sectors += added.least_sectors;
+    sum.wavefronts += added.wavefronts;
+    sum.least_wavefronts += added.least_wavefronts;
+  }
+  return *this;
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/machine/decoder.h"
+#include "kernels/simulated_gpu/machine/executable_parts.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+Operation translate(FrameLayout& frame, const ptx::Instruction& instruction) {
+  Operation operation;
+  operation.guard = frame.of_true();
+  if (instruction.guard) {
+    operation.guard = frame.of_register(instruction.guard->reg);
+    operation.guard_flip = instruction.guard->negated ? kAllLanes : 0;
+  }
+  const Translator translator = translator_of(instruction);
+  if (translator == nullptr) throw Unsupported("the instruction is not known");
+  Decoder decoder(frame, instruction);
+  translator(decoder, operation);
+  return operation;
+}
+
+}  // namespace
+
+Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : parts_(std::make_unique<Parts>()) {
+  Program& program = parts_->program;
+  program.module = &module;
+  program.kernel = &kernel;
+  FrameLayout frame(program);
+  std::string rejected;
+  for (std::size_t i = 0; i < kernel.code.size(); ++i) try {
+      program.operations.push_back(translate(frame, kernel.code[i]));
+    } catch (const Unsupported& reason) {
+      rejected += "\n   " + std::string(reason.what()) + ": " + describe_instruction(program, i);
+    }
+  if (!rejected.empty()) throw Fault("the simulated GPU cannot execute " + kernel_label(kernel) + ":" + rejected);
+  program.operations.push_back(end_of_kernel(frame));
+}
+
+Executable::~Executable() = default;
+
+const ptx::Kernel& Executable::kernel() const { return *parts_->program.kernel; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/operations/access.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/operations/transactions.h"
+#include "kernels/simulated_gpu/memory/address_space.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+struct Span {
+  std::uint64_t first = ~std::uint64_t{0};
+  std::uint64_t last = 0;
+};
+
+Span span_of(const Addresses& addresses) {
+  Span span;
+  for (const std::uint64_t address : addresses.lane) {
+    span.first = std::min(span.first, address);
+    span.last = std::max(span.last, address);
+  }
+  return span;
+}
+
+const char* verb(Access access) {
+  return access == Access::read ? "read" : access == Access::write ? "written" : "updated";
+}
+
+std::string bytes_at(unsigned bytes, std::uint64_t address) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte at " : " bytes at ") + std::to_string(address);
+}
+
+void check_alignment(const Operation& operation, const Warp& warp, Mask active, unsigned bytes,
+                     const Addresses& addresses, const char* space) {
+  std::uint64_t bits = 0;
+  for (const std::uint64_t address : addresses.lane) bits |= address;
+  if ((bits & (bytes - 1)) == 0) [[likely]]
+    return;
+  for_each_lane(active, [&](unsigned lane) {
+    if ((addresses.lane[lane] & (bytes - 1)) != 0)
+      warp.fail(operation, lane,
+                std::string("misaligned address in ") + space + " memory: " + bytes_at(bytes, addresses.lane[lane]) +
+                    ", which is not a multiple of " + std::to_string(bytes));
+  });
+}
+
+Counters::Instruction& counters_of(const Operation& operation, Warp& warp) {
+  const auto index = static_cast<std::size_t>(&operation - warp.block().program().operations.data());
+  return warp.block().counters().instructions[index];
+}
+
+bool all_written(const std::uint8_t* written, std::size_t bytes) { return std::memchr(written, 0, bytes) == nullptr; }
+
+[[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
+                               std::uint64_t address) {
+  warp.fail(operation, lane,
+            std::string("global memory is ") + verb(access) +
+                " out of bounds: " + warp.block().global().memory().describe(address, bytes));
+}
+
+void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
+                  const GlobalMemory::Block& block, std::uint64_t address) {
+  std::uint8_t* const written = block.written.get() + (address - block.address);
+  if (access != Access::write && !all_written(written, bytes))
+    warp.fail(operation, lane,
+              "global memory is read before it is written: " + warp.block().global().memory().describe(address, bytes));
+  if (access != Access::read) std::memset(written, 1, bytes);
+}
+
+bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
+  const std::span<const std::byte> parameters = warp.block().launch().parameters;
+  const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(parameters.data());
+  return offset < parameters.size() && bytes <= parameters.size() - offset;
+}
+
+void resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                    Addresses& addresses) {
+  check_alignment(operation, warp, active, bytes, addresses, "global");
+  const Span span = span_of(addresses);
+  const std::size_t extent = span.last - span.first + bytes;
+  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent);
+  const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
+  if (block == nullptr) [[unlikely]] {
+    for_each_lane(active, [&](unsigned lane) {
+      const std::uint64_t address = addresses.lane[lane];
+      const GlobalMemory::Block* const own = warp.block().global().find(address, bytes);
+      if (own == nullptr) fail_outside(operation, warp, lane, access, bytes, address);
+      touch_global(operation, warp, lane, access, bytes, *own, address);
+    });
+    return;
+  }
+  std::uint8_t* const written = block->written.get() + (span.first - block->address);
+  const bool is_dense = extent <= std::size_t{kWarpSize} * bytes;
+  if (access == Access::read) {
+    if (is_dense && all_written(written, extent)) [[likely]]
+      return;
+  } else if (access == Access::write && active == kAllLanes && extent == std::size_t{kWarpSize} * bytes &&
+             are_consecutive(addresses, bytes)) {
+    std::memset(written, 1, extent);
+    return;
+  }
+  for_each_lane(
+      active, [&](unsigned lane) { touch_global(operation, warp, lane, access, bytes, *block, addresses.lane[lane]); });
+}
+
+[[noreturn]] void fail_shared(const Operation& operation, const Warp& warp, unsigned lane, Access access,
+                              unsigned bytes, std::uint64_t address, const SharedFinding& finding) {
+  const std::string what = bytes_at(bytes, address);
+  if (finding.problem == SharedFinding::Problem::not_written)
+    warp.fail(operation, lane, "shared memory is read before it is written: " + what);
+  const std::string other =
+      finding.other.is_thread() ? describe_thread_of_block(warp, finding.other.who) : "other threads";
+  warp.fail(operation, lane,
+            "race in shared memory: " + what + " is " + verb(access) + ", and " +
+                (finding.problem == SharedFinding::Problem::unordered_write ? "written" : "read") + " by " + other +
+                " without a barrier in between");
+}
+
+void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                    Addresses& addresses) {
+  check_alignment(operation, warp, active, bytes, addresses, "shared");
+  SharedMemory& shared = warp.block().shared();
+  const Span span = span_of(addresses);
+  if (!shared.holds(span.first, bytes) || !shared.holds(span.last, bytes)) [[unlikely]]
+    for_each_lane(active, [&](unsigned lane) {
+      if (!shared.holds(addresses.lane[lane], bytes))
+        warp.fail(operation, lane,
+                  std::string("shared memory is ") + verb(access) + " out of bounds: " +
+                      bytes_at(bytes, addresses.lane[lane]) + "; expected " + std::to_string(kFirstSharedAddress) +
+                      " to " + std::to_string(kFirstSharedAddress + shared.bytes()));
+    });
+  count_wavefronts(counters_of(operation, warp), active, bytes, addresses);
+  for_each_lane(active, [&](unsigned lane) {
+    const std::uint64_t address = addresses.lane[lane];
+    const unsigned thread = warp.thread_index(lane);
+    const SharedFinding finding = access == Access::read    ? shared.note_read(address, bytes, thread)
+                                  : access == Access::write ? shared.note_write(address, bytes, thread)
+                                                            : shared.note_atomic(address, bytes, thread);
+    if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
+      fail_shared(operation, warp, lane, access, bytes, address, finding);
+  });
+  const std::uint64_t host = reinterpret_cast<std::uint64_t>(shared.at(kFirstSharedAddress)) - kFirstSharedAddress;
+  for (std::uint64_t& address : addresses.lane) address += host;
+}
+
+void resolve_local(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                   Addresses& addresses) {
+  check_alignment(operation, warp, active, bytes, addresses, "local");
+  for_each_lane(active, [&](unsigned lane) {
+    const std::uint64_t offset = addresses.lane[lane] - kFirstLocalAddress;
+    if (offset >= warp.local_bytes() || bytes > warp.local_bytes() - offset)
+      warp.fail(operation, lane,
+                std::string("local memory is ") + verb(access) + " out of bounds: " +
+                    bytes_at(bytes, addresses.lane[lane]) + "; expected " + std::to_string(kFirstLocalAddress) +
+                    " to " + std::to_string(kFirstLocalAddress + warp.local_bytes()));
+    addresses.lane[lane] = reinterpret_cast<std::uint64_t>(warp.local_memory(lane) + offset);
+  });
+}
+
+void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                        Addresses& addresses) {
+  check_alignment(operation, warp, active, bytes, addresses, "parameter");
+  const Span span = span_of(addresses);
+  if (access == Access::read && is_parameter(warp, span.first, static_cast<unsigned>(span.last - span.first) + bytes))
+      [[likely]]
+    return;
+  for_each_lane(active, [&](unsigned lane) {
+    if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
+      warp.fail(operation, lane,
+                std::string("parameters are ") + verb(access) + " out of bounds, or written: " + std::to_string(bytes) +
+                    " bytes");
+  });
+}
+
+/// Each lane's address says which space it is in; the lanes of a space go together.
+void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                     Addresses& addresses) {
+  const auto part = [&](Mask lanes, StateSpace space, std::uint64_t window) {
+    if (lanes == 0) return;
+    Addresses own;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      own.lane[lane] = addresses.lane[(lanes & kLaneBits[lane]) != 0 ? lane : lowest_lane(lanes)] - window;
+    resolve(operation, warp, lanes, space, access, bytes, own);
+    for_each_lane(lanes, [&](unsigned lane) { addresses.lane[lane] = own.lane[lane]; });
+  };
+  const Mask shared = active & lanes_where(is_in_shared_window, addresses.lane);
+  const Mask local = active & lanes_where(is_in_local_window, addresses.lane);
+  const Mask parameters =
+      active & lanes_where([&](std::uint64_t address) { return is_parameter(warp, address, bytes); }, addresses.lane);
+  part(shared, StateSpace::shared, kSharedWindow);
+  part(local, StateSpace::local, kLocalWindow);
+  part(parameters, StateSpace::param, 0);
+  part(active & ~(shared | local | parameters), StateSpace::global, 0);
+}
+
+}  // namespace
+
+Addresses addresses_of(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const AccessDetails*>(operation.details);
+  Addresses addresses;
+  if (details.base_width == 4) {
+    const std::uint32_t* const base = warp.row<std::uint32_t>(operation.a);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operation.immediate;
+  } else {
+    const std::uint64_t* const base = warp.row<std::uint64_t>(operation.a);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operation.immediate;
+  }
+  if (active != kAllLanes) {
+    const std::uint64_t any = addresses.lane[lowest_lane(active)];
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      addresses.lane[lane] = (active & kLaneBits[lane]) != 0 ? addresses.lane[lane] : any;
+  }
+  return addresses;
+}
+
+void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
+             Addresses& addresses) {
+  switch (space) {
+    case StateSpace::global: return resolve_global(operation, warp, active, access, bytes, addresses);
+    case StateSpace::shared: return resolve_shared(operation, warp, active, access, bytes, addresses);
+    case StateSpace::local: return resolve_local(operation, warp, active, access, bytes, addresses);
+    case StateSpace::param: return resolve_parameters(operation, warp, active, access, bytes, addresses);
+    case StateSpace::generic: return resolve_generic(operation, warp, active, access, bytes, addresses);
+  }
+}
+
+StateSpace take_state_space(Decoder& decoder) {
+  switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry"})) {
+    case 0: return StateSpace::global;
+    case 1:
+    case 2: return StateSpace::shared;
+    case 3: return StateSpace::local;
+    case 4:
+    case 5: return StateSpace::param;
+    default: return StateSpace::generic;
+  }
+}
+
+void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details) {
+  const Decoder::Address decoded = decoder.address(address);
+  details.base_width = decoded.width;
+  operation.a = decoded.base;
+  operation.immediate = static_cast<std::uint64_t>(decoded.displacement);
+  operation.details = decoder.keep_details(details);
+  Program& program = decoder.frame().program();
+  if (details.space == StateSpace::shared || details.space == StateSpace::generic)
+    program.smallest_access = std::min<std::size_t>(program.smallest_access, details.bytes);
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/simulated_gpu/machine/decoder.h"
+#include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/warp.h"
+
+namespace gradring::simulated_gpu {
+
+enum class StateSpace : std::uint8_t { generic, global, shared, local, param };
+
+/// Details of an operation that accesses memory. Operation::a is the row of the base, immediate the displacement.
+struct AccessDetails {
+  StateSpace space = StateSpace::generic;
+  unsigned base_width = 8;  ///< bytes
+  unsigned bytes = 4;       ///< of each thread
+  unsigned elements = 1;    ///< of a vector, whose rows are Operation::slots
+};
+
+enum class Access : std::uint8_t { read, write, atomic };
+
+/// An address for each lane of a warp; those of lanes that do not take part are equal to another one's.
+struct Addresses {
+  alignas(64) std::uint64_t lane[kWarpSize];
+};
+
+/// The addresses that a handler's operands give, in the state space of the instruction.
+Addresses addresses_of(const Operation& operation, Warp& warp, Mask active);
+
+/// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether what is read was
+/// written, races. Notes what is written, and counts.
+///
+/// Errors    Fault.
+void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
+             Addresses& addresses);
+
+/// Takes the state space of ld, st, atom.
+StateSpace take_state_space(Decoder& decoder);
+/// Fills in a, immediate and details for an operand in brackets.
+void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details);
+
+template <class T>
+T load_from(std::uint64_t address) {
+  T value;
+  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+
+template <class T>
+void store_to(std::uint64_t address, T value) {
+  __builtin_memcpy(reinterpret_cast<void*>(address), &value, sizeof value);
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// and, or, xor, not of bits and of predicates; shifts; counts and fields of bits.
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+struct And {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+
+struct Or {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+
+struct Xor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+
+struct Not {
+  template <class T>
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
+};
+
+// Shifts by more than the width are clamped to it.
+
+struct ShiftLeft {
+  template <class T>
+  T operator()(T a, std::uint32_t count) const {
+    constexpr std::uint32_t kWidth = 8 * sizeof(T);
+    return static_cast<T>(count < kWidth ? static_cast<std::common_type_t<T, unsigned>>(a) << (count & (kWidth - 1))
+                                         : 0);
+  }
+};
+
+struct ShiftRight {
+  template <class T>
+  T operator()(T a, std::uint32_t count) const {
+    constexpr std::uint32_t kWidth = 8 * sizeof(T);
+    if constexpr (std::is_signed_v<T>) return static_cast<T>(a >> std::min(count, kWidth - 1));
+    return static_cast<T>(count < kWidth ? a >> (count & (kWidth - 1)) : 0);
+  }
+};
+
+/// shf: the upper word of (high, low) << count, or the lower word of (high, low) >> count.
+template <bool kLeft, bool kWraps>
+struct FunnelShift {
+  std::uint32_t operator()(std::uint32_t low, std::uint32_t high, std::uint32_t count) const {
+    count = kWraps ? count & 31 : std::min(count, 32u);
+    const std::uint64_t both = std::uint64_t{high} << 32 | low;
+    return static_cast<std::uint32_t>(kLeft ? both >> (32 - count) : both >> count);
+  }
+};
+
+struct CountOnes {
+  template <class T>
+  std::uint32_t operator()(T a) const {
+    return static_cast<std::uint32_t>(std::popcount(a));
+  }
+};
+
+struct CountLeadingZeros {
+  template <class T>
+  std::uint32_t operator()(T a) const {
+    return static_cast<std::uint32_t>(std::countl_zero(a));
+  }
+};
+
+struct Reverse {
+  template <class T>
+  T operator()(T a) const {
+    T reversed = 0;
+    for (unsigned bit = 0; bit < 8 * sizeof(T); ++bit) reversed |= (a >> bit & T{1}) << (8 * sizeof(T) - 1 - bit);
+    return reversed;
+  }
+};
+
+/// bfe: `count` bits from `first`, extended by the sign for signed types.
+struct ExtractField {
+  template <class T>
+  T operator()(T a, std::uint32_t first, std::uint32_t count) const {
+    using U = std::make_unsigned_t<T>;
+    constexpr std::uint32_t kWidth = 8 * sizeof(T);
+    first &= 0xff;
+    count &= 0xff;
+    if (count == 0) return 0;
+    const bool fills = std::is_signed_v<T> && (static_cast<U>(a) >> std::min(first + count - 1, kWidth - 1) & 1) != 0;
+    const U kept = count >= kWidth ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << count) - 1);
+    const U field = first < kWidth ? static_cast<U>(static_cast<U>(a) >> first) : U{0};
+    const U below =
+        first < kWidth ? static_cast<U>(static_cast<U>(~U{0}) >> first) : U{0};  // bits that are not made up
+    return static_cast<T>((field & kept & below) | (fills ? static_cast<U>(~(kept & below)) : U{0}));
+  }
+};
+
+/// prmt: each of the four selectors takes one of the eight bytes of (b, a), or spreads its sign.
+struct PermuteBytes {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t selectors) const {
+    const std::uint64_t bytes = std::uint64_t{b} << 32 | a;
+    std::uint32_t result = 0;
+    for (unsigned i = 0; i < 4; ++i) {
+      const std::uint32_t selector = selectors >> (4 * i) & 0xf;
+      std::uint32_t byte = static_cast<std::uint32_t>(bytes >> (8 * (selector & 7))) & 0xff;
+      if ((selector & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;
+      result |= byte << (8 * i);
+    }
+    return result;
+  }
+};
+
+/// d = F(a, b) of predicates.
+template <class F>
+void combine_predicates(const Operation& operation, Warp& warp, Mask active) {
+  Mask& d = warp.predicate(operation.d);
+  d = (d & ~active) | (F{}(warp.predicate(operation.a), warp.predicate(operation.b)) & active);
+}
+
+void invert_predicate(const Operation& operation, Warp& warp, Mask active) {
+  Mask& d = warp.predicate(operation.d);
+  d = (d & ~active) | (~warp.predicate(operation.a) & active);
+}
+
+template <class F>
+void translate_logic(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(3);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, type);
+  if (type == Type::pred)
+    operation.execute = &combine_predicates<F>;
+  else
+    operation.execute = choose_bits(decoder, type, []<class T> { return &binary<F, T, T, T>; });
+}
+
+void translate_not(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  if (type == Type::pred)
+    operation.execute = &invert_predicate;
+  else
+    operation.execute = choose_bits(decoder, type, []<class T> { return &unary<Not, T, T>; });
+}
+
+template <class F>
+void translate_shift(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(3);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, Type::u32);
+  operation.execute =
+      choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
+          decoder, type, []<class T> { return &binary<F, T, T, std::uint32_t>; });
+}
+
+void translate_funnel_shift(Decoder& decoder, Operation& operation) {
+  const bool is_left = decoder.take_one_of({"l", "r"}) == 0;
+  const bool wraps = decoder.take_one_of({"wrap", "clamp"}) == 0;
+  if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
+  decoder.finish(4);
+  using Word = std::uint32_t;
+  operation.d = decoder.destination(0, Type::b32);
+  operation.a = decoder.source(1, Type::b32);
+  operation.b = decoder.source(2, Type::b32);
+  operation.c = decoder.source(3, Type::u32);
+  operation.execute = is_left ? wraps ? &ternary<FunnelShift<true, true>, Word, Word, Word, Word>
+                                      : &ternary<FunnelShift<true, false>, Word, Word, Word, Word>
+                      : wraps ? &ternary<FunnelShift<false, true>, Word, Word, Word, Word>
+                              : &ternary<FunnelShift<false, false>, Word, Word, Word, Word>;
+}
+
+template <class F>
+void translate_count(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  operation.d = decoder.destination(0, Type::u32);
+  operation.a = decoder.source(1, type);
+  operation.execute =
+      choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<F, std::uint32_t, T>; });
+}
+
+void translate_reverse(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.execute =
+      choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<Reverse, T, T>; });
+}
+
+void translate_extract(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(4);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, Type::u32);
+  operation.c = decoder.source(3, Type::u32);
+  operation.execute = choose_type<std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
+      decoder, type, []<class T> { return &ternary<ExtractField, T, T, std::uint32_t, std::uint32_t>; });
+}
+
+void translate_permute(Decoder& decoder, Operation& operation) {
+  if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
+  decoder.finish(4);
+  using Word = std::uint32_t;
+  operation.d = decoder.destination(0, Type::b32);
+  operation.a = decoder.source(1, Type::b32);
+  operation.b = decoder.source(2, Type::b32);
+  operation.c = decoder.source(3, Type::b32);
+  operation.execute = &ternary<PermuteBytes, Word, Word, Word, Word>;
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"and", translate_logic<And>},   {"or", translate_logic<Or>},          {"xor", translate_logic<Xor>},
+    {"not", translate_not},          {"shl", translate_shift<ShiftLeft>},  {"shr", translate_shift<ShiftRight>},
+    {"shf", translate_funnel_shift}, {"popc", translate_count<CountOnes>}, {"clz", translate_count<CountLeadingZeros>},
+    {"brev", translate_reverse},     {"bfe", translate_extract},           {"prmt", translate_permute},
+};
+
+}  // namespace
+
+std::span<const Opcode> bit_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// bra, ret, exit, trap, bar.sync, bar.red, bar.warp.sync, and fences.
+#include "kernels/simulated_gpu/machine/barrier.h"
+#include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+void branch(const Operation& operation, Warp& warp, Mask active) { warp.jump(active, operation.immediate); }
+
+void branch_uniformly(const Operation& operation, Warp& warp, Mask active) {
+  if (active != warp.running())
+    warp.fail(operation, lowest_lane(active), "bra.uni is taken by a part of the threads that are here");
+  warp.jump(active, operation.immediate);
+}
+
+void end_threads(const Operation&, Warp& warp, Mask active) { warp.end(active); }
+
+void trap(const Operation& operation, Warp& warp, Mask active) { warp.fail(operation, lowest_lane(active), "trap"); }
+
+void wait_at_barrier(const Operation&, Warp& warp, Mask active) { warp.wait_at_barrier(active); }
+
+void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
+  const Mask members = warp.row<Mask>(operation.a)[lowest_lane(active)];
+  if ((members & active) != active)
+    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
+  if (warp.are_together(active, members)) warp.block().shared().clocks().order_lanes(warp.index());
+}
+
+/// Every access of the simulated GPU is visible to all as soon as it is made.
+void fence(const Operation&, Warp&, Mask) {}
+
+void translate_bra(Decoder& decoder, Operation& operation) {
+  operation.execute = decoder.take("uni") ? &branch_uniformly : &branch;
+  decoder.finish(1);
+  if (decoder.operand(0).kind != ptx::Operand::Kind::label) decoder.reject("the target is not a label");
+  operation.immediate = decoder.operand(0).target;
+}
+
+void translate_end(Decoder& decoder, Operation& operation) {
+  decoder.take("uni");
+  decoder.finish(0);
+  operation.execute = &end_threads;
+}
+
+void translate_trap(Decoder& decoder, Operation& operation) {
+  decoder.finish(0);
+  operation.execute = &trap;
+}
+
+/// bar.warp.sync mask
+void translate_warp_barrier(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync")) decoder.reject(".sync is expected");
+  decoder.finish(1);
+  operation.a = decoder.source(0, Type::b32);
+  operation.execute = &wait_for_lanes;
+}
+
+/// bar.red.popc.u32 d, a, p and bar.red.and.pred d, a, p; a number of threads may follow a.
+void translate_barrier_reduction(Decoder& decoder, Operation& operation) {
+  using enum BarrierDetails::Reduction;
+  const std::size_t function = decoder.take_one_of({"and", "or", "popc"});
+  const Type type = decoder.take_type();
+  if (function > 2 || (type == Type::pred) != (function < 2))
+    decoder.reject("expected .and.pred, .or.pred or .popc.u32");
+  const bool has_threads = decoder.operand_count() == 4;
+  decoder.finish(has_threads ? 4 : 3);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, Type::u32);
+  operation.b = has_threads ? decoder.source(2, Type::u32) : decoder.frame().of_constant(0, 4);
+  const Decoder::Predicate predicate = decoder.predicate(decoder.operand(has_threads ? 3 : 2));
+  operation.c = predicate.slot;
+  operation.details = decoder.keep_details(BarrierDetails{function == 0   ? all
+                                                          : function == 1 ? any
+                                                                          : count,
+                                                          predicate.flip});
+  operation.execute = &wait_at_barrier;
+}
+
+void translate_bar(Decoder& decoder, Operation& operation) {
+  if (decoder.take("warp")) return translate_warp_barrier(decoder, operation);
+  decoder.take("cta");
+  decoder.take("aligned");
+  if (decoder.take("red")) return translate_barrier_reduction(decoder, operation);
+  if (!decoder.take("sync")) decoder.reject("expected .sync or .red");
+  const bool has_threads = decoder.operand_count() == 2;
+  decoder.finish(has_threads ? 2 : 1);
+  operation.a = decoder.source(0, Type::u32);
+  operation.b = has_threads ? decoder.source(1, Type::u32) : decoder.frame().of_constant(0, 4);
+  operation.d = decoder.frame().of_sink();
+  operation.c = decoder.frame().of_true();
+  operation.details = decoder.keep_details(BarrierDetails{});
+  operation.execute = &wait_at_barrier;
+}
+
+void translate_membar(Decoder& decoder, Operation& operation) {
+  decoder.take_one_of({"cta", "gl", "sys"});
+  decoder.finish(0);
+  operation.execute = &fence;
+}
+
+void translate_fence(Decoder& decoder, Operation& operation) {
+  decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
+  decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+  decoder.finish(0);
+  operation.execute = &fence;
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"bra", translate_bra}, {"ret", translate_end},     {"exit", translate_end},      {"trap", translate_trap},
+    {"bar", translate_bar}, {"barrier", translate_bar}, {"membar", translate_membar}, {"fence", translate_fence},
+};
+
+}  // namespace
+
+std::span<const Opcode> control_opcodes() { return kOpcodes; }
+
+Operation end_of_kernel(FrameLayout& frame) { return {.execute = &end_threads, .guard = frame.of_true()}; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// cvt: between integers, floats, and from one to the other.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/runtime/dtype.h"
+#include "kernels/simulated_gpu/machine/operations/floating_point.h"
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+/// The register of a value: 8 bits are held in 16.
+template <class T>
+using RegisterOf =
+    std::conditional_t<sizeof(T) <= 2, std::uint16_t,
+                       std::conditional_t<std::is_floating_point_v<T>, T,
+                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+/// The lower bits of a register as a From, then as a To, then extended to its register.
+template <class From, class To>
+struct ConvertInteger {
+  template <class R>
+  RegisterOf<To> operator()(R value) const {
+    return static_cast<RegisterOf<To>>(static_cast<To>(static_cast<From>(value)));
+  }
+};
+
+enum class ToInteger : std::uint8_t { nearest_even, to_zero, down, up };  ///< .rni, .rzi, .rmi, .rpi
+
+template <ToInteger kWay, class T>
+T rounded(T value) {
+  switch (kWay) {
+    case ToInteger::nearest_even: return std::nearbyint(value);
+    case ToInteger::to_zero: return std::trunc(value);
+    case ToInteger::down: return std::floor(value);
+    case ToInteger::up: return std::ceil(value);
+  }
+}
+
+/// Out of range: clamped. NaN: 0, or if one of the types has 64 bits, the value with the uppermost bit alone.
+template <class From, class To, ToInteger kWay>
+struct FloatToInteger {
+  RegisterOf<To> operator()(From value) const {
+    constexpr bool kWideNan = sizeof(From) == 8 || sizeof(To) == 8;
+    constexpr auto kTopBit = static_cast<std::make_unsigned_t<To>>(std::make_unsigned_t<To>{1} << (8 * sizeof(To) - 1));
+    if (value != value) return kWideNan ? static_cast<RegisterOf<To>>(kTopBit) : 0;
+    // 2^N or 2^(N-1), which a float holds exactly, as it does not the greatest integer.
+    constexpr From kEnd =
+        static_cast<From>(std::is_signed_v<To> ? 2 : 4) * static_cast<From>(std::uint64_t{1} << (8 * sizeof(To) - 2));
+    const From whole = rounded<kWay>(value);
+    if (whole >= kEnd) return static_cast<RegisterOf<To>>(std::numeric_limits<To>::max());
+    if (whole <= static_cast<From>(std::numeric_limits<To>::min()))
+      return static_cast<RegisterOf<To>>(std::numeric_limits<To>::min());
+    return static_cast<RegisterOf<To>>(static_cast<To>(whole));
+  }
+};
+
+template <class From, class To>
+struct IntegerToFloat {
+  template <class R>
+  To operator()(R value) const {
+    return static_cast<To>(static_cast<From>(value));
+  }
+};
+
+template <ToInteger kWay>
+struct RoundToInteger {
+  template <class T>
+  T operator()(T value) const {
+    return canonical(rounded<kWay>(value));
+  }
+};
+
+struct Widen {
+  double operator()(float value) const { return value; }
+};
+
+struct Narrow {
+  float operator()(double value) const { return canonical(static_cast<float>(value)); }
+};
+
+struct Same {
+  float operator()(float value) const { return value; }
+};
+
+template <class F>
+struct Saturate {
+  template <class T>
+  auto operator()(T value) const {
+    return saturated(F{}(value));
+  }
+};
+
+constexpr std::uint16_t kNanOf16Bits = 0x7fff;
+
+struct ToHalf {
+  std::uint16_t operator()(float value) const { return value == value ? kernels::to_half(value).bits : kNanOf16Bits; }
+};
+
+struct ToBFloat16 {
+  std::uint16_t operator()(float value) const {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    const auto nearest = static_cast<std::uint16_t>((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
+    return value == value ? nearest : kNanOf16Bits;
+  }
+};
+
+struct FromHalf {
+  float operator()(std::uint16_t bits) const { return kernels::to_float(kernels::Half{bits}); }
+};
+
+struct FromBFloat16 {
+  float operator()(std::uint16_t bits) const { return kernels::to_float(kernels::BFloat16{bits}); }
+};
+
+/// cvt.rn.f16x2.f32 d, a, b: a in the upper half.
+template <class F>
+struct Pair {
+  std::uint32_t operator()(float upper, float lower) const { return std::uint32_t{F{}(upper)} << 16 | F{}(lower); }
+};
+
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
+bool is_16_bit_float(Type type) { return type == Type::f16 || type == Type::bf16; }
+
+template <class Choose>
+Handler choose_integer(Decoder& decoder, Type type, Choose choose) {
+  return choose_type<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t,
+                     std::int64_t>(decoder, type, choose);
+}
+
+/// Source registers may be wider than the type that is read.
+Handler between_integers(Decoder& decoder, Type to, Type from, unsigned source_width) {
+  return choose_integer(decoder, to, [&]<class To> {
+    return choose_integer(decoder, from, [&]<class From>() -> Handler {
+      // A result that is not wider does not depend on the sign of what it is cut from.
+      using Cut = std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
+      using F = ConvertInteger<Cut, To>;
+      if constexpr (sizeof(From) <= 2)
+        if (source_width == 2) return &unary<F, RegisterOf<To>, std::uint16_t>;
+      if constexpr (sizeof(From) <= 4)
+        if (source_width == 4) return &unary<F, RegisterOf<To>, std::uint32_t>;
+      return &unary<F, RegisterOf<To>, std::uint64_t>;
+    });
+  });
+}
+
+/// Takes .rni, .rzi, .rmi or .rpi, and calls choose.operator()<ToInteger>() for it.
+template <class Choose>
+Handler choose_way(Decoder& decoder, Choose choose) {
+  switch (decoder.take_one_of({"rni", "rzi", "rmi", "rpi"})) {
+    case 0: return choose.template operator()<ToInteger::nearest_even>();
+    case 1: return choose.template operator()<ToInteger::to_zero>();
+    case 2: return choose.template operator()<ToInteger::down>();
+    case 3: return choose.template operator()<ToInteger::up>();
+    default: return nullptr;
+  }
+}
+
+template <class From>
+Handler float_to_integer(Decoder& decoder, Type to) {
+  const Handler handler = choose_way(decoder, [&]<ToInteger kWay> {
+    return choose_integer(decoder, to,
+                          []<class To> { return &unary<FloatToInteger<From, To, kWay>, RegisterOf<To>, From>; });
+  });
+  if (handler == nullptr) decoder.reject("one of .rni, .rzi, .rmi and .rpi is expected");
+  return handler;
+}
+
+template <class To>
+Handler integer_to_float(Decoder& decoder, Type from, unsigned source_width) {
+  if (!decoder.take("rn")) decoder.reject(".rn is expected");
+  return choose_integer(decoder, from, [&]<class From>() -> Handler {
+    using F = IntegerToFloat<From, To>;
+    if constexpr (sizeof(From) <= 2)
+      if (source_width == 2) return &unary<F, To, std::uint16_t>;
+    if constexpr (sizeof(From) <= 4)
+      if (source_width == 4) return &unary<F, To, std::uint32_t>;
+    return &unary<F, To, std::uint64_t>;
+  });
+}
+
+template <class T>
+Handler within_a_float_type(Decoder& decoder) {
+  const bool saturates = decoder.take("sat");
+  const Handler rounds = choose_way(decoder, [&]<ToInteger kWay> {
+    using F = RoundToInteger<kWay>;
+    return saturates ? &unary<Saturate<F>, T, T> : &unary<F, T, T>;
+  });
+  if (rounds != nullptr) return rounds;
+  if (!saturates || sizeof(T) != 4) decoder.reject(".sat or a rounding is expected");
+  return &unary<Saturate<Same>, T, T>;
+}
+
+Handler between_floats(Decoder& decoder, Type to, Type from) {
+  if (to == Type::f32 && from == Type::f32) return within_a_float_type<float>(decoder);
+  if (to == Type::f64 && from == Type::f64) return within_a_float_type<double>(decoder);
+  if (to == Type::f64 && from == Type::f32) return &unary<Widen, double, float>;
+  if (to == Type::f32 && from == Type::f16) return &unary<FromHalf, float, std::uint16_t>;
+  if (to == Type::f32 && from == Type::bf16) return &unary<FromBFloat16, float, std::uint16_t>;
+  if (!decoder.take("rn")) decoder.reject(".rn is expected");
+  if (to == Type::f32 && from == Type::f64)
+    return decoder.take("sat") ? &unary<Saturate<Narrow>, float, double> : &unary<Narrow, float, double>;
+  if (to == Type::f16 && from == Type::f32) return &unary<ToHalf, std::uint16_t, float>;
+  if (to == Type::bf16 && from == Type::f32) return &unary<ToBFloat16, std::uint16_t, float>;
+  decoder.reject("the conversion is not supported");
+}
+
+void translate_pair(Decoder& decoder, Operation& operation, bool is_half) {
+  if (!decoder.take("rn") || decoder.take_type() != Type::f32) decoder.reject("expected .rn and f32");
+  decoder.finish(3);
+  operation.d = decoder.destination(0, Type::b32);
+  operation.a = decoder.source(1, Type::f32);
+  operation.b = decoder.source(2, Type::f32);
+  operation.execute = is_half ? &binary<Pair<ToHalf>, std::uint32_t, float, float>
+                              : &binary<Pair<ToBFloat16>, std::uint32_t, float, float>;
+}
+
+void translate_cvt(Decoder& decoder, Operation& operation) {
+  if (decoder.take("f16x2")) return translate_pair(decoder, operation, true);
+  if (decoder.take("bf16x2")) return translate_pair(decoder, operation, false);
+  const Type to = decoder.take_type();
+  const Type from = decoder.take_type();
+  if (from == Type::none || from == Type::pred || to == Type::pred) decoder.reject("two types of numbers are expected");
+  const bool to_real = is_float(to) || is_16_bit_float(to);
+  const bool from_real = is_float(from) || is_16_bit_float(from);
+  const Decoder::Wide source =
+      from_real ? Decoder::Wide{decoder.source(1, from), 0} : decoder.wide_source(decoder.operand(1), from);
+  operation.a = source.slot;
+  operation.d = decoder.destination(0, bytes_of(to) == 1 ? Type::b16 : to);
+  if (to_real && from_real)
+    operation.execute = between_floats(decoder, to, from);
+  else if (to == Type::f32)
+    operation.execute = integer_to_float<float>(decoder, from, source.width);
+  else if (to == Type::f64)
+    operation.execute = integer_to_float<double>(decoder, from, source.width);
+  else if (from == Type::f32)
+    operation.execute = float_to_integer<float>(decoder, to);
+  else if (from == Type::f64)
+    operation.execute = float_to_integer<double>(decoder, to);
+  else if (!to_real && !from_real)
+    operation.execute = between_integers(decoder, to, from, source.width);
+  else
+    decoder.reject("the conversion is not supported");
+  decoder.finish(2);
+}
+
+constexpr Opcode kOpcodes[] = {{"cvt", translate_cvt}};
+
+}  // namespace
+
+std::span<const Opcode> conversion_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu

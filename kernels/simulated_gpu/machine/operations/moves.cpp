@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// mov, also to and from the elements of a vector; cvta.
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/memory/address_space.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+struct Copy {
+  template <class T>
+  T operator()(T a) const {
+    return a;
+  }
+};
+
+void move_predicate(const Operation& operation, Warp& warp, Mask active) {
+  Mask& d = warp.predicate(operation.d);
+  d = (d & ~active) | (warp.predicate(operation.a) & active);
+}
+
+/// mov.b64 {lower, upper}, a: parts of T, of which a Whole has 2 or 4.
+template <class Whole, class Part>
+void unpack(const Operation& operation, Warp& warp, Mask active) {
+  const Whole* const whole = warp.row<Whole>(operation.a);
+  for (unsigned i = 0; i < sizeof(Whole) / sizeof(Part); ++i)
+    map_lanes(
+        active, [=](Whole value) { return static_cast<Part>(value >> (8 * sizeof(Part) * i)); },
+        warp.row<Part>(operation.slots[i]), whole);
+}
+
+template <class Whole, class Part>
+void pack(const Operation& operation, Warp& warp, Mask active) {
+  alignas(64) Whole packed[kWarpSize] = {};
+  for (unsigned i = 0; i < sizeof(Whole) / sizeof(Part); ++i) {
+    const Part* const part = warp.row<Part>(operation.slots[i]);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) packed[lane] |= Whole{part[lane]} << (8 * sizeof(Part) * i);
+  }
+  map_lanes(active, Copy{}, warp.row<Whole>(operation.d), packed);
+}
+
+/// Which of the three ways to divide a Whole: 64 bits in 2 or 4, 32 bits in 2.
+template <template <class, class> class F>
+Handler divided(Decoder& decoder, Type whole, std::size_t parts) {
+  if (whole == Type::b64 && parts == 2) return F<std::uint64_t, std::uint32_t>::kHandler;
+  if (whole == Type::b64 && parts == 4) return F<std::uint64_t, std::uint16_t>::kHandler;
+  if (whole == Type::b32 && parts == 2) return F<std::uint32_t, std::uint16_t>::kHandler;
+  decoder.reject("a vector of " + std::to_string(parts) + " elements for " + std::string(name_of(whole)));
+}
+
+template <class Whole, class Part>
+struct Unpack {
+  static constexpr Handler kHandler = &unpack<Whole, Part>;
+};
+
+template <class Whole, class Part>
+struct Pack {
+  static constexpr Handler kHandler = &pack<Whole, Part>;
+};
+
+Type part_type(Type whole, std::size_t parts) {
+  return bytes_of(whole) / parts == 4 ? Type::b32 : bytes_of(whole) / parts == 2 ? Type::b16 : Type::none;
+}
+
+void translate_mov(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  const ptx::Operand& to = decoder.operand(0);
+  const ptx::Operand& from = decoder.operand(1);
+  if (to.kind == ptx::Operand::Kind::vector) {
+    operation.execute = divided<Unpack>(decoder, bits_of(type), to.parts.size());
+    operation.slots = decoder.keep(decoder.destinations(to, part_type(type, to.parts.size())));
+    operation.a = decoder.source(from, type);
+  } else if (from.kind == ptx::Operand::Kind::vector) {
+    operation.execute = divided<Pack>(decoder, bits_of(type), from.parts.size());
+    operation.slots = decoder.keep(decoder.sources(from, part_type(type, from.parts.size())));
+    operation.d = decoder.destination(to, type);
+  } else {
+    operation.d = decoder.destination(to, type);
+    operation.a = decoder.source(from, type);
+    operation.execute =
+        type == Type::pred ? &move_predicate : choose_bits(decoder, type, []<class T> { return &unary<Copy, T, T>; });
+  }
+}
+
+/// The generic address of one in a window, or back.
+template <std::uint64_t kWindow>
+struct ToGeneric {
+  std::uint64_t operator()(std::uint64_t address) const { return address + kWindow; }
+};
+
+template <std::uint64_t kWindow>
+struct FromGeneric {
+  std::uint64_t operator()(std::uint64_t address) const { return address - kWindow; }
+};
+
+template <std::uint64_t kWindow>
+Handler through_window(bool from_generic) {
+  return from_generic ? &unary<FromGeneric<kWindow>, std::uint64_t, std::uint64_t>
+                      : &unary<ToGeneric<kWindow>, std::uint64_t, std::uint64_t>;
+}
+
+void translate_cvta(Decoder& decoder, Operation& operation) {
+  const bool from_generic = decoder.take("to");
+  const std::size_t space = decoder.take_one_of({"global", "param", "const", "shared", "shared::cta", "local"});
+  if (decoder.take_type() != Type::u64) decoder.reject("addresses have 64 bits");
+  decoder.finish(2);
+  operation.d = decoder.destination(0, Type::u64);
+  operation.a = decoder.source(1, Type::u64);
+  switch (space) {
+    case 0:
+    case 1: operation.execute = &unary<Copy, std::uint64_t, std::uint64_t>; break;
+    case 3:
+    case 4: operation.execute = through_window<kSharedWindow>(from_generic); break;
+    case 5: operation.execute = through_window<kLocalWindow>(from_generic); break;
+    default: decoder.reject("the state space is not supported");
+  }
+}
+
+constexpr Opcode kOpcodes[] = {{"mov", translate_mov}, {"cvta", translate_cvta}};
+
+}  // namespace
+
+std::span<const Opcode> move_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+#include <unordered_map>
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using Table = std::unordered_map<std::string_view, Translator>;
+
+Table table_of(std::initializer_list<std::span<const Opcode>> groups) {
+  Table table;
+  for (const std::span<const Opcode> group : groups)
+    for (const Opcode& opcode : group) table.emplace(opcode.name, opcode.translate);
+  return table;
+}
+
+Translator find(const Table& table, std::string_view name) {
+  const auto found = table.find(name);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+Translator translator_of(const ptx::Instruction& instruction) {
+  static const Table kOfFloats = table_of({float_opcodes(), float_division_opcodes()});
+  static const Table kOthers =
+      table_of({integer_opcodes(), bit_opcodes(), function_opcodes(), comparison_opcodes(), conversion_opcodes(),
+                move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), warp_opcodes()});
+  if (instruction.words.empty()) return nullptr;
+  const std::string_view name = instruction.words.front();
+  if (instruction.has("f32") || instruction.has("f64"))
+    if (const Translator translator = find(kOfFloats, name)) return translator;
+  return find(kOthers, name);
+}
+
+}  // namespace gradring::simulated_gpu

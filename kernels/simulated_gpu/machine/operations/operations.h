@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kernels/simulated_gpu/machine/decoder.h"
+#include "kernels/simulated_gpu/machine/program.h"
+
+namespace gradring::simulated_gpu {
+
+/// Fills in an operation: its handler, and the rows that it reads and writes.
+///
+/// Errors    Unsupported.
+using Translator = void (*)(Decoder& decoder, Operation& operation);
+
+struct Opcode {
+  std::string_view name;  ///< the first word
+  Translator translate;
+};
+
+/// Null if the instruction is not known.
+Translator translator_of(const ptx::Instruction& instruction);
+/// The operation behind the last one: the threads that come there have ended.
+Operation end_of_kernel(FrameLayout& frame);
+
+// Each file of this folder has its part.
+std::span<const Opcode> integer_opcodes();
+std::span<const Opcode> bit_opcodes();
+std::span<const Opcode> float_opcodes();     ///< those of f32 and f64 whose names integers share
+std::span<const Opcode> function_opcodes();  ///< roots, exponentials
+std::span<const Opcode> float_division_opcodes();
+std::span<const Opcode> comparison_opcodes();
+std::span<const Opcode> conversion_opcodes();
+std::span<const Opcode> move_opcodes();
+std::span<const Opcode> memory_opcodes();
+std::span<const Opcode> atomic_opcodes();
+std::span<const Opcode> control_opcodes();
+std::span<const Opcode> warp_opcodes();
+
+}  // namespace gradring::simulated_gpu

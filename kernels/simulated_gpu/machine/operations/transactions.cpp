@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/operations/transactions.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace gradring::simulated_gpu {
+namespace {
+
+constexpr unsigned kSectorBytes = 32;
+constexpr unsigned kBanks = 32;
+constexpr unsigned kBankBytes = 4;
+
+std::uint64_t distinct_sectors(Mask active, unsigned bytes, const Addresses& addresses) {
+  std::array<std::uint64_t, 2 * kWarpSize> sectors;
+  std::size_t count = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    sectors[count++] = addresses.lane[lane] / kSectorBytes;
+    sectors[count++] = (addresses.lane[lane] + bytes - 1) / kSectorBytes;
+  });
+  std::sort(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
+  return static_cast<std::uint64_t>(std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count)) -
+                                    sectors.begin());
+}
+
+/// The most words that the lanes want of one bank.
+unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
+  std::array<std::array<std::uint32_t, kBanks>, kBanks> words;
+  std::array<unsigned, kBanks> count{};
+  unsigned most = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
+    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
+      const std::uint32_t word = first + i;
+      const unsigned bank = word % kBanks;
+      bool is_known = false;
+      for (unsigned k = 0; k < count[bank]; ++k) is_known |= words[bank][k] == word;
+      if (!is_known) words[bank][count[bank]++] = word;
+      most = std::max(most, count[bank]);
+    }
+  });
+  return most;
+}
+
+}  // namespace
+
+bool are_consecutive(const Addresses& addresses, unsigned bytes) {
+  std::uint64_t differences = 0;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    differences |= addresses.lane[lane] ^ (addresses.lane[0] + std::uint64_t{lane} * bytes);
+  return differences == 0;
+}
+
+void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                   std::uint64_t first, std::size_t extent) {
+  const std::uint64_t asked = std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
+  const std::uint64_t spanned = (first + extent - 1) / kSectorBytes - first / kSectorBytes + 1;
+  std::uint64_t sectors = spanned;
+  if (spanned > 2 && !are_consecutive(addresses, bytes)) {
+    if (spanned <= 64) {
+      std::uint64_t touched = 0;
+      for_each_lane(active, [&](unsigned lane) {
+        touched |= std::uint64_t{1} << (addresses.lane[lane] / kSectorBytes - first / kSectorBytes);
+      });
+      sectors = static_cast<std::uint64_t>(std::popcount(touched));
+    } else {
+      sectors = distinct_sectors(active, bytes, addresses);
+    }
+  }
+  ++counters.requests;
+  counters.bytes += asked;
+  counters.sectors += sectors;
+  counters.least_sectors += std::min(sectors, (asked + kSectorBytes - 1) / kSectorBytes);
+}
+
+void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses) {
+  const unsigned lanes_together = bytes <= 4 ? kWarpSize : bytes == 8 ? kWarpSize / 2 : kWarpSize / 4;
+  const Mask first_group = lanes_together == kWarpSize ? kAllLanes : (Mask{1} << lanes_together) - 1;
+  unsigned groups = 0;
+  unsigned wavefronts = 0;
+  const bool has_no_conflict = are_consecutive(addresses, bytes);
+  for (unsigned lane = 0; lane < kWarpSize; lane += lanes_together) {
+    const Mask lanes = active & (first_group << lane);
+    if (lanes == 0) continue;
+    ++groups;
+    wavefronts += has_no_conflict ? 1 : wavefronts_of(lanes, bytes, addresses);
+  }
+  ++counters.requests;
+  counters.bytes += std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
+  counters.wavefronts += wavefronts;
+  counters.least_wavefronts += groups;
+}
+
+}  // namespace gradring::simulated_gpu

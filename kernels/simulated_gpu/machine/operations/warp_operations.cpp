@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// shfl.sync, vote.sync, activemask: values of other lanes of the warp.
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+/// The lanes of `members` execute it together; false if they are not all here yet.
+bool gather(const Operation& operation, Warp& warp, Mask active, Mask members) {
+  if ((members & active) != active)
+    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
+  return warp.are_together(active, members);
+}
+
+enum class Shuffle : std::uint8_t { up, down, butterfly, index };
+
+struct ShuffleDetails {
+  Shuffle way = Shuffle::index;
+  Slot members = 0;
+  Slot in_range = 0;  ///< a predicate
+};
+
+/// PTX ISA, shfl.sync: the lane that is read, and whether it is in range. Out of range, a lane reads its own value.
+struct SourceLane {
+  unsigned lane = 0;
+  bool in_range = false;
+};
+
+SourceLane source_lane(Shuffle way, unsigned lane, std::uint32_t b, std::uint32_t c) {
+  const unsigned delta = b & 31;
+  const unsigned segment = c >> 8 & 31;
+  const unsigned clamp = c & 31;
+  const unsigned first = lane & segment;
+  const unsigned last = first | (clamp & ~segment);
+  unsigned from = lane;
+  bool in_range = false;
+  switch (way) {
+    case Shuffle::up:
+      from = lane - delta;
+      in_range = static_cast<int>(from) >= static_cast<int>(last);
+      break;
+    case Shuffle::down:
+      from = lane + delta;
+      in_range = from <= last;
+      break;
+    case Shuffle::butterfly:
+      from = lane ^ delta;
+      in_range = from <= last;
+      break;
+    case Shuffle::index:
+      from = first | (delta & ~segment);
+      in_range = from <= last;
+      break;
+  }
+  return {in_range ? from : lane, in_range};
+}
+
+void shuffle(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const ShuffleDetails*>(operation.details);
+  const Mask members = warp.row<Mask>(details.members)[lowest_lane(active)];
+  if (!gather(operation, warp, active, members)) return;
+  const std::uint32_t* const a = warp.row<std::uint32_t>(operation.a);
+  const std::uint32_t* const b = warp.row<std::uint32_t>(operation.b);
+  const std::uint32_t* const c = warp.row<std::uint32_t>(operation.c);
+  std::uint32_t results[kWarpSize];
+  Mask in_range = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    const SourceLane source = source_lane(details.way, lane, b[lane], c[lane]);
+    if ((active & kLaneBits[source.lane]) == 0)
+      warp.fail(
+          operation, lane,
+          "shfl.sync reads lane " + std::to_string(source.lane) + ", which does not take part: its value is undefined");
+    results[lane] = a[source.lane];
+    if (source.in_range) in_range |= kLaneBits[lane];
+  });
+  std::uint32_t* const d = warp.row<std::uint32_t>(operation.d);
+  for_each_lane(active, [&](unsigned lane) { d[lane] = results[lane]; });
+  Mask& predicate = warp.predicate(details.in_range);
+  predicate = (predicate & ~active) | in_range;
+}
+
+enum class Vote : std::uint8_t { all, any, uniform, ballot };
+
+struct VoteDetails {
+  Vote way = Vote::all;
+  Mask flip = 0;  ///< all lanes if the predicate is negated
+};
+
+void vote(const Operation& operation, Warp& warp, Mask active) {
+  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
+  if (!gather(operation, warp, active, members)) return;
+  const auto& details = *static_cast<const VoteDetails*>(operation.details);
+  const Mask votes = (warp.predicate(operation.a) ^ details.flip) & active;
+  const Vote way = details.way;
+  if (way == Vote::ballot) {
+    for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = votes; });
+    return;
+  }
+  const bool result = way == Vote::all   ? votes == active
+                      : way == Vote::any ? votes != 0
+                                         : votes == active || votes == 0;
+  Mask& d = warp.predicate(operation.d);
+  d = (d & ~active) | (result ? active : 0);
+}
+
+void active_mask(const Operation& operation, Warp& warp, Mask active) {
+  for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = active; });
+}
+
+/// shfl.sync.up.b32 d|p, a, b, c, members
+void translate_shfl(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync")) decoder.reject(".sync is expected");
+  const std::size_t way = decoder.take_one_of({"up", "down", "bfly", "idx"});
+  if (way > 3 || decoder.take_type() != Type::b32) decoder.reject("expected .up, .down, .bfly or .idx, and b32");
+  decoder.finish(5);
+  const auto [value, in_range] = decoder.results(0);
+  operation.d = decoder.destination(*value, Type::b32);
+  ShuffleDetails details{.way = static_cast<Shuffle>(way), .in_range = decoder.destination(*in_range, Type::pred)};
+  operation.a = decoder.source(1, Type::b32);
+  operation.b = decoder.source(2, Type::b32);
+  operation.c = decoder.source(3, Type::b32);
+  details.members = decoder.source(4, Type::b32);
+  operation.details = decoder.keep_details(details);
+  operation.execute = &shuffle;
+}
+
+void translate_vote(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync")) decoder.reject(".sync is expected");
+  const std::size_t way = decoder.take_one_of({"all", "any", "uni", "ballot"});
+  const Type type = decoder.take_type();
+  const Type expected = way == static_cast<std::size_t>(Vote::ballot) ? Type::b32 : Type::pred;
+  if (way > 3 || type != expected) decoder.reject("expected .all.pred, .any.pred, .uni.pred or .ballot.b32");
+  decoder.finish(3);
+  operation.d = decoder.destination(0, type);
+  const Decoder::Predicate predicate = decoder.predicate(decoder.operand(1));
+  operation.a = predicate.slot;
+  operation.b = decoder.source(2, Type::b32);
+  operation.details = decoder.keep_details(VoteDetails{static_cast<Vote>(way), predicate.flip});
+  operation.execute = &vote;
+}
+
+void translate_activemask(Decoder& decoder, Operation& operation) {
+  if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
+  decoder.finish(1);
+  operation.d = decoder.destination(0, Type::b32);
+  operation.execute = &active_mask;
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"shfl", translate_shfl}, {"vote", translate_vote}, {"activemask", translate_activemask}};
+
+}  // namespace
+
+std::span<const Opcode> warp_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/machine/lanes.h"
+
+namespace gradring::simulated_gpu {
+
+class Warp;
+struct Operation;
+
+/// Where a register is in a warp's frame, in bytes: a row of 32 values, or for a predicate one Mask.
+using Slot = std::uint32_t;
+
+/// Executes an instruction for the lanes of `active`, which are not none. Warp::position() is that of the next instruction.
+using Handler = void (*)(const Operation& operation, Warp& warp, Mask active);
+
+/// An instruction, ready for execution. Registers, immediates and special registers are all rows of the frame.
+struct Operation {
+  Handler execute = nullptr;
+  Slot guard = 0;       ///< a predicate; without a guard, one of all lanes
+  Mask guard_flip = 0;  ///< all lanes for @!%p
+  Slot d = 0, a = 0, b = 0, c = 0;
+  std::uint64_t immediate = 0;    ///< a displacement in bytes, a target, a count
+  const Slot* slots = nullptr;    ///< further rows: the elements of vectors, in order
+  const void* details = nullptr;  ///< what else the handler needs, kept by the program
+};
+
+/// A row that is the same for all launches.
+struct ConstantRow {
+  Slot slot = 0;
+  unsigned width = 0;  ///< bytes of a lane
+  std::uint64_t bits = 0;
+};
+
+/// A row that depends on the launch, the block or the thread: a special register, or the address of a parameter or variable.
+struct SpecialRow {
+  using Value = std::uint64_t (*)(const Warp& warp, unsigned lane, std::uint64_t argument);
+  Slot slot = 0;
+  unsigned width = 0;
+  bool differs_by_block = false;  ///< else it is the same for all blocks of a launch
+  Value value = nullptr;
+  std::uint64_t argument = 0;
+};
+
+/// A translated kernel. `operations` has one more than the kernel's code: it ends the threads that come there.
+struct Program {
+  const ptx::Module* module = nullptr;
+  const ptx::Kernel* kernel = nullptr;
+  std::vector<Operation> operations;
+  std::size_t frame_bytes = 0;
+  std::vector<ConstantRow> constants;
+  std::vector<SpecialRow> specials;
+  std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
+
+  std::deque<std::vector<Slot>> slot_lists;
+  std::vector<std::shared_ptr<const void>> details;
+};
+
+}  // namespace gradring::simulated_gpu

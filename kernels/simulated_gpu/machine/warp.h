@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/machine/program.h"
+
+namespace gradring::simulated_gpu {
+
+class Block;
+
+/// A part of a warp whose threads are at one position, and will execute the next instruction together.
+struct Fragment {
+  enum class State : std::uint8_t {
+    ready,
+    at_collective,  ///< waits for other lanes of the warp; `position` is that of the instruction
+    at_barrier,     ///< `position` is that of the barrier instruction
+    polling,        ///< found an mbarrier incomplete, and will look again
+  };
+  std::size_t position = 0;
+  Mask lanes = 0;
+  State state = State::ready;
+  Mask waited = 0;  ///< at_collective: the lanes that have waited already; with more, it is tried again
+};
+
+/// 32 threads, or the last ones of a block. One fragment runs: the one with the smallest position among those that can, so that
+/// those that left a loop wait behind it, and fragments that come to one position go on as one.
+class Warp {
+ public:
+  enum class Stop : std::uint8_t { quantum_over, at_barrier, polling, ended };
+
+  Warp(Block& block, unsigned index);
+
+  /// Fills the rows that do not depend on the block.
+  void begin_launch();
+  /// All threads at the begin of the kernel.
+  void begin_block();
+  /// Executes up to `quantum` instructions.
+  Stop run(std::uint64_t quantum);
+  /// After Stop::at_barrier or Stop::polling: all fragments can go on.
+  void resume();
+
+  template <class T>
+  T* row(Slot slot) {
+    return std::assume_aligned<64>(reinterpret_cast<T*>(frame_ + slot));
+  }
+  Mask& predicate(Slot slot) { return *reinterpret_cast<Mask*>(frame_ + slot); }
+
+  Block& block() { return block_; }
+  const Block& block() const { return block_; }
+  unsigned index() const { return index_; }
+  /// The index of a lane's thread in the block.
+  unsigned thread_index(unsigned lane) const { return index_ * kWarpSize + lane; }
+  /// %tid
+  Extent thread(unsigned lane) const;
+
+  /// Threads that have not ended.
+  Mask living() const { return living_; }
+  /// Threads of the fragment that runs.
+  Mask running() const { return lanes_; }
+  const std::vector<Fragment>& waiting() const { return others_; }
+
+  // For handlers: what happens to the fragment that runs. `active` is a part of it.
+  void jump(Mask active, std::size_t target);
+  void end(Mask active);
+  void wait_at_barrier(Mask active);
+  /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are here. If not,
+  /// they wait for the others, and execute the instruction again with them.
+  bool are_together(Mask active, Mask members);
+  void poll();
+
+  /// The bytes of a thread's local memory.
+  std::byte* local_memory(unsigned lane) { return local_.data() + lane * local_bytes_; }
+  std::size_t local_bytes() const { return local_bytes_; }
+
+  /// Throws the Fault that names this operation and a lane's thread.
+  [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what) const;
+  /// The same for the instruction at a position.
+  [[noreturn]] void fail_at(std::size_t position, unsigned lane, const std::string& what) const;
+
+ private:
+  static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+  bool regroup();
+  bool choose();
+  Stop why_stopped() const;
+
+  Block& block_;
+  const Program& program_;
+  unsigned index_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* frame_;
+  std::size_t local_bytes_;
+  std::vector<std::byte> local_;
+
+  std::size_t position_ = 0;  ///< of the next instruction of the fragment that runs
+  Mask lanes_ = 0;
+  Mask living_ = 0;
+  std::size_t limit_ = kNoLimit;  ///< from this position on, fragments are compared before the next instruction
+  std::vector<Fragment> others_;
+};
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/memory/global_memory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <sstream>
+#include <string>
+
+namespace gradring::simulated_gpu {
+namespace {
+
+constexpr std::size_t kMostFreed = 4096;  // blocks that are remembered, so that a late access can be explained
+
+struct Freed {
+  std::size_t bytes = 0;
+  int device = 0;
+  std::uint64_t order = 0;
+};
+
+std::string place_of(int device, bool is_pinned_host) {
+  return is_pinned_host ? "pinned host memory" : "GPU " + std::to_string(device);
+}
+
+}  // namespace
+
+struct GlobalMemory::Parts {
+  mutable std::shared_mutex mutex;
+  std::map<std::uint64_t, Block> blocks;  ///< by address
+  std::map<std::uint64_t, Freed> freed;
+  std::atomic<std::uint64_t> generation{1};
+
+  /// The last block that begins at the address or before it; null if there is none.
+  const Block* before(std::uint64_t address) const {
+    const auto next = blocks.upper_bound(address);
+    return next == blocks.begin() ? nullptr : &std::prev(next)->second;
+  }
+  void forget_freed(std::uint64_t address, std::size_t bytes) {
+    auto first = freed.upper_bound(address);
+    if (first != freed.begin() && std::prev(first)->first + std::prev(first)->second.bytes > address) --first;
+    while (first != freed.end() && first->first < address + bytes) first = freed.erase(first);
+  }
+};
+
+GlobalMemory::GlobalMemory() : parts_(std::make_unique<Parts>()) {}
+GlobalMemory::~GlobalMemory() = default;
+
+void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
+  Block block{.address = reinterpret_cast<std::uint64_t>(data),
+              .bytes = bytes,
+              .device = device,
+              .is_pinned_host = is_pinned_host,
+              .written = std::make_unique<std::uint8_t[]>(bytes)};
+  if (is_pinned_host) std::memset(block.written.get(), 1, bytes);
+  const std::unique_lock lock(parts_->mutex);
+  parts_->forget_freed(block.address, bytes);
+  parts_->blocks.insert_or_assign(block.address, std::move(block));
+  ++parts_->generation;
+}
+
+void GlobalMemory::remove(const void* data) {
+  const std::unique_lock lock(parts_->mutex);
+  const auto found = parts_->blocks.find(reinterpret_cast<std::uint64_t>(data));
+  if (found == parts_->blocks.end()) return;
+  if (parts_->freed.size() >= kMostFreed)
+    parts_->freed.erase(
+        std::ranges::min_element(parts_->freed, {}, [](const auto& entry) { return entry.second.order; }));
+  parts_->freed[found->first] = {found->second.bytes, found->second.device, parts_->generation};
+  parts_->blocks.erase(found);
+  ++parts_->generation;
+}
+
+const GlobalMemory::Block* GlobalMemory::find(std::uint64_t address, std::size_t bytes) const {
+  const std::shared_lock lock(parts_->mutex);
+  const Block* const block = parts_->before(address);
+  if (block == nullptr) return nullptr;
+  const std::uint64_t offset = address - block->address;
+  return offset <= block->bytes && bytes <= block->bytes - offset ? block : nullptr;
+}
+
+std::uint64_t GlobalMemory::generation() const { return parts_->generation.load(std::memory_order_acquire); }
+
+std::string GlobalMemory::describe(std::uint64_t address, std::size_t bytes) const {
+  const std::shared_lock lock(parts_->mutex);
+  std::ostringstream text;
+  text << bytes << (bytes == 1 ? " byte" : " bytes") << " at 0x" << std::hex << address << std::dec;
+  if (const auto next = parts_->freed.upper_bound(address); next != parts_->freed.begin()) {
+    const auto& [begin, freed] = *std::prev(next);
+    if (address - begin < freed.bytes) {
+      text << ", " << address - begin << " bytes into a block of " << freed.bytes << " bytes of GPU " << freed.device
+           << " that was freed";
+      return text.str();
+    }
+  }
+  const Block* const before = parts_->before(address);
+  const auto next = parts_->blocks.upper_bound(address);
+  const auto of = [](const Block& block) {
+    return "a block of " + std::to_string(block.bytes) + " bytes of " + place_of(block.device, block.is_pinned_host);
+  };
+  if (before != nullptr && address - before->address < before->bytes)
+    text << ", " << address - before->address << " bytes into " << of(*before);
+  else if (before != nullptr && (next == parts_->blocks.end() ||
+                                 address - before->address - before->bytes <= next->second.address - address))
+    text << ", " << address - before->address - before->bytes << " bytes behind the end of " << of(*before);
+  else if (next != parts_->blocks.end())
+    text << ", " << next->second.address - address << " bytes before " << of(next->second);
+  else
+    text << ", and no memory is allocated";
+  return text.str();
+}
+
+void GlobalMemory::mark_written(std::uint64_t address, std::size_t bytes) {
+  if (const Block* const block = find(address, bytes))
+    std::memset(block->written.get() + (address - block->address), 1, bytes);
+}
+
+bool GlobalMemory::is_written(std::uint64_t address, std::size_t bytes) const {
+  const Block* const block = find(address, bytes);
+  if (block == nullptr) return true;
+  const std::uint8_t* const first = block->written.get() + (address - block->address);
+  return std::all_of(first, first + bytes, [](std::uint8_t written) { return written != 0; });
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/memory/shared_memory.h"
+
+#include <bit>
+
+namespace gradring::simulated_gpu {
+
+void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, unsigned warps, bool checks_races) {
+  const unsigned shift = static_cast<unsigned>(std::countr_zero(granule_bytes));
+  const std::size_t count = (bytes >> shift) + 1;
+  if (shift != granule_shift_ || count > writes_.size() || clocks_.is_exhausted()) {
+    granule_shift_ = shift;
+    writes_.assign(std::max(count, writes_.size()), 0);
+    reads_.assign(writes_.size(), 0);
+    clocks_.begin_again();
+  }
+  bytes_.resize(bytes);  // what earlier blocks left is never read: it is not written
+  clocks_.begin_block(warps, checks_races);
+}
+
+SharedFinding SharedMemory::unordered(std::span<const Stamp> stamps, unsigned thread,
+                                      SharedFinding::Problem problem) const {
+  for (const Stamp stamp : stamps)
+    if (!clocks_.is_ordered(stamp, thread)) return {problem, {who_of(stamp)}};
+  return {};
+}
+
+SharedFinding SharedMemory::note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
+  // An atomic is ordered with other atomics: it is noted as a write of several warps, which only a plain access contradicts.
+  SharedFinding finding = note_read(address, bytes, thread);
+  if (finding.problem == SharedFinding::Problem::unordered_write && !finding.other.is_thread()) finding = {};
+  const Stamp mark = time_of(clocks_.stamp(thread)) << Accessor::kBits | Accessor::kSeveralWarps;
+  std::ranges::fill(granules(writes_, address, bytes), mark);
+  return finding;
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Divergence, barriers, warp operations, orders of warps.
+#include <gtest/gtest.h>
+
+#include "kernels/simulated_gpu/fault.h"
+#include "tests/kernels/simulated_gpu/simulation.h"
+#include "tests/kernels/simulated_gpu/values.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+/// %address: of the thread's word behind %p0. %thread: its index in the block.
+const std::string kThreadIndex =
+    ".reg .b32 %thread; .reg .b64 %address; .reg .pred %q<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+    "mov.u32 %thread, %tid.x; mul.wide.u32 %address, %thread, 4; add.u64 %address, %address, %p0;\n";
+
+std::vector<U32> words_of(const std::string& body, unsigned threads, const ExecutionOptions& options = {},
+                          const std::string& directives = "") {
+  GlobalMemory memory;
+  DeviceArray<U32> words(memory, threads);
+  TestKernel(kThreadIndex + body, 1, directives).run(memory, {words.address()}, {}, {threads}, options);
+  return words.values();
+}
+
+TEST(Divergence, ThreadsOfAWarpTakeBothSidesOfNestedBranches) {
+  const std::vector<U32> words = words_of(
+      "setp.lt.u32 %q1, %thread, 16; @%q1 bra $low;\n"
+      "setp.lt.u32 %q2, %thread, 24; @%q2 bra $middle; mov.u32 %r1, 3; bra $join;\n"
+      "$middle: mov.u32 %r1, 2; bra $join;\n"
+      "$low: mov.u32 %r1, 1;\n"
+      "$join: add.u32 %r1, %r1, 10; st.global.u32 [%address], %r1;",
+      45);
+  for (unsigned thread = 0; thread < 45; ++thread)
+    EXPECT_EQ(words[thread], thread < 16 ? 11u : thread < 24 ? 12u : 13u);
+}
+
+TEST(Divergence, LoopsEndForEachThreadOnItsOwn) {
+  const std::vector<U32> words = words_of(
+      "mov.u32 %r1, 0; mov.u32 %r2, 0;\n"
+      "$next: setp.ge.u32 %q1, %r1, %thread; @%q1 bra $done; add.u32 %r2, %r2, %r1; add.u32 %r1, %r1, 1; bra.uni "
+      "$next;\n"
+      "$done: st.global.u32 [%address], %r2;",
+      64);
+  for (unsigned thread = 0; thread < 64; ++thread)
+    EXPECT_EQ(words[thread], thread == 0 ? 0 : thread * (thread - 1) / 2);
+}
+
+TEST(Divergence, FragmentsAreCountedAndMeetAgain) {
+  GlobalMemory memory;
+  DeviceArray<U32> words(memory, 32);
+  const TestKernel kernel(kThreadIndex +
+                              "setp.lt.u32 %q1, %thread, 5; mov.u32 %r1, 0; @!%q1 bra $join;\n"
+                              "add.u32 %r1, %r1, 7;\n"
+                              "$join: st.global.u32 [%address], %r1;",
+                          1);
+  const Counters counters = kernel.run(memory, {words.address()}, {}, {32});
+  const auto& add = counters.instructions[kernel.index_of("add.u32 %r1")];
+  const auto& store = counters.instructions[kernel.index_of("st.global")];
+  EXPECT_EQ(add.executions, 1u);
+  EXPECT_EQ(add.lanes, 5u);
+  EXPECT_EQ(store.executions, 1u);
+  EXPECT_EQ(store.lanes, 32u);
+  EXPECT_EQ(store.sectors, 4u);
+  EXPECT_EQ(store.least_sectors, 4u);
+  EXPECT_EQ(counters.warps, 1u);
+}
+
+TEST(Divergence, EarlyReturnLeavesTheOthersRunning) {
+  const std::vector<U32> words = words_of(
+      "mov.u32 %r1, 1; st.global.u32 [%address], %r1; setp.gt.u32 %q1, %thread, 20; @%q1 ret;\n"
+      "mov.u32 %r1, 2; st.global.u32 [%address], %r1;",
+      40);
+  for (unsigned thread = 0; thread < 40; ++thread) EXPECT_EQ(words[thread], thread > 20 ? 1u : 2u);
+}
+
+/// Each thread writes shared memory, and after a barrier reads the word of the thread at the other end.
+const std::string kReverse =
+    ".shared .align 4 .b8 words[1024];\n"
+    "mov.u32 %r1, words; shl.b32 %r2, %thread, 2; add.u32 %r3, %r1, %r2; st.shared.u32 [%r3], %thread;\n"
+    "bar.sync 0;\n"
+    "mov.u32 %r4, %ntid.x; sub.u32 %r4, %r4, %thread; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r1;\n"
+    "ld.shared.u32 %r5, [%r4+-4]; st.global.u32 [%address], %r5;";
+
+TEST(Barrier, OrdersSharedMemoryInEveryOrderOfWarps) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<U32> words = words_of(kReverse, 200, {.seed = seed});
+    for (unsigned thread = 0; thread < 200; ++thread) ASSERT_EQ(words[thread], 199 - thread) << "seed " << seed;
+  }
+}
+
+TEST(Barrier, ReductionsCountThreadsOfTheBlock) {
+  const std::vector<U32> words = words_of(
+      "setp.lt.u32 %q1, %thread, 37;\n"
+      "bar.red.popc.u32 %r1, 0, %q1; bar.red.and.pred %q2, 0, %q1; bar.red.or.pred %q3, 0, !%q1;\n"
+      "selp.u32 %r2, 1000, 0, %q2; selp.u32 %r3, 2000, 0, %q3; add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3;\n"
+      "st.global.u32 [%address], %r1;",
+      50);
+  EXPECT_EQ(words, std::vector<U32>(50, 2037));
+}
+
+TEST(Barrier, IsRefusedToAPartOfAWarp) {
+  const std::string text = fault_of([] {
+    words_of("setp.lt.u32 %q1, %thread, 16; @%q1 bra $low; bar.sync 0; bra $join; $low: bar.sync 0; $join: ret;", 32);
+  });
+  EXPECT_NE(text.find("divergent barrier"), text.npos) << text;
+  EXPECT_NE(text.find("bar.sync 0;"), text.npos) << text;
+  EXPECT_NE(text.find("in test"), text.npos) << text;
+}
+
+TEST(Barrier, IsAFaultIfAThreadHasEnded) {
+  const std::string of_the_warp = fault_of([] { words_of("setp.eq.u32 %q1, %thread, 3; @%q1 ret; bar.sync 0;", 32); });
+  EXPECT_NE(of_the_warp.find("1 of them ended before"), of_the_warp.npos) << of_the_warp;
+  const std::string other_warp = fault_of([] { words_of("setp.gt.u32 %q1, %thread, 31; @%q1 ret; bar.sync 0;", 64); });
+  EXPECT_NE(other_warp.find("32 of them ended before"), other_warp.npos) << other_warp;
+}
+
+TEST(Barrier, OfSomeWarpsWaitsForTheirThreads) {
+  const std::vector<U32> words = words_of(
+      ".shared .align 4 .b8 word[4]; mov.u32 %r1, word;\n"
+      "setp.ge.u32 %q1, %thread, 64; @%q1 bra $done;\n"
+      "setp.eq.u32 %q2, %thread, 63; @%q2 st.shared.u32 [%r1], 42; bar.sync 1, 64; ld.shared.u32 %r2, [%r1];\n"
+      "st.global.u32 [%address], %r2; ret;\n"
+      "$done: mov.u32 %r2, 7; st.global.u32 [%address], %r2;",
+      96);
+  for (unsigned thread = 0; thread < 96; ++thread) EXPECT_EQ(words[thread], thread < 64 ? 42u : 7u);
+}
+
+TEST(WarpOperation, ShufflesFollowTheSegment) {
+  const auto read = [](const std::string& way) {
+    return words_of("shfl.sync." + way + ", 0xffffffff; st.global.u32 [%address], %r1;", 32);
+  };
+  const std::vector<U32> down = read("down.b32 %r1|%q1, %thread, 3, 31"), up = read("up.b32 %r1|%q1, %thread, 3, 0");
+  const std::vector<U32> butterfly = read("bfly.b32 %r1, %thread, 5, 31"),
+                         halves = read("idx.b32 %r1, %thread, 2, 0x101f");
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(down[lane], lane + 3 < 32 ? lane + 3 : lane);
+    EXPECT_EQ(up[lane], lane >= 3 ? lane - 3 : lane);
+    EXPECT_EQ(butterfly[lane], lane ^ 5);
+    EXPECT_EQ(halves[lane], (lane & 16) + 2);  // segments of 16 lanes
+  }
+}
+
+TEST(WarpOperation, VotesSeeTheWholeWarp) {
+  const std::vector<U32> words = words_of(
+      "setp.lt.u32 %q1, %thread, 4; vote.sync.ballot.b32 %r1, %q1, 0xffffffff; vote.sync.any.pred %q2, %q1, "
+      "0xffffffff;\n"
+      "vote.sync.all.pred %q3, !%q1, 0xffffffff; selp.u32 %r2, 0x100, 0, %q2; selp.u32 %r3, 0x200, 0, %q3;\n"
+      "or.b32 %r1, %r1, %r2; or.b32 %r1, %r1, %r3; st.global.u32 [%address], %r1;",
+      32);
+  EXPECT_EQ(words, std::vector<U32>(32, 0x10f));
+}
+
+TEST(WarpOperation, WaitsForLanesThatComeLater) {
+  // Lanes 0 to 7 are at the shuffle first; the others come to it through a detour that lies behind it.
+  const std::vector<U32> words = words_of(
+      "setp.ge.u32 %q1, %thread, 8; mov.u32 %r2, %thread; @%q1 bra $detour;\n"
+      "$shuffle: shfl.sync.bfly.b32 %r1, %r2, 31, 31, 0xffffffff; st.global.u32 [%address], %r1; ret;\n"
+      "$detour: add.u32 %r2, %r2, 100; bra $shuffle;",
+      32);
+  for (unsigned lane = 0; lane < 32; ++lane) EXPECT_EQ(words[lane], (lane ^ 31) >= 8 ? (lane ^ 31) + 100 : lane ^ 31);
+}
+
+TEST(WarpOperation, IsAFaultIfALaneNeverComes) {
+  const std::string text = fault_of([] {
+    words_of(
+        "setp.ge.u32 %q1, %thread, 8; @%q1 bra $wait; bar.warp.sync 0xffffffff; ret; $wait: bar.warp.sync 0xffffffff;",
+        32);
+  });
+  EXPECT_NE(text.find("never come"), text.npos) << text;
+}
+
+TEST(Grid, ExecutesEveryBlockOnceOnAnyNumberOfThreads) {
+  for (const unsigned threads : {1u, 3u})
+    for (const std::uint64_t seed : {0u, 5u}) {
+      GlobalMemory memory;
+      DeviceArray<U32> counts(memory, std::vector<U32>(60));
+      const TestKernel kernel(
+          ".reg .b32 %r<9>; .reg .b64 %rd<3>;\n"
+          "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x; mad.lo.u32 %r4, %r2, %r3, %r1;\n"
+          "mul.wide.u32 %rd1, %r4, 4; add.u64 %rd1, %rd1, %p0; atom.global.add.u32 %r5, [%rd1], 1;",
+          1);
+      const Counters counters =
+          kernel.run(memory, {counts.address()}, {10, 6}, {1}, {.seed = seed, .threads = threads});
+      EXPECT_EQ(counts.values(), std::vector<U32>(60, 1));
+      EXPECT_EQ(counters.blocks, 60u);
+    }
+}
+
+}  // namespace
+}  // namespace gradring::simulated_gpu
