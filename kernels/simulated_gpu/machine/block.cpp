@@ -21,7 +21,9 @@ constexpr unsigned kMostIdleWakes = 1000;
 }  // namespace
 
 Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
-    : program_(program), launch_(launch), options_(options), global_(memory) {
+    : program_(program), launch_(launch), options_(options), global_(memory), mbarriers_(shared_.clocks(), [this] {
+        note_progress();
+      }) {
   counters_.instructions.resize(program.operations.size());
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
@@ -39,6 +41,9 @@ void Block::run(std::uint64_t index) {
   shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
                       warp_count(), options_.checks_races);
   barriers_.fill({});
+  mbarriers_.clear();
+  tensor_copies_.clear();
+  warpgroups_.begin_block(warp_count());
   draws_ = 0;
   last_chosen_ = warp_count() - 1;
   progress_ = progress_at_wake_ = 0;
@@ -55,8 +60,10 @@ void Block::run(std::uint64_t index) {
     else if (in_state(State::at_barrier) != 0)
       report_deadlock();
     else
-      return;
+      break;
   }
+  tensor_copies_.end_block();
+  warpgroups_.end_block();
 }
 
 void Block::advance(unsigned warp) {

@@ -9,7 +9,10 @@
 #include "kernels/simulated_gpu/machine/counters.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
+#include "kernels/simulated_gpu/machine/tensor_copies.h"
 #include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_view.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
@@ -32,6 +35,10 @@ class Block {
   Counters& counters() { return counters_; }
   GlobalView& global() { return global_; }
   SharedMemory& shared() { return shared_; }
+  Warp& warp(unsigned index) { return *warps_[index]; }
+  SynchronizedMbarriers& mbarriers() { return mbarriers_; }
+  TensorCopies& tensor_copies() { return tensor_copies_; }
+  Warpgroups& warpgroups() { return warpgroups_; }
 
   /// A named barrier of bar.sync and bar.red.
   struct Barrier {
@@ -64,6 +71,9 @@ class Block {
   Counters counters_;
   GlobalView global_;
   SharedMemory shared_;
+  SynchronizedMbarriers mbarriers_;
+  TensorCopies tensor_copies_{*this};
+  Warpgroups warpgroups_{*this};
   std::vector<std::unique_ptr<Warp>> warps_;
   std::vector<State> states_;
   std::array<Barrier, 16> barriers_;

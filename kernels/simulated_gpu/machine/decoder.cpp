@@ -146,8 +146,9 @@ std::uint64_t Decoder::constant(const Operand& operand) const {
   return operand.bits;
 }
 
-const Slot* Decoder::keep(std::vector<Slot> slots) {
-  return frame_.program().slot_lists.emplace_back(std::move(slots)).data();
+void Decoder::keep(Operation& operation, std::vector<Slot> slots) {
+  operation.slot_count = static_cast<std::uint32_t>(slots.size());
+  operation.slots = frame_.program().slot_lists.emplace_back(std::move(slots)).data();
 }
 
 void Decoder::reject(const std::string& why) const { throw Unsupported(why); }

@@ -116,7 +116,7 @@ class Decoder {
   FrameLayout& frame() { return frame_; }
   const ptx::Instruction& instruction() const { return instruction_; }
   /// Keeps rows for Operation::slots.
-  const Slot* keep(std::vector<Slot> slots);
+  void keep(Operation& operation, std::vector<Slot> slots);
   /// Keeps a handler's details for Operation::details.
   template <class T>
   const T* keep_details(T details) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/executable_parts.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -24,6 +26,25 @@ Operation translate(FrameLayout& frame, const ptx::Instruction& instruction) {
   return operation;
 }
 
+/// The handler of operations that access rows of wgmma.
+void touch_and_execute(const Operation& operation, Warp& warp, Mask active) {
+  Block& block = warp.block();
+  block.warpgroups().touch(operation, warp, active);
+  block.program().handlers[block.program().position_of(operation)](operation, warp, active);
+}
+
+void watch_warpgroup_rows(Program& program) {
+  if (program.warpgroup_rows.empty()) return;
+  for (Operation& operation : program.operations) {
+    program.handlers.push_back(operation.execute);
+    const auto is_watched = [&](Slot slot) { return program.warpgroup_rows.contains(slot); };
+    const bool accesses = is_watched(operation.d) || is_watched(operation.a) || is_watched(operation.b) ||
+                          is_watched(operation.c) ||
+                          std::any_of(operation.slots, operation.slots + operation.slot_count, is_watched);
+    if (accesses && !is_wgmma(operation)) operation.execute = &touch_and_execute;
+  }
+}
+
 }  // namespace
 
 Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : parts_(std::make_unique<Parts>()) {
@@ -39,6 +60,7 @@ Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : p
     }
   if (!rejected.empty()) throw Fault("the simulated GPU cannot execute " + kernel_label(kernel) + ":" + rejected);
   program.operations.push_back(end_of_kernel(frame));
+  watch_warpgroup_rows(program);
 }
 
 Executable::~Executable() = default;

@@ -2,9 +2,7 @@
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 #include "kernels/simt/kernel_name.h"
-#include "kernels/simulated_gpu/fault.h"
 #include "kernels/simulated_gpu/machine/block.h"
-#include "kernels/simulated_gpu/machine/warp.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -52,11 +50,30 @@ std::string describe_thread(const Warp& warp, unsigned lane) {
   return "thread " + text_of(warp.thread(lane)) + " of block " + text_of(warp.block().index());
 }
 
+std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
+                             const std::string& verb) {
+  const Accessor& other = finding.other;
+  const std::string by = other.is_thread()                            ? describe_thread_of_block(warp, other.who)
+                         : other.warp() == AccessClocks::kCopyEngine  ? "a tensor copy"
+                         : other.who == Accessor::kSeveralWarps       ? "several threads"
+                         : other.warp() >= AccessClocks::kTensorCores ? "wgmma"
+                                                                      : "several threads of a warp";
+  switch (finding.problem) {
+    case SharedFinding::Problem::not_written: return "shared memory is read before it is written: " + bytes;
+    case SharedFinding::Problem::not_fenced:
+      return "shared memory is read asynchronously without fence.proxy.async after " + by + " wrote it: " + bytes;
+    default: break;
+  }
+  const bool after_write = finding.problem == SharedFinding::Problem::unordered_write;
+  return "race in shared memory: " + bytes + " are " + verb + ", and were " + (after_write ? "written" : "read") +
+         " by " + by + " without a barrier in between";
+}
+
 void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what) {
   const Program& program = warp.block().program();
   const std::string line = source_line(program, position);
-  throw Fault(what + ", by " + describe_thread(warp, lane) + "\n   in " + kernel_label(*program.kernel) +
-              (line.empty() ? "" : ", " + line) + "\n   " + instruction_text(program, position));
+  throw LocatedFault(what + ", by " + describe_thread(warp, lane) + "\n   in " + kernel_label(*program.kernel) +
+                     (line.empty() ? "" : ", " + line) + "\n   " + instruction_text(program, position));
 }
 
 }  // namespace gradring::simulated_gpu

@@ -4,9 +4,18 @@
 #include <cstddef>
 #include <string>
 
+#include "kernels/simulated_gpu/fault.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
+
+/// A Fault whose message names thread, kernel, line and instruction.
+class LocatedFault : public Fault {
+ public:
+  using Fault::Fault;
+};
 
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
@@ -17,7 +26,23 @@ std::string describe_thread(const Warp& warp, unsigned lane);
 /// Of a thread of the same block, by its index.
 std::string describe_thread_of_block(const Warp& warp, unsigned thread);
 
+/// "race in shared memory: 4 bytes at 1024 are read, and were written by thread (1, 0, 0) without a barrier in between"
+std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
+                             const std::string& verb);
+
 /// Throws the Fault "<what>, by thread ... of block ...\n   in <kernel>, <file>:<line>\n   <instruction>".
 [[noreturn]] void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what);
+
+/// Calls f(); a Fault that does not say where it happened gets the place of this operation and lane.
+template <class F>
+auto at_lane(const Warp& warp, const Operation& operation, unsigned lane, F f) {
+  try {
+    return f();
+  } catch (const LocatedFault&) {
+    throw;
+  } catch (const Fault& fault) {
+    warp.fail(operation, lane, fault.what());
+  }
+}
 
 }  // namespace gradring::simulated_gpu

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -28,8 +29,9 @@ struct Operation {
   Slot guard = 0;       ///< a predicate; without a guard, one of all lanes
   Mask guard_flip = 0;  ///< all lanes for @!%p
   Slot d = 0, a = 0, b = 0, c = 0;
-  std::uint64_t immediate = 0;    ///< a displacement in bytes, a target, a count
-  const Slot* slots = nullptr;    ///< further rows: the elements of vectors, in order
+  std::uint64_t immediate = 0;  ///< a displacement in bytes, a target, a count
+  const Slot* slots = nullptr;  ///< further rows: the elements of vectors, in order
+  std::uint32_t slot_count = 0;
   const void* details = nullptr;  ///< what else the handler needs, kept by the program
 };
 
@@ -60,8 +62,15 @@ struct Program {
   std::vector<SpecialRow> specials;
   std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
 
+  std::set<Slot> warpgroup_rows;  ///< of wgmma: accumulators, and A
+  std::vector<Handler> handlers;  ///< of the operations: execute is another one where such rows are accessed
+
   std::deque<std::vector<Slot>> slot_lists;
   std::vector<std::shared_ptr<const void>> details;
+
+  std::size_t position_of(const Operation& operation) const {
+    return static_cast<std::size_t>(&operation - operations.data());
+  }
 };
 
 }  // namespace gradring::simulated_gpu

@@ -64,6 +64,7 @@ void Warp::begin_block() {
   lanes_ = living_;
   limit_ = kNoLimit;
   others_.clear();
+  copies_.clear();
 }
 
 Extent Warp::thread(unsigned lane) const {
@@ -114,6 +115,13 @@ void Warp::poll() {
   others_.push_back({position_, lanes_, Fragment::State::polling});
   lanes_ = 0;
   limit_ = 0;
+}
+
+void Warp::poll_again() {
+  --position_;
+  --block_.counters().instructions[position_].executions;
+  block_.counters().instructions[position_].lanes -= static_cast<unsigned>(std::popcount(lanes_));
+  poll();
 }
 
 void Warp::resume() {
@@ -182,7 +190,7 @@ Warp::Stop Warp::why_stopped() const {
 }
 
 void Warp::fail(const Operation& operation, unsigned lane, const std::string& what) const {
-  fail_at(static_cast<std::size_t>(&operation - program_.operations.data()), lane, what);
+  fail_at(program_.position_of(operation), lane, what);
 }
 
 void Warp::fail_at(std::size_t position, unsigned lane, const std::string& what) const {

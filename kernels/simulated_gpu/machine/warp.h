@@ -11,6 +11,7 @@
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/thread_copies.h"
 
 namespace gradring::simulated_gpu {
 
@@ -75,10 +76,14 @@ class Warp {
   /// they wait for the others, and execute the instruction again with them.
   bool are_together(Mask active, Mask members);
   void poll();
+  /// The same, and the instruction will be executed again.
+  void poll_again();
 
   /// The bytes of a thread's local memory.
   std::byte* local_memory(unsigned lane) { return local_.data() + lane * local_bytes_; }
   std::size_t local_bytes() const { return local_bytes_; }
+
+  ThreadCopies& copies() { return copies_; }
 
   /// Throws the Fault that names this operation and a lane's thread.
   [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what) const;
@@ -105,6 +110,7 @@ class Warp {
   Mask living_ = 0;
   std::size_t limit_ = kNoLimit;  ///< from this position on, fragments are compared before the next instruction
   std::vector<Fragment> others_;
+  ThreadCopies copies_;
 };
 
 }  // namespace gradring::simulated_gpu

@@ -11,62 +11,105 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   const std::uint32_t before = now_++;
   block_begin_ = now_ << Accessor::kBits;
   clock_.fill(now_);
-  lanes_ordered_.fill(before);
-  for (Times& times : known_) times.fill(before);
-  for (unsigned warp = 0; warp < warps_; ++warp) update_bound(warp);
+  last_access_.fill(0);
+  for (unsigned warp = 0; warp < warps_; ++warp) {
+    known_[warp].others.fill(before);
+    known_[warp].lanes = before;
+    update_bound(warp);
+  }
 }
 
-void AccessClocks::begin_again() { now_ = 0; }
+void AccessClocks::begin_again() {
+  now_ = 0;
+  last_access_.fill(0);
+  fenced_.fill(0);
+  fenced_by_others_.fill(0);
+}
 
-bool AccessClocks::is_ordered(Stamp stamp, unsigned thread) const {
-  if (!checks_races_ || stamp < block_begin_ || who_of(stamp) == thread) return true;
-  const unsigned warp = Accessor{who_of(stamp)}.warp();
-  if (warp >= kMostWarps) return stamp < ordered_before(thread);
-  if (warp == thread / 32) return time_of(stamp) <= lanes_ordered_[warp];
-  return time_of(stamp) <= known_[thread / 32][warp];
+bool AccessClocks::is_ordered(Stamp stamp, unsigned warp, unsigned self, const Knowledge& knowledge) const {
+  if (!checks_races_ || stamp < knowledge.bound || who_of(stamp) == self) return true;
+  const unsigned other = Accessor{who_of(stamp)}.warp();
+  if (other >= knowledge.others.size()) return false;
+  return time_of(stamp) <= (other == warp ? knowledge.lanes : knowledge.others[other]);
+}
+
+AccessClocks::Knowledge AccessClocks::with_own(unsigned warp) const {
+  Knowledge knowledge = known_[warp];
+  knowledge.others[warp] = knowledge.lanes;
+  return knowledge;
+}
+
+void AccessClocks::restrict(Knowledge& knowledge, const Knowledge& other) {
+  for (unsigned i = 0; i < knowledge.others.size(); ++i)
+    knowledge.others[i] = std::min(knowledge.others[i], other.others[i]);
+  knowledge.lanes = std::min(knowledge.lanes, other.lanes);
+  knowledge.bound = std::min(knowledge.bound, other.bound);
 }
 
 void AccessClocks::join(std::uint32_t warps) {
   const std::uint32_t before = now_++;
   Times all{};
-  for (unsigned warp = 0; warp < warps_; ++warp)
-    if ((warps >> warp & 1) != 0)
-      for (unsigned other = 0; other < warps_; ++other) all[other] = std::max(all[other], known_[warp][other]);
-  for (unsigned warp = 0; warp < warps_; ++warp)
-    if ((warps >> warp & 1) != 0) all[warp] = before;
-  for (unsigned warp = 0; warp < warps_; ++warp)
-    if ((warps >> warp & 1) != 0) {
-      known_[warp] = all;
-      lanes_ordered_[warp] = before;
-      clock_[warp] = now_;
-      update_bound(warp);
-    }
+  for_each_lane(warps, [&](unsigned warp) {
+    for (unsigned other = 0; other < all.size(); ++other) all[other] = std::max(all[other], known_[warp].others[other]);
+  });
+  for_each_lane(warps, [&](unsigned warp) { all[warp] = before; });
+  for_each_lane(warps, [&](unsigned warp) {
+    known_[warp].others = all;
+    known_[warp].lanes = before;
+    clock_[warp] = now_;
+    update_bound(warp);
+  });
 }
 
 void AccessClocks::order_lanes(unsigned warp) {
-  lanes_ordered_[warp] = now_++;
+  known_[warp].lanes = now_++;
   clock_[warp] = now_;
   update_bound(warp);
 }
 
-AccessClocks::Times AccessClocks::release(unsigned warp) {
-  Times released = known_[warp];
-  released[warp] = clock_[warp];
+void AccessClocks::release(unsigned warp, Times& released) {
+  for (unsigned other = 0; other < released.size(); ++other)
+    released[other] = std::max(released[other], known_[warp].others[other]);
+  released[warp] = std::max(released[warp], clock_[warp]);
   clock_[warp] = ++now_;
-  return released;
 }
 
 void AccessClocks::acquire(unsigned warp, const Times& released) {
-  for (unsigned other = 0; other < warps_; ++other)
-    known_[warp][other] = std::max(known_[warp][other], released[other]);
+  for (unsigned other = 0; other < released.size(); ++other)
+    known_[warp].others[other] = std::max(known_[warp].others[other], released[other]);
+  known_[warp].lanes = std::max(known_[warp].lanes, released[warp]);
   update_bound(warp);
 }
 
+Stamp AccessClocks::act(unsigned engine, Times& released) {
+  last_access_[engine] = released[engine] = ++now_;
+  return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
+}
+
+void AccessClocks::fence_proxy(unsigned warp, Mask lanes) {
+  for_each_lane(lanes, [&](unsigned lane) { fenced_[warp * kWarpSize + lane] = clock_[warp]; });
+  for (unsigned other = 0; other < warps_; ++other) {
+    const std::uint32_t known = other == warp ? known_[warp].lanes : known_[warp].others[other];
+    fenced_by_others_[other] = std::max(fenced_by_others_[other], known);
+  }
+  clock_[warp] = ++now_;  // later writes have another time
+}
+
+bool AccessClocks::is_fenced(Stamp write) const {
+  const Accessor writer{who_of(write)};
+  if (!checks_races_ || writer.warp() >= kMostWarps) return true;
+  const std::uint32_t own = writer.is_thread() ? fenced_[writer.who] : 0;
+  return time_of(write) <= std::max(own, fenced_by_others_[writer.warp()]);
+}
+
 void AccessClocks::update_bound(unsigned warp) {
-  std::uint32_t known = lanes_ordered_[warp];
-  for (unsigned other = 0; other < warps_; ++other)
-    if (other != warp) known = std::min(known, known_[warp][other]);
-  ordered_before_[warp] = checks_races_ ? (known + 1) << Accessor::kBits : ~Stamp{0};
+  Knowledge& knowledge = known_[warp];
+  std::uint32_t known = now_;
+  for (unsigned other = 0; other < last_access_.size(); ++other) {
+    const std::uint32_t until = other == warp ? knowledge.lanes : knowledge.others[other];
+    if (last_access_[other] > until) known = std::min(known, until);  // else nothing is unknown
+  }
+  knowledge.bound = checks_races_ ? (known + 1) << Accessor::kBits : ~Stamp{0};
 }
 
 }  // namespace gradring::simulated_gpu

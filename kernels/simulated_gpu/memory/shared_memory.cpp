@@ -18,10 +18,23 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
   clocks_.begin_block(warps, checks_races);
 }
 
-SharedFinding SharedMemory::unordered(std::span<const Stamp> stamps, unsigned thread,
+SharedFinding SharedMemory::unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
                                       SharedFinding::Problem problem) const {
   for (const Stamp stamp : stamps)
-    if (!clocks_.is_ordered(stamp, thread)) return {problem, {who_of(stamp)}};
+    if (!clocks_.is_ordered(stamp, thread / kWarpSize, thread, knowledge)) return {problem, {who_of(stamp)}};
+  return {};
+}
+
+SharedFinding SharedMemory::note_late_read(std::uint64_t address, std::size_t bytes, Stamp mine,
+                                           const Knowledge& knowledge) {
+  constexpr unsigned kNobody = Accessor::kSeveralWarps + 1;
+  for (const Stamp write : granules(writes_, address, bytes)) {
+    if (write < clocks_.block_begin()) return {SharedFinding::Problem::not_written, {}};
+    if (!clocks_.is_ordered(write, kNobody, kNobody, knowledge))
+      return {SharedFinding::Problem::unordered_write, {who_of(write)}};
+    if (!clocks_.is_fenced(write)) return {SharedFinding::Problem::not_fenced, {who_of(write)}};
+  }
+  for (Stamp& read : granules(reads_, address, bytes)) read = read < knowledge.bound ? mine : merged(read, mine);
   return {};
 }
 

@@ -14,7 +14,13 @@ namespace gradring::simulated_gpu {
 
 /// What is wrong with an access to shared memory.
 struct SharedFinding {
-  enum class Problem : std::uint8_t { none, not_written, unordered_write, unordered_read };
+  enum class Problem : std::uint8_t {
+    none,
+    not_written,
+    unordered_write,
+    unordered_read,
+    not_fenced,  ///< an asynchronous read of what was written without fence.proxy.async
+  };
   Problem problem = Problem::none;
   Accessor other;  ///< whose access is not ordered with this one
 };
@@ -45,13 +51,21 @@ class SharedMemory {
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread);
 
+  /// The same for what a thread started when it had `knowledge`, and what happens now: a write by it (`mine` its stamp) or
+  /// by the copy engine, and a read by tensor cores (with_own, for all warps of the warpgroup).
+  using Knowledge = AccessClocks::Knowledge;
+  SharedFinding note_late_write(std::uint64_t address, std::size_t bytes, unsigned thread, Stamp mine,
+                                const Knowledge& knowledge);
+  SharedFinding note_late_read(std::uint64_t address, std::size_t bytes, Stamp mine, const Knowledge& knowledge);
+
  private:
   std::span<Stamp> granules(std::vector<Stamp>& stamps, std::uint64_t address, std::size_t bytes) {
     const std::size_t offset = address - kFirstSharedAddress;
     const std::size_t first = offset >> granule_shift_;
     return {stamps.data() + first, ((offset + bytes - 1) >> granule_shift_) - first + 1};
   }
-  SharedFinding unordered(std::span<const Stamp> stamps, unsigned thread, SharedFinding::Problem problem) const;
+  SharedFinding unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
+                          SharedFinding::Problem problem) const;
 
   std::vector<std::byte> bytes_;
   unsigned granule_shift_ = 0;
@@ -73,13 +87,17 @@ inline SharedFinding SharedMemory::note_read(std::uint64_t address, std::size_t 
   const Stamp mine = clocks_.stamp(thread);
   for (Stamp& read : granules(reads_, address, bytes)) read = read < known ? mine : merged(read, mine);
   if (highest >= known) [[unlikely]]
-    return unordered(granules(writes_, address, bytes), thread, SharedFinding::Problem::unordered_write);
+    return unordered(granules(writes_, address, bytes), thread, clocks_.knowledge(thread / kWarpSize),
+                     SharedFinding::Problem::unordered_write);
   return {};
 }
 
 inline SharedFinding SharedMemory::note_write(std::uint64_t address, std::size_t bytes, unsigned thread) {
-  const Stamp known = clocks_.ordered_before(thread);
-  const Stamp mine = clocks_.stamp(thread);
+  return note_late_write(address, bytes, thread, clocks_.stamp(thread), clocks_.knowledge(thread / kWarpSize));
+}
+
+inline SharedFinding SharedMemory::note_late_write(std::uint64_t address, std::size_t bytes, unsigned thread,
+                                                   Stamp mine, const Knowledge& knowledge) {
   const std::span<Stamp> writes = granules(writes_, address, bytes);
   const std::span<const Stamp> reads = granules(reads_, address, bytes);
   Stamp highest_write = 0;
@@ -89,10 +107,10 @@ inline SharedFinding SharedMemory::note_write(std::uint64_t address, std::size_t
     highest_read = std::max(highest_read, reads[i]);
   }
   SharedFinding finding;
-  if (highest_write >= known) [[unlikely]]
-    finding = unordered(writes, thread, SharedFinding::Problem::unordered_write);
-  if (highest_read >= known && finding.problem == SharedFinding::Problem::none) [[unlikely]]
-    finding = unordered(reads, thread, SharedFinding::Problem::unordered_read);
+  if (highest_write >= knowledge.bound) [[unlikely]]
+    finding = unordered(writes, thread, knowledge, SharedFinding::Problem::unordered_write);
+  if (highest_read >= knowledge.bound && finding.problem == SharedFinding::Problem::none) [[unlikely]]
+    finding = unordered(reads, thread, knowledge, SharedFinding::Problem::unordered_read);
   std::ranges::fill(writes, mine);
   return finding;
 }

@@ -42,7 +42,7 @@ struct Encoded {
   std::uint8_t swizzle = 0;
   std::uint8_t promotion = 0;
   std::uint8_t fill = 0;
-  std::uint8_t unused[19] = {};
+  std::uint8_t unused[31] = {};
   std::uint64_t checksum = 0;
 };
 static_assert(sizeof(Encoded) == kTensorMapBytes);

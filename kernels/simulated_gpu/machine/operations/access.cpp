@@ -51,8 +51,7 @@ void check_alignment(const Operation& operation, const Warp& warp, Mask active, 
 }
 
 Counters::Instruction& counters_of(const Operation& operation, Warp& warp) {
-  const auto index = static_cast<std::size_t>(&operation - warp.block().program().operations.data());
-  return warp.block().counters().instructions[index];
+  return warp.block().counters().instructions[warp.block().program().position_of(operation)];
 }
 
 bool all_written(const std::uint8_t* written, std::size_t bytes) { return std::memchr(written, 0, bytes) == nullptr; }
@@ -109,33 +108,11 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
       active, [&](unsigned lane) { touch_global(operation, warp, lane, access, bytes, *block, addresses.lane[lane]); });
 }
 
-[[noreturn]] void fail_shared(const Operation& operation, const Warp& warp, unsigned lane, Access access,
-                              unsigned bytes, std::uint64_t address, const SharedFinding& finding) {
-  const std::string what = bytes_at(bytes, address);
-  if (finding.problem == SharedFinding::Problem::not_written)
-    warp.fail(operation, lane, "shared memory is read before it is written: " + what);
-  const std::string other =
-      finding.other.is_thread() ? describe_thread_of_block(warp, finding.other.who) : "other threads";
-  warp.fail(operation, lane,
-            "race in shared memory: " + what + " is " + verb(access) + ", and " +
-                (finding.problem == SharedFinding::Problem::unordered_write ? "written" : "read") + " by " + other +
-                " without a barrier in between");
-}
-
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses) {
-  check_alignment(operation, warp, active, bytes, addresses, "shared");
+  check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
-  const Span span = span_of(addresses);
-  if (!shared.holds(span.first, bytes) || !shared.holds(span.last, bytes)) [[unlikely]]
-    for_each_lane(active, [&](unsigned lane) {
-      if (!shared.holds(addresses.lane[lane], bytes))
-        warp.fail(operation, lane,
-                  std::string("shared memory is ") + verb(access) + " out of bounds: " +
-                      bytes_at(bytes, addresses.lane[lane]) + "; expected " + std::to_string(kFirstSharedAddress) +
-                      " to " + std::to_string(kFirstSharedAddress + shared.bytes()));
-    });
-  count_wavefronts(counters_of(operation, warp), active, bytes, addresses);
+  shared.clocks().begin_access(warp.index());
   for_each_lane(active, [&](unsigned lane) {
     const std::uint64_t address = addresses.lane[lane];
     const unsigned thread = warp.thread_index(lane);
@@ -143,7 +120,7 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
                                   : access == Access::write ? shared.note_write(address, bytes, thread)
                                                             : shared.note_atomic(address, bytes, thread);
     if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      fail_shared(operation, warp, lane, access, bytes, address, finding);
+      warp.fail(operation, lane, describe_finding(warp, finding, bytes_at(bytes, address), verb(access)));
   });
   const std::uint64_t host = reinterpret_cast<std::uint64_t>(shared.at(kFirstSharedAddress)) - kFirstSharedAddress;
   for (std::uint64_t& address : addresses.lane) address += host;
@@ -201,15 +178,14 @@ void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access
 
 }  // namespace
 
-Addresses addresses_of(const Operation& operation, Warp& warp, Mask active) {
-  const auto& details = *static_cast<const AccessDetails*>(operation.details);
+Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active) {
   Addresses addresses;
-  if (details.base_width == 4) {
-    const std::uint32_t* const base = warp.row<std::uint32_t>(operation.a);
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operation.immediate;
+  if (operand.width == 4) {
+    const std::uint32_t* const base = warp.row<std::uint32_t>(operand.base);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operand.displacement;
   } else {
-    const std::uint64_t* const base = warp.row<std::uint64_t>(operation.a);
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operation.immediate;
+    const std::uint64_t* const base = warp.row<std::uint64_t>(operand.base);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) addresses.lane[lane] = base[lane] + operand.displacement;
   }
   if (active != kAllLanes) {
     const std::uint64_t any = addresses.lane[lowest_lane(active)];
@@ -217,6 +193,34 @@ Addresses addresses_of(const Operation& operation, Warp& warp, Mask active) {
       addresses.lane[lane] = (active & kLaneBits[lane]) != 0 ? addresses.lane[lane] : any;
   }
   return addresses;
+}
+
+void check_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                  const Addresses& addresses) {
+  check_alignment(operation, warp, active, bytes, addresses, "shared");
+  const SharedMemory& shared = warp.block().shared();
+  const SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
+  const Span span = span_of(addresses);
+  const bool is_inside = shared.holds(span.first, bytes) && shared.holds(span.last, bytes);
+  if (!is_inside || mbarriers.overlaps(span.first, span.last - span.first + bytes)) [[unlikely]]
+    for_each_lane(active, [&](unsigned lane) {
+      const std::uint64_t address = addresses.lane[lane];
+      if (!shared.holds(address, bytes))
+        warp.fail(operation, lane,
+                  std::string("shared memory is ") + verb(access) + " out of bounds: " + bytes_at(bytes, address) +
+                      "; expected " + std::to_string(kFirstSharedAddress) + " to " +
+                      std::to_string(kFirstSharedAddress + shared.bytes()));
+      if (mbarriers.overlaps(address, bytes))
+        warp.fail(operation, lane,
+                  "an mbarrier is " + std::string(verb(access)) + " by an instruction that is not for mbarriers");
+    });
+  count_wavefronts(counters_of(operation, warp), active, bytes, addresses);
+}
+
+void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address) {
+  const GlobalMemory::Block* const block = warp.block().global().find(address, bytes);
+  if (block == nullptr) fail_outside(operation, warp, lane, Access::read, bytes, address);
+  touch_global(operation, warp, lane, Access::read, bytes, *block, address);
 }
 
 void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
@@ -242,15 +246,21 @@ StateSpace take_state_space(Decoder& decoder) {
   }
 }
 
+AddressOperand decode_address(Decoder& decoder, const ptx::Operand& operand) {
+  const Decoder::Address decoded = decoder.address(operand);
+  return {decoded.base, decoded.width, static_cast<std::uint64_t>(decoded.displacement)};
+}
+
 void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details) {
-  const Decoder::Address decoded = decoder.address(address);
-  details.base_width = decoded.width;
-  operation.a = decoded.base;
-  operation.immediate = static_cast<std::uint64_t>(decoded.displacement);
+  details.address = decode_address(decoder, address);
   operation.details = decoder.keep_details(details);
+  note_shared_access(decoder, details.space, details.bytes);
+}
+
+void note_shared_access(Decoder& decoder, StateSpace space, unsigned bytes) {
   Program& program = decoder.frame().program();
-  if (details.space == StateSpace::shared || details.space == StateSpace::generic)
-    program.smallest_access = std::min<std::size_t>(program.smallest_access, details.bytes);
+  if (space == StateSpace::shared || space == StateSpace::generic)
+    program.smallest_access = std::min<std::size_t>(program.smallest_access, bytes);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -13,12 +13,19 @@ namespace gradring::simulated_gpu {
 
 enum class StateSpace : std::uint8_t { generic, global, shared, local, param };
 
-/// Details of an operation that accesses memory. Operation::a is the row of the base, immediate the displacement.
+/// [base + displacement]
+struct AddressOperand {
+  Slot base = 0;
+  unsigned width = 8;  ///< bytes of the base
+  std::uint64_t displacement = 0;
+};
+
+/// Details of an operation that accesses memory.
 struct AccessDetails {
   StateSpace space = StateSpace::generic;
-  unsigned base_width = 8;  ///< bytes
-  unsigned bytes = 4;       ///< of each thread
-  unsigned elements = 1;    ///< of a vector, whose rows are Operation::slots
+  unsigned bytes = 4;     ///< of each thread
+  unsigned elements = 1;  ///< of a vector, whose rows are Operation::slots
+  AddressOperand address;
 };
 
 enum class Access : std::uint8_t { read, write, atomic };
@@ -28,8 +35,8 @@ struct Addresses {
   alignas(64) std::uint64_t lane[kWarpSize];
 };
 
-/// The addresses that a handler's operands give, in the state space of the instruction.
-Addresses addresses_of(const Operation& operation, Warp& warp, Mask active);
+/// The addresses of `active` lanes, in the state space of the instruction.
+Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active);
 
 /// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether what is read was
 /// written, races. Notes what is written, and counts.
@@ -38,10 +45,20 @@ Addresses addresses_of(const Operation& operation, Warp& warp, Mask active);
 void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses);
 
+/// The part of these checks that does not depend on when bytes of shared memory are accessed: alignment, bounds, mbarriers. Counts.
+void check_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                  const Addresses& addresses);
+/// That global memory holds what one lane reads, and that it was written.
+void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address);
+
 /// Takes the state space of ld, st, atom.
 StateSpace take_state_space(Decoder& decoder);
-/// Fills in a, immediate and details for an operand in brackets.
+/// An operand in brackets.
+AddressOperand decode_address(Decoder& decoder, const ptx::Operand& operand);
+/// Fills in Operation::details.
 void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details);
+/// Notes that the kernel accesses so few bytes of shared memory at once.
+void note_shared_access(Decoder& decoder, StateSpace space, unsigned bytes);
 
 template <class T>
 T load_from(std::uint64_t address) {

@@ -74,7 +74,7 @@ struct Decrement {
 template <class F, class T>
 void update(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
-  Addresses addresses = addresses_of(operation, warp, active);
+  Addresses addresses = addresses_of(details.address, warp, active);
   resolve(operation, warp, active, details.space, Access::atomic, details.bytes, addresses);
   T* const d = warp.row<T>(operation.d);
   const T* const b = warp.row<T>(operation.b);
@@ -90,7 +90,7 @@ void update(const Operation& operation, Warp& warp, Mask active) {
 template <class T>
 void compare_and_swap(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
-  Addresses addresses = addresses_of(operation, warp, active);
+  Addresses addresses = addresses_of(details.address, warp, active);
   resolve(operation, warp, active, details.space, Access::atomic, details.bytes, addresses);
   T* const d = warp.row<T>(operation.d);
   const T* const expected = warp.row<T>(operation.b);

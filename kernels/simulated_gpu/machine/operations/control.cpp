@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bra, ret, exit, trap, bar.sync, bar.red, bar.warp.sync, and fences.
+// bra, ret, exit, trap, bar.sync, bar.red, bar.warp.sync.
 #include "kernels/simulated_gpu/machine/barrier.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
@@ -30,9 +30,6 @@ void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
     warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
   if (warp.are_together(active, members)) warp.block().shared().clocks().order_lanes(warp.index());
 }
-
-/// Every access of the simulated GPU is visible to all as soon as it is made.
-void fence(const Operation&, Warp&, Mask) {}
 
 void translate_bra(Decoder& decoder, Operation& operation) {
   operation.execute = decoder.take("uni") ? &branch_uniformly : &branch;
@@ -97,22 +94,9 @@ void translate_bar(Decoder& decoder, Operation& operation) {
   operation.execute = &wait_at_barrier;
 }
 
-void translate_membar(Decoder& decoder, Operation& operation) {
-  decoder.take_one_of({"cta", "gl", "sys"});
-  decoder.finish(0);
-  operation.execute = &fence;
-}
-
-void translate_fence(Decoder& decoder, Operation& operation) {
-  decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
-  decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
-  decoder.finish(0);
-  operation.execute = &fence;
-}
-
 constexpr Opcode kOpcodes[] = {
-    {"bra", translate_bra}, {"ret", translate_end},     {"exit", translate_end},      {"trap", translate_trap},
-    {"bar", translate_bar}, {"barrier", translate_bar}, {"membar", translate_membar}, {"fence", translate_fence},
+    {"bra", translate_bra},   {"ret", translate_end}, {"exit", translate_end},
+    {"trap", translate_trap}, {"bar", translate_bar}, {"barrier", translate_bar},
 };
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/runtime/dtype.h"
 #include "kernels/simulated_gpu/machine/operations/floating_point.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/units/half.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -96,26 +96,20 @@ struct Saturate {
   }
 };
 
-constexpr std::uint16_t kNanOf16Bits = 0x7fff;
-
 struct ToHalf {
-  std::uint16_t operator()(float value) const { return value == value ? kernels::to_half(value).bits : kNanOf16Bits; }
+  std::uint16_t operator()(float value) const { return f32_to_f16(value); }
 };
 
 struct ToBFloat16 {
-  std::uint16_t operator()(float value) const {
-    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
-    const auto nearest = static_cast<std::uint16_t>((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
-    return value == value ? nearest : kNanOf16Bits;
-  }
+  std::uint16_t operator()(float value) const { return f32_to_bf16(value); }
 };
 
 struct FromHalf {
-  float operator()(std::uint16_t bits) const { return kernels::to_float(kernels::Half{bits}); }
+  float operator()(std::uint16_t bits) const { return f16_to_f32(bits); }
 };
 
 struct FromBFloat16 {
-  float operator()(std::uint16_t bits) const { return kernels::to_float(kernels::BFloat16{bits}); }
+  float operator()(std::uint16_t bits) const { return bf16_to_f32(bits); }
 };
 
 /// cvt.rn.f16x2.f32 d, a, b: a in the upper half.

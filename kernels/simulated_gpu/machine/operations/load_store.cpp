@@ -13,7 +13,7 @@ using ptx::Type;
 template <class M, class R>
 void load(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
-  Addresses addresses = addresses_of(operation, warp, active);
+  Addresses addresses = addresses_of(details.address, warp, active);
   resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
   for (unsigned i = 0; i < details.elements; ++i) {
     R* const d = warp.row<R>(operation.slots[i]);
@@ -31,7 +31,7 @@ void load(const Operation& operation, Warp& warp, Mask active) {
 template <class M, class R>
 void store(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
-  Addresses addresses = addresses_of(operation, warp, active);
+  Addresses addresses = addresses_of(details.address, warp, active);
   resolve(operation, warp, active, details.space, Access::write, details.bytes, addresses);
   for (unsigned i = 0; i < details.elements; ++i) {
     const R* const value = warp.row<R>(operation.slots[i]);
@@ -116,7 +116,7 @@ unsigned decode_values(Decoder& decoder, Operation& operation, const ptx::Operan
     if (!is_sink) width = reg.width;
     slots.push_back(reg.slot);
   }
-  operation.slots = decoder.keep(std::move(slots));
+  decoder.keep(operation, std::move(slots));
   return width == 0 ? 8 : width;
 }
 

@@ -71,11 +71,11 @@ void translate_mov(Decoder& decoder, Operation& operation) {
   const ptx::Operand& from = decoder.operand(1);
   if (to.kind == ptx::Operand::Kind::vector) {
     operation.execute = divided<Unpack>(decoder, bits_of(type), to.parts.size());
-    operation.slots = decoder.keep(decoder.destinations(to, part_type(type, to.parts.size())));
+    decoder.keep(operation, decoder.destinations(to, part_type(type, to.parts.size())));
     operation.a = decoder.source(from, type);
   } else if (from.kind == ptx::Operand::Kind::vector) {
     operation.execute = divided<Pack>(decoder, bits_of(type), from.parts.size());
-    operation.slots = decoder.keep(decoder.sources(from, part_type(type, from.parts.size())));
+    decoder.keep(operation, decoder.sources(from, part_type(type, from.parts.size())));
     operation.d = decoder.destination(to, type);
   } else {
     operation.d = decoder.destination(to, type);

@@ -26,7 +26,8 @@ Translator translator_of(const ptx::Instruction& instruction) {
   static const Table kOfFloats = table_of({float_opcodes(), float_division_opcodes()});
   static const Table kOthers =
       table_of({integer_opcodes(), bit_opcodes(), function_opcodes(), comparison_opcodes(), conversion_opcodes(),
-                move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), warp_opcodes()});
+                move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), warp_opcodes(),
+                tensor_core_opcodes(), asynchronous_opcodes(), warpgroup_opcodes()});
   if (instruction.words.empty()) return nullptr;
   const std::string_view name = instruction.words.front();
   if (instruction.has("f32") || instruction.has("f64"))

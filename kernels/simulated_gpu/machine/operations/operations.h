@@ -23,6 +23,8 @@ struct Opcode {
 Translator translator_of(const ptx::Instruction& instruction);
 /// The operation behind the last one: the threads that come there have ended.
 Operation end_of_kernel(FrameLayout& frame);
+/// Whether it is wgmma.mma_async, which may access accumulators of others that are under way.
+bool is_wgmma(const Operation& operation);
 
 // Each file of this folder has its part.
 std::span<const Opcode> integer_opcodes();
@@ -37,5 +39,8 @@ std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> atomic_opcodes();
 std::span<const Opcode> control_opcodes();
 std::span<const Opcode> warp_opcodes();
+std::span<const Opcode> tensor_core_opcodes();   ///< mma, wmma, ldmatrix
+std::span<const Opcode> asynchronous_opcodes();  ///< cp.async, mbarrier
+std::span<const Opcode> warpgroup_opcodes();     ///< wgmma
 
 }  // namespace gradring::simulated_gpu

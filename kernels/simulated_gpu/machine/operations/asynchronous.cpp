@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// cp.async, cp.async.bulk.tensor, mbarrier, fence.
+#include <array>
+#include <cstring>
+
+#include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/memory/address_space.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+struct ThreadCopyDetails {
+  AddressOperand to, from;
+  unsigned bytes = 16;
+  Slot filled = 0;  ///< the row of the bytes that are read; the others are 0
+};
+
+void copy_by_threads(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const ThreadCopyDetails*>(operation.details);
+  const Addresses to = addresses_of(details.to, warp, active);
+  check_shared(operation, warp, active, Access::write, details.bytes, to);
+  Addresses from = addresses_of(details.from, warp, active);
+  const std::uint32_t* const filled = warp.row<std::uint32_t>(details.filled);
+  const Mask whole = active & lanes_where([&](std::uint32_t bytes) { return bytes == details.bytes; }, filled);
+  if (whole == active) {
+    resolve(operation, warp, active, StateSpace::global, Access::read, details.bytes, from);
+  } else {
+    for_each_lane(active, [&](unsigned lane) {
+      if (filled[lane] > details.bytes) warp.fail(operation, lane, "cp.async reads more bytes than it writes");
+      if (filled[lane] != 0) check_global_read(operation, warp, lane, filled[lane], from.lane[lane]);
+    });
+  }
+  std::array<ThreadCopies::Copy, kWarpSize> copies;
+  std::size_t count = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    copies[count++] = {from.lane[lane], static_cast<std::uint32_t>(to.lane[lane]), static_cast<std::uint8_t>(lane),
+                       static_cast<std::uint8_t>(details.bytes), static_cast<std::uint8_t>(filled[lane])};
+  });
+  warp.copies().start(operation, warp, std::span(copies).first(count));
+}
+
+void commit_copies(const Operation&, Warp& warp, Mask active) { warp.copies().commit(active); }
+
+void wait_for_copies(const Operation& operation, Warp& warp, Mask active) {
+  warp.copies().wait(warp, active, operation.immediate, false);
+}
+
+void wait_for_all_copies(const Operation&, Warp& warp, Mask active) { warp.copies().wait(warp, active, 0, true); }
+
+struct TensorCopyDetails {
+  AddressOperand to, map, mbarrier;
+  std::vector<Slot> coordinates;
+};
+
+void copy_tensor(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const TensorCopyDetails*>(operation.details);
+  const Addresses to = addresses_of(details.to, warp, active);
+  const Addresses mbarrier = addresses_of(details.mbarrier, warp, active);
+  Addresses map = addresses_of(details.map, warp, active);
+  for_each_lane(active, [&](unsigned lane) {
+    for (std::uint64_t offset = 0; offset < kTensorMapBytes; offset += 16) {
+      Addresses part;
+      std::ranges::fill(part.lane, map.lane[lane] + offset);
+      resolve(operation, warp, kLaneBits[lane], StateSpace::generic, Access::read, 16, part);
+    }
+    const auto shared_barrier = static_cast<std::uint32_t>(mbarrier.lane[lane]);
+    TensorCopies::Request request;
+    at_lane(warp, operation, lane, [&] {
+      request.map = TensorMap::decode(reinterpret_cast<const void*>(map.lane[lane]));
+      if (!warp.block().mbarriers().is_fenced(shared_barrier))
+        throw Fault("an mbarrier was initialised without fence.mbarrier_init or fence.proxy.async, and a copy uses it");
+    });
+    for (const Slot slot : details.coordinates) request.coordinates.push_back(warp.row<std::int32_t>(slot)[lane]);
+    request.shared_address = static_cast<std::uint32_t>(to.lane[lane]);
+    request.mbarrier = shared_barrier;
+    warp.block().tensor_copies().start(operation, warp, lane, std::move(request));
+  });
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]
+void translate_tensor_copy(Decoder& decoder, Operation& operation) {
+  const std::size_t rank = decoder.take_one_of({"1d", "2d", "3d", "4d", "5d"}) + 1;
+  const bool to_shared = decoder.take("shared::cluster") || decoder.take("shared::cta");
+  decoder.take("tile");
+  if (!to_shared || !decoder.take("global") || !decoder.take("mbarrier::complete_tx::bytes"))
+    decoder.reject("a copy from global to shared memory with an mbarrier is expected");
+  decoder.finish(3);
+  TensorCopyDetails details;
+  details.to = decode_address(decoder, decoder.operand(0));
+  details.map = decode_address(decoder, decoder.operand(1));
+  details.mbarrier = decode_address(decoder, decoder.operand(2));
+  const auto& parts = decoder.operand(1).parts;
+  if (parts.size() != rank + 1)
+    decoder.reject(std::to_string(parts.size() - 1) + " coordinates; expected " + std::to_string(rank));
+  for (std::size_t i = 1; i < parts.size(); ++i) details.coordinates.push_back(decoder.source(parts[i], Type::b32));
+  operation.details = decoder.keep_details(std::move(details));
+  operation.execute = &copy_tensor;
+}
+
+void translate_thread_copy(Decoder& decoder, Operation& operation) {
+  const bool is_cg = decoder.take("cg");
+  if (!is_cg && !decoder.take("ca")) decoder.reject(".ca or .cg is expected");
+  if ((!decoder.take("shared") && !decoder.take("shared::cta")) || !decoder.take("global"))
+    decoder.reject(".shared.global is expected");
+  decoder.take_one_of({"L2::64B", "L2::128B", "L2::256B"});
+  const bool has_source_size = decoder.operand_count() == 4;
+  decoder.finish(has_source_size ? 4 : 3);
+  ThreadCopyDetails details;
+  details.to = decode_address(decoder, decoder.operand(0));
+  details.from = decode_address(decoder, decoder.operand(1));
+  details.bytes = static_cast<unsigned>(decoder.constant(decoder.operand(2)));
+  if (details.bytes != 16 && (is_cg || (details.bytes != 4 && details.bytes != 8)))
+    decoder.reject("16 bytes are expected, or 4 or 8 with .ca");
+  details.filled = has_source_size ? decoder.source(3, Type::u32) : decoder.frame().of_constant(details.bytes, 4);
+  note_shared_access(decoder, StateSpace::shared, details.bytes);
+  operation.details = decoder.keep_details(details);
+  operation.execute = &copy_by_threads;
+}
+
+void translate_cp(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("async")) decoder.reject(".async is expected");
+  if (decoder.take("bulk")) {
+    if (!decoder.take("tensor")) decoder.reject(".tensor is expected");
+    return translate_tensor_copy(decoder, operation);
+  }
+  if (decoder.take("commit_group")) {
+    decoder.finish(0);
+    operation.execute = &commit_copies;
+  } else if (decoder.take("wait_group")) {
+    decoder.finish(1);
+    operation.immediate = decoder.constant(decoder.operand(0));
+    operation.execute = &wait_for_copies;
+  } else if (decoder.take("wait_all")) {
+    decoder.finish(0);
+    operation.execute = &wait_for_all_copies;
+  } else {
+    translate_thread_copy(decoder, operation);
+  }
+}
+
+struct MbarrierDetails {
+  AddressOperand address;
+  Slot state = 0;  ///< of arrive, test_wait: a row of 64 bits
+  Slot count = 0;  ///< arrivals
+  Slot bytes = 0;  ///< of expect_tx
+  bool arrives = true;
+  bool has_parity = false;
+  bool may_sleep = false;  ///< try_wait
+};
+
+/// Calls f(address, lane, thread) for each lane; addresses are those of shared memory, or generic ones.
+template <class F>
+void each_mbarrier(const Operation& operation, Warp& warp, Mask active, const MbarrierDetails& details, F f) {
+  const Addresses addresses = addresses_of(details.address, warp, active);
+  for_each_lane(active, [&](unsigned lane) {
+    const std::uint64_t address =
+        addresses.lane[lane] - (is_in_shared_window(addresses.lane[lane]) ? kSharedWindow : 0);
+    at_lane(warp, operation, lane, [&] {
+      if (!warp.block().shared().holds(address, Mbarriers::kBytes))
+        throw Fault("an mbarrier is out of bounds of shared memory: 8 bytes at " + std::to_string(address));
+      f(static_cast<std::uint32_t>(address), lane, warp.thread_index(lane));
+    });
+  });
+}
+
+void init_mbarrier(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  const std::uint32_t* const count = warp.row<std::uint32_t>(details.count);
+  each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
+    warp.block().mbarriers().init(address, count[lane], thread);
+  });
+}
+
+void invalidate_mbarrier(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  each_mbarrier(operation, warp, active, details,
+                [&](std::uint32_t address, unsigned, unsigned) { warp.block().mbarriers().invalidate(address); });
+}
+
+void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  const std::uint32_t* const count = warp.row<std::uint32_t>(details.count);
+  const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
+  each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
+    SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
+    if (bytes[lane] != 0) mbarriers.expect(address, bytes[lane], thread);
+    if (details.arrives) warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread);
+  });
+}
+
+void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  Mask complete = 0;
+  each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
+    SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
+    warp.block().tensor_copies().land_at(address);
+    const bool is_complete =
+        details.has_parity
+            ? mbarriers.is_complete(address, (warp.row<std::uint32_t>(details.state)[lane] & 1) != 0, thread)
+            : mbarriers.is_complete_since(address, warp.row<std::uint64_t>(details.state)[lane], thread);
+    if (is_complete) complete |= kLaneBits[lane];
+  });
+  Mask& d = warp.predicate(operation.d);
+  d = (d & ~active) | complete;
+  if (complete != active) warp.poll();
+}
+
+void fence_proxy(const Operation&, Warp& warp, Mask active) {
+  warp.block().shared().clocks().fence_proxy(warp.index(), active);
+  for_each_lane(active, [&](unsigned lane) { warp.block().mbarriers().fence(warp.thread_index(lane)); });
+}
+
+void fence_mbarrier_init(const Operation&, Warp& warp, Mask active) {
+  for_each_lane(active, [&](unsigned lane) { warp.block().mbarriers().fence(warp.thread_index(lane)); });
+}
+
+/// Every generic access of the simulated GPU is visible to all as soon as it is made.
+void fence(const Operation&, Warp&, Mask) {}
+
+void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails details) {
+  const bool expects = decoder.take("expect_tx");
+  decoder.take("release");
+  decoder.take("cta");
+  const bool has_number = decoder.operand_count() == 3;
+  decoder.finish(has_number || expects ? 3 : 2);
+  details.state = decoder.destination(0, Type::b64);
+  details.address = decode_address(decoder, decoder.operand(1));
+  if (has_number) (expects ? details.bytes : details.count) = decoder.source(2, Type::u32);
+  operation.details = decoder.keep_details(details);
+  operation.execute = &arrive_at_mbarrier;
+}
+
+void translate_wait(Decoder& decoder, Operation& operation, MbarrierDetails details) {
+  details.has_parity = decoder.take("parity");
+  decoder.take("acquire");
+  decoder.take("cta");
+  const bool has_time = decoder.operand_count() == 4;  // a hint of how long to sleep
+  decoder.finish(has_time ? 4 : 3);
+  operation.d = decoder.destination(0, Type::pred);
+  details.address = decode_address(decoder, decoder.operand(1));
+  details.state = decoder.source(2, details.has_parity ? Type::b32 : Type::b64);
+  operation.details = decoder.keep_details(details);
+  operation.execute = &wait_at_mbarrier;
+}
+
+void translate_mbarrier(Decoder& decoder, Operation& operation) {
+  const std::size_t function = decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait"});
+  decoder.take_one_of({"shared", "shared::cta"});
+  if (decoder.take_type() != Type::b64) decoder.reject("type b64 is expected");
+  MbarrierDetails details{.state = decoder.frame().of_sink(),
+                          .count = decoder.frame().of_constant(1, 4),
+                          .bytes = decoder.frame().of_constant(0, 4)};
+  switch (function) {
+    case 0:
+      decoder.finish(2);
+      details.count = decoder.source(1, Type::u32);
+      operation.execute = &init_mbarrier;
+      break;
+    case 1:
+      decoder.finish(1);
+      operation.execute = &invalidate_mbarrier;
+      break;
+    case 2: return translate_arrive(decoder, operation, details);
+    case 3:
+    case 4: return translate_wait(decoder, operation, details);
+    default: decoder.reject("the function is not supported");
+  }
+  details.address = decode_address(decoder, decoder.operand(0));
+  operation.details = decoder.keep_details(details);
+}
+
+void translate_membar(Decoder& decoder, Operation& operation) {
+  decoder.take_one_of({"cta", "gl", "sys"});
+  decoder.finish(0);
+  operation.execute = &fence;
+}
+
+void translate_fence(Decoder& decoder, Operation& operation) {
+  if (decoder.take("proxy")) {
+    if (!decoder.take("async")) decoder.reject(".proxy.async is expected");
+    decoder.take_one_of({"shared::cta", "shared::cluster", "global"});
+    operation.execute = &fence_proxy;
+  } else if (decoder.take("mbarrier_init")) {
+    if (!decoder.take("release") || !decoder.take("cluster")) decoder.reject(".release.cluster is expected");
+    operation.execute = &fence_mbarrier_init;
+  } else {
+    decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
+    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+    operation.execute = &fence;
+  }
+  decoder.finish(0);
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"cp", translate_cp}, {"mbarrier", translate_mbarrier}, {"membar", translate_membar}, {"fence", translate_fence}};
+
+}  // namespace
+
+std::span<const Opcode> asynchronous_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu

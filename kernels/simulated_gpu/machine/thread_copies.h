@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/memory/access_clocks.h"
+
+namespace gradring::simulated_gpu {
+
+class Warp;
+struct Operation;
+
+/// The copies (cp.async) of a warp's threads that are under way, in groups of each thread. A copy lands as late as it can: when its
+/// thread waits for its group.
+class ThreadCopies {
+ public:
+  struct Copy {
+    std::uint64_t from = 0;  ///< an address of the host
+    std::uint32_t to = 0;
+    std::uint8_t lane = 0;
+    std::uint8_t bytes = 0;   ///< in shared memory
+    std::uint8_t filled = 0;  ///< of these, from global memory; the others are 0
+  };
+  /// `copies`: one for each lane that executes the operation.
+  void start(const Operation& operation, Warp& warp, std::span<const Copy> copies);
+  void commit(Mask lanes);
+  /// Lets land all but the newest `pending` groups; with `all`, also what is not in a group yet.
+  void wait(Warp& warp, Mask lanes, std::uint64_t pending, bool all);
+  void clear();
+
+ private:
+  struct Pending {
+    Copy copy;
+    std::uint32_t group = 0;  ///< of the thread
+    std::uint32_t start = 0;  ///< an index of starts_
+  };
+  struct Start {
+    const Operation* operation = nullptr;
+    AccessClocks::Knowledge knowledge;
+  };
+  void land(Warp& warp, const Pending& pending);
+
+  std::array<std::uint32_t, kWarpSize> committed_{};  ///< groups of each thread
+  std::vector<Pending> pending_;
+  std::vector<Start> starts_;
+};
+
+}  // namespace gradring::simulated_gpu
