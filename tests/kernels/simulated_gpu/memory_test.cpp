@@ -30,7 +30,7 @@ void run_on(const std::vector<U32>& words, const std::string& body, unsigned thr
     EXPECT_NE(fault.find(text), fault.npos) << "found: '" << fault << "'";   \
   } while (false)
 
-std::vector<U32> counting(std::size_t count) {
+std::vector<U32> numbered(std::size_t count) {
   std::vector<U32> words(count);
   for (std::size_t i = 0; i < count; ++i) words[i] = static_cast<U32>(i);
   return words;
@@ -48,7 +48,7 @@ TEST(Memory, LoadsExtendToTheRegister) {
 TEST(Memory, VectorsKeepTheirOrder) {
   std::vector<U32> result;
   run_on(
-      counting(128),
+      numbered(128),
       "shl.b32 %r1, %thread, 4; cvt.u64.u32 %rd1, %r1; add.u64 %rd1, %rd1, %p0;"
       "mov.u32 %r2, 7; ld.global.nc.v4.u32 {%r1, _, %r3, %r4}, [%rd1]; st.global.v4.u32 [%rd1], {%r4, %r3, %r2, %r1};",
       32, &result);
@@ -61,7 +61,7 @@ TEST(Memory, VectorsKeepTheirOrder) {
 
 TEST(Memory, GenericAddressesReachEverySpace) {
   std::vector<U32> result;
-  run_on(counting(64),
+  run_on(numbered(64),
          ".shared .align 8 .b8 shared[256]; .local .align 4 .b8 local[8];\n"
          "mov.u64 %rd1, shared; cvta.shared.u64 %rd1, %rd1; mul.wide.u32 %rd2, %thread, 4; add.u64 %rd1, %rd1, %rd2;\n"
          "mov.u64 %rd3, local; cvta.local.u64 %rd3, %rd3;\n"
@@ -109,17 +109,17 @@ TEST(Memory, SharedAtomicsNeedNoBarrierAmongThemselves) {
 }
 
 TEST(MemoryFault, GlobalBoundsNameTheBlock) {
-  EXPECT_FAULT("global memory is read out of bounds: 4 bytes at 0x", counting(31), "ld.global.u32 %r1, [%address];");
+  EXPECT_FAULT("global memory is read out of bounds: 4 bytes at 0x", numbered(31), "ld.global.u32 %r1, [%address];");
   EXPECT_FAULT("0 bytes behind the end of a block of 124 bytes of GPU 0, by thread (31, 0, 0) of block (0, 0, 0)",
-               counting(31), "ld.global.u32 %r1, [%address];");
-  EXPECT_FAULT("global memory is written out of bounds", counting(8), "st.global.u32 [%p0+-4], %thread;", 1);
+               numbered(31), "ld.global.u32 %r1, [%address];");
+  EXPECT_FAULT("global memory is written out of bounds", numbered(8), "st.global.u32 [%p0+-4], %thread;", 1);
 }
 
 TEST(MemoryFault, FreedBlocksAreNamed) {
   GlobalMemory memory;
-  auto array = std::make_unique<DeviceArray<U32>>(memory, counting(4));
+  auto array = std::make_unique<DeviceArray<U32>>(memory, numbered(4));
   const U64 address = array->address();
-  const DeviceArray<U32> other(memory, counting(4));
+  const DeviceArray<U32> other(memory, numbered(4));
   array.reset();
   const std::string fault =
       fault_of([&] { TestKernel(kThread + "ld.global.u32 %r1, [%p0+4];", 1).run(memory, {address}, {}, {1}); });
@@ -127,8 +127,8 @@ TEST(MemoryFault, FreedBlocksAreNamed) {
 }
 
 TEST(MemoryFault, AlignmentIsThatOfTheWholeAccess) {
-  EXPECT_FAULT("misaligned address in global memory: 8 bytes", counting(8), "ld.global.v2.u32 {%r1, %r2}, [%p0+4];", 1);
-  EXPECT_FAULT("misaligned address in shared memory: 4 bytes at 1026", counting(1),
+  EXPECT_FAULT("misaligned address in global memory: 8 bytes", numbered(8), "ld.global.v2.u32 {%r1, %r2}, [%p0+4];", 1);
+  EXPECT_FAULT("misaligned address in shared memory: 4 bytes at 1026", numbered(1),
                ".shared .align 4 .b8 words[8]; mov.u32 %r1, words; st.shared.u32 [%r1+2], %r1;", 1);
 }
 
@@ -142,7 +142,7 @@ TEST(MemoryFault, ReadsOfWhatWasNotWritten) {
   EXPECT_NE(fault.find("global memory is read before it is written: 4 bytes"), fault.npos) << fault;
   EXPECT_NE(fault.find("by thread (9, 0, 0)"), fault.npos) << fault;
   EXPECT_FAULT(
-      "shared memory is read before it is written: 4 bytes at 1028", counting(1),
+      "shared memory is read before it is written: 4 bytes at 1028", numbered(1),
       ".shared .align 4 .b8 words[8]; mov.u32 %r1, words; st.shared.u32 [%r1], %r1; ld.shared.u32 %r2, [%r1+4];", 1);
 }
 
@@ -159,8 +159,8 @@ TEST(MemoryFault, SharedMemoryIsUnwrittenInEachBlock) {
 
 TEST(MemoryFault, SharedBoundsIncludeDynamicMemory) {
   const std::string body = ".shared .align 4 .b8 words[8]; mov.u32 %r1, words; st.shared.u32 [%r1+16], %r1;";
-  run_on(counting(1), body, 1, nullptr, {}, 12);
-  EXPECT_FAULT("shared memory is written out of bounds: 4 bytes at 1040; expected 1024 to 1040", counting(1), body, 1,
+  run_on(numbered(1), body, 1, nullptr, {}, 12);
+  EXPECT_FAULT("shared memory is written out of bounds: 4 bytes at 1040; expected 1024 to 1040", numbered(1), body, 1,
                nullptr, {}, 8);
 }
 
@@ -170,48 +170,48 @@ const std::string kWord =
 TEST(Race, AReadIsNotOrderedAfterAnotherThreadsWrite) {
   const std::string body = kWord + "st.shared.u32 [%r2], %thread; xor.b32 %r3, %r2, 128; ld.shared.u32 %r4, [%r3];";
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const std::string fault = fault_of([&] { run_on(counting(64), body, 64, nullptr, {.seed = seed}); });
+    const std::string fault = fault_of([&] { run_on(numbered(64), body, 64, nullptr, {.seed = seed}); });
     EXPECT_TRUE(fault.find("race in shared memory") != fault.npos ||
                 fault.find("read before it is written") != fault.npos)
         << seed << fault;
   }
-  run_on(counting(64), kWord + "st.shared.u32 [%r2], %thread; ld.shared.u32 %r4, [%r2];", 64);  // its own word
+  run_on(numbered(64), kWord + "st.shared.u32 [%r2], %thread; ld.shared.u32 %r4, [%r2];", 64);  // its own word
 }
 
 TEST(Race, AWriteIsNotOrderedAfterAnotherThreadsRead) {
   const std::string body =
       kWord + "st.shared.u32 [%r2], %thread; bar.sync 0; xor.b32 %r3, %r2, 128; ld.shared.u32 %r4, [%r3];";
-  EXPECT_FAULT("without a barrier in between", counting(64), body + "st.shared.u32 [%r2], %r4;", 64);
-  run_on(counting(64), body + "bar.sync 0; st.shared.u32 [%r2], %r4;", 64);
+  EXPECT_FAULT("without a barrier in between", numbered(64), body + "st.shared.u32 [%r2], %r4;", 64);
+  run_on(numbered(64), body + "bar.sync 0; st.shared.u32 [%r2], %r4;", 64);
   // Many threads read the word that one of them writes.
   const std::string broadcast =
       kWord + "st.shared.u32 [%r2], %thread; bar.sync 0; ld.shared.u32 %r4, [%r1]; setp.eq.u32 %q1, %thread, 5;";
-  EXPECT_FAULT("race in shared memory: 4 bytes at 1024 is written, and read by other threads", counting(64),
+  EXPECT_FAULT("4 bytes at 1024 are written, and were read by several threads of a warp", numbered(64),
                broadcast + "@%q1 st.shared.u32 [%r1], %r4;", 64);
-  run_on(counting(64), broadcast + "bar.sync 0; @%q1 st.shared.u32 [%r1], %r4;", 64);
+  run_on(numbered(64), broadcast + "bar.sync 0; @%q1 st.shared.u32 [%r1], %r4;", 64);
 }
 
 TEST(Race, LanesOfAWarpNeedAWarpBarrier) {
   const std::string write = kWord + "st.shared.u32 [%r2], %thread;",
                     read = "xor.b32 %r3, %r2, 4; ld.shared.u32 %r4, [%r3];";
-  EXPECT_FAULT("race in shared memory", counting(64), write + read, 64);
-  run_on(counting(64), write + "bar.warp.sync 0xffffffff;" + read, 64);
-  run_on(counting(64),
+  EXPECT_FAULT("race in shared memory", numbered(64), write + read, 64);
+  run_on(numbered(64), write + "bar.warp.sync 0xffffffff;" + read, 64);
+  run_on(numbered(64),
          write + "bar.warp.sync 0xffffffff;" + read + "bar.warp.sync 0xffffffff; st.shared.u32 [%r2], %thread;", 64);
   // A warp barrier does not order warps.
   const std::string other_warp =
       "bar.warp.sync 0xffffffff; setp.gt.u32 %q1, %thread, 31; @%q1 ld.shared.u32 %r4, [%r1];";
-  EXPECT_FAULT("race in shared memory", counting(64), write + other_warp, 64);
+  EXPECT_FAULT("race in shared memory", numbered(64), write + other_warp, 64);
 }
 
 TEST(Race, IsNotLookedForIfNotAsked) {
-  run_on(counting(32), kWord + "st.shared.u32 [%r2], %thread; xor.b32 %r3, %r2, 4; ld.shared.u32 %r4, [%r3];", 32,
+  run_on(numbered(32), kWord + "st.shared.u32 [%r2], %thread; xor.b32 %r3, %r2, 4; ld.shared.u32 %r4, [%r3];", 32,
          nullptr, {.checks_races = false});
 }
 
 TEST(Counters, SectorsAndWavefrontsAgainstTheLeast) {
   GlobalMemory memory;
-  DeviceArray<U32> array(memory, counting(32 * 33));
+  DeviceArray<U32> array(memory, numbered(32 * 33));
   const TestKernel kernel(kThread +
                               ".shared .align 4 .b8 words[4096]; mov.u32 %r1, words;\n"
                               "mul.wide.u32 %rd1, %thread, 128; add.u64 %rd1, %rd1, %p0; ld.global.u32 %r2, [%rd1];\n"
