@@ -31,8 +31,13 @@ bool Decoder::take(std::string_view word) {
 }
 
 std::size_t Decoder::take_one_of(std::initializer_list<std::string_view> words) {
-  const auto found = std::ranges::find_if(words, [&](std::string_view word) { return take(word); });
-  return static_cast<std::size_t>(found - words.begin());
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const auto* const found = taken_[i] ? words.end() : std::ranges::find(words, instruction_.words[i]);
+    if (found == words.end()) continue;
+    taken_[i] = true;
+    return static_cast<std::size_t>(found - words.begin());
+  }
+  return words.size();
 }
 
 Type Decoder::take_type() {

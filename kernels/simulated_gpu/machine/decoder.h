@@ -65,7 +65,7 @@ class Decoder {
 
   /// Whether the instruction has this word; it is taken then.
   bool take(std::string_view word);
-  /// The first of `words` that it has, as an index; words.size() if it has none.
+  /// Its first word that is one of `words`, as an index of these; words.size() if it has none.
   std::size_t take_one_of(std::initializer_list<std::string_view> words);
   /// The first type that was not taken yet; none if there is no other.
   ptx::Type take_type();

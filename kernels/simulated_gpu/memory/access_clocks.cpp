@@ -12,6 +12,7 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   block_begin_ = now_ << Accessor::kBits;
   clock_.fill(now_);
   last_access_.fill(0);
+  has_released_ = false;
   for (unsigned warp = 0; warp < warps_; ++warp) {
     known_[warp].others.fill(before);
     known_[warp].lanes = before;
@@ -29,7 +30,9 @@ void AccessClocks::begin_again() {
 bool AccessClocks::is_ordered(Stamp stamp, unsigned warp, unsigned self, const Knowledge& knowledge) const {
   if (!checks_races_ || stamp < knowledge.bound || who_of(stamp) == self) return true;
   const unsigned other = Accessor{who_of(stamp)}.warp();
-  if (other >= knowledge.others.size()) return false;
+  // Of several warps, the last one's time is known: where mbarriers order, some of them may be known up to another time.
+  if (other >= knowledge.others.size())
+    return has_released_ && time_of(stamp) <= *std::ranges::max_element(knowledge.others);
   return time_of(stamp) <= (other == warp ? knowledge.lanes : knowledge.others[other]);
 }
 
@@ -68,6 +71,7 @@ void AccessClocks::order_lanes(unsigned warp) {
 }
 
 void AccessClocks::release(unsigned warp, Times& released) {
+  has_released_ = true;
   for (unsigned other = 0; other < released.size(); ++other)
     released[other] = std::max(released[other], known_[warp].others[other]);
   released[warp] = std::max(released[warp], clock_[warp]);

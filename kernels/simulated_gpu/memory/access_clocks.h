@@ -102,6 +102,7 @@ class AccessClocks {
 
   unsigned warps_ = 0;
   bool checks_races_ = true;
+  bool has_released_ = false;  ///< in this block
   std::uint32_t now_ = 0;
   Stamp block_begin_ = 0;
   std::array<std::uint32_t, kMostWarps> clock_{};  ///< the time of a warp's accesses

@@ -12,8 +12,10 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
     granule_shift_ = shift;
     writes_.assign(std::max(count, writes_.size()), 0);
     reads_.assign(writes_.size(), 0);
+    second_reads_.clear();
     clocks_.begin_again();
   }
+  has_late_reads_ = false;
   bytes_.resize(bytes);  // what earlier blocks left is never read: it is not written
   clocks_.begin_block(warps, checks_races);
 }
@@ -34,8 +36,28 @@ SharedFinding SharedMemory::note_late_read(std::uint64_t address, std::size_t by
       return {SharedFinding::Problem::unordered_write, {who_of(write)}};
     if (!clocks_.is_fenced(write)) return {SharedFinding::Problem::not_fenced, {who_of(write)}};
   }
-  for (Stamp& read : granules(reads_, address, bytes)) read = read < knowledge.bound ? mine : merged(read, mine);
+  has_late_reads_ = true;
+  second_reads_.resize(reads_.size());
+  const std::span<Stamp> first = granules(reads_, address, bytes);
+  const std::span<Stamp> second = granules(second_reads_, address, bytes);
+  const auto can_be_replaced = [&](Stamp read) { return read < knowledge.bound || who_of(read) == who_of(mine); };
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (can_be_replaced(first[i]))
+      first[i] = mine;
+    else if (can_be_replaced(second[i]))
+      second[i] = mine;
+    else
+      first[i] = merged(first[i], mine);
+  }
   return {};
+}
+
+SharedFinding SharedMemory::unordered_reads(std::uint64_t address, std::size_t bytes, unsigned thread,
+                                            const Knowledge& knowledge) {
+  const SharedFinding finding =
+      unordered(granules(reads_, address, bytes), thread, knowledge, SharedFinding::Problem::unordered_read);
+  if (finding.problem != SharedFinding::Problem::none || !has_late_reads_) return finding;
+  return unordered(granules(second_reads_, address, bytes), thread, knowledge, SharedFinding::Problem::unordered_read);
 }
 
 SharedFinding SharedMemory::note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {

@@ -66,11 +66,15 @@ class SharedMemory {
   }
   SharedFinding unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
                           SharedFinding::Problem problem) const;
+  SharedFinding unordered_reads(std::uint64_t address, std::size_t bytes, unsigned thread, const Knowledge& knowledge);
 
   std::vector<std::byte> bytes_;
   unsigned granule_shift_ = 0;
   std::vector<Stamp> writes_;
   std::vector<Stamp> reads_;
+  /// Of tensor cores, which read for several warpgroups: the last read by another one. Used from the first such read on.
+  std::vector<Stamp> second_reads_;
+  bool has_late_reads_ = false;
   AccessClocks clocks_;
 };
 
@@ -106,11 +110,13 @@ inline SharedFinding SharedMemory::note_late_write(std::uint64_t address, std::s
     highest_write = std::max(highest_write, writes[i]);
     highest_read = std::max(highest_read, reads[i]);
   }
+  if (has_late_reads_)
+    for (const Stamp read : granules(second_reads_, address, bytes)) highest_read = std::max(highest_read, read);
   SharedFinding finding;
   if (highest_write >= knowledge.bound) [[unlikely]]
     finding = unordered(writes, thread, knowledge, SharedFinding::Problem::unordered_write);
   if (highest_read >= knowledge.bound && finding.problem == SharedFinding::Problem::none) [[unlikely]]
-    finding = unordered(reads, thread, knowledge, SharedFinding::Problem::unordered_read);
+    finding = unordered_reads(address, bytes, thread, knowledge);
   std::ranges::fill(writes, mine);
   return finding;
 }
