@@ -14,16 +14,17 @@ enum class Half : std::uint8_t { f16, bf16 };
 
 /// cvt.f32.f16: exact. A NaN becomes 0x7FFFFFFF, as in the host code of cuda_fp16.hpp (CUDA 13.0).
 inline float f16_to_f32(std::uint16_t value) {
+  // Without branches and in signed 32 bits, which is what loops over lanes are vectorised best from. No f32 here is
+  // subnormal, so it does not matter whether the processor flushes these.
+  constexpr std::int32_t kExponents = (127 - 15) << 23;  // from the bias of f16 to that of f32
+  constexpr std::int32_t kInfinity = 0x1F << 23;         // of f16, moved to f32's place
+  const std::int32_t magnitude = value & 0x7FFF;
+  const std::int32_t moved = magnitude << 13;
+  std::int32_t bits = moved + kExponents + (moved >= kInfinity ? kExponents : 0);
+  const auto subnormal = std::bit_cast<std::int32_t>(static_cast<float>(magnitude) * 0x1p-24F);
+  bits = moved < 1 << 23 ? subnormal : bits;
   const std::uint32_t sign = std::uint32_t{value} << 16 & 0x80000000;
-  const std::uint32_t magnitude = value & 0x7FFF;
-  // Without branches, so that loops over lanes are vectorised. No f32 here is subnormal.
-  const auto subnormal =
-      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
-  const std::uint32_t normal = (magnitude << 13) + (std::uint32_t{127 - 15} << 23);
-  std::uint32_t bits = sign | (magnitude < 0x0400 ? subnormal : normal);
-  bits = magnitude >= 0x7C00 ? sign | 0x7F800000 : bits;
-  bits = magnitude > 0x7C00 ? 0x7FFFFFFF : bits;
-  return std::bit_cast<float>(bits);
+  return std::bit_cast<float>(moved > kInfinity ? 0x7FFFFFFF : static_cast<std::uint32_t>(bits) | sign);
 }
 
 /// cvt.rn.f16.f32: to the nearest, ties to even; 65520 and more becomes infinity, subnormal results are kept, NaN is

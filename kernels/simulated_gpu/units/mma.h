@@ -5,7 +5,6 @@
 
 #include "kernels/simulated_gpu/units/fragment.h"
 #include "kernels/simulated_gpu/units/half.h"
-#include "kernels/simulated_gpu/units/product.h"
 
 namespace gradring::simulated_gpu {
 
@@ -22,8 +21,5 @@ void mma_m16n8k16(Half type, const std::array<ConstRow, 4>& a, const std::array<
 /// Source    PTX ISA 9.0: 9.7.14.5.7 (fragments), 9.7.14.5.14 (mma).
 void mma_m16n8k8(Half type, const std::array<ConstRow, 2>& a, const std::array<ConstRow, 1>& b,
                  const std::array<ConstRow, 4>& c, const std::array<Row, 4>& d);
-
-/// A from its fragment: registers 2 (k8) or 4 (k16), as place_in_a states.
-void read_fragment(Half type, std::span<const ConstRow> registers, LeftMatrix& a);
 
 }  // namespace gradring::simulated_gpu

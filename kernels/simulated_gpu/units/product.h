@@ -4,21 +4,32 @@
 #include <span>
 
 #include "kernels/simulated_gpu/units/fragment.h"
+#include "kernels/simulated_gpu/units/half.h"
 
 namespace gradring::simulated_gpu {
 
 /// The most columns of B: wgmma's m64n256k16.
 inline constexpr int kMostColumns = 256;
 
-/// A of a product: 16 rows (m) of 16 (k).
+/// A of a product: 16 rows (m) of 16 (k), as the lanes need it: for each k and each half of the rows, lane l has the
+/// element of row l / 4 of that half.
 struct alignas(64) LeftMatrix {
-  float values[16][16];
+  float values[16][2][kLanes];
 };
 
 /// B of a product: 16 rows (k) of up to 256 columns (n).
 struct alignas(64) RightMatrix {
   float values[16][kMostColumns];
 };
+
+/// A from its elements, row by row.
+void set_elements(const float (&elements)[16][16], LeftMatrix& a);
+
+/// A from its fragment: 2 (inner 8) or 4 (inner 16) registers, as place_in_a states.
+void read_fragment(Half type, std::span<const ConstRow> registers, LeftMatrix& a);
+
+/// The first eight columns of B from a fragment of mma: 1 (inner 8) or 2 (inner 16) registers, as place_in_b states.
+void read_fragment(Half type, std::span<const ConstRow> registers, RightMatrix& b);
 
 /// D = A B + D, for one warp.
 ///
@@ -28,7 +39,7 @@ struct alignas(64) RightMatrix {
 ///           nearest even. Products of f16 are exact in f32, those of bf16 are as well within f32's range. PTX ISA
 ///           leaves the order and the rounding of these sums open: a tensor core aligns 4 to 16 products and D to their
 ///           greatest exponent, adds them at once and truncates. So results differ from a GPU's in the last bits, and a
-///           sum that cancels may by more.
+///           sum that cancels may by more. NaN is 0x7FFFFFFF.
 /// Source    PTX ISA 9.0: 9.7.14.5.14 mma, 9.7.15.5.2 wgmma.mma_async; on hardware: Fasi, Higham, Mikaitis, Pranesh,
 ///           "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021.
 void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d);

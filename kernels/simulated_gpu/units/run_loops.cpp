@@ -17,6 +17,16 @@ const UnitLoops& loops() {
 
 }  // namespace
 
+void set_elements(const float (&elements)[16][16], LeftMatrix& a) { loops().set_elements(elements, a); }
+
+void read_fragment(Half type, std::span<const ConstRow> registers, LeftMatrix& a) {
+  loops().read_left(type, registers, a);
+}
+
+void read_fragment(Half type, std::span<const ConstRow> registers, RightMatrix& b) {
+  loops().read_right(type, registers, b);
+}
+
 void multiply_add(const LeftMatrix& a, const RightMatrix& b, int inner, bool keeps, std::span<const Row> d) {
   loops().multiply_add(a, b, inner, keeps, d);
 }

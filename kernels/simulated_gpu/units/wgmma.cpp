@@ -2,57 +2,60 @@
 #include "kernels/simulated_gpu/units/wgmma.h"
 
 #include <bit>
+#include <cstring>
+
+#include "kernels/simulated_gpu/units/transpose.h"
 
 namespace gradring::simulated_gpu {
 namespace {
 
-using Elements = std::array<std::uint16_t, 8>;
+/// `flip` negates elements of f16 or bf16 by exclusive or.
+Elements elements_of(const Chunk& chunk, std::uint16_t flip) { return std::bit_cast<Elements>(chunk) ^ flip; }
 
-Elements elements_of(const Chunk& chunk, std::uint16_t flip) {
-  auto elements = std::bit_cast<Elements>(chunk);
-  for (std::uint16_t& element : elements) element ^= flip;
-  return elements;
-}
-
-/// What negates an element of f16 or bf16 by exclusive or.
 std::uint16_t sign_flip(bool negates) { return negates ? 0x8000 : 0; }
+
+/// An operand of 8 `blocks` rows or columns (mn) as rows of k: bits[k][mn].
+template <std::size_t kWidth>
+void read_rows_of_k(Major major, bool negates, std::size_t blocks, std::span<const Chunk> chunks,
+                    std::uint16_t (&bits)[16][kWidth]) {
+  const std::uint16_t flip = sign_flip(negates);
+  if (major == Major::mn) {
+    for (std::size_t k = 0; k < 16; ++k) {
+      for (std::size_t block = 0; block < blocks; ++block) {
+        const Elements elements = elements_of(chunks[blocks * k + block], flip);
+        std::memcpy(&bits[k][8 * block], &elements, sizeof(elements));
+      }
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < 2 * blocks; ++i) {
+    const std::size_t block = i / 2;
+    const std::size_t half = i % 2;
+    Elements rows[8];
+    for (std::size_t mn = 0; mn < 8; ++mn) rows[mn] = elements_of(chunks[2 * (8 * block + mn) + half], flip);
+    transpose(rows);
+    for (std::size_t k = 0; k < 8; ++k) std::memcpy(&bits[8 * half + k][8 * block], &rows[k], sizeof(rows[k]));
+  }
+}
 
 }  // namespace
 
 void read_chunks(Half type, Major major, bool negates, std::span<const Chunk> chunks, LeftMatrix& a) {
   std::uint16_t bits[16][16];
-  for (std::size_t i = 0; i < 32; ++i) {
-    const Elements elements = elements_of(chunks[i], sign_flip(negates));
-    for (std::size_t j = 0; j < 8; ++j) {
-      if (major == Major::k) {
-        bits[i / 2][i % 2 * 8 + j] = elements[j];
-      } else {
-        bits[i % 2 * 8 + j][i / 2] = elements[j];
-      }
-    }
+  float by_k[16][16];
+  read_rows_of_k(major, negates, 2, chunks, bits);
+  to_f32(type, bits[0], by_k[0], 256);
+  float elements[16][16];
+  for (int row = 0; row < 16; ++row) {
+    for (int k = 0; k < 16; ++k) elements[row][k] = by_k[k][row];
   }
-  to_f32(type, bits[0], a.values[0], 256);
+  set_elements(elements, a);
 }
 
 void read_chunks(Half type, Major major, bool negates, int columns, std::span<const Chunk> chunks, RightMatrix& b) {
   std::uint16_t bits[16][kMostColumns];
   const auto width = static_cast<std::size_t>(columns);
-  const std::uint16_t flip = sign_flip(negates);
-  if (major == Major::k) {
-    for (std::size_t n = 0; n < width; ++n) {
-      for (std::size_t half = 0; half < 2; ++half) {
-        const Elements elements = elements_of(chunks[2 * n + half], flip);
-        for (std::size_t j = 0; j < 8; ++j) bits[8 * half + j][n] = elements[j];
-      }
-    }
-  } else {
-    for (std::size_t k = 0; k < 16; ++k) {
-      for (std::size_t block = 0; block < width / 8; ++block) {
-        const Elements elements = elements_of(chunks[k * (width / 8) + block], flip);
-        for (std::size_t j = 0; j < 8; ++j) bits[k][8 * block + j] = elements[j];
-      }
-    }
-  }
+  read_rows_of_k(major, negates, width / 8, chunks, bits);
   for (std::size_t k = 0; k < 16; ++k) to_f32(type, bits[k], b.values[k], width);
 }
 

@@ -15,7 +15,7 @@ namespace gradring::simulated_gpu {
 // is read of shared memory, and read B once for the four warps of a warpgroup:
 //
 //   addresses  chunk_addresses() of A for rows 16 w to 16 w + 15 of warp w, of B for all N columns
-//   matrices   read_chunks() from the pieces at these addresses; A also by read_fragment() from registers (units/mma.h)
+//   matrices   read_chunks() from the pieces at these addresses; A also by read_fragment() from registers
 //   product    multiply_add() with keeps = scale-d; D: N / 2 registers
 //
 // imm-scale-a and imm-scale-b of -1 negate: `negates`.

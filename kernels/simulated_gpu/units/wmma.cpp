@@ -67,9 +67,10 @@ void wmma_multiply(Half type, MatrixLayout layout_a, MatrixLayout layout_b, std:
                    std::span<const ConstRow> b, const std::array<ConstRow, 8>& c, const std::array<Row, 8>& d) {
   LeftMatrix left;
   RightMatrix right;
-  read_lines(type, a, left.values);
-  if (layout_a == MatrixLayout::col) transpose_lines(left.values);
   float lines[kWmmaLines][16];
+  read_lines(type, a, lines);
+  if (layout_a == MatrixLayout::col) transpose_lines(lines);
+  set_elements(lines, left);
   read_lines(type, b, lines);
   if (layout_b == MatrixLayout::col) transpose_lines(lines);
   for (int k = 0; k < 16; ++k) std::memcpy(right.values[k], lines[k], sizeof(lines[k]));

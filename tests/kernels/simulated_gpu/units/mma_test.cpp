@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <utility>
 
 #include "kernels/simulated_gpu/units/warp_matrices.h"
@@ -95,6 +96,20 @@ TEST(SimulatedMma, AddsInStatedOrder) {
   product.b_registers.set_halves(Half::f16, product.b, place_in_b);
   product.c_registers.set_accumulators(product.c);
   EXPECT_EQ(product.multiply(), product_of(product.a, product.b, product.c));
+}
+
+TEST(SimulatedMma, GivesInfinityAndCanonicalNan) {
+  MmaCase product(Half::bf16);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  product.a.at(3, 5) = kInfinity;
+  for (int n = 0; n < 8; ++n) product.b.at(5, n) = static_cast<float>(n - 1);  // -1, 0, 1, ...
+  product.a_registers.set_halves(Half::bf16, product.a, place_in_a);
+  product.b_registers.set_halves(Half::bf16, product.b, place_in_b);
+  const TestMatrix d = product.multiply();
+  EXPECT_EQ(d.at(3, 0), -kInfinity);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(d.at(3, 1)), 0x7FFFFFFF);
+  EXPECT_EQ(d.at(3, 2), kInfinity);
+  EXPECT_EQ(d.at(4, 1), product_of(product.a, product.b, product.c).at(4, 1));
 }
 
 /// Addresses of the rows of 8 x 8 matrices in one of 16 x 16 elements with rows of 24 elements: lane i's row and column
