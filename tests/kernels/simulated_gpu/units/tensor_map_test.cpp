@@ -48,7 +48,7 @@ struct EncodeCase {
 
 TEST(SimulatedTensorMap, RestoresArguments) {
   EncodeCase valid;
-  valid.steps = {7, 2, 1, 1, 1};  // the first is ignored
+  valid.steps = {7, 3, 1, 1, 1};  // the first is ignored
   ASSERT_EQ(encode_tensor_map(valid.arguments).code, TensorMapResult::kSuccess);
   EXPECT_EQ(valid.map[kTensorMapBytes], std::byte{0});
   const TensorMap map = TensorMap::decode(valid.map.data());
@@ -57,11 +57,11 @@ TEST(SimulatedTensorMap, RestoresArguments) {
   EXPECT_EQ(map.rank, 2U);
   EXPECT_THAT(map.sizes, testing::ElementsAre(256, 100, 0, 0, 0));
   EXPECT_THAT(map.strides_bytes, testing::ElementsAre(2, 512, 0, 0, 0));
-  EXPECT_THAT(map.counts, testing::ElementsAre(64, 16, 0, 0, 0));
-  EXPECT_THAT(map.steps, testing::ElementsAre(1, 2, 0, 0, 0));
+  EXPECT_THAT(map.counts, testing::ElementsAre(64, 11, 0, 0, 0));  // 32 / 3, rounded up
+  EXPECT_THAT(map.steps, testing::ElementsAre(1, 3, 0, 0, 0));
   EXPECT_EQ(map.swizzle, Swizzle::bytes_128);
   EXPECT_EQ(map.row_bytes(), 128U);
-  EXPECT_EQ(map.box_bytes(), 128U * 16);
+  EXPECT_EQ(map.box_bytes(), 128U * 11);
 }
 
 TEST(SimulatedTensorMap, AcceptsWhatRulesAllow) {
