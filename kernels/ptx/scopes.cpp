@@ -2,7 +2,6 @@
 #include "kernels/ptx/scopes.h"
 
 #include <charconv>
-#include <utility>
 
 namespace gradring::ptx {
 namespace {
@@ -40,8 +39,8 @@ bool Scopes::declare_label(std::string_view name, std::size_t target) {
   return scopes_[current_].labels.try_emplace(name, target).second;
 }
 
-bool Scopes::declare_targets(std::string_view name, std::vector<std::string_view> labels) {
-  return scopes_[current_].targets.try_emplace(name, std::move(labels)).second;
+bool Scopes::declare_targets(std::string_view name, const std::vector<std::string_view>& labels) {
+  return scopes_[current_].targets.try_emplace(name, labels).second;
 }
 
 void Scopes::declare_registers(std::string_view prefix, std::size_t count, Type type) {

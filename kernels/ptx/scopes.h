@@ -26,7 +26,7 @@ class Scopes {
   /// These are false if the innermost scope has the name already.
   bool declare_register(std::string_view name, Type type);
   bool declare_label(std::string_view name, std::size_t target);
-  bool declare_targets(std::string_view name, std::vector<std::string_view> labels);
+  bool declare_targets(std::string_view name, const std::vector<std::string_view>& labels);
   /// prefix0, prefix1, ...
   void declare_registers(std::string_view prefix, std::size_t count, Type type);
 

@@ -7,13 +7,11 @@
 #include <thread>
 
 #include "kernels/ptx/error.h"
-#include "tests/kernels/ptx/one_kernel.h"
 
 namespace gradring::ptx {
 namespace {
 
 using testing::ElementsAre;
-using tests::one_kernel;
 
 TEST(Module, HasVersionTargetAndFiles) {
   const Module module(R"(
@@ -21,8 +19,8 @@ TEST(Module, HasVersionTargetAndFiles) {
     .version 8.7
     .target sm_90a, texmode_independent
     .address_size 64
-    .file 2 "kernels/b.h", 1700000000, 4096
-    .file 1 "kernels/a.cu"
+    .file 2 "folder/b.h", 1700000000, 4096
+    .file 1 "folder/a.cu"
     .section .debug_str
     {
     $L__info_string0:
@@ -30,7 +28,7 @@ TEST(Module, HasVersionTargetAndFiles) {
     })");
   EXPECT_EQ(module.version(), "8.7");
   EXPECT_EQ(module.target(), "sm_90a");
-  EXPECT_THAT(module.files(), ElementsAre("", "kernels/a.cu", "kernels/b.h"));
+  EXPECT_THAT(module.files(), ElementsAre("", "folder/a.cu", "folder/b.h"));
   EXPECT_THAT(module.kernel_names(), ElementsAre());
 }
 
