@@ -58,8 +58,8 @@ if(GRADRING_CUDA_MISSING)
 endif()
 
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-  # Ampere as machine code; Hopper as machine code and as PTX, which the driver translates for what comes after.
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "Compute capabilities to build for, or native")
+  # As machine code; and as PTX, which the driver translates for what comes after, and a simulated GPU executes.
+  set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to build for, or native")
 endif()
 if(GRADRING_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${GRADRING_CCACHE})

@@ -7,5 +7,8 @@ install(CODE "file(CREATE_LINK gradring \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}
 if(TARGET gradring_cuda)
   install(TARGETS gradring_cuda LIBRARY DESTINATION ${GRADRING_MODULE_DIR} COMPONENT cuda)
 endif()
+if(TARGET gradring_simulated_gpu_module)  # of no package: it doubles the size
+  install(TARGETS gradring_simulated_gpu_module LIBRARY DESTINATION ${GRADRING_MODULE_DIR} COMPONENT simulated_gpu)
+endif()
 install(FILES README.md DESTINATION share/doc/gradring COMPONENT program)
 install(DIRECTORY docs DESTINATION share/doc/gradring COMPONENT program)

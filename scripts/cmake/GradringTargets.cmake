@@ -105,7 +105,7 @@ function(gradring_device_code target)
   endif()
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
-  # PTX compressed by LZ4, which kernels/ptx reads, as by every nvcc before 12.8; later ones would take Zstandard.
+  # LZ4, which kernels/ptx reads; Zstandard is the default of nvcc 13.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=speed>)
   endif()

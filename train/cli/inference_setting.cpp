@@ -35,6 +35,8 @@ TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
 
 Compute compute_for(const TrainConfig& config) {
   return make_compute({.device = config.device,
+                       .simulate_gpu = config.simulate_gpu,
+                       .simulate_seed = config.simulate_seed,
                        .backend = config.backend,
                        .conv = config.conv,
                        .gemm = config.gemm,
@@ -63,6 +65,7 @@ std::vector<Option> inference_options(InferenceOptions& options) {
       as_there("batch-size", "samples per forward pass (default 250)"),
       as_there("precision", "compute type of the layers; auto: fp16 on a GPU, else fp32 (default auto)"),
       as_there("device", "compute device; auto: a GPU if there is one (default auto)"),
+      as_there("simulate-gpu", "card that is simulated instead of using a GPU, with --device cuda (default none)"),
       as_there("backend", "implementation of the layers (default auto)"),
       as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 0)"),
       switch_option("ema", "averaged weights of a training with --ema", options.ema),

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,15 @@ template <class Place>
 TrainOption flag_option(const std::string& name, std::string help, Place place) {
   return option(name, "", std::move(help), place, parse_flag,
                 [](bool on) { return std::string(on ? "true" : "false"); });
+}
+
+template <class Place>
+TrainOption seed_option(const std::string& name, std::string help, Place place) {
+  return option(name, "N", std::move(help), place, parse_seed, [](std::uint64_t seed) {
+    const std::string digits = std::to_string(seed);
+    const bool fits = seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return fits ? digits : quoted(digits);  // TOML's integers end there
+  });
 }
 
 // The rows of config/run_options.cpp, by their headings in --help.

@@ -26,12 +26,6 @@ constexpr std::string_view kOnNan[] = {"auto", "skip", "halt", "rollback"};
 constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
 constexpr std::int64_t kMostAccumulated = 1 << 20;
 
-std::string show_seed(std::uint64_t seed) {
-  const std::string digits = std::to_string(seed);
-  const bool fits = seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return fits ? digits : quoted(digits);  // TOML's integers end there
-}
-
 /// Reading leaves the budget as it is.
 TrainOption checkpoint_activations_option() {
   const std::string name = "checkpoint-activations";
@@ -104,7 +98,7 @@ Options batch_options() {
                   "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
                   "skip in fp16, else halt",
                   kOnNan, &TrainConfig::on_nan),
-      option("seed", "N", "seed of the initial weights and of the shuffles", &TrainConfig::seed, parse_seed, show_seed),
+      seed_option("seed", "seed of the initial weights and of the shuffles", &TrainConfig::seed),
   };
 }
 

@@ -108,6 +108,8 @@ void validate(const TrainConfig& config) {
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);
+  require(config.simulate_gpu == "none" || config.device.starts_with("cuda"),
+          "--simulate-gpu " + config.simulate_gpu + " requires --device cuda, found " + config.device);
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size require each other: give both or neither");

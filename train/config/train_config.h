@@ -55,6 +55,8 @@ struct TrainConfig {
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow before it doubles
 
   std::string device = "auto";      ///< auto, cpu, cuda, cuda:<index>
+  std::string simulate_gpu = "none";  ///< card whose GPUs are simulated: none, a100, h100
+  std::uint64_t simulate_seed = 0;    ///< of the order of work on simulated GPUs
   std::string backend = "auto";     ///< auto, reference, cpu, cuda
   std::string conv = "auto";        ///< convolution kernel: auto, or a name that the backend knows
   std::string gemm = "auto";        ///< the same for matrix products

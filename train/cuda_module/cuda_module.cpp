@@ -8,14 +8,22 @@
 #include "kernels/runtime/error.h"
 
 namespace gradring::train {
+namespace {
 
-const CudaModule& open_cuda_module(const std::filesystem::path& file) {
-  // Never closed: an error thrown by the module has its type there, and may be caught long after; and the CUDA runtime
-  // in it still works when the process ends.
+/// Never closed: an error thrown by the module has its type there, and may be caught long after; and the CUDA runtime
+/// in it still works when the process ends.
+void* opened(const std::filesystem::path& file) {
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw DeviceError("cannot open the CUDA module: " + std::string(::dlerror()) +
                       "; build with GRADRING_CUDA=ON, or use --device cpu");
+  return library;
+}
+
+}  // namespace
+
+const CudaModule& open_cuda_module(const std::filesystem::path& file) {
+  void* const library = opened(file);
   const auto entry = reinterpret_cast<CudaModuleEntry>(::dlsym(library, kCudaModuleEntry));
   if (!entry)
     throw DeviceError(file.string() + " is not a CUDA module of this gradring: build or install both together");
@@ -25,6 +33,17 @@ const CudaModule& open_cuda_module(const std::filesystem::path& file) {
                       ", this program needs version " + std::to_string(kCudaModuleVersion) +
                       ": build or install both together");
   module.use_clock(RunningClock::time());
+  return module;
+}
+
+const CudaModule& open_simulated_gpu(const std::filesystem::path& file,
+                                     const simulated_gpu::SimulationOptions& options) {
+  const CudaModule& module = open_cuda_module(file);
+  const auto entry = reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(
+      ::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry));
+  if (!entry || entry()->version != simulated_gpu::kSimulatedGpuVersion)
+    throw DeviceError(file.string() + " simulates no GPU for this gradring: build or install both together");
+  entry()->configure(options);
   return module;
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/device_trace.h"
 #include "kernels/runtime/trace_track.h"
+#include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
@@ -62,5 +63,11 @@ inline constexpr const char* kCudaModuleEntry = "gradring_cuda_module";
 ///
 /// Errors    DeviceError if the file is missing, or is not a module of this version; says what to do.
 const CudaModule& open_cuda_module(const std::filesystem::path& file);
+
+/// The same for libgradring_simulated_gpu.so, whose GPUs are simulated.
+///
+/// Errors    as open_cuda_module; DeviceError if the module has real GPUs; InvalidArgument for options that cannot be.
+const CudaModule& open_simulated_gpu(const std::filesystem::path& file,
+                                     const simulated_gpu::SimulationOptions& options);
 
 }  // namespace gradring::train

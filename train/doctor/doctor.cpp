@@ -63,6 +63,17 @@ Finding cuda_module() {
   }
 }
 
+Finding simulated_gpu_module() {
+  const auto file = simulated_gpu_module_file();
+  if (file.empty()) return {"simulated GPU", "none", "to build it, install the CUDA toolkit (12.8 or later)"};
+  try {
+    open_cuda_module(file);
+    return {"simulated GPU", file.string() + ", for --device cuda --simulate-gpu h100 or a100"};
+  } catch (const DeviceError& error) {
+    return {"simulated GPU", "does not open", error.what()};
+  }
+}
+
 /// "conv_relu_pool native, gemm strips, ...": the compute-bound kernels.
 std::string variants_of(const Compute& compute) {
   const kernels::KernelSet& kernels = compute.kernels;
@@ -74,7 +85,7 @@ std::string variants_of(const Compute& compute) {
 }
 
 std::vector<Finding> built_in() {
-  return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module()};
+  return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module(), simulated_gpu_module()};
 }
 
 std::vector<Finding> used_here(const VariableLookup& environment) {

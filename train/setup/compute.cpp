@@ -27,6 +27,7 @@ using kernels::DeviceId;
 using kernels::DeviceKind;
 
 constexpr std::string_view kAuto = "auto";
+constexpr std::string_view kNone = "none";
 
 [[noreturn]] void throw_too_many_threads(const char* name, const std::string& value) {
   throw UsageError(fmt::format("{} is {}, expected at most {} threads: lower it", name, value, kMostThreads));
@@ -53,21 +54,39 @@ Compute on_host(const ComputeSpec& spec) {
   return compute;
 }
 
-/// Errors    DeviceError if the module or the device is missing.
-Compute on_cuda(const ComputeSpec& spec, int index) {
+/// Errors    DeviceError if the module is missing.
+const CudaModule& real_gpus() {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
     throw DeviceError("no CUDA module found (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
                       "): install the package gradring-cuda, or build with the preset cuda");
+  return open_cuda_module(file);
+}
+
+/// Errors    DeviceError if the module is missing.
+const CudaModule& simulated_gpus(const ComputeSpec& spec) {
+  const std::filesystem::path file = simulated_gpu_module_file();
+  if (file.empty())
+    throw DeviceError("this build cannot simulate GPUs (no libgradring_simulated_gpu.so beside the program, or in "
+                      "../" GRADRING_MODULE_DIR "): build with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later");
+  return open_simulated_gpu(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
+}
+
+/// Errors    DeviceError if the module or the device is missing.
+Compute on_cuda(const ComputeSpec& spec, int index) {
   Compute compute;
-  compute.module = &open_cuda_module(file);
+  compute.is_simulated = spec.simulate_gpu != kNone;
+  compute.module = compute.is_simulated ? &simulated_gpus(spec) : &real_gpus();
   compute.kernels = compute.module->kernels();
   compute.device = compute.module->make_device(index);
   const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
+  if (compute.is_simulated)
+    remark(fmt::format("the GPU is simulated on the CPU ({} threads): times tell nothing about a real one", spec.threads));
   compute.backend = compute.module->make_backend(*compute.device, {.conv = spec.conv,
                                                                    .gemm = spec.gemm,
                                                                    .reproducible = spec.reproducible,
                                                                    .autotune = spec.autotune,
+                                                                   .has_libraries = !compute.is_simulated,
                                                                    .plan_cache = plan_cache_file(),
                                                                    .share_choice = spec.share_choice,
                                                                    .say = remark});
@@ -160,15 +179,24 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
     throw std::system_error(errno, std::generic_category(), "cannot set the CPU affinity of this process");
 }
 
-std::filesystem::path cuda_module_file() {
+namespace {
+
+/// Of the first that exists; empty if there is none.
+std::filesystem::path module_file(const char* name) {
   const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
-  for (const char* place : {"libgradring_cuda.so", "../" GRADRING_MODULE_DIR "/libgradring_cuda.so"}) {
+  for (const char* place : {"", "../" GRADRING_MODULE_DIR}) {
     std::error_code ignored;
-    std::filesystem::path file = (folder / place).lexically_normal();
+    std::filesystem::path file = (folder / place / name).lexically_normal();
     if (std::filesystem::exists(file, ignored)) return file;
   }
   return {};
 }
+
+}  // namespace
+
+std::filesystem::path cuda_module_file() { return module_file("libgradring_cuda.so"); }
+
+std::filesystem::path simulated_gpu_module_file() { return module_file("libgradring_simulated_gpu.so"); }
 
 std::filesystem::path plan_cache_file() {
   const std::filesystem::path file = "gradring/plans.json";
@@ -179,6 +207,8 @@ std::filesystem::path plan_cache_file() {
 
 ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank) {
   return {.device = config.device,
+          .simulate_gpu = config.simulate_gpu,
+          .simulate_seed = config.simulate_seed,
           .backend = config.backend,
           .conv = config.conv,
           .gemm = config.gemm,

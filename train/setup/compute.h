@@ -37,9 +37,14 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place);
 /// Empty if it is in neither.
 std::filesystem::path cuda_module_file();
 
+/// The same for libgradring_simulated_gpu.so.
+std::filesystem::path simulated_gpu_module_file();
+
 /// The options that select device, backend and kernels.
 struct ComputeSpec {
   std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
+  std::string simulate_gpu = "none";  ///< the card whose GPUs are simulated, with the device cuda
+  std::uint64_t simulate_seed = 0;
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
   std::string conv = "auto";
   std::string gemm = "auto";
@@ -58,6 +63,7 @@ struct Compute {
   kernels::KernelSet kernels;          ///< compiled for `device`
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
+  bool is_simulated = false;         ///< the GPU
   unsigned threads = 1;              ///< of a CPU backend
   std::vector<std::string> remarks;  ///< for the log: why no GPU is used, missing libraries
 };

@@ -26,6 +26,7 @@ auto opened(const std::string& choice, std::string_view library, const std::stri
             const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
   if (choice != kAuto && choice != library) return nullptr;
   try {
+    check_libraries(options);
     return open();
   } catch (const DeviceError& error) {
     if (choice == library) throw;

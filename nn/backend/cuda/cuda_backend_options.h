@@ -16,6 +16,7 @@ struct CudaBackendOptions {
   std::string gemm = "auto";         ///< auto (cuBLASLt), cublas, or a variant of ours
   bool reproducible = false;         ///< only deterministic algorithms
   bool autotune = false;             ///< measure some of cuDNN's engines, deterministic ones first, and use the fastest
+  bool has_libraries = true;         ///< false: as if they were missing, for a simulated GPU
   std::filesystem::path plan_cache;  ///< file of measured results; empty: none
   /// Runs the chooser on one rank and returns its result on all, so that ranks do not measure at the same time and all
   /// use the same engines. Every rank calls it once per plan that has choices.

@@ -9,11 +9,17 @@
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/device.h"
+#include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
 namespace gradring::nn {
+
+/// Errors    DeviceError if no library may be opened.
+inline void check_libraries(const CudaBackendOptions& options) {
+  if (!options.has_libraries) throw DeviceError("a simulated GPU executes our kernels only");
+}
 
 /// Makes `device` current for this thread's calls of NVIDIA's libraries. Does nothing for a CPU, which tests use.
 inline void make_current(const kernels::Device& device) {

@@ -23,6 +23,7 @@ constexpr const char* kThenPool = "cudnn, then pooling";
 template <class Open>
 auto opened(const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
   try {
+    check_libraries(options);
     return open();
   } catch (const DeviceError& error) {
     options.say(std::string("no peer: ") + error.what());

@@ -57,6 +57,8 @@ OptionTexts everything_else() {
           {"wire-dtype", "bf16"},
           {"allow-shared-gpu", "true"},
           {"device", "cuda:3"},
+          {"simulate-gpu", "a100"},
+          {"simulate-seed", "18446744073709551614"},
           {"backend", "reference"},
           {"conv", "direct"},
           {"gemm", "strips"},

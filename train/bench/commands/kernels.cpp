@@ -190,7 +190,7 @@ std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
 std::unique_ptr<kernels::PeerMaker> peers_of(const Compute& compute) {
   if (!compute.module) return nn::make_onednn_peers(*compute.device);
   return compute.module->make_peers(
-      *compute.device, {.autotune = true, .plan_cache = plan_cache_file(), .say = [](const std::string& text) {
+      *compute.device, {.autotune = true, .has_libraries = !compute.is_simulated, .plan_cache = plan_cache_file(), .say = [](const std::string& text) {
                           fmt::print("{}\n", text);
                         }});
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and clearing.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+using namespace gradring::simulated_gpu;
+
+namespace {
+
+/// Between host and device, by PCI Express 4.0 x16; within a device it is its memory's.
+constexpr double kHostBytesPerSecond = 25e9;
+/// Of a copy or a clearing, besides its bytes.
+constexpr double kLeastSeconds = 1e-6;
+
+std::uint64_t place_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+/// The block with these bytes; null for pageable memory of the host.
+///
+/// Errors    IllegalAccess if they are not within one block, or of one that is not there.
+const GlobalMemory::Block* block_of(Runtime& rt, const void* address, std::size_t bytes, const char* what) {
+  if (const GlobalMemory::Block* block = rt.memory.find(place_of(address), bytes)) return block;
+  if (rt.addresses.state_of(address) == MappedRanges::State::unknown) return nullptr;
+  throw IllegalAccess(std::string(what) + " " + rt.memory.describe(place_of(address), bytes));
+}
+
+bool overlap(std::uint64_t a, std::uint64_t b, std::size_t bytes) { return a < b + bytes && b < a + bytes; }
+
+/// Device memory knows which of its bytes were written: those that a copy brings are, if they were where it took them.
+void carry_written(Runtime& rt, const GlobalMemory::Block* to, std::uint64_t to_place, const GlobalMemory::Block* from,
+                   std::uint64_t from_place, std::size_t bytes) {
+  if (!to || to->is_pinned_host) return;
+  if (!from || from->is_pinned_host) return rt.memory.mark_written(to_place, bytes);
+  std::memcpy(&to->written[to_place - to->address], &from->written[from_place - from->address], bytes);
+}
+
+double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card) {
+  const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
+  const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
+  if (overlap(place_of(to), place_of(from), bytes))
+    throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " + rt.memory.describe(place_of(to), bytes));
+  std::memcpy(to, from, bytes);
+  carry_written(rt, target, place_of(to), source, place_of(from), bytes);
+  const bool within_device =
+      source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
+  return kLeastSeconds +
+         static_cast<double>(bytes) / (within_device ? card.bytes_per_second / 2 : kHostBytesPerSecond);
+}
+
+double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card) {
+  const GlobalMemory::Block* const block = block_of(rt, to, bytes, "cudaMemsetAsync writes");
+  if (!block) throw IllegalAccess("cudaMemsetAsync writes pageable memory of the host, which no GPU reaches");
+  std::memset(to, value, bytes);
+  if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
+  return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
+}
+
+bool is_on_host(const Runtime& rt, const void* address) {
+  const GlobalMemory::Block* const block = rt.memory.find(place_of(address), 1);
+  return block ? block->is_pinned_host : rt.addresses.state_of(address) == MappedRanges::State::unknown;
+}
+
+/// The kind that a program states must be that of the addresses. Memory that is not there yet is not judged.
+void check_kind(const Runtime& rt, const void* to, const void* from, cudaMemcpyKind kind) {
+  const auto require = [](bool condition, const char* what) {
+    if (!condition) throw Misuse{cudaErrorInvalidValue, what};
+  };
+  if (kind == cudaMemcpyDefault) return;
+  const bool to_host = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost;
+  const bool from_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost;
+  require(is_on_host(rt, to) == to_host, "a target that is not where the kind of the copy says");
+  require(is_on_host(rt, from) == from_host, "a source that is not where the kind of the copy says");
+}
+
+bool is_pageable(const Runtime& rt, const void* address) {
+  return rt.addresses.state_of(address) == MappedRanges::State::unknown;
+}
+
+}  // namespace
+
+extern "C" {
+
+/// Pageable memory: CUDA reads it before the call returns, and may wait for the stream; a copy to it is done when the call
+/// returns. A graph holds the address.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+  return call("cudaMemcpyAsync", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    Runtime& rt = call.rt;
+    const Card& card = call.on(stream.device).card();
+    if (bytes == 0) return;
+    if (!to || !from) throw Misuse{cudaErrorInvalidValue, "a null pointer"};
+    check_kind(rt, to, from, kind);
+    if (is_pageable(rt, from) && !stream.capture) {
+      const auto* const begin = static_cast<const std::byte*>(from);
+      const auto staged = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
+      rt.enqueue(stream, [&rt, to, staged, &card] { return copy(rt, to, staged->data(), staged->size(), card); });
+    } else {
+      rt.enqueue(stream, [&rt, to, from, bytes, &card] { return copy(rt, to, from, bytes, card); });
+    }
+    if (!is_pageable(rt, to) || stream.capture) return;
+    const Scheduler::WorkPtr copied = stream.tail;
+    call.lock.unlock();
+    rt.scheduler.wait(copied);
+  });
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t handle) {
+  return call("cudaMemsetAsync", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    Runtime& rt = call.rt;
+    const Card& card = call.on(stream.device).card();
+    if (bytes == 0) return;
+    if (!to) throw Misuse{cudaErrorInvalidValue, "a null pointer"};
+    rt.enqueue(stream, [&rt, to, value, bytes, &card] { return set(rt, to, value, bytes, card); });
+  });
+}
+}

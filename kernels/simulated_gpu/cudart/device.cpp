@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/cudart/device.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "kernels/simulated_gpu/cudart/error_text.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+/// Texts of errors that devices failed with. Never destroyed: callers keep pointers into it.
+struct FailureTexts {
+  std::mutex mutex;
+  std::map<cudaError_t, std::string> texts;
+};
+
+FailureTexts& failure_texts() {
+  static auto* const texts = new FailureTexts;
+  return *texts;
+}
+
+}  // namespace
+
+void Device::fail(cudaError_t error, const char* what) {
+  const std::string fault = name() + ": " + what;
+  faults_.add(fault);
+  {
+    FailureTexts& known = failure_texts();
+    const std::lock_guard lock(known.mutex);
+    known.texts.try_emplace(error, std::string(error_text(error)) + "; the simulated GPU found: " + fault);
+  }
+  cudaError_t none = cudaSuccess;
+  failure_.compare_exchange_strong(none, error);
+}
+
+std::function<double()> Device::guarded(std::function<double()> work) {
+  return [this, work = std::move(work)] {
+    if (failure() != cudaSuccess) return 0.0;
+    try {
+      return work();
+    } catch (const IllegalAccess& fault) {
+      fail(cudaErrorIllegalAddress, fault.what());
+    } catch (const std::exception& fault) {
+      fail(cudaErrorLaunchFailure, fault.what());
+    }
+    return 0.0;
+  };
+}
+
+const char* described(cudaError_t error) {
+  FailureTexts& known = failure_texts();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.texts.find(error);
+  return found == known.texts.end() ? error_text(error) : found->second.c_str();
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "kernels/simulated_gpu/cudart/card.h"
+#include "kernels/simulated_gpu/cudart/fault_log.h"
+#include "kernels/simulated_gpu/fault.h"
+
+namespace gradring::simulated_gpu {
+
+/// An access of a copy to memory that is not there.
+class IllegalAccess : public Fault {
+ public:
+  using Fault::Fault;
+};
+
+/// One simulated GPU of the process. It fails as a whole, as CUDA's do: after a fault in its work, nothing that it does has an
+/// effect, and calls return the error.
+///
+/// Threads   any may read and fail it.
+class Device {
+ public:
+  Device(const Card& card, int index, FaultLog& faults) : card_(card), index_(index), faults_(faults) {}
+
+  const Card& card() const { return card_; }
+  int index() const { return index_; }
+  /// "cuda:0"
+  std::string name() const { return "cuda:" + std::to_string(index_); }
+
+  /// Whether a call opened its context. The runtime's lock guards it.
+  bool has_context = false;
+
+  /// cudaSuccess until the device fails.
+  cudaError_t failure() const { return failure_.load(std::memory_order_acquire); }
+
+  /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
+  std::function<double()> guarded(std::function<double()> work);
+
+ private:
+  void fail(cudaError_t error, const char* what);
+
+  const Card& card_;
+  int index_;
+  FaultLog& faults_;
+  std::atomic<cudaError_t> failure_{cudaSuccess};
+};
+
+/// What cudaGetErrorString returns: CUDA's text, and behind it the first fault that a device failed with. Valid until the process
+/// ends.
+///
+/// Threads   any.
+const char* described(cudaError_t error);
+
+}  // namespace gradring::simulated_gpu

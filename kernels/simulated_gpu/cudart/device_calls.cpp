@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, versions and errors.
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+using namespace gradring::simulated_gpu;
+
+namespace {
+
+Device& existing(Call& call, int index) {
+  if (!call.rt.has_device(index))
+    throw Misuse{cudaErrorInvalidDevice, "device " + std::to_string(index) + " of " +
+                                             std::to_string(call.rt.devices.size()) + " simulated ones"};
+  return call.rt.device(index);
+}
+
+/// About what a context takes on such cards.
+constexpr std::size_t kContextBytes = std::size_t{512} << 20;
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  return call("cudaGetDeviceCount", [&](Call& call) { *count = static_cast<int>(call.rt.devices.size()); });
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  return call("cudaGetDevice", [&](Call&) { *device = this_thread().device; });
+}
+
+/// Opens the device's context, as it does from CUDA 12 on.
+cudaError_t cudaSetDevice(int device) {
+  return call("cudaSetDevice", [&](Call& call) {
+    existing(call, device).has_context = true;
+    HostThread& thread = this_thread();
+    thread.device = device;
+    thread.has_selected = thread.has_context = true;
+  });
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  return call("cudaDriverGetVersion", [&](Call&) { *version = CUDART_VERSION; });
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  return call("cudaRuntimeGetVersion", [&](Call&) { *version = CUDART_VERSION; });
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return call("cudaDeviceGetAttribute", [&](Call& call) {
+    const auto known = attribute_of(existing(call, device).card(), attribute);
+    if (!known)
+      throw Misuse{cudaErrorInvalidValue,
+                   "attribute " + std::to_string(attribute) + ", which the simulated GPU does not know"};
+    *value = *known;
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  return call("cudaGetDeviceProperties",
+              [&](Call& call) { *properties = properties_of(existing(call, device).card(), device); });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  return call("cudaDeviceGetPCIBusId", [&](Call& call) {
+    constexpr int kLength = 13;  // with the terminator
+    existing(call, device);
+    if (length < kLength) throw Misuse{cudaErrorInvalidValue, "room for " + std::to_string(length) + " of 13 characters"};
+    std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(device));
+  });
+}
+
+/// What pools hold counts as used.
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return call("cudaMemGetInfo", [&](Call& call) {
+    const Device& device = call.on_current();
+    *total = device.card().memory_bytes;
+    std::size_t used = kContextBytes;
+    for (const auto& [number, pool] : call.rt.pools.all())
+      if (pool.device == device.index()) used += pool.use->reserved;
+    *free = *total - std::min(*total, used);
+  });
+}
+
+/// A failed device's error stays.
+cudaError_t cudaGetLastError() {
+  HostThread& thread = this_thread();
+  const cudaError_t failure = runtime().device(thread.device).failure();
+  const cudaError_t last = std::exchange(thread.last_error, cudaSuccess);
+  return failure != cudaSuccess ? failure : last;
+}
+
+const char* cudaGetErrorName(cudaError_t error) { return error_name(error); }
+
+/// For an error that a simulated GPU failed with, also why.
+const char* cudaGetErrorString(cudaError_t error) { return described(error); }
+}

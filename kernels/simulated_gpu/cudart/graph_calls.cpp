@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Captures and graphs.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+using namespace gradring::simulated_gpu;
+
+namespace {
+
+/// A graph's work on a stream, behind what is enqueued there and behind the graph's launch before.
+Scheduler::WorkPtr enqueue_graph(Scheduler& scheduler, const GraphExecutable& graph, const Stream& stream) {
+  const std::vector<Scheduler::WorkPtr> before = {stream.tail, graph.last};
+  std::vector<Scheduler::WorkPtr> made;
+  for (const Recipe::Node& node : graph.recipe->nodes) {
+    std::vector<Scheduler::WorkPtr> after = before;
+    for (const std::size_t other : node.after) after.push_back(made[other]);
+    made.push_back(scheduler.enqueue(
+        {.run = node.run, .on_host = node.on_host, .lane = graph.first_lane + node.branch}, after));
+  }
+  made.insert(made.end(), before.begin(), before.end());
+  return scheduler.enqueue({.run = {}, .lane = stream.lane}, made);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  return call("cudaStreamBeginCapture", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    if (stream.capture) throw Misuse{cudaErrorIllegalState, "a stream that is captured already"};
+    stream.capture = std::make_shared<Capture>(stream, mode);
+    call.rt.captures.push_back(stream.capture);
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return call("cudaStreamIsCapturing", [&](Call& call) {
+    const Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    *status = !stream.capture              ? cudaStreamCaptureStatusNone
+              : stream.capture->is_valid() ? cudaStreamCaptureStatusActive
+                                           : cudaStreamCaptureStatusInvalidated;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  return call("cudaStreamEndCapture", [&](Call& call) {
+    *graph = nullptr;
+    const Stream& stream = call.stream(handle);
+    const std::shared_ptr<Capture> capture = stream.capture;
+    call.release(stream.device);
+    if (!capture) throw Misuse{cudaErrorIllegalState, "a stream that is not captured"};
+    if (!capture->is_origin(stream))
+      throw Misuse{cudaErrorStreamCaptureUnmatched, "a stream that joined the capture, which another one began"};
+    if (!capture->may_end_here())
+      throw Misuse{cudaErrorStreamCaptureWrongThread, "a capture that another thread began"};
+    std::erase(call.rt.captures, capture);
+    *graph = call.rt.graphs.add({std::make_shared<const Recipe>(capture->end())});
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return call("cudaGraphDestroy", [&](Call& call) {
+    call.release(call.rt.graphs.at(graph).recipe->device);
+    call.rt.graphs.remove(graph);
+  });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long flags) {
+  return call("cudaGraphInstantiate", [&](Call& call) {
+    const Graph& graph = call.rt.graphs.at(handle);
+    call.on(graph.recipe->device);
+    if (flags != 0) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
+    *executable = call.rt.executables.add(
+        {.recipe = graph.recipe, .first_lane = call.rt.scheduler.new_lanes(graph.recipe->branches)});
+  });
+}
+
+/// A launch of it goes on.
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return call("cudaGraphExecDestroy", [&](Call& call) {
+    call.release(call.rt.executables.at(executable).recipe->device);
+    call.rt.executables.remove(executable);
+  });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
+  return call("cudaGraphLaunch", [&](Call& call) {
+    GraphExecutable& graph = call.rt.executables.at(executable);
+    Stream& stream = call.stream(handle);
+    call.on(graph.recipe->device);
+    if (stream.device != graph.recipe->device)
+      throw Misuse{cudaErrorInvalidValue, "a graph of cuda:" + std::to_string(graph.recipe->device) +
+                                              " on a stream of cuda:" + std::to_string(stream.device)};
+    if (stream.capture) throw Misuse{cudaErrorNotSupported, "a graph within a graph, which is not simulated"};
+    stream.tail = graph.last = enqueue_graph(call.rt.scheduler, graph, stream);
+  });
+}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/cudart/kernel_table.h"
+
+#include <cuda_runtime_api.h>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "kernels/ptx/fat_binary.h"
+#include "kernels/simulated_gpu/cudart/error_text.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+std::string demangled(const char* name) {
+  int failed = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed), &std::free);
+  return text ? std::string(text.get()) : std::string(name);
+}
+
+/// "sm_90a" has instructions that no later device has.
+bool is_for_one_capability(const ptx::Module& module) {
+  const std::string_view target = module.target();
+  return !target.empty() && target.back() == 'a';
+}
+
+}  // namespace
+
+KernelTable& kernel_table() {
+  static auto* const table = new KernelTable;
+  return *table;
+}
+
+void** KernelTable::add_binary(const void* wrapper) {
+  const std::lock_guard lock(mutex_);
+  binaries_.push_back(std::make_unique<Binary>());
+  binaries_.back()->wrapper = wrapper;
+  return reinterpret_cast<void**>(binaries_.back().get());
+}
+
+void KernelTable::add_kernel(void** binary, const void* host, const char* name) {
+  const std::lock_guard lock(mutex_);
+  kernels_[host] = {.binary = reinterpret_cast<Binary*>(binary), .name = name, .loaded = {}};
+}
+
+const KernelTable::Registered& KernelTable::registered(const void* host) const {
+  const auto found = kernels_.find(host);
+  if (found == kernels_.end()) throw Misuse{cudaErrorInvalidDeviceFunction, "an address that is not of a kernel"};
+  return found->second;
+}
+
+std::string KernelTable::name_of(const void* host) const {
+  const std::lock_guard lock(mutex_);
+  return demangled(registered(host).name);
+}
+
+KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
+  if (!std::exchange(binary.is_open, true))
+    for (ptx::EmbeddedPtx& embedded : ptx::embedded_ptx(binary.wrapper))
+      binary.texts.push_back({.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
+  Text* best = nullptr;
+  for (Text& text : binary.texts) {
+    if (text.compute_capability > compute_capability) continue;
+    if (best && best->compute_capability >= text.compute_capability) continue;
+    if (!text.module) text.module = std::make_unique<ptx::Module>(std::move(text.text));
+    if (text.compute_capability == compute_capability || !is_for_one_capability(*text.module)) best = &text;
+  }
+  return best;
+}
+
+const LoadedKernel& KernelTable::load(const void* host, int compute_capability) try {
+  const std::lock_guard lock(mutex_);
+  auto& found = const_cast<Registered&>(registered(host));
+  if (const auto known = found.loaded.find(compute_capability); known != found.loaded.end()) return known->second;
+  const Text* const text = text_for(*found.binary, compute_capability);
+  const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
+  if (!kernel)
+    throw Misuse{cudaErrorNoKernelImageForDevice, "no PTX of " + demangled(found.name) + " for compute capability " +
+                                                      std::to_string(compute_capability / 10) + "." +
+                                                      std::to_string(compute_capability % 10)};
+  auto executable = std::make_shared<const Executable>(*text->module, *kernel);
+  return found.loaded
+      .emplace(compute_capability, LoadedKernel{*kernel, text->compute_capability, std::move(executable)})
+      .first->second;
+} catch (const Error& error) {  // of PTX, or an instruction that is not simulated
+  throw Misuse{cudaErrorNotSupported, error.what()};
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/machine/launch.h"
+
+namespace gradring::simulated_gpu {
+
+/// A kernel for one compute capability.
+struct LoadedKernel {
+  const ptx::Kernel& kernel;
+  int compute_capability = 0;  ///< of its PTX
+  std::shared_ptr<const Executable> executable;
+};
+
+/// The kernels of a program: what nvcc's code registers before main, read and translated when a kernel is used for the first time.
+///
+/// Threads   any.
+class KernelTable {
+ public:
+  /// A fat binary of nvcc's; returns its handle.
+  void** add_binary(const void* wrapper);
+  /// `host` is the address by which the program names the kernel `name` (mangled) of a binary.
+  void add_kernel(void** binary, const void* host, const char* name);
+
+  /// The name of a kernel as C++ has it; for messages.
+  std::string name_of(const void* host) const;
+
+  /// A kernel for devices of this compute capability (90), from the newest PTX that they take; PTX of compute_90a is for 9.0 alone.
+  ///
+  /// Errors    Misuse: no such kernel, no PTX for such devices, or something in it that is not simulated.
+  const LoadedKernel& load(const void* host, int compute_capability);
+
+ private:
+  struct Text {
+    int compute_capability = 0;
+    std::string text;                     // until it is read
+    std::unique_ptr<ptx::Module> module;  // null until then
+  };
+  struct Binary {
+    const void* wrapper = nullptr;
+    bool is_open = false;
+    std::vector<Text> texts;
+  };
+  struct Registered {
+    Binary* binary = nullptr;
+    const char* name = nullptr;
+    std::map<int, LoadedKernel> loaded;  // by the compute capability of the device
+  };
+
+  const Registered& registered(const void* host) const;
+  /// Null if there is none for such devices.
+  static Text* text_for(Binary& binary, int compute_capability);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Binary>> binaries_;
+  std::map<const void*, Registered> kernels_;
+};
+
+/// That of this process: registered before main, and used until its end.
+KernelTable& kernel_table();
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/cudart/card.h"
+
+namespace gradring::simulated_gpu {
+
+/// Threads of a block of this kernel at most.
+unsigned most_threads(const ptx::Kernel& kernel);
+
+/// Dynamic shared memory that blocks may have without asking for more.
+std::size_t allowed_without_asking(const ptx::Kernel& kernel);
+
+/// What CUDA checks of a launch when it is enqueued. `allowed_shared`: dynamic shared memory of a block at most.
+///
+/// Errors    Misuse: cudaErrorInvalidConfiguration for extents, cudaErrorInvalidValue for the rest.
+void check_launch(const cudaLaunchConfig_t& config, const ptx::Kernel& kernel, std::size_t allowed_shared);
+
+/// Blocks that a multiprocessor holds at once, limited by threads, blocks and shared memory. Registers are not known, as ptxas did
+/// not compile what runs here: the real number may be lower.
+int resident_blocks(const Card& card, const ptx::Kernel& kernel, unsigned threads, std::size_t dynamic_shared);
+
+}  // namespace gradring::simulated_gpu

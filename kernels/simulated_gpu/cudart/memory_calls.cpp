@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of devices, from pools in the order of streams, and pinned memory.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+using namespace gradring::simulated_gpu;
+
+namespace {
+
+std::string bytes_at(std::size_t bytes, const void* data) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%zu bytes at %p", bytes, data);
+  return text;
+}
+
+/// Bytes of a device's pools.
+std::size_t reserved_on(const Runtime& rt, int device) {
+  std::size_t bytes = 0;
+  for (const auto& [number, pool] : rt.pools.all())
+    if (pool.device == device) bytes += pool.use->reserved;
+  return bytes;
+}
+
+/// Takes the bytes; what was freed before is used again first.
+bool take(Runtime& rt, const Pool& pool, std::size_t bytes) {
+  const std::uint64_t used = pool.use->used + bytes;
+  const std::uint64_t more = used > pool.use->reserved ? used - pool.use->reserved : 0;
+  if (more > rt.device(pool.device).card().memory_bytes - reserved_on(rt, pool.device)) return false;
+  pool.use->used += bytes;
+  pool.use->reserved += more;
+  return true;
+}
+
+void give_back(PoolUse& use, std::size_t bytes) {
+  use.used -= bytes;
+  use.reserved = std::max<std::uint64_t>(use.used, std::min<std::uint64_t>(use.reserved, use.keep));
+}
+
+/// Work that lets other work use the block.
+std::function<double()> allocating(Runtime& rt, void* data, const Allocation& block) {
+  return [&rt, data, bytes = block.bytes, device = block.device, is_there = block.is_there] {
+    rt.memory.add(data, bytes, device, false);
+    *is_there = true;
+    return 0.0;
+  };
+}
+
+std::function<double()> freeing(Runtime& rt, void* data, const Allocation& block) {
+  return [&rt, data, bytes = block.bytes, use = block.use, is_there = block.is_there] {
+    if (!*is_there)
+      throw IllegalAccess("cudaFreeAsync frees " + bytes_at(bytes, data) +
+                          " before the stream of cudaMallocFromPoolAsync has allocated them: let the freeing stream wait for "
+                          "an event of the other");
+    rt.memory.remove(data);
+    rt.addresses.release(data);
+    give_back(*use, bytes);
+    return 0.0;
+  };
+}
+
+/// The block that begins at `data` and was not freed.
+Allocation& block_at(Call& call, void* data, bool pinned) {
+  const auto found = call.rt.allocations.find(data);
+  if (found == call.rt.allocations.end() || (found->second.use == nullptr) != pinned)
+    throw Misuse{cudaErrorInvalidValue, std::string("an address that is not the begin of a block of ") +
+                                            (pinned ? "pinned memory" : "a memory pool")};
+  if (found->second.is_freed)
+    throw Misuse{cudaErrorInvalidValue, bytes_at(found->second.bytes, data) + ", which were freed before"};
+  return found->second;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  return call("cudaMemPoolCreate", [&](Call& call) {
+    const int device = properties->location.id;
+    if (properties->location.type != cudaMemLocationTypeDevice || properties->allocType != cudaMemAllocationTypePinned)
+      throw Misuse{cudaErrorNotSupported, "a pool of something else than a device's memory, which is not simulated"};
+    if (!call.rt.has_device(device)) throw Misuse{cudaErrorInvalidValue, "device " + std::to_string(device)};
+    call.on(device);
+    *pool = call.rt.pools.add({.device = device});
+  });
+}
+
+/// Blocks that are not freed stay.
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  return call("cudaMemPoolDestroy", [&](Call& call) {
+    call.release(call.rt.pools.at(pool).device);
+    call.rt.pools.remove(pool);
+  });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call("cudaMemPoolSetAttribute", [&](Call& call) {
+    const Pool& changed = call.rt.pools.at(pool);
+    call.on(changed.device);
+    if (attribute != cudaMemPoolAttrReleaseThreshold)
+      throw Misuse{cudaErrorNotSupported, "attribute " + std::to_string(attribute) + ", which is not simulated"};
+    std::uint64_t keep = 0;
+    std::memcpy(&keep, value, sizeof keep);
+    changed.use->keep = keep;
+  });
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call("cudaMemPoolGetAttribute", [&](Call& call) {
+    const Pool& asked = call.rt.pools.at(pool);
+    call.on(asked.device);
+    std::uint64_t bytes = 0;
+    switch (attribute) {
+      case cudaMemPoolAttrReleaseThreshold: bytes = asked.use->keep; break;
+      case cudaMemPoolAttrReservedMemCurrent: bytes = asked.use->reserved; break;
+      case cudaMemPoolAttrUsedMemCurrent: bytes = asked.use->used; break;
+      default:
+        throw Misuse{cudaErrorNotSupported, "attribute " + std::to_string(attribute) + ", which is not simulated"};
+    }
+    std::memcpy(value, &bytes, sizeof bytes);
+  });
+}
+
+cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t pool_handle, cudaStream_t stream_handle) {
+  return call("cudaMallocFromPoolAsync", [&](Call& call) {
+    const Pool& pool = call.rt.pools.at(pool_handle);
+    Stream& stream = call.stream(stream_handle);
+    call.on(stream.device);
+    if (stream.capture)
+      throw Misuse{cudaErrorNotSupported, "memory of a graph, which is not simulated: allocate before the capture"};
+    *data = nullptr;
+    if (bytes == 0) throw Misuse{cudaErrorInvalidValue, "0 bytes"};
+    if (!take(call.rt, pool, bytes)) throw Refusal{cudaErrorMemoryAllocation};
+    void* const made = call.rt.addresses.map(bytes);
+    if (!made) {
+      give_back(*pool.use, bytes);
+      throw Refusal{cudaErrorMemoryAllocation};
+    }
+    const auto& [place, block] =
+        *call.rt.allocations.insert_or_assign(made, Allocation{.bytes = bytes, .device = pool.device, .use = pool.use})
+             .first;
+    call.rt.enqueue(stream, allocating(call.rt, made, block));
+    *data = made;
+  });
+}
+
+cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
+  return call("cudaFreeAsync", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    Allocation& block = block_at(call, data, false);
+    if (stream.capture) throw Misuse{cudaErrorNotSupported, "memory that is not of the graph: free it after the capture"};
+    block.is_freed = true;
+    call.rt.enqueue(stream, freeing(call.rt, data, block));
+  });
+}
+
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  return call("cudaHostAlloc", [&](Call& call) {
+    const Device& device = call.on_current();
+    call.refuse_in_captures();
+    *data = nullptr;
+    if (bytes == 0) throw Misuse{cudaErrorInvalidValue, "0 bytes"};
+    void* const made = call.rt.addresses.map(bytes);
+    if (!made) throw Refusal{cudaErrorMemoryAllocation};
+    call.rt.allocations.insert_or_assign(made, Allocation{.bytes = bytes, .device = device.index()});
+    call.rt.memory.add(made, bytes, device.index(), true);
+    *data = made;
+  });
+}
+
+/// Waits for all work, which may use it.
+cudaError_t cudaFreeHost(void* data) {
+  return call("cudaFreeHost", [&](Call& call) {
+    call.release(this_thread().device);
+    call.refuse_in_captures();
+    if (!data) return;
+    block_at(call, data, true).is_freed = true;
+    call.lock.unlock();
+    call.rt.scheduler.wait_for_all();
+    call.rt.memory.remove(data);
+    call.rt.addresses.release(data);
+  });
+}
+}

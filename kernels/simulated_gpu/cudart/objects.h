@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/simulated_gpu/cudart/error_text.h"
+#include "kernels/simulated_gpu/cudart/scheduler.h"
+
+namespace gradring::simulated_gpu {
+
+class Capture;
+struct Recipe;
+
+/// Places in a graph that is being captured.
+using Frontier = std::vector<std::size_t>;
+
+struct Stream {
+  int device = 0;
+  std::uint64_t lane = 0;
+  Scheduler::WorkPtr tail;           ///< its newest work
+  std::shared_ptr<Capture> capture;  ///< null while it is not captured
+  Frontier frontier;                 ///< of the capture: what its next work is behind
+};
+
+struct Event {
+  int device = 0;
+  bool has_timing = false;
+  bool is_recorded = false;
+  Scheduler::WorkPtr work;
+  std::shared_ptr<Capture> capture;  ///< recorded in a stream that was captured then
+  Frontier frontier;
+};
+
+/// Bytes that blocks of a pool have: shared with work that frees them.
+struct PoolUse {
+  std::atomic<std::uint64_t> used{0};
+  std::atomic<std::uint64_t> reserved{0};
+  std::atomic<std::uint64_t> keep{0};  ///< cudaMemPoolAttrReleaseThreshold
+};
+
+struct Pool {
+  int device = 0;
+  std::shared_ptr<PoolUse> use = std::make_shared<PoolUse>();
+};
+
+/// The definition of a graph. Launches share it.
+struct Graph {
+  std::shared_ptr<const Recipe> recipe;
+};
+
+/// A graph that can be launched.
+struct GraphExecutable {
+  std::shared_ptr<const Recipe> recipe;
+  std::uint64_t first_lane = 0;  ///< a lane for each of its branches
+  Scheduler::WorkPtr last;       ///< the end of its newest launch
+};
+
+/// The objects behind CUDA's handles of one kind. A handle is a number that is given once, so a destroyed one is known.
+template <class Object, class Handle>
+class Handles {
+ public:
+  /// `name` with an article, for messages: "a stream".
+  explicit Handles(const char* name) : name_(name) {}
+
+  Handle add(Object object) {
+    objects_.emplace(++last_, std::move(object));
+    return reinterpret_cast<Handle>(last_ * kStep);
+  }
+  /// Errors    Misuse if there is none.
+  Object& at(Handle handle) {
+    const auto found = objects_.find(number_of(handle));
+    if (found == objects_.end()) throw_missing(handle);
+    return found->second;
+  }
+  void remove(Handle handle) { objects_.erase(number_of(handle)); }
+
+  const std::map<std::uint64_t, Object>& all() const { return objects_; }
+  std::map<std::uint64_t, Object>& all() { return objects_; }
+  const char* name() const { return name_; }
+
+ private:
+  static constexpr std::uint64_t kStep = 4096;  // no address, and none of the small numbers that CUDA gives a meaning
+
+  static std::uint64_t number_of(Handle handle) {
+    const auto value = reinterpret_cast<std::uintptr_t>(handle);
+    return value % kStep == 0 ? value / kStep : 0;
+  }
+  [[noreturn]] void throw_missing(Handle handle) const {
+    const std::uint64_t number = number_of(handle);
+    throw Misuse{cudaErrorInvalidResourceHandle, number > 0 && number <= last_ ? std::string(name_) + " that was destroyed"
+                                                                               : "a handle that is not " + std::string(name_)};
+  }
+
+  const char* name_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, Object> objects_;
+};
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace gradring::simulated_gpu {
+namespace {
+
+constexpr int kMostDevices = 64;
+constexpr unsigned kMostThreads = 1024;
+/// How long a process that ends waits for work that is being performed.
+constexpr std::chrono::milliseconds kPatience(1000);
+
+/// Never destroyed: other threads may use it until the process ends.
+struct Process {
+  std::mutex mutex;
+  SimulationOptions options;
+  Runtime* runtime = nullptr;
+  std::uint64_t restarts = 0;
+};
+
+Process& process() {
+  static auto* const only = new Process;
+  return *only;
+}
+
+void end_of_process() {
+  Runtime& rt = runtime();
+  rt.scheduler.stop(kPatience);
+  const std::lock_guard lock(rt.mutex);
+  rt.report_leaks();
+}
+
+void check_options(const SimulationOptions& options) {
+  if (!find_card(options.card)) {
+    std::string names;
+    for (const Card& card : cards()) names += (names.empty() ? "" : ", ") + std::string(card.name);
+    throw InvalidArgument("no GPU '" + options.card + "' can be simulated: expected one of " + names);
+  }
+  check(options.devices >= 1 && options.devices <= kMostDevices,
+        "simulated devices must be 1 to " + std::to_string(kMostDevices));
+  check(options.threads >= 1 && options.threads <= kMostThreads,
+        "threads of a simulated GPU must be 1 to " + std::to_string(kMostThreads));
+}
+
+}  // namespace
+
+HostThread& this_thread() {
+  static thread_local HostThread thread;
+  static thread_local std::uint64_t seen_restarts = 0;
+  if (const std::uint64_t restarts = process().restarts; seen_restarts != restarts) {
+    seen_restarts = restarts;
+    thread = {};
+  }
+  return thread;
+}
+
+Runtime::Runtime(const SimulationOptions& wanted) : options(wanted), scheduler(wanted.seed, wanted.hold) {
+  for (int index = 0; index < options.devices; ++index) devices.emplace_back(*find_card(options.card), index, faults);
+}
+
+Runtime& runtime() {
+  Process& own = process();
+  const std::lock_guard lock(own.mutex);
+  if (!own.runtime) {
+    own.runtime = new Runtime(own.options);
+    static const int registered = std::atexit(end_of_process);
+    (void)registered;
+  }
+  return *own.runtime;
+}
+
+void configure(const SimulationOptions& options) {
+  check_options(options);
+  Process& own = process();
+  const std::lock_guard lock(own.mutex);
+  own.options = options;
+}
+
+void restart(const SimulationOptions& options) {
+  configure(options);
+  Process& own = process();
+  const std::lock_guard lock(own.mutex);
+  delete std::exchange(own.runtime, nullptr);
+  ++own.restarts;
+}
+
+Scheduler::WorkPtr Runtime::enqueue(Stream& stream, std::function<double()> work, bool on_host) {
+  std::function<double()> guarded = device(stream.device).guarded(std::move(work));
+  if (stream.capture) {
+    stream.capture->add(stream, std::move(guarded), on_host);
+    return nullptr;
+  }
+  const Scheduler::WorkPtr before = stream.tail;
+  stream.tail = scheduler.enqueue({.run = std::move(guarded), .on_host = on_host, .lane = stream.lane}, {&before, 1});
+  return stream.tail;
+}
+
+void Runtime::report_leaks() {
+  for (const Device& device : devices)
+    if (device.failure() != cudaSuccess) return;
+  const auto report = [this](std::size_t count, const char* what) {
+    if (count > 0) faults.add("at the end of the process, not given back: " + std::to_string(count) + " of " + what);
+  };
+  report(streams.all().size(), "cudaStreamCreateWithFlags");
+  report(events.all().size(), "cudaEventCreateWithFlags");
+  report(pools.all().size(), "cudaMemPoolCreate");
+  report(graphs.all().size(), "cudaStreamEndCapture");
+  report(executables.all().size(), "cudaGraphInstantiate");
+  std::size_t device_blocks = 0;
+  std::size_t pinned_blocks = 0;
+  for (const auto& [data, allocation] : allocations)
+    if (!allocation.is_freed) ++(allocation.use ? device_blocks : pinned_blocks);
+  report(device_blocks, "cudaMallocFromPoolAsync");
+  report(pinned_blocks, "cudaHostAlloc");
+}
+
+void Call::open_context(int index) {
+  HostThread& thread = this_thread();
+  thread.has_context = true;
+  Device& current = rt.device(thread.device);
+  if (std::exchange(current.has_context, true)) return;
+  if (index != thread.device) {
+    report("for an object of cuda:" + std::to_string(index) + ", opens a context on " + current.name() +
+           ", the current device of this thread, which takes about 0.5 GB there: call cudaSetDevice(" +
+           std::to_string(index) + ") first");
+    return;
+  }
+  if (thread.has_selected) return;
+  for (const Device& other : rt.devices)
+    if (other.index() != thread.device && other.has_context)
+      return report("opens a context on " + current.name() + " besides that on " + other.name() +
+                    ", by a thread that selected no device: call cudaSetDevice first");
+}
+
+Device& Call::on(int index) {
+  open_context(index);
+  Device& device = rt.device(index);
+  if (device.failure() != cudaSuccess) throw Refusal{device.failure()};
+  return device;
+}
+
+void Call::refuse_in_captures() {
+  bool refused = false;
+  for (const auto& capture : rt.captures)
+    if (capture->forbids_this_thread()) {
+      capture->invalidate(name_);
+      refused = true;
+    }
+  if (refused)
+    throw Misuse{cudaErrorStreamCaptureUnsupported, "a call that CUDA forbids while this thread captures a stream"};
+}
+
+Stream& Call::stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
+    throw Misuse{cudaErrorNotSupported, "the default stream, which is not simulated: create a stream"};
+  return rt.streams.at(handle);
+}
+
+cudaError_t noted(cudaError_t result) {
+  if (result != cudaErrorNotReady) this_thread().last_error = result;
+  return result;
+}
+
+cudaError_t misused(const char* name, const Misuse& misuse) {
+  runtime().faults.add(std::string(name) + ": " + misuse.text + " (" + error_name(misuse.error) + ")");
+  return noted(misuse.error);
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/cudart/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gradring::simulated_gpu {
+
+struct Scheduler::Work {
+  Spec spec;
+  std::uint64_t number = 0;  // in the order of enqueue
+  std::size_t unmet = 0;     // work that it still waits for
+  std::vector<MutableWork> dependents;
+  double begin = 0;  // counted seconds: the latest end of what it waited for
+  double end = 0;
+  std::atomic<bool> done{false};
+};
+
+namespace {
+
+/// How long other work waits for a function of the host, so that the order depends on the seed alone; then the device goes on.
+constexpr std::chrono::milliseconds kHostGrace(50);
+
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Scheduler::Scheduler(std::uint64_t seed, std::chrono::milliseconds hold)
+    : seed_(mixed(seed)), hold_(hold), last_call_(std::chrono::steady_clock::now()) {}
+
+Scheduler::~Scheduler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  host_work_.notify_all();
+  if (device_.joinable()) device_.join();
+  if (host_.joinable()) host_.join();
+}
+
+std::uint64_t Scheduler::new_lanes(std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(last_lane_, last_lane_ + count) + 1;
+}
+
+void Scheduler::start_threads() {
+  if (std::exchange(started_, true)) return;
+  device_ = std::thread([this] { serve(); });
+  host_ = std::thread([this] { serve_host(); });
+}
+
+Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after) {
+  auto work = std::make_shared<Work>();
+  work->spec = std::move(spec);
+  const std::lock_guard lock(mutex_);
+  start_threads();
+  work->number = ++last_number_;
+  unfinished_.insert(work->number);
+  for (const WorkPtr& other : after) {
+    if (!other) continue;
+    work->begin = std::max(work->begin, other->end);
+    if (other->done) continue;
+    std::const_pointer_cast<Work>(other)->dependents.push_back(work);
+    ++work->unmet;
+  }
+  if (work->unmet == 0) {
+    if (work->spec.run)
+      ready_.push_back(work);
+    else
+      complete(work, 0);
+  }
+  last_call_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+  return work;
+}
+
+bool Scheduler::is_done(const WorkPtr& work) const { return !work || work->done.load(std::memory_order_acquire); }
+
+double Scheduler::end_seconds(const WorkPtr& work) const {
+  const std::lock_guard lock(mutex_);
+  return work ? work->end : 0;
+}
+
+void Scheduler::add_request(const WorkPtr& work) {
+  last_call_ = std::chrono::steady_clock::now();
+  if (is_done(work) || std::ranges::find(requests_, work, &Request::target) != requests_.end()) return;
+  requests_.push_back({last_number_, work});
+  changed_.notify_all();
+}
+
+void Scheduler::request(const WorkPtr& work) {
+  const std::lock_guard lock(mutex_);
+  add_request(work);
+}
+
+void Scheduler::wait(const WorkPtr& work) {
+  std::unique_lock lock(mutex_);
+  add_request(work);
+  changed_.wait(lock, [&] { return stopping_ || is_done(work); });
+}
+
+void Scheduler::wait_for_all() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t last = last_number_;
+  if (unfinished_.empty()) return;
+  requests_.push_back({last, nullptr});
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return stopping_ || unfinished_.empty() || *unfinished_.begin() > last; });
+}
+
+void Scheduler::stop(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  host_work_.notify_all();
+  changed_.wait_for(lock, patience, [&] { return running_ == 0; });
+}
+
+std::uint64_t Scheduler::priority(std::uint64_t lane) const {
+  constexpr std::uint64_t kShifts = 6;  // priorities last for 1, 2, 4, ... 32 pieces of work, by the seed
+  return mixed(seed_ ^ mixed(lane ^ mixed(performed_ >> (seed_ % kShifts))));
+}
+
+Scheduler::MutableWork Scheduler::best_ready(std::uint64_t limit) {
+  auto best = ready_.end();
+  for (auto work = ready_.begin(); work != ready_.end(); ++work) {
+    if ((*work)->number > limit) continue;
+    if (best == ready_.end() || std::pair(priority((*work)->spec.lane), (*best)->number) >
+                                    std::pair(priority((*best)->spec.lane), (*work)->number))
+      best = work;
+  }
+  if (best == ready_.end()) return nullptr;
+  MutableWork work = std::move(*best);
+  ready_.erase(best);
+  return work;
+}
+
+Scheduler::MutableWork Scheduler::next() {
+  while (!requests_.empty()) {
+    const Request& request = requests_.front();
+    if (!request.target || !request.target->done)
+      if (MutableWork work = best_ready(request.limit)) return work;
+    const bool waits_for_host = request.target ? !request.target->done : running_ > 0;
+    if (waits_for_host) return nullptr;
+    requests_.pop_front();
+  }
+  return nullptr;
+}
+
+void Scheduler::serve() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (const MutableWork work = next()) {
+      perform(lock, work);
+      continue;
+    }
+    if (ready_.empty() || !requests_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto held_until = last_call_ + hold_;
+    if (std::chrono::steady_clock::now() >= held_until)
+      requests_.push_back({last_number_, nullptr});
+    else
+      changed_.wait_until(lock, held_until);
+  }
+}
+
+void Scheduler::perform(std::unique_lock<std::mutex>& lock, const MutableWork& work) {
+  ++performed_;
+  if (!work->spec.on_host) return run(lock, work);
+  host_queue_.push_back(work);
+  ++running_;
+  host_work_.notify_one();
+  changed_.wait_for(lock, kHostGrace, [&] { return stopping_ || work->done; });
+}
+
+void Scheduler::run(std::unique_lock<std::mutex>& lock, const MutableWork& work) {
+  if (!work->spec.on_host) ++running_;
+  double seconds = 0;
+  {
+    const std::function<double()> action = std::move(work->spec.run);
+    lock.unlock();
+    seconds = action();
+  }  // what it holds is destroyed without the lock
+  lock.lock();
+  --running_;
+  complete(work, seconds);
+  changed_.notify_all();
+}
+
+void Scheduler::serve_host() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    host_work_.wait(lock, [&] { return stopping_ || !host_queue_.empty(); });
+    if (stopping_) return;
+    const MutableWork work = std::move(host_queue_.front());
+    host_queue_.pop_front();
+    run(lock, work);
+  }
+}
+
+void Scheduler::complete(const MutableWork& first, double seconds) {
+  first->end = first->begin + seconds;
+  std::vector<MutableWork> finished = {first};
+  while (!finished.empty()) {
+    const MutableWork work = std::move(finished.back());
+    finished.pop_back();
+    unfinished_.erase(work->number);
+    work->done.store(true, std::memory_order_release);
+    for (const MutableWork& dependent : std::exchange(work->dependents, {})) {
+      dependent->begin = std::max(dependent->begin, work->end);
+      if (--dependent->unmet > 0) continue;
+      if (dependent->spec.run) {
+        ready_.push_back(dependent);
+      } else {
+        dependent->end = dependent->begin;
+        finished.push_back(dependent);
+      }
+    }
+  }
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events.
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+using namespace gradring::simulated_gpu;
+
+namespace {
+
+/// Invalidates the capture that a query of its stream or event breaks.
+[[noreturn]] void refuse_query(Capture& capture, cudaError_t error, const char* what) {
+  capture.invalidate(what);
+  throw Misuse{error, what};
+}
+
+void query(Call& call, const Scheduler::WorkPtr& work) {
+  if (call.rt.scheduler.is_done(work)) return;
+  call.rt.scheduler.request(work);
+  throw Refusal{cudaErrorNotReady};
+}
+
+/// Work of `stream` is behind `event` from now on.
+void wait_for(Call& call, Stream& stream, const Event& event) {
+  if (event.capture) {
+    if (event.capture->has_ended())
+      throw Misuse{cudaErrorInvalidValue, "an event that was recorded in a capture, which has ended"};
+    if (stream.capture && stream.capture != event.capture) {
+      stream.capture->invalidate("a wait for an event of another capture");
+      event.capture->invalidate("a wait of another captured stream");
+      throw Misuse{cudaErrorStreamCaptureMerge, "a wait of a captured stream for an event of another capture"};
+    }
+    event.capture->join(stream, event);
+    return;
+  }
+  if (stream.capture) {
+    stream.capture->invalidate("a wait for an event outside of the capture");
+    throw Misuse{cudaErrorStreamCaptureIsolation,
+                 "a wait of a captured stream for an event that was recorded outside of the capture"};
+  }
+  const std::array<Scheduler::WorkPtr, 2> both = {stream.tail, event.work};
+  stream.tail = call.rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, both);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return call("cudaStreamCreateWithFlags", [&](Call& call) {
+    const Device& device = call.on_current();
+    if (flags != cudaStreamNonBlocking && flags != cudaStreamDefault)
+      throw Misuse{cudaErrorInvalidValue, "unknown flags " + std::to_string(flags)};
+    *stream = call.rt.streams.add({.device = device.index(), .lane = call.rt.scheduler.new_lanes(1)});
+  });
+}
+
+/// Enqueued work is done all the same.
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  return call("cudaStreamDestroy", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.release(stream.device);
+    if (stream.capture) stream.capture->leave(stream);
+    call.rt.streams.remove(handle);
+  });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return call("cudaStreamQuery", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    if (stream.capture)
+      refuse_query(*stream.capture, cudaErrorStreamCaptureUnsupported, "a query of a stream that is captured");
+    call.refuse_in_captures();
+    query(call, stream.tail);
+    call.on(stream.device);  // the work may have failed meanwhile
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned flags) {
+  return call("cudaStreamWaitEvent", [&](Call& call) {
+    Stream& stream = call.stream(stream_handle);
+    const Event& event = call.rt.events.at(event_handle);
+    call.on(stream.device);
+    if (flags != cudaEventWaitDefault) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
+    if (event.is_recorded) wait_for(call, stream, event);
+  });
+}
+
+/// The function is called on a thread of the simulated GPU's; not if the device failed.
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* argument) {
+  return call("cudaLaunchHostFunc", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
+    constexpr bool kOnHost = true;
+    call.rt.enqueue(
+        stream,
+        [function, argument] {
+          this_thread().is_in_host_function = true;
+          function(argument);
+          this_thread().is_in_host_function = false;
+          return 0.0;
+        },
+        kOnHost);
+  });
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return call("cudaEventCreateWithFlags", [&](Call& call) {
+    const Device& device = call.on_current();
+    if ((flags & ~static_cast<unsigned>(cudaEventBlockingSync | cudaEventDisableTiming)) != 0)
+      throw Misuse{cudaErrorNotSupported, "flags " + std::to_string(flags) + ", which are not simulated"};
+    *event = call.rt.events.add({.device = device.index(), .has_timing = (flags & cudaEventDisableTiming) == 0});
+  });
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle) {
+  return call("cudaEventDestroy", [&](Call& call) {
+    call.release(call.rt.events.at(handle).device);
+    call.rt.events.remove(handle);
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
+  return call("cudaEventRecord", [&](Call& call) {
+    Event& event = call.rt.events.at(event_handle);
+    const Stream& stream = call.stream(stream_handle);
+    call.on(stream.device);
+    if (event.device != stream.device)
+      throw Misuse{cudaErrorInvalidResourceHandle, "an event of cuda:" + std::to_string(event.device) +
+                                                       " in a stream of cuda:" + std::to_string(stream.device)};
+    if (stream.capture) stream.capture->require_valid();
+    event.is_recorded = true;
+    event.work = stream.capture ? nullptr : stream.tail;
+    event.capture = stream.capture;
+    event.frontier = stream.frontier;
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  return call("cudaEventQuery", [&](Call& call) {
+    const Event& event = call.rt.events.at(handle);
+    call.on(event.device);
+    if (event.capture)
+      refuse_query(*event.capture, cudaErrorCapturedEvent, "a query of an event that was recorded in a capture");
+    call.refuse_in_captures();
+    query(call, event.work);
+    call.on(event.device);
+  });
+}
+
+/// By the counted clock: see Device and Scheduler.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t stop_handle) {
+  return call("cudaEventElapsedTime", [&](Call& call) {
+    const Event& start = call.rt.events.at(start_handle);
+    const Event& stop = call.rt.events.at(stop_handle);
+    call.on(start.device);
+    const auto require = [](bool condition, const char* what) {
+      if (!condition) throw Misuse{cudaErrorInvalidResourceHandle, what};
+    };
+    require(start.device == stop.device, "events of two devices");
+    require(start.has_timing && stop.has_timing, "an event without timing");
+    require(start.is_recorded && stop.is_recorded, "an event that was never recorded");
+    if (start.capture || stop.capture)
+      throw Misuse{cudaErrorCapturedEvent, "an event that was recorded in a capture"};
+    query(call, start.work);
+    query(call, stop.work);
+    const double seconds = call.rt.scheduler.end_seconds(stop.work) - call.rt.scheduler.end_seconds(start.work);
+    constexpr double kMilliseconds = 1e3;
+    *milliseconds = static_cast<float>(seconds * kMilliseconds);
+  });
+}
+}

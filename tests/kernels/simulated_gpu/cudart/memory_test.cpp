@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in the order of streams, pinned memory, copies.
+#include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
+
+#include <cstring>
+
+namespace gradring::tests {
+namespace {
+
+using simulated_gpu::runtime;
+
+class Memory : public Cudart {
+ protected:
+  static std::uint64_t attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
+    std::uint64_t value = 0;
+    ok(cudaMemPoolGetAttribute(pool, which, &value));
+    return value;
+  }
+  static std::size_t free_bytes() {
+    std::size_t free = 0, total = 0;
+    ok(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+};
+
+TEST_F(Memory, PoolsCountWhatTheyHoldAndKeep) {
+  const cudaStream_t stream = make_stream();
+  const cudaMemPool_t pool = make_pool();
+  const std::size_t free_before = free_bytes();
+  std::uint64_t keep_all = UINT64_MAX;
+  ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+  void* data = nullptr;
+  ok(cudaMallocFromPoolAsync(&data, 1000, pool, stream));
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), 1000u);
+  ok(cudaFreeAsync(data, stream));
+  finish(stream);
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), 0u);
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrReservedMemCurrent), 1000u) << "below the threshold";
+  EXPECT_EQ(free_bytes(), free_before - 1000);
+  ok(cudaMallocFromPoolAsync(&data, 600, pool, stream));
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrReservedMemCurrent), 1000u) << "is used again";
+}
+
+TEST_F(Memory, OfACardEnds) {
+  const cudaStream_t stream = make_stream();
+  void* data = nullptr;
+  EXPECT_EQ(cudaMallocFromPoolAsync(&data, std::size_t{81} << 30, make_pool(), stream), cudaErrorMemoryAllocation);
+  EXPECT_EQ(data, nullptr);
+}
+
+TEST_F(Memory, MayBeUsedBehindItsAllocation) {
+  const cudaStream_t stream = make_stream();
+  void* data = nullptr;
+  ok(cudaMallocFromPoolAsync(&data, 64, make_pool(), stream));
+  ok(cudaMemsetAsync(data, 0, 64, stream));
+  ok(cudaFreeAsync(data, stream));
+  finish(stream);
+}
+
+/// Whether a use in another stream is a fault, for each of 20 seeds.
+template <class Body>
+int faults_with_seeds(const Body& body) {
+  int faults = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SimulationOptions options{.seed = seed};
+    options.hold = kForever;
+    simulated_gpu::restart(options);
+    body();
+    faults += runtime().faults.all().empty() ? 0 : 1;
+  }
+  return faults;
+}
+
+TEST_F(Memory, MayNotBeUsedBeforeItsAllocation) {
+  const auto use_elsewhere = [](bool waits) {
+    const cudaStream_t stream = make_stream(), other = make_stream();
+    const cudaEvent_t event = make_event();
+    void* data = nullptr;
+    ok(cudaMallocFromPoolAsync(&data, 64, make_pool(), stream));
+    ok(cudaEventRecord(event, stream));
+    if (waits) ok(cudaStreamWaitEvent(other, event));
+    ok(cudaMemsetAsync(data, 0, 64, other));
+    wait(other);
+  };
+  EXPECT_EQ(faults_with_seeds([&] { use_elsewhere(true); }), 0);
+  EXPECT_GT(faults_with_seeds([&] { use_elsewhere(false); }), 4);
+  expects_faults_ = true;
+}
+
+TEST_F(Memory, MayNotBeUsedAfterItWasFreed) {
+  const auto use_elsewhere = [](bool waits) {
+    const cudaStream_t stream = make_stream(), other = make_stream();
+    const cudaEvent_t event = make_event();
+    std::uint32_t* const data = allocate(16, stream);
+    ok(cudaMemsetAsync(data, 0, 64, other));
+    ok(cudaEventRecord(event, other));
+    if (waits) ok(cudaStreamWaitEvent(stream, event));
+    ok(cudaFreeAsync(data, stream));
+    wait(stream);
+    wait(other);
+  };
+  EXPECT_EQ(faults_with_seeds([&] { use_elsewhere(true); }), 0);
+  EXPECT_GT(faults_with_seeds([&] { use_elsewhere(false); }), 4);
+  expects_faults_ = true;
+}
+
+TEST_F(Memory, UseAfterFreeNamesTheBlockAndFailsTheDevice) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(16, stream);
+  ok(cudaFreeAsync(data, stream));
+  ok(cudaMemsetAsync(data + 2, 0, 4, stream));
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("cuda:0: cudaMemsetAsync writes 4 bytes at 0x");
+  expect_fault("8 bytes into a block of 64 bytes of GPU 0 that was freed");
+}
+
+TEST_F(Memory, IsFreedOnce) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(16, stream);
+  ok(cudaFreeAsync(data, stream));
+  EXPECT_EQ(cudaFreeAsync(data, stream), cudaErrorInvalidValue);
+  expect_fault("which were freed before");
+  EXPECT_EQ(cudaFreeAsync(pinned(1), stream), cudaErrorInvalidValue);
+  expect_fault("not the begin of a block of a memory pool");
+  std::uint32_t* const memory = pinned(1);
+  ok(cudaFreeHost(memory));
+  EXPECT_EQ(cudaFreeHost(memory), cudaErrorInvalidValue);
+}
+
+TEST_F(Memory, LeaksAreReportedAtTheEnd) {
+  const cudaStream_t stream = make_stream();
+  allocate(16, stream);
+  pinned(1);
+  const std::lock_guard lock(runtime().mutex);
+  runtime().report_leaks();
+  expect_fault("at the end of the process, not given back: 1 of cudaMallocFromPoolAsync");
+  expect_fault("not given back: 1 of cudaHostAlloc");
+  expect_fault("not given back: 1 of cudaStreamCreateWithFlags");
+}
+
+TEST_F(Memory, PinnedMemoryIsFreedBehindTheWorkThatUsesIt) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const from = pinned(1);
+  std::uint32_t* const to = pinned(1);
+  *from = 7;
+  ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
+  ok(cudaFreeHost(from));
+  EXPECT_EQ(*to, 7u);
+}
+
+TEST_F(Memory, CopiesOfPageableMemoryReadItBeforeTheCallReturns) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(1, stream);
+  std::uint32_t from = 5, to = 0;
+  ok(cudaMemcpyAsync(data, &from, 4, cudaMemcpyHostToDevice, stream));
+  from = 6;
+  ok(cudaMemcpyAsync(&to, data, 4, cudaMemcpyDeviceToHost, stream));
+  EXPECT_EQ(to, 5u) << "and those to it are done then";
+}
+
+TEST_F(Memory, CopiesGoWhereTheirKindSays) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(1, stream);
+  EXPECT_EQ(cudaMemcpyAsync(data, pinned(1), 4, cudaMemcpyDeviceToDevice, stream), cudaErrorInvalidValue);
+  expect_fault("a source that is not where the kind of the copy says");
+  EXPECT_EQ(cudaMemcpyAsync(nullptr, data, 4, cudaMemcpyDefault, stream), cudaErrorInvalidValue);
+}
+
+TEST_F(Memory, CopiesStayWithinTheirBlocks) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(16, stream);
+  std::uint32_t* const host = pinned(32);
+  ok(cudaMemcpyAsync(data, host, 68, cudaMemcpyDefault, stream));
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("cudaMemcpyAsync writes 68 bytes");
+}
+
+TEST_F(Memory, CopiesDoNotOverlap) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(16, stream);
+  ok(cudaMemcpyAsync(data, data + 1, 8, cudaMemcpyDefault, stream));
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("cudaMemcpyAsync copies between overlapping ranges");
+}
+
+TEST_F(Memory, CopiesCarryWhatWasWritten) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const from = allocate(2, stream);
+  std::uint32_t* const to = allocate(2, stream);
+  ok(cudaMemsetAsync(from, 1, 4, stream));
+  ok(cudaMemcpyAsync(to, from, 8, cudaMemcpyDefault, stream));
+  finish(stream);
+  const auto is_written = [](const std::uint32_t* at) {
+    return runtime().memory.is_written(reinterpret_cast<std::uintptr_t>(at), 4);
+  };
+  EXPECT_TRUE(is_written(to));
+  EXPECT_FALSE(is_written(to + 1)) << "its source was not";
+  ok(cudaMemcpyAsync(to, pinned(2), 8, cudaMemcpyDefault, stream));
+  finish(stream);
+  EXPECT_TRUE(is_written(to + 1)) << "memory of the host may be written unseen";
+}
+
+TEST_F(Memory, OfTheHostIsNotCleared) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t value = 1;
+  ok(cudaMemsetAsync(&value, 0, 4, stream));
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("cudaMemsetAsync writes pageable memory of the host");
+}
+
+TEST_F(Memory, FailuresStayAndSayWhy) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const host = pinned(1);
+  std::uint32_t* const data = allocate(1, stream);
+  ok(cudaMemsetAsync(data + 1, 0, 4, stream));
+  ok(cudaMemsetAsync(host, 1, 4, stream));
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(*host, 0u) << "nothing is done after the failure";
+  EXPECT_EQ(cudaMemsetAsync(host, 1, 4, stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress) << "is not cleared";
+  EXPECT_THAT(cudaGetErrorString(cudaErrorIllegalAddress),
+              testing::AllOf(testing::StartsWith("an illegal memory access was encountered; the simulated GPU found: cuda:0:"),
+                             testing::HasSubstr("cudaMemsetAsync")));
+  EXPECT_EQ(runtime().faults.all().size(), 1u) << "reported once";
+  ok(cudaSetDevice(1));
+  finish(make_stream());  // another device goes on
+  expect_fault("cudaMemsetAsync writes 4 bytes");
+}
+
+}  // namespace
+}  // namespace gradring::tests

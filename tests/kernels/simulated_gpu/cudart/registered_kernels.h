@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradring::tests {
+
+/// A fat binary as nvcc writes it, of uncompressed PTX, registered as nvcc's host code does. It stays until the process ends.
+class RegisteredKernels {
+ public:
+  struct Text {
+    std::uint32_t compute_capability = 90;
+    std::string ptx;
+  };
+
+  explicit RegisteredKernels(const std::vector<Text>& texts);
+
+  /// Registers a kernel; returns what a program names it by.
+  const void* kernel(const char* name);
+
+ private:
+  void** binary_ = nullptr;
+};
+
+}  // namespace gradring::tests

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events, and functions of the host.
+#include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
+
+#include <set>
+
+namespace gradring::tests {
+namespace {
+
+class Streams : public Cudart {};
+
+TEST_F(Streams, RunWorkAfterItWasEnqueued) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const from = pinned(1);
+  std::uint32_t* const to = pinned(1);
+  *from = 1;
+  ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
+  *from = 2;  // a program that does not wait finds out
+  EXPECT_EQ(*to, 0u);
+  finish(stream);
+  EXPECT_EQ(*to, 2u);
+}
+
+/// Two streams that write one place, with and without an event between them.
+std::set<std::uint32_t> last_values(bool waits) {
+  std::set<std::uint32_t> values;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SimulationOptions options{.seed = seed};
+    options.hold = kForever;
+    simulated_gpu::restart(options);
+    cudaStream_t first = nullptr, second = nullptr;
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    void* place = nullptr;
+    EXPECT_EQ(cudaHostAlloc(&place, 4, cudaHostAllocPortable), cudaSuccess);
+    EXPECT_EQ(cudaMemsetAsync(place, 1, 4, first), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(event, first), cudaSuccess);
+    if (waits) EXPECT_EQ(cudaStreamWaitEvent(second, event), cudaSuccess);
+    EXPECT_EQ(cudaMemsetAsync(place, 2, 4, second), cudaSuccess);
+    for (const cudaStream_t stream : {first, second})
+      while (cudaStreamQuery(stream) == cudaErrorNotReady) std::this_thread::yield();
+    values.insert(*static_cast<const std::uint32_t*>(place) & 0xff);
+  }
+  return values;
+}
+
+TEST_F(Streams, AreOrderedByEventsAlone) {
+  EXPECT_EQ(last_values(true), (std::set<std::uint32_t>{2}));
+  EXPECT_EQ(last_values(false), (std::set<std::uint32_t>{1, 2})) << "the missing wait must show with some seeds";
+}
+
+TEST_F(Streams, EventsMeanTheWorkBeforeTheirLastRecord) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess) << "never recorded";
+  std::uint32_t* const data = pinned(1);
+  ok(cudaMemsetAsync(data, 0, 4, stream));
+  ok(cudaEventRecord(event, stream));
+  ok(cudaMemsetAsync(data, 0, 4, stream));
+  while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::yield();
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady) << "what came after the record is not waited for";
+  finish(stream);
+}
+
+TEST_F(Streams, MeasureTimeByTheCountedClock) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t start = make_event(cudaEventDefault), stop = make_event(cudaEventDefault);
+  std::uint32_t* const data = allocate(1 << 20, stream);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle) << "never recorded";
+  ok(cudaEventRecord(start, stream));
+  ok(cudaMemsetAsync(data, 0, 4 << 20, stream));
+  ok(cudaEventRecord(stop, stream));
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorNotReady);
+  finish(stream);
+  ok(cudaEventElapsedTime(&milliseconds, start, stop));
+  EXPECT_NEAR(milliseconds, 1e-3 + (4 << 20) / 3.35e12 * 1e3, 1e-5) << "1 us, and 4 MiB at 3.35 TB/s";
+  expect_fault("cudaEventElapsedTime: an event that was never recorded");
+}
+
+TEST_F(Streams, EventsWithoutTimingHaveNone) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  ok(cudaEventRecord(event, stream));
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
+  expect_fault("an event without timing");
+}
+
+TEST_F(Streams, RecordEventsOfTheirOwnDeviceOnly) {
+  const cudaEvent_t event = make_event();
+  ok(cudaSetDevice(1));
+  EXPECT_EQ(cudaEventRecord(event, make_stream()), cudaErrorInvalidResourceHandle);
+  expect_fault("cudaEventRecord: an event of cuda:0 in a stream of cuda:1");
+}
+
+TEST_F(Streams, WaitForEventsOfOtherDevices) {
+  std::uint32_t* const data = pinned(1);
+  const cudaStream_t first = make_stream();
+  const cudaEvent_t event = make_event();
+  ok(cudaMemsetAsync(data, 1, 4, first));
+  ok(cudaEventRecord(event, first));
+  ok(cudaSetDevice(1));
+  const cudaStream_t second = make_stream();
+  ok(cudaStreamWaitEvent(second, event));
+  ok(cudaMemsetAsync(data, 2, 4, second));
+  finish(second);
+  EXPECT_EQ(*data, 0x02020202u);
+}
+
+TEST_F(Streams, DestroyedHandlesAreKnown) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  ok(cudaStreamDestroy(stream));
+  ok(cudaEventDestroy(event));
+  make_stream();
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventDestroy(event), cudaErrorInvalidResourceHandle);
+  expect_fault("cudaStreamQuery: a stream that was destroyed");
+  expect_fault("cudaEventDestroy: an event that was destroyed");
+}
+
+TEST_F(Streams, FinishTheirWorkAfterTheirDestruction) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  std::uint32_t* const data = pinned(1);
+  ok(cudaMemsetAsync(data, 3, 4, stream));
+  ok(cudaEventRecord(event, stream));
+  ok(cudaStreamDestroy(stream));
+  while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::yield();
+  EXPECT_EQ(*data, 0x03030303u);
+}
+
+TEST_F(Streams, TheDefaultStreamIsNotSimulated) {
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotSupported);
+  expect_fault("the default stream, which is not simulated");
+}
+
+void note_thread(void* place) { *static_cast<std::thread::id*>(place) = std::this_thread::get_id(); }
+void call_cuda(void* place) { *static_cast<cudaError_t*>(place) = cudaSetDevice(0); }
+
+TEST_F(Streams, FunctionsOfTheHostRunInOrderOnAnotherThread) {
+  const cudaStream_t stream = make_stream();
+  std::thread::id thread = std::this_thread::get_id();
+  ok(cudaLaunchHostFunc(stream, &note_thread, &thread));
+  EXPECT_EQ(thread, std::this_thread::get_id()) << "not yet";
+  finish(stream);
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+TEST_F(Streams, FunctionsOfTheHostMayNotCallCuda) {
+  const cudaStream_t stream = make_stream();
+  cudaError_t result = cudaSuccess;
+  ok(cudaLaunchHostFunc(stream, &call_cuda, &result));
+  finish(stream);
+  EXPECT_EQ(result, cudaErrorNotPermitted);
+  expect_fault("cudaSetDevice: a call by a function that cudaLaunchHostFunc enqueued");
+}
+
+}  // namespace
+}  // namespace gradring::tests
