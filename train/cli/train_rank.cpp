@@ -182,9 +182,10 @@ void check_files_of_resumed(comm::ProcessGroup& group, const RunOutput& output, 
 }
 
 /// Trains to the end. Records that are missing from a file are an error, also of a run that was asked to stop.
-Summary train_and_record(Trainer& trainer, MetricsFan& metrics, RunTrace* trace) {
+Summary train_and_record(Trainer& trainer, const Compute& compute, MetricsFan& metrics, RunTrace* trace) {
   try {
     Summary summary = trainer.run();
+    check_simulation(compute);
     metrics.event(end_of(summary));
     metrics.finish();
     if (trace) trace->finish();
@@ -198,10 +199,10 @@ Summary train_and_record(Trainer& trainer, MetricsFan& metrics, RunTrace* trace)
 }
 
 /// The same; calls `failed` on an error.
-Summary run_logged(Trainer& trainer, MetricsFan& metrics, RankLog& log, RunTrace* trace,
+Summary run_logged(Trainer& trainer, const Compute& compute, MetricsFan& metrics, RankLog& log, RunTrace* trace,
                    const std::function<void(const std::exception&)>& failed) {
   try {
-    return train_and_record(trainer, metrics, trace);
+    return train_and_record(trainer, compute, metrics, trace);
   } catch (const std::exception& error) {
     log.say(fmt::format("training ended: {}", error.what()));
     if (trace)
@@ -286,7 +287,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
-  const Summary summary = run_logged(trainer, metrics, log, traced, [&](const std::exception& error) {
+  const Summary summary = run_logged(trainer, compute, metrics, log, traced, [&](const std::exception& error) {
     if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
   });
   for (const std::string& remark : faults.closing_remarks())

@@ -163,10 +163,11 @@ Options device_options() {
             return std::string(given);
           },
           quoted),
-      word_option("simulate-gpu",
-                  "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
-                  "the CPU, checks every access, and is slow; none: real GPUs",
-                  kCards, &TrainConfig::simulate_gpu),
+      word_option(
+          "simulate-gpu",
+          "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
+          "the CPU, checks every access, and is slow; none: real GPUs",
+          kCards, &TrainConfig::simulate_gpu),
       seed_option("simulate-seed", "seed of the order in which simulated GPUs do what CUDA leaves unordered",
                   &TrainConfig::simulate_seed),
       word_option("backend", "implementation of the layers", kBackends, &TrainConfig::backend),

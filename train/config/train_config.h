@@ -54,16 +54,16 @@ struct TrainConfig {
   double loss_scale = 65536;                ///< initial, in fp16
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow before it doubles
 
-  std::string device = "auto";      ///< auto, cpu, cuda, cuda:<index>
+  std::string device = "auto";        ///< auto, cpu, cuda, cuda:<index>
   std::string simulate_gpu = "none";  ///< card whose GPUs are simulated: none, a100, h100
   std::uint64_t simulate_seed = 0;    ///< of the order of work on simulated GPUs
-  std::string backend = "auto";     ///< auto, reference, cpu, cuda
-  std::string conv = "auto";        ///< convolution kernel: auto, or a name that the backend knows
-  std::string gemm = "auto";        ///< the same for matrix products
-  bool autotune = false;            ///< measure cuDNN's algorithms instead of taking its first
-  bool reproducible = false;        ///< bitwise equal results in every run
-  bool cuda_graph = true;           ///< a step on a GPU is one CUDA graph
-  std::string resident = "auto";    ///< training set in device memory: auto, on, off
+  std::string backend = "auto";       ///< auto, reference, cpu, cuda
+  std::string conv = "auto";          ///< convolution kernel: auto, or a name that the backend knows
+  std::string gemm = "auto";          ///< the same for matrix products
+  bool autotune = false;              ///< measure cuDNN's algorithms instead of taking its first
+  bool reproducible = false;          ///< bitwise equal results in every run
+  bool cuda_graph = true;             ///< a step on a GPU is one CUDA graph
+  std::string resident = "auto";      ///< training set in device memory: auto, on, off
   std::int64_t threads = 0;         ///< compute threads per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores
   bool pin = false;                 ///< every rank is bound to cores of its own
   std::int64_t zero = 0;            ///< ZeRO stage: see ReplicaSpec

@@ -36,15 +36,15 @@ const CudaModule& open_cuda_module(const std::filesystem::path& file) {
   return module;
 }
 
-const CudaModule& open_simulated_gpu(const std::filesystem::path& file,
-                                     const simulated_gpu::SimulationOptions& options) {
+SimulatedModule open_simulated_gpus(const std::filesystem::path& file,
+                                    const simulated_gpu::SimulationOptions& options) {
   const CudaModule& module = open_cuda_module(file);
-  const auto entry = reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(
-      ::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry));
+  const auto entry =
+      reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry));
   if (!entry || entry()->version != simulated_gpu::kSimulatedGpuVersion)
     throw DeviceError(file.string() + " simulates no GPU for this gradring: build or install both together");
   entry()->configure(options);
-  return module;
+  return {module, *entry()};
 }
 
 }  // namespace gradring::train

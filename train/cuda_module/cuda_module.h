@@ -64,10 +64,15 @@ inline constexpr const char* kCudaModuleEntry = "gradring_cuda_module";
 /// Errors    DeviceError if the file is missing, or is not a module of this version; says what to do.
 const CudaModule& open_cuda_module(const std::filesystem::path& file);
 
-/// The same for libgradring_simulated_gpu.so, whose GPUs are simulated.
+/// A module whose GPUs are simulated, and what simulates them.
+struct SimulatedModule {
+  const CudaModule& module;
+  const simulated_gpu::SimulatedGpu& gpus;
+};
+
+/// The same for libgradring_simulated_gpu.so.
 ///
-/// Errors    as open_cuda_module; DeviceError if the module has real GPUs; InvalidArgument for options that cannot be.
-const CudaModule& open_simulated_gpu(const std::filesystem::path& file,
-                                     const simulated_gpu::SimulationOptions& options);
+/// Errors    as open_cuda_module; DeviceError if the module's GPUs are real; InvalidArgument for options that cannot be.
+SimulatedModule open_simulated_gpus(const std::filesystem::path& file, const simulated_gpu::SimulationOptions& options);
 
 }  // namespace gradring::train

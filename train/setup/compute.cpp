@@ -64,29 +64,36 @@ const CudaModule& real_gpus() {
 }
 
 /// Errors    DeviceError if the module is missing.
-const CudaModule& simulated_gpus(const ComputeSpec& spec) {
+SimulatedModule simulated_gpus(const ComputeSpec& spec) {
   const std::filesystem::path file = simulated_gpu_module_file();
   if (file.empty())
-    throw DeviceError("this build cannot simulate GPUs (no libgradring_simulated_gpu.so beside the program, or in "
-                      "../" GRADRING_MODULE_DIR "): build with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later");
-  return open_simulated_gpu(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
+    throw DeviceError(
+        "this build cannot simulate GPUs (no libgradring_simulated_gpu.so beside the program, or in "
+        "../" GRADRING_MODULE_DIR "): build with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later");
+  return open_simulated_gpus(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
 }
 
 /// Errors    DeviceError if the module or the device is missing.
 Compute on_cuda(const ComputeSpec& spec, int index) {
   Compute compute;
-  compute.is_simulated = spec.simulate_gpu != kNone;
-  compute.module = compute.is_simulated ? &simulated_gpus(spec) : &real_gpus();
+  if (spec.simulate_gpu == kNone) {
+    compute.module = &real_gpus();
+  } else {
+    const SimulatedModule simulated = simulated_gpus(spec);
+    compute.module = &simulated.module;
+    compute.simulator = &simulated.gpus;
+  }
   compute.kernels = compute.module->kernels();
   compute.device = compute.module->make_device(index);
   const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
-  if (compute.is_simulated)
-    remark(fmt::format("the GPU is simulated on the CPU ({} threads): times tell nothing about a real one", spec.threads));
+  if (compute.simulator)
+    remark(
+        fmt::format("the GPU is simulated on the CPU ({} threads): times tell nothing about a real one", spec.threads));
   compute.backend = compute.module->make_backend(*compute.device, {.conv = spec.conv,
                                                                    .gemm = spec.gemm,
                                                                    .reproducible = spec.reproducible,
                                                                    .autotune = spec.autotune,
-                                                                   .has_libraries = !compute.is_simulated,
+                                                                   .has_libraries = compute.simulator == nullptr,
                                                                    .plan_cache = plan_cache_file(),
                                                                    .share_choice = spec.share_choice,
                                                                    .say = remark});
@@ -228,6 +235,14 @@ Compute make_compute(const ComputeSpec& spec) {
   } catch (const InvalidArgument& error) {  // an unknown name, from a backend
     throw UsageError(error.what());
   }
+}
+
+void check_simulation(const Compute& compute) {
+  if (!compute.simulator) return;
+  const std::vector<std::string> faults = compute.simulator->faults();
+  if (!faults.empty())
+    throw DeviceError(fmt::format("the simulated GPU found {} faults, which stderr has; the first: {}", faults.size(),
+                                  faults.front()));
 }
 
 std::vector<Compute> make_further_devices(const ComputeSpec& spec, const Compute& first, std::int64_t devices) {

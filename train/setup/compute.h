@@ -63,7 +63,7 @@ struct Compute {
   kernels::KernelSet kernels;          ///< compiled for `device`
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
-  bool is_simulated = false;         ///< the GPU
+  const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< of the GPU; null if it is real
   unsigned threads = 1;              ///< of a CPU backend
   std::vector<std::string> remarks;  ///< for the log: why no GPU is used, missing libraries
 };
@@ -76,6 +76,11 @@ std::filesystem::path plan_cache_file();
 /// Errors    UsageError if backend and device contradict each other, or a name is unknown; EnvironmentError if the
 ///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
+
+/// At the end of what computes: nothing for a real device.
+///
+/// Errors    DeviceError if a simulated GPU found faults.
+void check_simulation(const Compute& compute);
 
 /// The devices of --data-parallel besides the first: for a CPU more of the kind, which are threads; for cuda:0 the GPUs
 /// after it.

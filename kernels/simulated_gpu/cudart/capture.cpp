@@ -75,8 +75,9 @@ Recipe Capture::end() {
   require_valid();
   if (left > 0)
     throw Misuse{cudaErrorStreamCaptureUnjoined,
-                 std::to_string(left) + " pieces of captured work that the first stream does not wait for: record an event "
-                                        "behind them, and let the first stream wait for it"};
+                 std::to_string(left) +
+                     " pieces of captured work that the first stream does not wait for: record an event "
+                     "behind them, and let the first stream wait for it"};
   return std::move(recipe_);
 }
 

@@ -16,8 +16,8 @@ namespace gradring::simulated_gpu {
 ///           "NVIDIA A100 Tensor Core GPU Architecture" (2020) and "NVIDIA H100 Tensor Core GPU Architecture" (2022), SXM with
 ///           80 GB. A real card reports about 1 % less memory, which it keeps for itself.
 struct Card {
-  std::string_view name;         ///< "h100"
-  const char* full_name;         ///< as the driver names the real one
+  std::string_view name;  ///< "h100"
+  const char* full_name;  ///< as the driver names the real one
   int major = 0;
   int minor = 0;
   int multiprocessors = 0;
@@ -26,8 +26,8 @@ struct Card {
   int shared_bytes_per_multiprocessor = 0;
   int shared_bytes_per_block = 0;  ///< that a kernel may have if it asks for more than 48 KB
   int bus_bits = 0;
-  double clock_hertz = 0;            ///< boost
-  double bytes_per_second = 0;       ///< of its memory
+  double clock_hertz = 0;       ///< boost
+  double bytes_per_second = 0;  ///< of its memory
 
   int compute_capability() const { return 10 * major + minor; }
 };
@@ -38,9 +38,9 @@ inline constexpr unsigned kMostBlockExtents[3] = {1024, 1024, 64};
 inline constexpr unsigned kMostGridExtents[3] = {0x7fffffff, 65535, 65535};
 inline constexpr int kMostThreadsPerMultiprocessor = 2048;
 inline constexpr int kMostBlocksPerMultiprocessor = 32;
-inline constexpr int kRegisters = 65536;                   ///< of a multiprocessor, and of a block
+inline constexpr int kRegisters = 65536;                        ///< of a multiprocessor, and of a block
 inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;  ///< of a block, static and dynamic together
-inline constexpr std::size_t kReservedSharedBytes = 1024;  ///< of each block, by CUDA
+inline constexpr std::size_t kReservedSharedBytes = 1024;       ///< of each block, by CUDA
 inline constexpr int kWarpThreads = 32;
 
 const std::vector<Card>& cards();

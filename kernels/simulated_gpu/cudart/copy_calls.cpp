@@ -43,13 +43,13 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
   if (overlap(place_of(to), place_of(from), bytes))
-    throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " + rt.memory.describe(place_of(to), bytes));
+    throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " +
+                        rt.memory.describe(place_of(to), bytes));
   std::memcpy(to, from, bytes);
   carry_written(rt, target, place_of(to), source, place_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
-  return kLeastSeconds +
-         static_cast<double>(bytes) / (within_device ? card.bytes_per_second / 2 : kHostBytesPerSecond);
+  return kLeastSeconds + static_cast<double>(bytes) / (within_device ? card.bytes_per_second / 2 : kHostBytesPerSecond);
 }
 
 double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card) {

@@ -71,7 +71,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   return call("cudaDeviceGetPCIBusId", [&](Call& call) {
     constexpr int kLength = 13;  // with the terminator
     existing(call, device);
-    if (length < kLength) throw Misuse{cudaErrorInvalidValue, "room for " + std::to_string(length) + " of 13 characters"};
+    if (length < kLength)
+      throw Misuse{cudaErrorInvalidValue, "room for " + std::to_string(length) + " of 13 characters"};
     std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(device));
   });
 }

@@ -19,8 +19,9 @@ CUresult reported(CUresult result, const std::string& why) {
 
 CUresult CUDAAPI encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                               const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
-                              const cuuint32_t* element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                              CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+                              const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                              CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                              CUtensorMapFloatOOBfill fill) {
   if (!this_thread().has_context)
     return reported(CUDA_ERROR_INVALID_CONTEXT, "this thread has no context: call cudaSetDevice first");
   if (runtime().device(this_thread().device).card().major < 9)
@@ -50,8 +51,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   return call("cudaGetDriverEntryPointByVersion", [&](Call&) {
     constexpr unsigned kFirstVersion = 12000;  // with tensor maps
     if (version > CUDART_VERSION)
-      throw Misuse{cudaErrorInvalidValue, "version " + std::to_string(version) + ", but the driver has " +
-                                              std::to_string(CUDART_VERSION)};
+      throw Misuse{cudaErrorInvalidValue,
+                   "version " + std::to_string(version) + ", but the driver has " + std::to_string(CUDART_VERSION)};
     const bool is_known = std::string_view(name) == "cuTensorMapEncodeTiled";
     const bool is_there = is_known && version >= kFirstVersion;
     *function = is_there ? reinterpret_cast<void*>(&encode_tiled) : nullptr;

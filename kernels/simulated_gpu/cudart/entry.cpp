@@ -4,7 +4,8 @@
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 
-extern "C" __attribute__((visibility("default"))) const gradring::simulated_gpu::SimulatedGpu* gradring_simulated_gpu() {
+extern "C" __attribute__((visibility("default"))) const gradring::simulated_gpu::SimulatedGpu*
+gradring_simulated_gpu() {
   using namespace gradring::simulated_gpu;
   static const SimulatedGpu simulated_gpu = {
       .configure = &configure,

@@ -18,8 +18,8 @@ Scheduler::WorkPtr enqueue_graph(Scheduler& scheduler, const GraphExecutable& gr
   for (const Recipe::Node& node : graph.recipe->nodes) {
     std::vector<Scheduler::WorkPtr> after = before;
     for (const std::size_t other : node.after) after.push_back(made[other]);
-    made.push_back(scheduler.enqueue(
-        {.run = node.run, .on_host = node.on_host, .lane = graph.first_lane + node.branch}, after));
+    made.push_back(
+        scheduler.enqueue({.run = node.run, .on_host = node.on_host, .lane = graph.first_lane + node.branch}, after));
   }
   made.insert(made.end(), before.begin(), before.end());
   return scheduler.enqueue({.run = {}, .lane = stream.lane}, made);

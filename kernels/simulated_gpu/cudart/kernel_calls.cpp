@@ -50,7 +50,8 @@ std::vector<Launch::Piece> packed(const ptx::Kernel& kernel, void** arguments) {
 
 std::size_t allowed_shared(const Runtime& rt, const void* kernel, const LoadedKernel& code, int device) {
   const auto asked = rt.allowed_shared.find({kernel, device});
-  return asked == rt.allowed_shared.end() ? allowed_without_asking(code.kernel) : static_cast<std::size_t>(asked->second);
+  return asked == rt.allowed_shared.end() ? allowed_without_asking(code.kernel)
+                                          : static_cast<std::size_t>(asked->second);
 }
 
 double counted_seconds(const Counters& counters, const Card& card) {
@@ -61,9 +62,8 @@ double counted_seconds(const Counters& counters, const Card& card) {
 }
 
 double execute(Runtime& rt, const Launch& launch, const Card& card) {
-  const ExecutionOptions options{.seed = rt.options.seed + rt.launches++,
-                                 .threads = rt.options.threads,
-                                 .checks_races = rt.options.checks_races};
+  const ExecutionOptions options{
+      .seed = rt.options.seed + rt.launches++, .threads = rt.options.threads, .checks_races = rt.options.checks_races};
   return counted_seconds(run(*launch.executable, launch.spec, rt.memory, options), card);
 }
 
@@ -98,7 +98,8 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
     const auto most = device.card().shared_bytes_per_block - static_cast<int>(code.kernel.static_shared_bytes);
     if (value < 0 || value > most)
       throw Misuse{cudaErrorInvalidValue, std::to_string(value) + " bytes of dynamic shared memory for " +
-                                              kernel_table().name_of(kernel) + ", expected 0 to " + std::to_string(most)};
+                                              kernel_table().name_of(kernel) + ", expected 0 to " +
+                                              std::to_string(most)};
     call.rt.allowed_shared[{kernel, device.index()}] = value;
   });
 }

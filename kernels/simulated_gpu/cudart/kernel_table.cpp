@@ -15,7 +15,8 @@ namespace {
 
 std::string demangled(const char* name) {
   int failed = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed),
+                                                         &std::free);
   return text ? std::string(text.get()) : std::string(name);
 }
 
@@ -58,7 +59,8 @@ std::string KernelTable::name_of(const void* host) const {
 KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
   if (!std::exchange(binary.is_open, true))
     for (ptx::EmbeddedPtx& embedded : ptx::embedded_ptx(binary.wrapper))
-      binary.texts.push_back({.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
+      binary.texts.push_back(
+          {.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
   Text* best = nullptr;
   for (Text& text : binary.texts) {
     if (text.compute_capability > compute_capability) continue;

@@ -8,8 +8,7 @@
 namespace gradring::simulated_gpu {
 
 void* MappedRanges::map(std::size_t bytes) {
-  void* const data =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return nullptr;
   const std::lock_guard lock(mutex_);
   ranges_[reinterpret_cast<std::uintptr_t>(data)] = {.bytes = bytes};

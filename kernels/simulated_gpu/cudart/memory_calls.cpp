@@ -53,9 +53,10 @@ std::function<double()> allocating(Runtime& rt, void* data, const Allocation& bl
 std::function<double()> freeing(Runtime& rt, void* data, const Allocation& block) {
   return [&rt, data, bytes = block.bytes, use = block.use, is_there = block.is_there] {
     if (!*is_there)
-      throw IllegalAccess("cudaFreeAsync frees " + bytes_at(bytes, data) +
-                          " before the stream of cudaMallocFromPoolAsync has allocated them: let the freeing stream wait for "
-                          "an event of the other");
+      throw IllegalAccess(
+          "cudaFreeAsync frees " + bytes_at(bytes, data) +
+          " before the stream of cudaMallocFromPoolAsync has allocated them: let the freeing stream wait for "
+          "an event of the other");
     rt.memory.remove(data);
     rt.addresses.release(data);
     give_back(*use, bytes);
@@ -125,7 +126,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   });
 }
 
-cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t pool_handle, cudaStream_t stream_handle) {
+cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t pool_handle,
+                                    cudaStream_t stream_handle) {
   return call("cudaMallocFromPoolAsync", [&](Call& call) {
     const Pool& pool = call.rt.pools.at(pool_handle);
     Stream& stream = call.stream(stream_handle);
@@ -153,7 +155,8 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
     Stream& stream = call.stream(handle);
     call.on(stream.device);
     Allocation& block = block_at(call, data, false);
-    if (stream.capture) throw Misuse{cudaErrorNotSupported, "memory that is not of the graph: free it after the capture"};
+    if (stream.capture)
+      throw Misuse{cudaErrorNotSupported, "memory that is not of the graph: free it after the capture"};
     block.is_freed = true;
     call.rt.enqueue(stream, freeing(call.rt, data, block));
   });

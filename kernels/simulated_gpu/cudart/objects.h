@@ -96,8 +96,9 @@ class Handles {
   }
   [[noreturn]] void throw_missing(Handle handle) const {
     const std::uint64_t number = number_of(handle);
-    throw Misuse{cudaErrorInvalidResourceHandle, number > 0 && number <= last_ ? std::string(name_) + " that was destroyed"
-                                                                               : "a handle that is not " + std::string(name_)};
+    throw Misuse{cudaErrorInvalidResourceHandle, number > 0 && number <= last_
+                                                     ? std::string(name_) + " that was destroyed"
+                                                     : "a handle that is not " + std::string(name_)};
   }
 
   const char* name_;

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/simulated_gpu/cudart/mapped_ranges.h"
 #include "kernels/simulated_gpu/cudart/capture.h"
 #include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 #include "kernels/simulated_gpu/cudart/fault_log.h"
+#include "kernels/simulated_gpu/cudart/mapped_ranges.h"
 #include "kernels/simulated_gpu/cudart/objects.h"
 #include "kernels/simulated_gpu/cudart/scheduler.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
@@ -29,9 +29,9 @@ namespace gradring::simulated_gpu {
 
 /// What CUDA knows of each thread of the host.
 struct HostThread {
-  int device = 0;               ///< current
-  bool has_selected = false;    ///< it called cudaSetDevice
-  bool has_context = false;     ///< of the current device: the driver's calls need it
+  int device = 0;             ///< current
+  bool has_selected = false;  ///< it called cudaSetDevice
+  bool has_context = false;   ///< of the current device: the driver's calls need it
   bool is_in_host_function = false;
   cudaError_t last_error = cudaSuccess;
 };
@@ -41,9 +41,10 @@ HostThread& this_thread();
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
-  bool is_freed = false;                                                ///< cudaFreeAsync was called
-  std::shared_ptr<PoolUse> use{};                                       ///< of its pool; null: pinned memory
-  std::shared_ptr<std::atomic<bool>> is_there = std::make_shared<std::atomic<bool>>(false);  ///< its stream has come to it
+  bool is_freed = false;           ///< cudaFreeAsync was called
+  std::shared_ptr<PoolUse> use{};  ///< of its pool; null: pinned memory
+  std::shared_ptr<std::atomic<bool>> is_there =
+      std::make_shared<std::atomic<bool>>(false);  ///< its stream has come to it
 };
 
 /// The state behind CUDA's functions, of which a process has one.
@@ -72,11 +73,12 @@ struct Runtime {
   Handles<Pool, cudaMemPool_t> pools{"a memory pool"};
   Handles<Graph, cudaGraph_t> graphs{"a graph"};
   Handles<GraphExecutable, cudaGraphExec_t> executables{"an executable graph"};
-  std::map<void*, Allocation> allocations;          ///< those that were freed, too: their addresses do not come back
-  std::vector<std::shared_ptr<Capture>> captures;   ///< those that have not ended
-  std::map<std::pair<const void*, int>, int> allowed_shared;  ///< dynamic bytes by kernel and device, where a program asked
+  std::map<void*, Allocation> allocations;         ///< those that were freed, too: their addresses do not come back
+  std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
+  std::map<std::pair<const void*, int>, int>
+      allowed_shared;                      ///< dynamic bytes by kernel and device, where a program asked
   std::atomic<std::uint64_t> launches{0};  ///< executed so far
-  Scheduler scheduler;  // last: its threads use the rest until it is destroyed
+  Scheduler scheduler;                     // last: its threads use the rest until it is destroyed
 };
 
 /// Made by the first call of CUDA's.

@@ -166,8 +166,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     require(start.device == stop.device, "events of two devices");
     require(start.has_timing && stop.has_timing, "an event without timing");
     require(start.is_recorded && stop.is_recorded, "an event that was never recorded");
-    if (start.capture || stop.capture)
-      throw Misuse{cudaErrorCapturedEvent, "an event that was recorded in a capture"};
+    if (start.capture || stop.capture) throw Misuse{cudaErrorCapturedEvent, "an event that was recorded in a capture"};
     query(call, start.work);
     query(call, stop.work);
     const double seconds = call.rt.scheduler.end_seconds(stop.work) - call.rt.scheduler.end_seconds(start.work);

@@ -189,10 +189,11 @@ std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
 /// The tuned libraries of the device; prints which are missing.
 std::unique_ptr<kernels::PeerMaker> peers_of(const Compute& compute) {
   if (!compute.module) return nn::make_onednn_peers(*compute.device);
-  return compute.module->make_peers(
-      *compute.device, {.autotune = true, .has_libraries = !compute.is_simulated, .plan_cache = plan_cache_file(), .say = [](const std::string& text) {
-                          fmt::print("{}\n", text);
-                        }});
+  return compute.module->make_peers(*compute.device,
+                                    {.autotune = true,
+                                     .has_libraries = compute.simulator == nullptr,
+                                     .plan_cache = plan_cache_file(),
+                                     .say = [](const std::string& text) { fmt::print("{}\n", text); }});
 }
 
 /// Shape by shape. A case is made when its turn comes: all at once might not fit in memory. Different shapes of a sweep

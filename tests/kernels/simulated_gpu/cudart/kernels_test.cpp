@@ -136,8 +136,9 @@ TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
   ok(launch_add_one(data, data + 1));  // which nobody wrote
   EXPECT_EQ(wait(stream_), cudaErrorLaunchFailure);
   EXPECT_EQ(launch_add_one(data, data), cudaErrorLaunchFailure);
-  EXPECT_THAT(cudaGetErrorString(cudaErrorLaunchFailure),
-              AllOf(HasSubstr("unspecified launch failure"), HasSubstr("add_one"), HasSubstr("ld.global.u32 %r1, [%rd4];")));
+  EXPECT_THAT(
+      cudaGetErrorString(cudaErrorLaunchFailure),
+      AllOf(HasSubstr("unspecified launch failure"), HasSubstr("add_one"), HasSubstr("ld.global.u32 %r1, [%rd4];")));
   expect_fault("cuda:0: ");
   EXPECT_EQ(runtime().faults.all().size(), 1u);
 }
@@ -161,12 +162,12 @@ TEST_F(Kernels, AreLaunchedOnTheCurrentDevice) {
 TEST_F(Kernels, HaveLimitsOfExtents) {
   ok(launch_bounded({0x7fffffff, 1, 1}, {64}, 0));
   for (const auto& [grid, block] : std::vector<std::pair<dim3, dim3>>{{{0, 1, 1}, {1}},
-                                                                     {{1, 65536, 1}, {1}},
-                                                                     {{1, 1, 65536}, {1}},
-                                                                     {{1}, {0, 1, 1}},
-                                                                     {{1}, {1025, 1, 1}},
-                                                                     {{1}, {1, 1, 65}},
-                                                                     {{1}, {32, 33, 1}}})
+                                                                      {{1, 65536, 1}, {1}},
+                                                                      {{1, 1, 65536}, {1}},
+                                                                      {{1}, {0, 1, 1}},
+                                                                      {{1}, {1025, 1, 1}},
+                                                                      {{1}, {1, 1, 65}},
+                                                                      {{1}, {32, 33, 1}}})
     EXPECT_EQ(launch_bounded(grid, block, 0), cudaErrorInvalidConfiguration)
         << grid.x << " " << grid.y << " " << grid.z << ", " << block.x << " " << block.y << " " << block.z;
   expect_fault("bounded: a block of 1056 threads, expected at most 1024 (cudaErrorInvalidConfiguration)");
@@ -184,7 +185,8 @@ TEST_F(Kernels, HaveTheSharedMemoryThatTheyAskFor) {
   EXPECT_EQ(launch_bounded({1}, {1}, 100001), cudaErrorInvalidValue);
   constexpr int kMost = 227 * 1024 - 16 * 1024;
   ok(cudaFuncSetAttribute(bounded_, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost));
-  EXPECT_EQ(cudaFuncSetAttribute(bounded_, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost + 1), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFuncSetAttribute(bounded_, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost + 1),
+            cudaErrorInvalidValue);
   ok(cudaSetDevice(1));
   EXPECT_EQ(launch(bounded_, config(make_stream(), {1}, {1}, kWithoutAsking + 1)), cudaErrorInvalidValue)
       << "another device was not asked";
@@ -224,9 +226,10 @@ TEST_F(Kernels, AreKnownByTheirAddress) {
 
 TEST_F(Kernels, ComeFromTheNewestPtxForTheDevice) {
   const auto returning = [](const std::string& target, int value) {
-    return module_for(target, ".visible .entry value(.param .u64 to) {\n.reg .u64 %rd<3>;\n ld.param.u64 %rd1, [to];\n"
-                              " cvta.to.global.u64 %rd2, %rd1;\n st.global.u32 [%rd2], " +
-                                  std::to_string(value) + ";\n ret;\n}\n");
+    return module_for(target,
+                      ".visible .entry value(.param .u64 to) {\n.reg .u64 %rd<3>;\n ld.param.u64 %rd1, [to];\n"
+                      " cvta.to.global.u64 %rd2, %rd1;\n st.global.u32 [%rd2], " +
+                          std::to_string(value) + ";\n ret;\n}\n");
   };
   RegisteredKernels both({{80, returning("sm_80", 80)}, {90, returning("sm_90", 90)}});
   RegisteredKernels newer({{90, returning("sm_90", 90)}});
@@ -271,9 +274,9 @@ class Driver : public Cudart {
     const std::array<cuuint64_t, 1> strides = {128};
     const std::array<cuuint32_t, 2> box = {64, 8}, ones = {1, 1};
     CUtensorMap map{};
-    return encode()(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, address, sizes.data(), strides.data(), box.data(), ones.data(),
-                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return encode()(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, address, sizes.data(), strides.data(), box.data(),
+                    ones.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   }
 };
 

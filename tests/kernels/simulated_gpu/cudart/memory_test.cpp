@@ -219,9 +219,10 @@ TEST_F(Memory, FailuresStayAndSayWhy) {
   EXPECT_EQ(cudaMemsetAsync(host, 1, 4, stream), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress) << "is not cleared";
-  EXPECT_THAT(cudaGetErrorString(cudaErrorIllegalAddress),
-              testing::AllOf(testing::StartsWith("an illegal memory access was encountered; the simulated GPU found: cuda:0:"),
-                             testing::HasSubstr("cudaMemsetAsync")));
+  EXPECT_THAT(
+      cudaGetErrorString(cudaErrorIllegalAddress),
+      testing::AllOf(testing::StartsWith("an illegal memory access was encountered; the simulated GPU found: cuda:0:"),
+                     testing::HasSubstr("cudaMemsetAsync")));
   EXPECT_EQ(runtime().faults.all().size(), 1u) << "reported once";
   ok(cudaSetDevice(1));
   finish(make_stream());  // another device goes on

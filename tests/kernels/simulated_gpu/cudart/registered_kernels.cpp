@@ -9,8 +9,8 @@
 extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** binary);
-void __cudaRegisterFunction(void** binary, const char* host, char* device, const char* name, int threads, uint3* tid, uint3* bid,
-                            dim3* block, dim3* grid, int* warp);
+void __cudaRegisterFunction(void** binary, const char* host, char* device, const char* name, int threads, uint3* tid,
+                            uint3* bid, dim3* block, dim3* grid, int* warp);
 }
 
 namespace gradring::tests {

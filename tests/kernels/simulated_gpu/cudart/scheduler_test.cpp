@@ -64,7 +64,8 @@ struct Dag {
     std::vector<WorkPtr> work;
     for (int i = 0; i < kSize; ++i) {
       std::vector<WorkPtr> after;
-      for (const int other : behind[static_cast<std::size_t>(i)]) after.push_back(work[static_cast<std::size_t>(other)]);
+      for (const int other : behind[static_cast<std::size_t>(i)])
+        after.push_back(work[static_cast<std::size_t>(other)]);
       work.push_back(scheduler.enqueue(order.numbered(i, lane[static_cast<std::size_t>(i)]), after));
     }
     scheduler.wait_for_all();
