@@ -2,23 +2,18 @@
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 
 #include <cuda_runtime_api.h>
-#include <cxxabi.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "kernels/ptx/fat_binary.h"
+#include "kernels/runtime/error.h"
+#include "kernels/simt/kernel_name.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 
 namespace gradring::simulated_gpu {
 namespace {
 
-std::string demangled(const char* name) {
-  int failed = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed),
-                                                         &std::free);
-  return text ? std::string(text.get()) : std::string(name);
-}
+using simt::demangled;
 
 /// "sm_90a" has instructions that no later device has.
 bool is_for_one_capability(const ptx::Module& module) {

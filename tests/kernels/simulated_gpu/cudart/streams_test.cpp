@@ -37,7 +37,9 @@ std::set<std::uint32_t> last_values(bool waits) {
     EXPECT_EQ(cudaHostAlloc(&place, 4, cudaHostAllocPortable), cudaSuccess);
     EXPECT_EQ(cudaMemsetAsync(place, 1, 4, first), cudaSuccess);
     EXPECT_EQ(cudaEventRecord(event, first), cudaSuccess);
-    if (waits) EXPECT_EQ(cudaStreamWaitEvent(second, event), cudaSuccess);
+    if (waits) {
+      EXPECT_EQ(cudaStreamWaitEvent(second, event), cudaSuccess);
+    }
     EXPECT_EQ(cudaMemsetAsync(place, 2, 4, second), cudaSuccess);
     for (const cudaStream_t stream : {first, second})
       while (cudaStreamQuery(stream) == cudaErrorNotReady) std::this_thread::yield();
