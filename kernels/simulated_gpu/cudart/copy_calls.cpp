@@ -25,8 +25,11 @@ std::uint64_t place_of(const void* address) { return reinterpret_cast<std::uintp
 /// Errors    IllegalAccess if they are not within one block, or of one that is not there.
 const GlobalMemory::Block* block_of(Runtime& rt, const void* address, std::size_t bytes, const char* what) {
   if (const GlobalMemory::Block* block = rt.memory.find(place_of(address), bytes)) return block;
-  if (rt.addresses.state_of(address) == MappedRanges::State::unknown) return nullptr;
-  throw IllegalAccess(std::string(what) + " " + rt.memory.describe(place_of(address), bytes));
+  const MappedRanges::State state = rt.addresses.state_of(address);
+  if (state == MappedRanges::State::unknown) return nullptr;
+  const bool is_early = state == MappedRanges::State::live && !rt.memory.find(rt.addresses.begin_of(address), 1);
+  throw IllegalAccess(std::string(what) + " " + rt.memory.describe(place_of(address), bytes) +
+                      (is_early ? ", before the stream of cudaMallocFromPoolAsync has allocated it" : ""));
 }
 
 bool overlap(std::uint64_t a, std::uint64_t b, std::size_t bytes) { return a < b + bytes && b < a + bytes; }

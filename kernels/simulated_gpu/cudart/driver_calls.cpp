@@ -39,7 +39,8 @@ CUresult CUDAAPI encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint
                                                     .promotion = promotion,
                                                     .fill = fill});
   const auto code = static_cast<CUresult>(result.code);
-  return code == CUDA_SUCCESS ? code : reported(code, result.reason);
+  if (code != CUDA_SUCCESS) runtime().faults.add(result.reason);
+  return code;
 }
 
 }  // namespace

@@ -2,16 +2,23 @@
 #include "kernels/simulated_gpu/cudart/mapped_ranges.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <iterator>
 
 namespace gradring::simulated_gpu {
 
 void* MappedRanges::map(std::size_t bytes) {
-  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t pages = (bytes + page - 1) / page * page;
+  void* const data = ::mmap(nullptr, pages + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return nullptr;
+  if (::mprotect(data, pages, PROT_READ | PROT_WRITE) != 0) {
+    ::munmap(data, pages + page);
+    return nullptr;
+  }
   const std::lock_guard lock(mutex_);
-  ranges_[reinterpret_cast<std::uintptr_t>(data)] = {.bytes = bytes};
+  ranges_[reinterpret_cast<std::uintptr_t>(data)] = {.bytes = pages + page};
   return data;
 }
 
@@ -23,14 +30,25 @@ void MappedRanges::release(void* data) {
   ::mmap(data, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-MappedRanges::State MappedRanges::state_of(const void* address) const {
+MappedRanges::Ranges::const_iterator MappedRanges::find(const void* address) const {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const auto next = ranges_.upper_bound(place);
+  if (next == ranges_.begin()) return ranges_.end();
+  const auto found = std::prev(next);
+  return place - found->first < found->second.bytes ? found : ranges_.end();
+}
+
+MappedRanges::State MappedRanges::state_of(const void* address) const {
   const std::lock_guard lock(mutex_);
-  auto next = ranges_.upper_bound(place);
-  if (next == ranges_.begin()) return State::unknown;
-  const auto& [begin, range] = *std::prev(next);
-  if (place - begin >= range.bytes) return State::unknown;
-  return range.live ? State::live : State::freed;
+  const auto found = find(address);
+  if (found == ranges_.end()) return State::unknown;
+  return found->second.live ? State::live : State::freed;
+}
+
+std::uintptr_t MappedRanges::begin_of(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = find(address);
+  return found == ranges_.end() ? 0 : found->first;
 }
 
 }  // namespace gradring::simulated_gpu

@@ -9,14 +9,14 @@
 namespace gradring::simulated_gpu {
 
 /// Addresses for memory of devices and pinned memory: pages of the process. No address is given twice, and what was given back
-/// cannot be accessed any more, so a use after free is always seen.
+/// cannot be accessed any more, so a use after free is always seen. Behind each range is a page that is no memory.
 ///
 /// Threads   any.
 class MappedRanges {
  public:
   enum class State {
     unknown,  ///< never given: pageable memory of the host, or nothing
-    live,
+    live,     ///< also what is behind the range, in its last page and the next
     freed,
   };
 
@@ -24,15 +24,21 @@ class MappedRanges {
   void* map(std::size_t bytes);
   void release(void* data);
   State state_of(const void* address) const;
+  /// Of the range with this address; 0 if there is none.
+  std::uintptr_t begin_of(const void* address) const;
 
  private:
   struct Range {
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;  // with that page
     bool live = true;
   };
 
+  using Ranges = std::map<std::uintptr_t, Range>;
+  /// The end if there is none.
+  Ranges::const_iterator find(const void* address) const;
+
   mutable std::mutex mutex_;
-  std::map<std::uintptr_t, Range> ranges_;  // by their begin
+  Ranges ranges_;  // by their begin
 };
 
 }  // namespace gradring::simulated_gpu

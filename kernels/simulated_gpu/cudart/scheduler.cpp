@@ -143,14 +143,14 @@ Scheduler::MutableWork Scheduler::best_ready(std::uint64_t limit) {
 }
 
 Scheduler::MutableWork Scheduler::next() {
-  while (!requests_.empty()) {
-    const Request& request = requests_.front();
-    if (!request.target || !request.target->done)
-      if (MutableWork work = best_ready(request.limit)) return work;
-    const bool waits_for_host = request.target ? !request.target->done : running_ > 0;
-    if (waits_for_host) return nullptr;
-    requests_.pop_front();
-  }
+  const auto is_met = [this](const Request& request) {
+    if (request.target) return is_done(request.target);
+    return running_ == 0 &&
+           std::ranges::none_of(ready_, [&](const auto& work) { return work->number <= request.limit; });
+  };
+  std::erase_if(requests_, is_met);
+  for (const Request& request : requests_)  // after the first, where that waits for a function of the host
+    if (MutableWork work = best_ready(request.limit)) return work;
   return nullptr;
 }
 
