@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -80,6 +81,17 @@ void check_kind(const Runtime& rt, const void* to, const void* from, cudaMemcpyK
   require(is_on_host(rt, from) == from_host, "a source that is not where the kind of the copy says");
 }
 
+/// CUDA knows how large its blocks are, and refuses what goes beyond.
+void check_range(const Runtime& rt, const void* address, std::size_t bytes) {
+  const auto next = rt.allocations.upper_bound(const_cast<void*>(address));
+  if (next == rt.allocations.begin()) return;
+  const auto& [begin, block] = *std::prev(next);
+  const std::uint64_t offset = place_of(address) - place_of(begin);
+  if (offset >= block.bytes || bytes <= block.bytes - offset) return;
+  throw Misuse{cudaErrorInvalidValue, std::to_string(bytes) + " bytes, from " + std::to_string(offset) +
+                                          " bytes into a block of " + std::to_string(block.bytes) + " bytes"};
+}
+
 bool is_pageable(const Runtime& rt, const void* address) {
   return rt.addresses.state_of(address) == MappedRanges::State::unknown;
 }
@@ -97,6 +109,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     const Card& card = call.on(stream.device).card();
     if (bytes == 0) return;
     if (!to || !from) throw Misuse{cudaErrorInvalidValue, "a null pointer"};
+    check_range(rt, to, bytes);
+    check_range(rt, from, bytes);
     check_kind(rt, to, from, kind);
     if (is_pageable(rt, from) && !stream.capture) {
       const auto* const begin = static_cast<const std::byte*>(from);
@@ -119,6 +133,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
     const Card& card = call.on(stream.device).card();
     if (bytes == 0) return;
     if (!to) throw Misuse{cudaErrorInvalidValue, "a null pointer"};
+    check_range(rt, to, bytes);
     rt.enqueue(stream, [&rt, to, value, bytes, &card] { return set(rt, to, value, bytes, card); });
   });
 }

@@ -89,12 +89,17 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   });
 }
 
+cudaError_t cudaPeekAtLastError() {
+  const HostThread& thread = this_thread();
+  const cudaError_t failure = runtime().device(thread.device).failure();
+  return failure != cudaSuccess ? failure : thread.last_error;
+}
+
 /// A failed device's error stays.
 cudaError_t cudaGetLastError() {
-  HostThread& thread = this_thread();
-  const cudaError_t failure = runtime().device(thread.device).failure();
-  const cudaError_t last = std::exchange(thread.last_error, cudaSuccess);
-  return failure != cudaSuccess ? failure : last;
+  const cudaError_t last = cudaPeekAtLastError();
+  this_thread().last_error = cudaSuccess;
+  return last;
 }
 
 const char* cudaGetErrorName(cudaError_t error) { return error_name(error); }

@@ -170,9 +170,11 @@ TEST_F(Memory, CopiesStayWithinTheirBlocks) {
   const cudaStream_t stream = make_stream();
   std::uint32_t* const data = allocate(16, stream);
   std::uint32_t* const host = pinned(32);
-  ok(cudaMemcpyAsync(data, host, 68, cudaMemcpyDefault, stream));
-  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
-  expect_fault("cudaMemcpyAsync writes 68 bytes");
+  EXPECT_EQ(cudaMemcpyAsync(data, host, 68, cudaMemcpyDefault, stream), cudaErrorInvalidValue);
+  expect_fault("cudaMemcpyAsync: 68 bytes, from 0 bytes into a block of 64 bytes");
+  EXPECT_EQ(cudaMemcpyAsync(host, data + 8, 40, cudaMemcpyDefault, stream), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemsetAsync(data + 15, 0, 5, stream), cudaErrorInvalidValue);
+  finish(stream);  // it did not fail
 }
 
 TEST_F(Memory, CopiesDoNotOverlap) {
