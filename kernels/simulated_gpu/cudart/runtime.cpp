@@ -17,7 +17,7 @@ struct Process {
   std::mutex mutex;
   SimulationOptions options;
   Runtime* runtime = nullptr;
-  std::uint64_t restarts = 0;
+  std::atomic<std::uint64_t> restarts{0};
 };
 
 Process& process() {

@@ -47,6 +47,11 @@ TEST(MakeCompute, SaysWhatIsMissingForAGpu) {
   EXPECT_THROW(make_compute({.device = "tpu"}), InvalidArgument);
 }
 
+TEST(MakeCompute, SaysWhatIsMissingForASimulatedGpu) {  // no module is beside this program
+  EXPECT_THAT(message_of<EnvironmentError>([] { make_compute({.device = "cuda", .simulate_gpu = "h100"}); }),
+              AllOf(HasSubstr("this build cannot simulate GPUs"), HasSubstr("GRADRING_CUDA=ON")));
+}
+
 TEST(MakeCompute, RefusesBackendsOfAnotherDevice) {
   EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cpu", .backend = "cuda"}); }),
               HasSubstr("--backend cuda computes on a GPU"));
