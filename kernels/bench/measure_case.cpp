@@ -109,19 +109,39 @@ std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>
                   [&](std::size_t i) { return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline()); });
 }
 
-}  // namespace
+/// The variants to run: all if `name` is empty.
+std::vector<const KernelCase::Candidate*> wanted(const KernelCase& c, const std::string& name) {
+  std::vector<const KernelCase::Candidate*> chosen;
+  for (const KernelCase::Candidate& candidate : c.variants)
+    if (name.empty() || candidate.name == name) chosen.push_back(&candidate);
+  return chosen;
+}
 
-std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
-                              const Effort& effort, const std::string& variant) {
-  const auto wanted = [&variant](const KernelCase::Candidate& candidate) {
-    return variant.empty() || candidate.name == variant;
-  };
-  if (std::ranges::none_of(c.variants, wanted)) return {};
+Expected reference_of(const KernelCase& c, Stream& stream) {
   reset(c, stream);
   c.reference();
   Expected expected;
   for (const auto& output : c.outputs) expected.push_back(output.array->values(Side::host, stream));
+  return expected;
+}
 
+}  // namespace
+
+std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant) {
+  const auto chosen = wanted(c, variant);
+  if (chosen.empty()) return {};
+  const Expected expected = reference_of(c, stream);
+  std::vector<Measured> results;
+  for (const KernelCase::Candidate* candidate : chosen)
+    results.push_back(checked(c, *candidate, Measured::Kind::variant, expected, stream));
+  return results;
+}
+
+std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
+                              const Effort& effort, const std::string& variant) {
+  const auto chosen = wanted(c, variant);
+  if (chosen.empty()) return {};
+  const Expected expected = reference_of(c, stream);
   std::vector<Measured> results;
   std::vector<std::size_t> timed;  // indices into results
   std::vector<Run> runs;
@@ -131,8 +151,8 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
     timed.push_back(results.size() - 1);
     runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
   };
-  for (const KernelCase::Candidate& candidate : c.variants)
-    if (wanted(candidate)) take(candidate, checked(c, candidate, Measured::Kind::variant, expected, stream));
+  for (const KernelCase::Candidate* candidate : chosen)
+    take(*candidate, checked(c, *candidate, Measured::Kind::variant, expected, stream));
   for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(c, peer, expected, device, stream));
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});

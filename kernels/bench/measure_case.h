@@ -45,4 +45,9 @@ inline constexpr const char* kPlainLoop = "plain loop";
 std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
                               const Effort& effort, const std::string& variant);
 
+/// The same without times, which a simulated GPU does not have: runs every variant once, and compares.
+///
+/// Errors    what a variant throws, or the failure of the device.
+std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant);
+
 }  // namespace gradring::kernels::bench

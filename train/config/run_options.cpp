@@ -12,7 +12,6 @@ namespace gradring::train::option_rows {
 namespace {
 
 constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
-constexpr std::string_view kCards[] = {"none", "a100", "h100"};
 constexpr std::string_view kResident[] = {"auto", "on", "off"};
 constexpr std::string_view kOnSaveError[] = {"stop", "continue"};
 constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
@@ -167,7 +166,7 @@ Options device_options() {
           "simulate-gpu",
           "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
           "the CPU, checks every access, and is slow; none: real GPUs",
-          kCards, &TrainConfig::simulate_gpu),
+          kSimulatedGpus, &TrainConfig::simulate_gpu),
       seed_option("simulate-seed", "seed of the order in which simulated GPUs do what CUDA leaves unordered",
                   &TrainConfig::simulate_seed),
       word_option("backend", "implementation of the layers", kBackends, &TrainConfig::backend),

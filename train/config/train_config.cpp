@@ -49,6 +49,11 @@ void validate_data_parallel(const TrainConfig& config) {
 
 }  // namespace
 
+void check_simulated_gpu(const std::string& card, const std::string& device) {
+  if (card != "none" && !device.starts_with("cuda"))
+    throw UsageError("--simulate-gpu " + card + " requires --device cuda, found " + device);
+}
+
 bool logs_to(const TrainConfig& config, std::string_view sink) {
   return std::ranges::count(comma_separated(config.log), sink) > 0;
 }
@@ -108,8 +113,7 @@ void validate(const TrainConfig& config) {
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);
-  require(config.simulate_gpu == "none" || config.device.starts_with("cuda"),
-          "--simulate-gpu " + config.simulate_gpu + " requires --device cuda, found " + config.device);
+  check_simulated_gpu(config.simulate_gpu, config.device);
   const ScheduleSpec& schedule = config.schedule;
   require((schedule.name == "step") == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size require each other: give both or neither");

@@ -100,6 +100,12 @@ struct TrainConfig {
   std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch
 };
 
+/// The words that --simulate-gpu takes.
+inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
+
+/// Errors    UsageError if a GPU is to be simulated on another device than cuda.
+void check_simulated_gpu(const std::string& card, const std::string& device);
+
 /// Whether --resume looks for checkpoints in --run-dir.
 inline bool resumes_automatically(const TrainConfig& config) {
   return config.resume == "auto" || config.resume == "auto-or-restart";

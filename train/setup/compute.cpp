@@ -137,6 +137,7 @@ Compute on_best(const ComputeSpec& spec) {
 }
 
 Compute make(const ComputeSpec& spec) {
+  check_simulated_gpu(spec.simulate_gpu, spec.device);
   if (spec.device == kAuto) return on_best(spec);
   const DeviceId id = DeviceId::parse(spec.device);
   if (id.kind == DeviceKind::cpu) return on_host(spec);

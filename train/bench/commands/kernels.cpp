@@ -23,6 +23,7 @@
 #include "train/cli/exit_code.h"
 #include "train/cli/resume_command.h"
 #include "train/launch/launcher.h"
+#include "train/options/environment_variable.h"
 #include "train/options/usage_error.h"
 #include "train/setup/compute.h"
 
@@ -33,6 +34,7 @@ namespace kb = kernels::bench;
 
 struct KernelsBenchOptions {
   std::string device = "cpu";
+  SimulatedGpuOptions simulated;
   std::string operation;                               ///< empty: all
   std::string variant;                                 ///< empty: all
   std::vector<kernels::bench::Extents> shapes = {{}};  ///< of the operation; {}: its default
@@ -84,6 +86,8 @@ CommandLine command_line(KernelsBenchOptions& options) {
   line.options = {
       word("device", "cpu|cuda[:I]", "device (default cpu)",
            [&](std::string_view text) { options.device = kernels::DeviceId::parse(text).to_string(); }),
+      simulate_gpu_option(options.simulated),
+      simulate_seed_option(options.simulated),
       word("op", "NAME", "operation (default all); an unknown name lists them",
            [&](std::string_view text) { options.operation = parse_word("op", text, operation_names()); }),
       text_option("variant", "NAME", "variant (default all)", options.variant),
@@ -220,13 +224,34 @@ void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world)
   });
 }
 
+/// On a simulated GPU, which has no times: correctness alone.
+void check_kernels(const KernelsBenchOptions& options, const Compute& compute, const kb::CaseMaker::World& world) {
+  for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
+  int checked = 0, wrong = 0;
+  for_each_case(options, world, [&](const kb::KernelCase& c) {
+    for (const kb::Measured& result : kb::check(c, world.stream, options.variant)) {
+      ++checked;
+      wrong += result.right() ? 0 : 1;
+      fmt::print("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
+                 result.name, result.right() ? "" : "WRONG, ", result.error);
+      flush_standard_output();
+    }
+  });
+  check_simulation(compute);
+  if (wrong > 0) throw Error(fmt::format("{} of {} results are wrong", wrong, checked));
+  fmt::print("{} results, none wrong\n", checked);
+}
+
 void run(KernelsBenchOptions& options) {
   check_options(options);
   if (options.ncu) {
     fmt::print("{}\n", ncu_command(options, own_program()));
     return;
   }
-  const Compute compute = make_compute({.device = options.device});
+  const Compute compute = make_compute({.device = options.device,
+                                        .simulate_gpu = options.simulated.card,
+                                        .simulate_seed = options.simulated.seed,
+                                        .threads = threads_of_rank(0, {}, system_variable)});
   const auto stream = compute.device->make_stream(kernels::StreamMode::in_place);
   kb::CaseMaker::World world{.kernels = compute.kernels,
                              .device = *compute.device,
@@ -235,6 +260,7 @@ void run(KernelsBenchOptions& options) {
                              .extents = options.shapes.front()};
   check_names(options, kb::CaseMaker(world));
   if (options.common.list) return list(options, world);
+  if (compute.simulator) return check_kernels(options, compute, world);
   const auto machine = machine_of(compute);
   bench::BenchRun run("kernels", options.common.files, gpu_of(*compute.device));
   fmt::print("{}\n", run.title());

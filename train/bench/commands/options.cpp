@@ -8,7 +8,9 @@
 
 #include "data/datasets/open_dataset.h"
 #include "train/cli/commands.h"
+#include "train/config/train_config.h"
 #include "train/options/environment_variable.h"
+#include "train/options/parse_value.h"
 #include "train/setup/compute.h"
 
 namespace gradring::train {
@@ -27,6 +29,20 @@ std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOpti
   own.push_back(json_file_option(common.files.json));
   own.push_back(csv_file_option(common.files.csv));
   return own;
+}
+
+Option simulate_gpu_option(SimulatedGpuOptions& options) {
+  return choice_option("simulate-gpu", kSimulatedGpus,
+                       "card that is simulated instead of using a GPU, with --device cuda: slow, and without times "
+                       "(default none)",
+                       options.card);
+}
+
+Option simulate_seed_option(SimulatedGpuOptions& options) {
+  return {.name = "simulate-seed",
+          .value = "N",
+          .help = "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)",
+          .read = [&options](std::string_view text) { options.seed = parse_seed("simulate-seed", text); }};
 }
 
 std::optional<int> gpu_of(const kernels::Device& device) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -29,6 +30,14 @@ Option nprocs_option(const std::string& help, const std::string& old_name, Integ
   option.aliases = {old_name};
   return option;
 }
+
+/// --simulate-gpu and --simulate-seed.
+struct SimulatedGpuOptions {
+  std::string card = "none";
+  std::uint64_t seed = 0;
+};
+Option simulate_gpu_option(SimulatedGpuOptions& options);
+Option simulate_seed_option(SimulatedGpuOptions& options);
 
 /// What every benchmark has besides its own options.
 struct CommonBenchOptions {

@@ -36,6 +36,7 @@ struct StepBenchOptions {
   nn::Checkpointing checkpointing;
   std::vector<std::int64_t> batch_sizes = {256};
   std::string device = "cpu";
+  SimulatedGpuOptions simulated;
   std::string backend = "auto";
   int nprocs = 0;  ///< 0: not given
   std::string comm = "auto";
@@ -63,6 +64,8 @@ CommandLine command_line(StepBenchOptions& options) {
                 .help = "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
                 .read = [&](std::string_view text) { options.batch_sizes = bench::parse_values("batch-size", text); }},
                text_option("device", "auto|cpu|cuda[:I]", "device (default cpu)", options.device),
+               simulate_gpu_option(options.simulated),
+               simulate_seed_option(options.simulated),
                text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
                            options.backend),
                nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
@@ -276,8 +279,12 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
 void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   const unsigned threads = threads_of_rank(options.threads, place, system_variable);
   options.threads = threads;
-  const Compute compute = make_compute(
-      {.device = options.device, .backend = options.backend, .threads = threads, .local_rank = place.local_rank});
+  const Compute compute = make_compute({.device = options.device,
+                                        .simulate_gpu = options.simulated.card,
+                                        .simulate_seed = options.simulated.seed,
+                                        .backend = options.backend,
+                                        .threads = threads,
+                                        .local_rank = place.local_rank});
   options.spec.precision = precision_named(options.precision, compute.device->id());
   options.device = compute.device->id().to_string();
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
@@ -296,6 +303,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
     options.spec.batch_size = batch_size;
     rows.push_back(measure_steps(options, rank, run ? &*run : nullptr));
   }
+  check_simulation(compute);
   const double others = bench::processor_seconds_of_others(*ranks.group, begin);
   if (run) {
     run->add_processor_seconds(others);
