@@ -48,7 +48,7 @@ const Card* find_card(std::string_view name) {
   return found == cards().end() ? nullptr : &*found;
 }
 
-cudaDeviceProp properties_of(const Card& card, int index) {
+cudaDeviceProp properties_of(const Card& card, int number) {
   cudaDeviceProp properties{};
   const std::string name = std::string("simulated ") + card.full_name;
   std::ranges::copy(name, properties.name);
@@ -66,7 +66,7 @@ cudaDeviceProp properties_of(const Card& card, int index) {
   properties.canMapHostMemory = 1;
   properties.concurrentKernels = 1;
   properties.ECCEnabled = 1;
-  properties.pciBusID = index;
+  properties.pciBusID = number;
   properties.asyncEngineCount = 3;
   properties.unifiedAddressing = 1;
   properties.memoryBusWidth = card.bus_bits;

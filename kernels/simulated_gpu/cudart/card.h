@@ -47,7 +47,8 @@ const std::vector<Card>& cards();
 /// Null if there is none of this name.
 const Card* find_card(std::string_view name);
 
-cudaDeviceProp properties_of(const Card& card, int index);
+/// `number`: of the GPU in its machine.
+cudaDeviceProp properties_of(const Card& card, int number);
 /// Nothing for an attribute that is not simulated.
 std::optional<int> attribute_of(const Card& card, cudaDeviceAttr attribute);
 

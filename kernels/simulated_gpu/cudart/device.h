@@ -25,10 +25,13 @@ class IllegalAccess : public Fault {
 /// Threads   any may read and fail it.
 class Device {
  public:
-  Device(const Card& card, int index, FaultLog& faults) : card_(card), index_(index), faults_(faults) {}
+  /// `number`: among the GPUs of the machine, of which a process may see some only.
+  Device(const Card& card, int index, int number, FaultLog& faults)
+      : card_(card), index_(index), number_(number), faults_(faults) {}
 
   const Card& card() const { return card_; }
   int index() const { return index_; }
+  int number() const { return number_; }
   /// "cuda:0"
   std::string name() const { return "cuda:" + std::to_string(index_); }
 
@@ -46,6 +49,7 @@ class Device {
 
   const Card& card_;
   int index_;
+  int number_;
   FaultLog& faults_;
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };

@@ -27,7 +27,10 @@ constexpr std::size_t kContextBytes = std::size_t{512} << 20;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call("cudaGetDeviceCount", [&](Call& call) { *count = static_cast<int>(call.rt.devices.size()); });
+  return call("cudaGetDeviceCount", [&](Call& call) {
+    *count = static_cast<int>(call.rt.devices.size());
+    if (*count == 0) throw Refusal{cudaErrorNoDevice};
+  });
 }
 
 cudaError_t cudaGetDevice(int* device) {
@@ -63,17 +66,19 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return call("cudaGetDeviceProperties",
-              [&](Call& call) { *properties = properties_of(existing(call, device).card(), device); });
+  return call("cudaGetDeviceProperties", [&](Call& call) {
+    const Device& asked = existing(call, device);
+    *properties = properties_of(asked.card(), asked.number());
+  });
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   return call("cudaDeviceGetPCIBusId", [&](Call& call) {
     constexpr int kLength = 13;  // with the terminator
-    existing(call, device);
+    const int number = existing(call, device).number();
     if (length < kLength)
       throw Misuse{cudaErrorInvalidValue, "room for " + std::to_string(length) + " of 13 characters"};
-    std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(device));
+    std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(number));
   });
 }
 
@@ -91,7 +96,8 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaPeekAtLastError() {
   const HostThread& thread = this_thread();
-  const cudaError_t failure = runtime().device(thread.device).failure();
+  Runtime& rt = runtime();
+  const cudaError_t failure = rt.has_device(thread.device) ? rt.device(thread.device).failure() : cudaSuccess;
   return failure != cudaSuccess ? failure : thread.last_error;
 }
 

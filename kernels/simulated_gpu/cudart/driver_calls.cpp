@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of the driver, which a program gets from the runtime.
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <string_view>
 
+#include "kernels/simulated_gpu/cudart/driver.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/units/tensor_map.h"
 
@@ -56,7 +56,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                    "version " + std::to_string(version) + ", but the driver has " + std::to_string(CUDART_VERSION)};
     const bool is_known = std::string_view(name) == "cuTensorMapEncodeTiled";
     const bool is_there = is_known && version >= kFirstVersion;
-    *function = is_there ? reinterpret_cast<void*>(&encode_tiled) : nullptr;
+    constexpr EncodeTiled kEncode = &encode_tiled;
+    *function = is_there ? reinterpret_cast<void*>(kEncode) : nullptr;
     if (result)
       *result = is_there   ? cudaDriverEntryPointSuccess
                 : is_known ? cudaDriverEntryPointVersionNotSufficent

@@ -2,6 +2,7 @@
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
 #include <cstdlib>
+#include <sstream>
 #include <utility>
 
 namespace gradring::simulated_gpu {
@@ -32,6 +33,20 @@ void end_of_process() {
   rt.report_leaks();
 }
 
+/// The GPUs of a machine that the environment lets a process see: CUDA_VISIBLE_DEVICES is a list of numbers, which ends at the
+/// first that no GPU has.
+std::vector<int> visible(int devices) {
+  std::vector<int> numbers;
+  const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!list) {
+    for (int number = 0; number < devices; ++number) numbers.push_back(number);
+    return numbers;
+  }
+  std::istringstream words(list);
+  for (int number = 0; words >> number && number >= 0 && number < devices; words.ignore()) numbers.push_back(number);
+  return numbers;
+}
+
 void check_options(const SimulationOptions& options) {
   if (!find_card(options.card)) {
     std::string names;
@@ -57,7 +72,8 @@ HostThread& this_thread() {
 }
 
 Runtime::Runtime(const SimulationOptions& wanted) : options(wanted), scheduler(wanted.seed, wanted.hold) {
-  for (int index = 0; index < options.devices; ++index) devices.emplace_back(*find_card(options.card), index, faults);
+  for (const int number : visible(options.devices))
+    devices.emplace_back(*find_card(options.card), static_cast<int>(devices.size()), number, faults);
 }
 
 Runtime& runtime() {
@@ -118,6 +134,7 @@ void Runtime::report_leaks() {
 
 void Call::open_context(int index) {
   HostThread& thread = this_thread();
+  if (!rt.has_device(thread.device)) throw Refusal{cudaErrorNoDevice};
   thread.has_context = true;
   Device& current = rt.device(thread.device);
   if (std::exchange(current.has_context, true)) return;

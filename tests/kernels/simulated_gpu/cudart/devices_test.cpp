@@ -2,6 +2,8 @@
 // Devices, current devices, contexts and errors.
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
 
+#include <cstdlib>
+
 #include "kernels/runtime/error.h"
 
 namespace gradring::tests {
@@ -40,6 +42,26 @@ TEST_F(Devices, HaveTheLimitsOfTheirCards) {
     ok(cudaDeviceGetPCIBusId(bus, sizeof bus, 2));
     EXPECT_THAT(bus, StrEq("0000:02:00.0"));
   }
+}
+
+TEST_F(Devices, AreThoseThatTheEnvironmentShows) {
+  const auto buses_with = [](const char* visible) {
+    ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    restart({.devices = 4});
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    std::vector<int> buses;
+    for (int index = 0, count = 0; cudaGetDeviceCount(&count) == cudaSuccess && index < count; ++index) {
+      cudaDeviceProp properties{};
+      ok(cudaGetDeviceProperties(&properties, index));
+      buses.push_back(properties.pciBusID);
+    }
+    return buses;
+  };
+  EXPECT_THAT(buses_with("3,1"), testing::ElementsAre(3, 1));
+  EXPECT_THAT(buses_with("2,4,1"), testing::ElementsAre(2)) << "the list ends at a number that no GPU has";
+  EXPECT_THAT(buses_with(""), testing::IsEmpty());
+  int count = -1;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
 }
 
 TEST_F(Devices, RefuseNumbersThatNoneHas) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
 
-#include <cuda_runtime_api.h>
-
-#include <cstring>
 #include <deque>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
 
 extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper);

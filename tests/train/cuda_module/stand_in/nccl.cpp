@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnccl.so.2 for ranks that are processes and for CPU streams: a message is a file in the folder that the environment
+// libnccl.so.2 for ranks that are processes, on the streams of stream_work.h: a message is a file in the folder that the environment
 // variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects; what NCCL
 // forbids is checked by tests/support/fake_nccl.
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -20,8 +21,8 @@
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "comm/transport/sum.h"
-#include "kernels/simt/executor.h"
 #include "tests/support/fake_nccl/nccl_types.h"
+#include "tests/train/cuda_module/stand_in/stream_work.h"
 
 namespace {
 
@@ -39,6 +40,19 @@ struct Member {
   int world_size = 1;
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> error{ncclInProgress};  // until all ranks are there
+  std::mutex mutex;
+  std::map<std::pair<int, int>, int> messages;  // so far, by sender and receiver
+  int reductions = 0;
+
+  /// Names of files, given when work runs: a graph sends another message at each launch.
+  std::string next_message(int from, int to) {
+    const std::lock_guard lock(mutex);
+    return std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(messages[{from, to}]++);
+  }
+  std::string next_reduction() {
+    const std::lock_guard lock(mutex);
+    return "sum-" + std::to_string(reductions++);
+  }
 
   fs::path place_of(int who) const { return folder / ("rank-" + std::to_string(who)); }
   void look_for_ranks() {
@@ -76,7 +90,8 @@ struct Operation {
   void* to = nullptr;
   std::size_t count = 0;
   DType dtype = DType::u8;
-  std::string message;  // its file
+  int peer = 0;
+  std::string message = {};  // its file, while it runs
 
   std::size_t bytes() const { return count * size_of(dtype); }
   std::string part_of(int rank) const { return message + "-" + std::to_string(rank); }
@@ -88,8 +103,13 @@ struct Group {
 };
 thread_local Group group;
 
-void start(const Operation& operation) {
+void start(Operation& operation) {
   Member& member = *operation.member;
+  switch (operation.kind) {
+    case Operation::Kind::send: operation.message = member.next_message(member.rank, operation.peer); break;
+    case Operation::Kind::receive: operation.message = member.next_message(operation.peer, member.rank); break;
+    case Operation::Kind::all_reduce: operation.message = member.next_reduction(); break;
+  }
   if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.from, operation.bytes());
   if (operation.kind == Operation::Kind::all_reduce)
     member.put(operation.part_of(member.rank), operation.from, operation.bytes());
@@ -99,6 +119,7 @@ void receive(const Operation& operation) {
   const std::vector<std::byte> message = operation.member->take(operation.message, operation.bytes());
   if (message.empty()) return;
   std::memcpy(operation.to, message.data(), message.size());
+  gradring::tests::note_written(operation.to, message.size());
   fs::remove(operation.member->folder / operation.message);
 }
 
@@ -115,11 +136,12 @@ void all_reduce(const Operation& operation) {
       gradring::comm::add_into(sum.data(), part.data(), operation.count, operation.dtype);
   }
   std::memcpy(operation.to, sum.data(), sum.size());
+  gradring::tests::note_written(operation.to, sum.size());
 }
 
 /// Work of a stream. All sends leave first, so the order of receives does not matter.
-void run(const std::vector<Operation>& operations) {
-  for (const Operation& operation : operations) start(operation);
+void run(std::vector<Operation> operations) {
+  for (Operation& operation : operations) start(operation);
   for (const Operation& operation : operations) {
     if (operation.kind == Operation::Kind::receive) receive(operation);
     if (operation.kind == Operation::Kind::all_reduce) all_reduce(operation);
@@ -136,12 +158,6 @@ ncclResult_t add(cudaStream_t stream, Operation operation) {
 
 struct ncclComm {
   std::shared_ptr<Member> member = std::make_shared<Member>();
-  std::map<std::pair<int, int>, int> messages = {};  // so far, by sender and receiver
-  int reductions = 0;
-
-  std::string next(int from, int to) {
-    return std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(messages[{from, to}]++);
-  }
 };
 
 extern "C" {
@@ -223,8 +239,7 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (--group.depth > 0) return ncclSuccess;
   for (auto& [stream, operations] : std::exchange(group.operations, {}))
-    reinterpret_cast<gradring::simt::LaunchQueue*>(stream)->enqueue_launch(
-        [operations = std::move(operations)](gradring::simt::Executor&) { run(operations); });
+    gradring::tests::enqueue(stream, [operations = std::move(operations)] { run(operations); });
   return ncclSuccess;
 }
 
@@ -235,7 +250,7 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, 
                       .from = from,
                       .count = count,
                       .dtype = dtype_of(type),
-                      .message = comm->next(comm->member->rank, peer)});
+                      .peer = peer});
 }
 
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -245,7 +260,7 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer
                       .to = to,
                       .count = count,
                       .dtype = dtype_of(type),
-                      .message = comm->next(peer, comm->member->rank)});
+                      .peer = peer});
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t,
@@ -255,8 +270,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                       .from = from,
                       .to = to,
                       .count = count,
-                      .dtype = dtype_of(type),
-                      .message = "sum-" + std::to_string(comm->reductions++)});
+                      .dtype = dtype_of(type)});
 }
 
 }  // extern "C"

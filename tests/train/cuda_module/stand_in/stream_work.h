@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace gradring::tests {
+
+// Streams as libnccl.so.2 sees them: those of a StandInGpu (cpu_stream_work.cpp), or of a simulated GPU
+// (simulated_stream_work.cpp).
+
+/// Enqueues `work` on a cudaStream_t, which runs in the order of the stream; if that is captured, at every launch of the graph.
+void enqueue(void* stream, std::function<void()> work);
+
+/// Within such work: it wrote these bytes, which kernels may read.
+void note_written(const void* data, std::size_t bytes);
+
+}  // namespace gradring::tests
