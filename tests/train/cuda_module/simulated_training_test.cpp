@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program trains on simulated GPUs, with our own kernels as nvcc compiled them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/json.h"
+#include "tests/train/cli/support/run_directories.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using tests::joined;
+using tests::ProgramEnd;
+using tests::Words;
+
+class SimulatedTraining : public tests::RunDirectories {
+ protected:
+  /// Three steps of eight samples.
+  ProgramEnd train(const Words& more) {
+    return place_.run(
+        joined(tests::short_training({"--steps", "3", "--batch-size", "8", "--timeout", "120s", "--threads", "1"}),
+               more),
+        {{"GRADRING_STAND_IN_NCCL", messages_.path().string()}, {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}});
+  }
+  std::vector<double> losses_in(const char* run) const {
+    std::vector<double> losses;
+    for (const std::string& line : tests::records_of(place_.path(run) / "metrics.jsonl"))
+      if (const json record = json::parse(line); record.at("event") == "train") losses.push_back(record.at("loss"));
+    return losses;
+  }
+  std::string weights_in(const char* run) const {
+    return summary_in(place_.path(run)).at("parameters_sha256").get<std::string>();
+  }
+
+  tests::TempFolder messages_;
+};
+
+TEST_F(SimulatedTraining, HasTheLossesOfTheCpu) {
+  const ProgramEnd cpu = train({"--device", "cpu", "--precision", "fp32", "--run-dir", "cpu"});
+  ASSERT_EQ(cpu.code, 0) << cpu.err;
+  const ProgramEnd gpu =
+      train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp32", "--run-dir", "gpu"});
+  ASSERT_EQ(gpu.code, 0) << gpu.err;
+  EXPECT_EQ(gpu.err.find("simulated GPU:"), std::string::npos) << gpu.err;
+  const std::vector<double> expected = losses_in("cpu"), found = losses_in("gpu");
+  ASSERT_EQ(expected.size(), 3u);
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4);
+  EXPECT_THAT(tests::text_of(place_.path("gpu") / "metrics.jsonl"), HasSubstr("simulated NVIDIA H100"));
+}
+
+TEST_F(SimulatedTraining, HasTheSameBitsWithEverySeedAndWithoutGraphs) {
+  const Words gpu = {"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16"};
+  for (const auto& [run, more] : std::vector<std::pair<const char*, Words>>{
+           {"first", {}}, {"second", {"--simulate-seed", "7"}}, {"eager", {"--cuda-graph", "off"}}}) {
+    const ProgramEnd end = train(joined(joined(gpu, more), {"--run-dir", run}));
+    ASSERT_EQ(end.code, 0) << run << ": " << end.err;
+    EXPECT_EQ(weights_in(run), weights_in("first")) << run;
+  }
+}
+
+TEST_F(SimulatedTraining, KeepsReplicasOfTwoGpusEqual) {
+  const ProgramEnd end = train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--nprocs", "2",
+                                "--check-replicas", "1", "--run-dir", "two"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(losses_in("two").size(), 3u);
+  EXPECT_EQ(end.err.find("simulated GPU:"), std::string::npos) << end.err;
+}
+
+}  // namespace
+}  // namespace gradring
