@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <vector>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
@@ -62,7 +63,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", [&](Call& call) {
     Stream& stream = call.stream(handle);
     call.release(stream.device);
-    if (stream.capture) stream.capture->leave(stream);
+    if (const std::shared_ptr<Capture> capture = stream.capture) {
+      if (capture->is_origin(stream)) std::erase(call.rt.captures, capture);  // nothing can end it any more
+      capture->leave(stream);
+    }
     call.rt.streams.remove(handle);
   });
 }

@@ -143,6 +143,16 @@ TEST_F(CaptureRules, EventsOfAnEndedCaptureAreNotWaitedFor) {
   ok(cudaStreamWaitEvent(stream_, event_));
 }
 
+TEST_F(CaptureRules, DestroyedStreamsInvalidateThem) {
+  fork();
+  ok(cudaStreamDestroy(other_));
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+  expect_fault("a capture that was invalidated by the destruction of a stream");
+  ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  ok(cudaStreamDestroy(stream_));
+  pinned(1);  // nothing is captured any more
+}
+
 TEST_F(CaptureRules, StatusIsTold) {
   cudaStreamCaptureStatus status{};
   const auto of = [&](cudaStream_t stream) {
