@@ -20,6 +20,40 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
   clocks_.begin_block(warps, checks_races);
 }
 
+bool SharedMemory::note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
+  if (bytes != std::size_t{1} << granule_shift_) return false;
+  const Stamp known = clocks_.ordered_before(warp * kWarpSize);
+  const Stamp mine = clocks_.stamp(warp * kWarpSize);
+  Stamp lowest = ~Stamp{0};
+  Stamp highest = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const std::size_t granule = (addresses[lane] - kFirstSharedAddress) >> granule_shift_;
+    lowest = std::min(lowest, writes_[granule]);
+    highest = std::max(highest, writes_[granule]);
+    const Stamp read = reads_[granule];
+    reads_[granule] = read < known ? mine + lane : merged(read, mine + lane);
+  });
+  return lowest >= clocks_.block_begin() && highest < known;
+}
+
+bool SharedMemory::note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
+  if (bytes != std::size_t{1} << granule_shift_ || has_late_reads_) return false;
+  Stamp highest = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const std::size_t granule = (addresses[lane] - kFirstSharedAddress) >> granule_shift_;
+    highest = std::max({highest, writes_[granule], reads_[granule]});
+  });
+  if (highest >= clocks_.ordered_before(warp * kWarpSize)) return false;
+  const Stamp mine = clocks_.stamp(warp * kWarpSize);
+  Stamp overwritten = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    Stamp& write = writes_[(addresses[lane] - kFirstSharedAddress) >> granule_shift_];
+    overwritten = std::max(overwritten, write);
+    write = mine + lane;
+  });
+  return overwritten < mine;  // else two lanes write the same bytes
+}
+
 SharedFinding SharedMemory::unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
                                       SharedFinding::Problem problem) const {
   for (const Stamp stamp : stamps)

@@ -51,6 +51,11 @@ class SharedMemory {
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread);
 
+  /// The same for the threads of a warp at once, of accesses that nothing is wrong with; false: look at each of them, because something
+  /// may be.
+  bool note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp);
+  bool note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp);
+
   /// The same for what a thread started when it had `knowledge`, and what happens now: a write by it (`mine` its stamp) or
   /// by the copy engine, and a read by tensor cores (with_own, for all warps of the warpgroup).
   using Knowledge = AccessClocks::Knowledge;

@@ -14,12 +14,15 @@
 namespace gradring::simulated_gpu {
 namespace {
 
+/// What a warp's addresses have in common.
 struct Span {
   std::uint64_t first = ~std::uint64_t{0};
   std::uint64_t last = 0;
+  bool is_consecutive = false;  ///< each lane accesses what follows the bytes of the one before
 };
 
-Span span_of(const Addresses& addresses) {
+Span span_of(const Addresses& addresses, unsigned bytes) {
+  if (are_consecutive(addresses, bytes)) return {addresses.lane[0], addresses.lane[kWarpSize - 1], true};
   Span span;
   for (const std::uint64_t address : addresses.lane) {
     span.first = std::min(span.first, address);
@@ -80,10 +83,11 @@ bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
 
 void resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses) {
-  check_alignment(operation, warp, active, bytes, addresses, "global");
-  const Span span = span_of(addresses);
+  const Span span = span_of(addresses, bytes);
+  if (!span.is_consecutive || span.first % bytes != 0)
+    check_alignment(operation, warp, active, bytes, addresses, "global");
   const std::size_t extent = span.last - span.first + bytes;
-  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent);
+  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
   const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
   if (block == nullptr) [[unlikely]] {
     for_each_lane(active, [&](unsigned lane) {
@@ -99,8 +103,7 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
   if (access == Access::read) {
     if (is_dense && all_written(written, extent)) [[likely]]
       return;
-  } else if (access == Access::write && active == kAllLanes && extent == std::size_t{kWarpSize} * bytes &&
-             are_consecutive(addresses, bytes)) {
+  } else if (access == Access::write && active == kAllLanes && span.is_consecutive) {
     std::memset(written, 1, extent);
     return;
   }
@@ -113,7 +116,10 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
   check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
   shared.clocks().begin_access(warp.index());
-  for_each_lane(active, [&](unsigned lane) {
+  const bool is_right = access == Access::read    ? shared.note_warp_read(addresses.lane, active, bytes, warp.index())
+                        : access == Access::write ? shared.note_warp_write(addresses.lane, active, bytes, warp.index())
+                                                  : false;
+  for_each_lane(is_right ? 0 : active, [&](unsigned lane) {
     const std::uint64_t address = addresses.lane[lane];
     const unsigned thread = warp.thread_index(lane);
     const SharedFinding finding = access == Access::read    ? shared.note_read(address, bytes, thread)
@@ -143,7 +149,7 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
 void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                         Addresses& addresses) {
   check_alignment(operation, warp, active, bytes, addresses, "parameter");
-  const Span span = span_of(addresses);
+  const Span span = span_of(addresses, bytes);
   if (access == Access::read && is_parameter(warp, span.first, static_cast<unsigned>(span.last - span.first) + bytes))
       [[likely]]
     return;
@@ -200,7 +206,7 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
   check_alignment(operation, warp, active, bytes, addresses, "shared");
   const SharedMemory& shared = warp.block().shared();
   const SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
-  const Span span = span_of(addresses);
+  const Span span = span_of(addresses, bytes);
   const bool is_inside = shared.holds(span.first, bytes) && shared.holds(span.last, bytes);
   if (!is_inside || mbarriers.overlaps(span.first, span.last - span.first + bytes)) [[unlikely]]
     for_each_lane(active, [&](unsigned lane) {

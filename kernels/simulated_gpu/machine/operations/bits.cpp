@@ -8,6 +8,7 @@
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
 namespace gradring::simulated_gpu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using ptx::Type;
@@ -242,4 +243,5 @@ constexpr Opcode kOpcodes[] = {
 
 std::span<const Opcode> bit_opcodes() { return kOpcodes; }
 
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

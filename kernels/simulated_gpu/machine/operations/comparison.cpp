@@ -7,6 +7,7 @@
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
 namespace gradring::simulated_gpu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using ptx::Type;
@@ -177,4 +178,5 @@ constexpr Opcode kOpcodes[] = {{"setp", translate_setp}, {"selp", translate_selp
 
 std::span<const Opcode> comparison_opcodes() { return kOpcodes; }
 
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

@@ -10,6 +10,7 @@
 #include "kernels/simulated_gpu/units/half.h"
 
 namespace gradring::simulated_gpu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using ptx::Type;
@@ -249,4 +250,5 @@ constexpr Opcode kOpcodes[] = {{"cvt", translate_cvt}};
 
 std::span<const Opcode> conversion_opcodes() { return kOpcodes; }
 
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

@@ -5,6 +5,7 @@
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
 namespace gradring::simulated_gpu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using ptx::Type;
@@ -169,4 +170,5 @@ constexpr Opcode kOpcodes[] = {
 
 std::span<const Opcode> float_opcodes() { return kOpcodes; }
 
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

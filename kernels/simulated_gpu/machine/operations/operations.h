@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/lib/level_copies.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/program.h"
 
@@ -26,14 +27,14 @@ Operation end_of_kernel(FrameLayout& frame);
 /// Whether it is wgmma.mma_async, which may access accumulators of others that are under way.
 bool is_wgmma(const Operation& operation);
 
-// Each file of this folder has its part.
-std::span<const Opcode> integer_opcodes();
-std::span<const Opcode> bit_opcodes();
-std::span<const Opcode> float_opcodes();     ///< those of f32 and f64 whose names integers share
+// Each file of this folder has its part. What is nothing but loops over lanes is compiled once for each level of the instruction set.
+GRADRING_DECLARE_COPIES(std::span<const Opcode>, integer_opcodes);
+GRADRING_DECLARE_COPIES(std::span<const Opcode>, bit_opcodes);
+GRADRING_DECLARE_COPIES(std::span<const Opcode>, float_opcodes);  ///< of f32 and f64, whose names integers share
+GRADRING_DECLARE_COPIES(std::span<const Opcode>, comparison_opcodes);
+GRADRING_DECLARE_COPIES(std::span<const Opcode>, conversion_opcodes);
 std::span<const Opcode> function_opcodes();  ///< roots, exponentials
 std::span<const Opcode> float_division_opcodes();
-std::span<const Opcode> comparison_opcodes();
-std::span<const Opcode> conversion_opcodes();
 std::span<const Opcode> move_opcodes();
 std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> atomic_opcodes();

@@ -15,17 +15,43 @@ constexpr unsigned kBankBytes = 4;
 std::uint64_t distinct_sectors(Mask active, unsigned bytes, const Addresses& addresses) {
   std::array<std::uint64_t, 2 * kWarpSize> sectors;
   std::size_t count = 0;
+  bool is_sorted = true;
+  const auto add = [&](std::uint64_t sector) {
+    if (count > 0 && sectors[count - 1] == sector) return;
+    is_sorted &= count == 0 || sectors[count - 1] < sector;
+    sectors[count++] = sector;
+  };
   for_each_lane(active, [&](unsigned lane) {
-    sectors[count++] = addresses.lane[lane] / kSectorBytes;
-    sectors[count++] = (addresses.lane[lane] + bytes - 1) / kSectorBytes;
+    add(addresses.lane[lane] / kSectorBytes);
+    add((addresses.lane[lane] + bytes - 1) / kSectorBytes);
   });
-  std::sort(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
-  return static_cast<std::uint64_t>(std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count)) -
-                                    sectors.begin());
+  if (is_sorted) return count;
+  const auto end = sectors.begin() + static_cast<std::ptrdiff_t>(count);
+  std::sort(sectors.begin(), end);
+  return static_cast<std::uint64_t>(std::unique(sectors.begin(), end) - sectors.begin());
+}
+
+/// Whether the lanes want at most one word of each bank.
+bool is_free_of_conflicts(Mask lanes, unsigned bytes, const Addresses& addresses) {
+  std::array<std::uint32_t, kBanks> word_of{};
+  std::uint32_t used = 0;
+  bool is_free = true;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
+    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
+      const std::uint32_t word = first + i;
+      const std::uint32_t bank = std::uint32_t{1} << word % kBanks;
+      is_free &= (used & bank) == 0 || word_of[word % kBanks] == word;
+      used |= bank;
+      word_of[word % kBanks] = word;
+    }
+  });
+  return is_free;
 }
 
 /// The most words that the lanes want of one bank.
 unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
+  if (is_free_of_conflicts(lanes, bytes, addresses)) return 1;
   std::array<std::array<std::uint32_t, kBanks>, kBanks> words;
   std::array<unsigned, kBanks> count{};
   unsigned most = 0;
@@ -53,11 +79,11 @@ bool are_consecutive(const Addresses& addresses, unsigned bytes) {
 }
 
 void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
-                   std::uint64_t first, std::size_t extent) {
+                   std::uint64_t first, std::size_t extent, bool is_consecutive) {
   const std::uint64_t asked = std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
   const std::uint64_t spanned = (first + extent - 1) / kSectorBytes - first / kSectorBytes + 1;
   std::uint64_t sectors = spanned;
-  if (spanned > 2 && !are_consecutive(addresses, bytes)) {
+  if (spanned > 2 && !is_consecutive) {
     if (spanned <= 64) {
       std::uint64_t touched = 0;
       for_each_lane(active, [&](unsigned lane) {

@@ -15,7 +15,7 @@ bool are_consecutive(const Addresses& addresses, unsigned bytes);
 
 /// Adds a request of global memory: the sectors of 32 bytes that its lanes touch, of [first, first + extent).
 void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
-                   std::uint64_t first, std::size_t extent);
+                   std::uint64_t first, std::size_t extent, bool is_consecutive);
 
 /// Adds a request of shared memory. It has 32 banks of 4 bytes: a wavefront serves one word of each. Accesses of 8 bytes are served
 /// by half warps, of 16 bytes by quarter warps.
