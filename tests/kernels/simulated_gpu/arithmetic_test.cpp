@@ -84,6 +84,11 @@ TEST(Bits, FieldsCountsAndPermutations) {
   EXPECT_EQ(evaluate<U32>("bfe.s32 %d, %a, 28, 8;", cases).front(), 0xffffffffu);
   EXPECT_EQ(evaluate<U32>("bfe.u32 %d, %a, 28, 8;", cases).front(), 0xfu);
   EXPECT_EQ(evaluate<U32>("bfe.s32 %d, %a, 0, 0;", cases).front(), 0u);
+  EXPECT_EQ(evaluate<U32>("bfi.b32 %d, 0xabc, %a, 4, 8;", cases).front(), 0xf0f01bc4u);
+  EXPECT_EQ(evaluate<U32>("bfind.u32 %d, %a;", std::vector<std::tuple<U32>>{{0}, {1}, {0x8000}}),
+            (std::vector<U32>{~U32{0}, 0, 15}));
+  EXPECT_EQ(evaluate<U32>("bfind.shiftamt.s32 %d, %a;", std::vector<std::tuple<U32>>{{0xfffffffe}}),
+            std::vector<U32>{31});
   EXPECT_EQ(evaluate<U32>("popc.b32 %d, %a;", cases).front(), 13u);
   EXPECT_EQ(evaluate<U32>("clz.b32 %d, %a;", std::vector<std::tuple<U32>>{{0}, {1}}), (std::vector<U32>{32, 31}));
   EXPECT_EQ(evaluate<U32>("brev.b32 %d, %a;", std::vector<std::tuple<U32>>{{1}}).front(), 0x80000000u);

@@ -150,6 +150,16 @@ TEST(WarpOperation, VotesSeeTheWholeWarp) {
   EXPECT_EQ(words, std::vector<U32>(32, 0x10f));
 }
 
+TEST(WarpOperation, MatchesAndReduces) {
+  const std::vector<U32> words = words_of(
+      "and.b32 %r1, %thread, 1; match.any.sync.b32 %r2, %r1, 0xffffffff; sub.u32 %r3, %thread, 16;\n"
+      "redux.sync.min.s32 %r4, %r3, 0xffffffff; redux.sync.add.s32 %r5, %thread, 0xffffffff; add.u32 %r5, %r5, %r4;\n"
+      "xor.b32 %r2, %r2, %r5; st.global.u32 [%address], %r2;",
+      32);
+  for (unsigned lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(words[lane], (lane % 2 == 0 ? 0x55555555u : 0xaaaaaaaau) ^ (31 * 32 / 2 - 16));
+}
+
 TEST(WarpOperation, WaitsForLanesThatComeLater) {
   // Lanes 0 to 7 are at the shuffle first; the others come to it through a detour that lies behind it.
   const std::vector<U32> words = words_of(

@@ -112,6 +112,32 @@ struct ExtractField {
   }
 };
 
+/// bfi: the lower `count` bits of a, in b from `first` on.
+struct InsertField {
+  template <class T>
+  T operator()(T a, T b, std::uint32_t first, std::uint32_t count) const {
+    constexpr std::uint32_t kWidth = 8 * sizeof(T);
+    first &= 0xff;
+    count &= 0xff;
+    if (first >= kWidth || count == 0) return b;
+    const T kept = static_cast<T>((count >= kWidth ? static_cast<T>(~T{0}) : (T{1} << count) - 1) << first);
+    return static_cast<T>(((a << first) & kept) | (b & ~kept));
+  }
+};
+
+/// bfind: the uppermost bit that is not a copy of the sign; all ones if there is none. shiftamt: how far it is from the top.
+template <bool kShifts>
+struct FindBit {
+  template <class T>
+  std::uint32_t operator()(T a) const {
+    using U = std::make_unsigned_t<T>;
+    const U bits = static_cast<U>(std::is_signed_v<T> && a < 0 ? ~a : a);
+    if (bits == 0) return ~std::uint32_t{0};
+    const auto zeros = static_cast<std::uint32_t>(std::countl_zero(bits));
+    return kShifts ? zeros : 8 * sizeof(T) - 1 - zeros;
+  }
+};
+
 /// prmt: each of the four selectors takes one of the eight bytes of (b, a), or spreads its sign.
 struct PermuteBytes {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t selectors) const {
@@ -221,6 +247,36 @@ void translate_extract(Decoder& decoder, Operation& operation) {
       decoder, type, []<class T> { return &ternary<ExtractField, T, T, std::uint32_t, std::uint32_t>; });
 }
 
+template <class T>
+void insert_field(const Operation& operation, Warp& warp, Mask active) {
+  map_lanes(active, InsertField{}, warp.row<T>(operation.d), warp.row<T>(operation.a), warp.row<T>(operation.b),
+            warp.row<std::uint32_t>(operation.c), warp.row<std::uint32_t>(operation.slots[0]));
+}
+
+void translate_insert(Decoder& decoder, Operation& operation) {
+  const Type type = decoder.take_type();
+  decoder.finish(5);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, type);
+  operation.c = decoder.source(3, Type::u32);
+  decoder.keep(operation, {decoder.source(4, Type::u32)});
+  operation.execute =
+      choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &insert_field<T>; });
+}
+
+void translate_find(Decoder& decoder, Operation& operation) {
+  const bool shifts = decoder.take("shiftamt");
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  operation.d = decoder.destination(0, Type::u32);
+  operation.a = decoder.source(1, type);
+  operation.execute =
+      choose_type<std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(decoder, type, [&]<class T>() -> Handler {
+        return shifts ? &unary<FindBit<true>, std::uint32_t, T> : &unary<FindBit<false>, std::uint32_t, T>;
+      });
+}
+
 void translate_permute(Decoder& decoder, Operation& operation) {
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
   decoder.finish(4);
@@ -236,7 +292,8 @@ constexpr Opcode kOpcodes[] = {
     {"and", translate_logic<And>},   {"or", translate_logic<Or>},          {"xor", translate_logic<Xor>},
     {"not", translate_not},          {"shl", translate_shift<ShiftLeft>},  {"shr", translate_shift<ShiftRight>},
     {"shf", translate_funnel_shift}, {"popc", translate_count<CountOnes>}, {"clz", translate_count<CountLeadingZeros>},
-    {"brev", translate_reverse},     {"bfe", translate_extract},           {"prmt", translate_permute},
+    {"brev", translate_reverse},     {"bfe", translate_extract},           {"bfi", translate_insert},
+    {"bfind", translate_find},       {"prmt", translate_permute},
 };
 
 }  // namespace

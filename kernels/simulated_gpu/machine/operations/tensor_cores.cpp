@@ -5,6 +5,7 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/machine/operations/whole_warp.h"
 #include "kernels/simulated_gpu/units/mma.h"
 #include "kernels/simulated_gpu/units/warp_matrices.h"
 #include "kernels/simulated_gpu/units/wmma.h"
@@ -13,15 +14,6 @@ namespace gradring::simulated_gpu {
 namespace {
 
 using ptx::Type;
-
-/// Whether all lanes execute it now.
-bool is_whole(const Operation& operation, Warp& warp, Mask active) {
-  if (active == kAllLanes) return true;
-  if (warp.living() != kAllLanes)
-    warp.fail(operation, lowest_lane(active),
-              "an instruction for whole warps is executed by one of which threads are missing");
-  return warp.are_together(active, kAllLanes);
-}
 
 template <std::size_t kCount>
 std::array<Row, kCount> rows(Warp& warp, const Slot* slots) {
@@ -40,7 +32,7 @@ std::array<ConstRow, kCount> const_rows(Warp& warp, const Slot* slots) {
 /// Rows d, a, b, c.
 template <Half kType>
 void mma_k16(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole(operation, warp, active)) return;
+  if (!is_whole_warp(operation, warp, active)) return;
   const Slot* const slots = operation.slots;
   mma_m16n8k16(kType, const_rows<4>(warp, slots + 4), const_rows<2>(warp, slots + 8), const_rows<4>(warp, slots + 10),
                rows<4>(warp, slots));
@@ -48,7 +40,7 @@ void mma_k16(const Operation& operation, Warp& warp, Mask active) {
 
 template <Half kType>
 void mma_k8(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole(operation, warp, active)) return;
+  if (!is_whole_warp(operation, warp, active)) return;
   const Slot* const slots = operation.slots;
   mma_m16n8k8(kType, const_rows<2>(warp, slots + 4), const_rows<1>(warp, slots + 6), const_rows<4>(warp, slots + 7),
               rows<4>(warp, slots));
@@ -102,7 +94,7 @@ struct MatrixDetails {
 
 /// Lane i has the address of row i % 8 of matrix i / 8.
 void move_matrices(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole(operation, warp, active)) return;
+  if (!is_whole_warp(operation, warp, active)) return;
   const auto& details = *static_cast<const MatrixDetails*>(operation.details);
   const unsigned count = 8 * details.matrices;
   const Mask addressing = count == kWarpSize ? kAllLanes : (Mask{1} << count) - 1;
@@ -179,7 +171,7 @@ std::array<std::byte*, kWmmaLines> resolve_lines(const Operation& operation, War
 }
 
 void move_fragment(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole(operation, warp, active)) return;
+  if (!is_whole_warp(operation, warp, active)) return;
   const auto& details = *static_cast<const WmmaDetails*>(operation.details);
   const std::array<std::byte*, kWmmaLines> lines = resolve_lines(operation, warp, details);
   std::array<const std::byte*, kWmmaLines> const_lines;
@@ -231,7 +223,7 @@ struct WmmaProduct {
 };
 
 void multiply_fragments(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole(operation, warp, active)) return;
+  if (!is_whole_warp(operation, warp, active)) return;
   const auto& details = *static_cast<const WmmaProduct*>(operation.details);
   const Slot* const slots = operation.slots;
   const std::array<ConstRow, 8> a = const_rows<8>(warp, slots + 16), b = const_rows<8>(warp, slots + 24);

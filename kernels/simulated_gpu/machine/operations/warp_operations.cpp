@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// shfl.sync, vote.sync, activemask: values of other lanes of the warp.
+// shfl.sync, vote.sync, match.sync, redux.sync, activemask: values of other lanes of the warp.
+#include <algorithm>
+#include <functional>
+
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
@@ -106,6 +109,42 @@ void vote(const Operation& operation, Warp& warp, Mask active) {
   d = (d & ~active) | (result ? active : 0);
 }
 
+/// match.any.sync: the lanes with the same value.
+template <class T>
+void match(const Operation& operation, Warp& warp, Mask active) {
+  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
+  if (!gather(operation, warp, active, members)) return;
+  const T* const a = warp.row<T>(operation.a);
+  Mask found[kWarpSize];
+  for_each_lane(
+      active, [&](unsigned lane) { found[lane] = active & lanes_where([&](T value) { return value == a[lane]; }, a); });
+  for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = found[lane]; });
+}
+
+template <class F, class T>
+void reduce(const Operation& operation, Warp& warp, Mask active) {
+  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
+  if (!gather(operation, warp, active, members)) return;
+  const T* const a = warp.row<T>(operation.a);
+  T result = a[lowest_lane(active)];
+  for_each_lane(active & (active - 1), [&](unsigned lane) { result = F{}(result, a[lane]); });
+  for_each_lane(active, [&](unsigned lane) { warp.row<T>(operation.d)[lane] = result; });
+}
+
+struct Minimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::min(a, b);
+  }
+};
+
+struct Maximum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max(a, b);
+  }
+};
+
 void active_mask(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = active; });
 }
@@ -142,6 +181,43 @@ void translate_vote(Decoder& decoder, Operation& operation) {
   operation.execute = &vote;
 }
 
+/// d, a, members
+void take_operands(Decoder& decoder, Operation& operation, Type result, Type type) {
+  decoder.finish(3);
+  operation.d = decoder.destination(0, result);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, Type::b32);
+}
+
+void translate_match(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("any") || !decoder.take("sync")) decoder.reject("expected .any.sync");
+  const Type type = decoder.take_type();
+  take_operands(decoder, operation, Type::b32, type);
+  operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &match<T>; });
+}
+
+void translate_redux(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync")) decoder.reject(".sync is expected");
+  const std::size_t function = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
+  const Type type = decoder.take_type();
+  take_operands(decoder, operation, type, type);
+  const auto of_sign = [&]<class F>(F) {
+    return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &reduce<F, T>; });
+  };
+  const auto of_bits = [&]<class F>(F) {
+    return choose_type<std::uint32_t>(decoder, bits_of(type), []<class T> { return &reduce<F, T>; });
+  };
+  switch (function) {
+    case 0: operation.execute = of_bits(std::plus<>{}); break;
+    case 1: operation.execute = of_sign(Minimum{}); break;
+    case 2: operation.execute = of_sign(Maximum{}); break;
+    case 3: operation.execute = of_bits(std::bit_and<>{}); break;
+    case 4: operation.execute = of_bits(std::bit_or<>{}); break;
+    case 5: operation.execute = of_bits(std::bit_xor<>{}); break;
+    default: decoder.reject("the function is not known");
+  }
+}
+
 void translate_activemask(Decoder& decoder, Operation& operation) {
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
   decoder.finish(1);
@@ -149,8 +225,11 @@ void translate_activemask(Decoder& decoder, Operation& operation) {
   operation.execute = &active_mask;
 }
 
-constexpr Opcode kOpcodes[] = {
-    {"shfl", translate_shfl}, {"vote", translate_vote}, {"activemask", translate_activemask}};
+constexpr Opcode kOpcodes[] = {{"shfl", translate_shfl},
+                               {"vote", translate_vote},
+                               {"match", translate_match},
+                               {"redux", translate_redux},
+                               {"activemask", translate_activemask}};
 
 }  // namespace
 

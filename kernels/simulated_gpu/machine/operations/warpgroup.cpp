@@ -5,6 +5,7 @@
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/machine/operations/whole_warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/units/wgmma.h"
 
@@ -13,28 +14,20 @@ namespace {
 
 using ptx::Type;
 
-/// Whether all lanes execute it now.
-bool is_whole(const Operation& operation, Warp& warp, Mask active) {
-  if (active == kAllLanes) return true;
-  if (warp.living() != kAllLanes)
-    warp.fail(operation, lowest_lane(active), "wgmma is executed by a warp of which threads are missing");
-  return warp.are_together(active, kAllLanes);
-}
-
 void start_product(const Operation& operation, Warp& warp, Mask active) {
-  if (is_whole(operation, warp, active)) warp.block().warpgroups().start(operation, warp);
+  if (is_whole_warp(operation, warp, active)) warp.block().warpgroups().start(operation, warp);
 }
 
 void fence_registers(const Operation& operation, Warp& warp, Mask active) {
-  if (is_whole(operation, warp, active)) warp.block().warpgroups().fence(warp.index());
+  if (is_whole_warp(operation, warp, active)) warp.block().warpgroups().fence(warp.index());
 }
 
 void commit_products(const Operation& operation, Warp& warp, Mask active) {
-  if (is_whole(operation, warp, active)) warp.block().warpgroups().commit(warp.index());
+  if (is_whole_warp(operation, warp, active)) warp.block().warpgroups().commit(warp.index());
 }
 
 void wait_for_products(const Operation& operation, Warp& warp, Mask active) {
-  if (is_whole(operation, warp, active) && !warp.block().warpgroups().wait(warp, operation.immediate))
+  if (is_whole_warp(operation, warp, active) && !warp.block().warpgroups().wait(warp, operation.immediate))
     warp.poll_again();
 }
 
