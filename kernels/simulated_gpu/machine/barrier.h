@@ -7,8 +7,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// Details of bar.sync and bar.red. Operation::a is the row of the barrier's number, b that of its number of threads (0: all), c the
-/// predicate and d the destination of a reduction.
+/// Details of bar.sync and bar.red. Operation::a is the row of the barrier's number, b that of its number of threads
+/// (0: all), c the predicate and d the destination of a reduction.
 struct BarrierDetails {
   enum class Reduction : std::uint8_t { none, all, any, count };
   Reduction reduction = Reduction::none;

@@ -44,7 +44,7 @@ void Block::run(std::uint64_t index) {
   mbarriers_.clear();
   tensor_copies_.clear();
   warpgroups_.begin_block(warp_count());
-  draws_ = 0;
+  draws_ = executed_ = 0;
   last_chosen_ = warp_count() - 1;
   progress_ = progress_at_wake_ = 0;
   idle_wakes_ = 0;
@@ -67,8 +67,15 @@ void Block::run(std::uint64_t index) {
 }
 
 void Block::advance(unsigned warp) {
-  switch (warps_[warp]->run(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn))) {
-    case Warp::Stop::quantum_over: break;
+  const std::uint64_t turn =
+      std::min<std::uint64_t>(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn), options_.most_instructions);
+  switch (warps_[warp]->run(turn)) {
+    case Warp::Stop::quantum_over:
+      executed_ += turn;
+      if (executed_ >= options_.most_instructions)
+        warps_[warp]->fail_here("the block does not end: its warps executed " + std::to_string(executed_) +
+                                " instructions");
+      break;
     case Warp::Stop::at_barrier: arrive(warp); break;
     case Warp::Stop::polling: states_[warp] = State::polling; break;
     case Warp::Stop::ended:

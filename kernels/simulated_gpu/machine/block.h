@@ -18,7 +18,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from the seed.
+/// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from
+/// the seed.
 class Block {
  public:
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options);
@@ -79,6 +80,7 @@ class Block {
   std::array<Barrier, 16> barriers_;
   std::uint64_t linear_index_ = 0;
   std::uint64_t draws_ = 0;
+  std::uint64_t executed_ = 0;  ///< instructions, at least
   unsigned last_chosen_ = 0;
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_wake_ = 0;

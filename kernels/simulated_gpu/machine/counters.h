@@ -6,8 +6,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// What a launch executed, by instruction of the kernel (the index is that of ptx::Kernel::code). Classes, source lines and sums are
-/// made from it.
+/// What a launch executed, by instruction of the kernel (the index is that of ptx::Kernel::code). Classes, source
+/// lines and sums are made from it.
 struct Counters {
   struct Instruction {
     std::uint64_t executions = 0;     ///< by warps

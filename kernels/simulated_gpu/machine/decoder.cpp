@@ -10,7 +10,8 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-/// An immediate as the bits of a type. A literal that was written as f64 is converted if the instruction computes in f32.
+/// An immediate as the bits of a type. A literal that was written as f64 is converted if the instruction computes in
+/// f32.
 std::uint64_t bits_as(const Operand& operand, Type type) {
   if (type == Type::f32 && operand.is_double)
     return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));

@@ -55,8 +55,8 @@ class FrameLayout {
   std::map<std::tuple<SpecialRow::Value, std::uint64_t, unsigned>, Slot> specials_;
 };
 
-/// Reads an instruction for its translator, which takes the words that it knows, then says finish(): a word that nobody took is
-/// an error, so no modifier is ignored.
+/// Reads an instruction for its translator, which takes the words that it knows, then says finish(): a word that
+/// nobody took is an error, so no modifier is ignored.
 ///
 /// Errors    Unsupported, from every function.
 class Decoder {

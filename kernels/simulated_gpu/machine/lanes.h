@@ -13,8 +13,8 @@ inline constexpr unsigned kWarpSize = 32;
 using Mask = std::uint32_t;
 inline constexpr Mask kAllLanes = ~Mask{0};
 
-/// The bit of each lane: loops that compare with a row of bits become vector code on every processor, those that shift by the
-/// lane do not.
+/// The bit of each lane: loops that compare with a row of bits become vector code on every processor, those that
+/// shift by the lane do not.
 inline constexpr std::array<Mask, kWarpSize> kLaneBits = [] {
   std::array<Mask, kWarpSize> bits{};
   for (unsigned lane = 0; lane < kWarpSize; ++lane) bits[lane] = Mask{1} << lane;

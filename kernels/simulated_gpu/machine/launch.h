@@ -47,6 +47,8 @@ struct ExecutionOptions {
   std::uint64_t seed = 0;  ///< of the order in which the warps of a block, and blocks, are executed
   unsigned threads = 1;    ///< of the host; blocks are shared out over them
   bool checks_races = true;
+  /// Instructions of a block's warps, after which it is taken to run for ever: a Fault. Several minutes.
+  std::uint64_t most_instructions = std::uint64_t{1} << 33;
 };
 
 /// Executes a grid to its end.

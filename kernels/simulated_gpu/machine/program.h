@@ -20,7 +20,8 @@ struct Operation;
 /// Where a register is in a warp's frame, in bytes: a row of 32 values, or for a predicate one Mask.
 using Slot = std::uint32_t;
 
-/// Executes an instruction for the lanes of `active`, which are not none. Warp::position() is that of the next instruction.
+/// Executes an instruction for the lanes of `active`, which are not none. Warp::position() is that of the next
+/// instruction.
 using Handler = void (*)(const Operation& operation, Warp& warp, Mask active);
 
 /// An instruction, ready for execution. Registers, immediates and special registers are all rows of the frame.
@@ -42,7 +43,8 @@ struct ConstantRow {
   std::uint64_t bits = 0;
 };
 
-/// A row that depends on the launch, the block or the thread: a special register, or the address of a parameter or variable.
+/// A row that depends on the launch, the block or the thread: a special register, or the address of a parameter or
+/// variable.
 struct SpecialRow {
   using Value = std::uint64_t (*)(const Warp& warp, unsigned lane, std::uint64_t argument);
   Slot slot = 0;

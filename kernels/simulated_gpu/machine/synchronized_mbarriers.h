@@ -10,8 +10,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// The mbarriers of a block, and what is ordered by them: accesses before an arrival come before those after a wait for the
-/// phase that it completes.
+/// The mbarriers of a block, and what is ordered by them: accesses before an arrival come before those after a wait
+/// for the phase that it completes.
 ///
 /// Errors    Fault without a place in the program, from every function.
 class SynchronizedMbarriers {

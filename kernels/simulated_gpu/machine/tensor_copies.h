@@ -14,8 +14,8 @@ class Block;
 class Warp;
 struct Operation;
 
-/// The copies of tensors (cp.async.bulk.tensor) of a block that are under way. A copy lands as late as it can: when a thread waits
-/// for its mbarrier.
+/// The copies of tensors (cp.async.bulk.tensor) of a block that are under way. A copy lands as late as it can: when a
+/// thread waits for its mbarrier.
 class TensorCopies {
  public:
   explicit TensorCopies(Block& block) : block_(block) {}

@@ -14,8 +14,8 @@ namespace gradring::simulated_gpu {
 class Warp;
 struct Operation;
 
-/// The copies (cp.async) of a warp's threads that are under way, in groups of each thread. A copy lands as late as it can: when its
-/// thread waits for its group.
+/// The copies (cp.async) of a warp's threads that are under way, in groups of each thread. A copy lands as late as it
+/// can: when its thread waits for its group.
 class ThreadCopies {
  public:
   struct Copy {

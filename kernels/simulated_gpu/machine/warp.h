@@ -31,8 +31,8 @@ struct Fragment {
   Mask waited = 0;  ///< at_collective: the lanes that have waited already; with more, it is tried again
 };
 
-/// 32 threads, or the last ones of a block. One fragment runs: the one with the smallest position among those that can, so that
-/// those that left a loop wait behind it, and fragments that come to one position go on as one.
+/// 32 threads, or the last ones of a block. One fragment runs: the one with the smallest position among those that
+/// can, so that those that left a loop wait behind it, and fragments that come to one position go on as one.
 class Warp {
  public:
   enum class Stop : std::uint8_t { quantum_over, at_barrier, polling, ended };
@@ -72,8 +72,8 @@ class Warp {
   void jump(Mask active, std::size_t target);
   void end(Mask active);
   void wait_at_barrier(Mask active);
-  /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are here. If not,
-  /// they wait for the others, and execute the instruction again with them.
+  /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are
+  /// here. If not, they wait for the others, and execute the instruction again with them.
   bool are_together(Mask active, Mask members);
   void poll();
   /// The same, and the instruction will be executed again.
@@ -87,6 +87,8 @@ class Warp {
 
   /// Throws the Fault that names this operation and a lane's thread.
   [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what) const;
+  /// The same for the next instruction of the fragment that runs.
+  [[noreturn]] void fail_here(const std::string& what) const { fail_at(position_, lowest_lane(lanes_), what); }
   /// The same for the instruction at a position.
   [[noreturn]] void fail_at(std::size_t position, unsigned lane, const std::string& what) const;
 

@@ -17,8 +17,8 @@ namespace gradring::simulated_gpu {
 class Block;
 class Warp;
 
-/// Details of wgmma.mma_async. Operation::slots are those of the accumulators, then those of A's fragment, if it is in registers;
-/// a and b are the rows of the descriptors, c the predicate scale-d.
+/// Details of wgmma.mma_async. Operation::slots are those of the accumulators, then those of A's fragment, if it is
+/// in registers; a and b are the rows of the descriptors, c the predicate scale-d.
 struct WarpgroupProduct {
   Half type = Half::f16;
   int columns = 0;
@@ -27,9 +27,9 @@ struct WarpgroupProduct {
   bool reads_a_from_registers = false;
 };
 
-/// The products (wgmma) of a block's warpgroups, four warps each, that are under way, in groups of each warp. They read shared
-/// memory and add to their accumulators as late as they can: when a warp waits for their group. That happens for the four warps at
-/// once, as all of them take part in a product.
+/// The products (wgmma) of a block's warpgroups, four warps each, that are under way, in groups of each warp. They
+/// read shared memory and add to their accumulators as late as they can: when a warp waits for their group. That
+/// happens for the four warps at once, as all of them take part in a product.
 class Warpgroups {
  public:
   explicit Warpgroups(Block& block) : block_(block) {}
@@ -41,8 +41,8 @@ class Warpgroups {
   void fence(unsigned warp) { warps_[warp].is_fenced = true; }
   void start(const Operation& operation, Warp& warp);
   void commit(unsigned warp);
-  /// Whether all but the newest `pending` groups of the warp have landed; false while another warp of its warpgroup has not
-  /// committed them yet.
+  /// Whether all but the newest `pending` groups of the warp have landed; false while another warp of its warpgroup
+  /// has not committed them yet.
   bool wait(Warp& warp, std::uint64_t pending);
   /// An instruction other than wgmma accesses a row of an accumulator.
   ///

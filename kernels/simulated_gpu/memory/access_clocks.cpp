@@ -20,6 +20,14 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   }
 }
 
+/// A block that synchronises a million times runs out of time: from then on races are not looked for in it.
+std::uint32_t AccessClocks::advance() {
+  if (now_ < kEnd) return ++now_;
+  checks_races_ = false;
+  for (unsigned warp = 0; warp < warps_; ++warp) update_bound(warp);
+  return now_;
+}
+
 void AccessClocks::begin_again() {
   now_ = 0;
   last_access_.fill(0);
@@ -30,7 +38,8 @@ void AccessClocks::begin_again() {
 bool AccessClocks::is_ordered(Stamp stamp, unsigned warp, unsigned self, const Knowledge& knowledge) const {
   if (!checks_races_ || stamp < knowledge.bound || who_of(stamp) == self) return true;
   const unsigned other = Accessor{who_of(stamp)}.warp();
-  // Of several warps, the last one's time is known: where mbarriers order, some of them may be known up to another time.
+  // Of several warps, the last one's time is known: where mbarriers order, some of them may be known up to another
+  // time.
   if (other >= knowledge.others.size())
     return has_released_ && time_of(stamp) <= *std::ranges::max_element(knowledge.others);
   return time_of(stamp) <= (other == warp ? knowledge.lanes : knowledge.others[other]);
@@ -50,7 +59,8 @@ void AccessClocks::restrict(Knowledge& knowledge, const Knowledge& other) {
 }
 
 void AccessClocks::join(std::uint32_t warps) {
-  const std::uint32_t before = now_++;
+  const std::uint32_t before = now_;
+  advance();
   Times all{};
   for_each_lane(warps, [&](unsigned warp) {
     for (unsigned other = 0; other < all.size(); ++other) all[other] = std::max(all[other], known_[warp].others[other]);
@@ -65,7 +75,8 @@ void AccessClocks::join(std::uint32_t warps) {
 }
 
 void AccessClocks::order_lanes(unsigned warp) {
-  known_[warp].lanes = now_++;
+  known_[warp].lanes = now_;
+  advance();
   clock_[warp] = now_;
   update_bound(warp);
 }
@@ -75,7 +86,7 @@ void AccessClocks::release(unsigned warp, Times& released) {
   for (unsigned other = 0; other < released.size(); ++other)
     released[other] = std::max(released[other], known_[warp].others[other]);
   released[warp] = std::max(released[warp], clock_[warp]);
-  clock_[warp] = ++now_;
+  clock_[warp] = advance();
 }
 
 void AccessClocks::acquire(unsigned warp, const Times& released) {
@@ -86,7 +97,7 @@ void AccessClocks::acquire(unsigned warp, const Times& released) {
 }
 
 Stamp AccessClocks::act(unsigned engine, Times& released) {
-  last_access_[engine] = released[engine] = ++now_;
+  last_access_[engine] = released[engine] = advance();
   return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
 }
 
@@ -96,7 +107,7 @@ void AccessClocks::fence_proxy(unsigned warp, Mask lanes) {
     const std::uint32_t known = other == warp ? known_[warp].lanes : known_[warp].others[other];
     fenced_by_others_[other] = std::max(fenced_by_others_[other], known);
   }
-  clock_[warp] = ++now_;  // later writes have another time
+  clock_[warp] = advance();  // later writes have another time
 }
 
 bool AccessClocks::is_fenced(Stamp write) const {

@@ -8,8 +8,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// Who accessed shared memory, and when: the time in the upper bits, so that a later stamp is the larger one; below it a
-/// thread of the block, or several of them.
+/// Who accessed shared memory, and when: the time in the upper bits, so that a later stamp is the larger one; below
+/// it a thread of the block, or several of them.
 using Stamp = std::uint32_t;
 
 /// Who of a stamp.
@@ -59,14 +59,14 @@ class AccessClocks {
 
   void begin_block(unsigned warps, bool checks_races);
   /// Time is nearly out of range: the stamps must be cleared, and time begins again.
-  bool is_exhausted() const { return now_ > (1u << (32 - Accessor::kBits)) - (1u << 18); }
+  bool is_exhausted() const { return now_ > kEnd / 2; }
   void begin_again();
 
   /// Stamps below it are of earlier blocks.
   Stamp block_begin() const { return block_begin_; }
   /// A warp is about to access shared memory.
   void begin_access(unsigned warp) {
-    if (last_access_[warp] != clock_[warp]) last_access_[warp] = clock_[warp] = ++now_;
+    if (last_access_[warp] != clock_[warp]) last_access_[warp] = clock_[warp] = advance();
   }
   Stamp stamp(unsigned thread) const { return clock_[thread / kWarpSize] << Accessor::kBits | thread; }
   const Knowledge& knowledge(unsigned warp) const { return known_[warp]; }
@@ -98,6 +98,9 @@ class AccessClocks {
   bool is_fenced(Stamp write) const;
 
  private:
+  static constexpr std::uint32_t kEnd = (1u << (32 - Accessor::kBits)) - 2;
+
+  std::uint32_t advance();
   void update_bound(unsigned warp);
 
   unsigned warps_ = 0;

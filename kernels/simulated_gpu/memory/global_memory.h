@@ -7,8 +7,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a note of which
-/// bytes were written. Addresses are those of the process (unified addressing).
+/// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a
+/// note of which bytes were written. Addresses are those of the process (unified addressing).
 ///
 /// Threads   any; blocks of a grid write different bytes of one block at the same time.
 class GlobalMemory {
@@ -33,7 +33,8 @@ class GlobalMemory {
   const Block* find(std::uint64_t address, std::size_t bytes) const;
   /// Changes with each add and remove: what find() returned before may be gone.
   std::uint64_t generation() const;
-  /// "16 bytes at 0x7f..., 4 bytes behind the end of a block of 4096 bytes of GPU 0", "... in a block that was freed", ...
+  /// "16 bytes at 0x7f..., 4 bytes behind the end of a block of 4096 bytes of GPU 0", "... in a block that was
+  /// freed", ...
   std::string describe(std::uint64_t address, std::size_t bytes) const;
 
   void mark_written(std::uint64_t address, std::size_t bytes);

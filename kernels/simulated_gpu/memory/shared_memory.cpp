@@ -20,38 +20,66 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
   clocks_.begin_block(warps, checks_races);
 }
 
-bool SharedMemory::note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
-  if (bytes != std::size_t{1} << granule_shift_) return false;
+template <unsigned kGranules>
+bool SharedMemory::note_warp_read_of(const std::uint64_t* addresses, Mask lanes, unsigned warp) {
   const Stamp known = clocks_.ordered_before(warp * kWarpSize);
-  const Stamp mine = clocks_.stamp(warp * kWarpSize);
-  Stamp lowest = ~Stamp{0};
+  const Stamp first = clocks_.stamp(warp * kWarpSize);
+  Stamp lowest[kGranules];
+  Stamp highest[kGranules] = {};
+  std::ranges::fill(lowest, ~Stamp{0});
+  for_each_lane(lanes, [&](unsigned lane) {
+    const std::size_t granule = (addresses[lane] - kFirstSharedAddress) >> granule_shift_;
+    const Stamp* const writes = writes_.data() + granule;
+    Stamp* const reads = reads_.data() + granule;
+    const Stamp mine = first + lane;
+    for (unsigned i = 0; i < kGranules; ++i) {
+      lowest[i] = std::min(lowest[i], writes[i]);
+      highest[i] = std::max(highest[i], writes[i]);
+      reads[i] = reads[i] < known ? mine : merged(reads[i], mine);
+    }
+  });
+  return std::ranges::min(lowest) >= clocks_.block_begin() && std::ranges::max(highest) < known;
+}
+
+template <unsigned kGranules>
+bool SharedMemory::note_warp_write_of(const std::uint64_t* addresses, Mask lanes, unsigned warp) {
   Stamp highest = 0;
   for_each_lane(lanes, [&](unsigned lane) {
     const std::size_t granule = (addresses[lane] - kFirstSharedAddress) >> granule_shift_;
-    lowest = std::min(lowest, writes_[granule]);
-    highest = std::max(highest, writes_[granule]);
-    const Stamp read = reads_[granule];
-    reads_[granule] = read < known ? mine + lane : merged(read, mine + lane);
+    for (unsigned i = 0; i < kGranules; ++i) highest = std::max({highest, writes_[granule + i], reads_[granule + i]});
   });
-  return lowest >= clocks_.block_begin() && highest < known;
+  if (highest >= clocks_.ordered_before(warp * kWarpSize)) return false;
+  const Stamp first = clocks_.stamp(warp * kWarpSize);
+  Stamp overwritten = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    Stamp* const writes = writes_.data() + ((addresses[lane] - kFirstSharedAddress) >> granule_shift_);
+    for (unsigned i = 0; i < kGranules; ++i) {
+      overwritten = std::max(overwritten, writes[i]);
+      writes[i] = first + lane;
+    }
+  });
+  return overwritten < first;  // else two lanes write the same bytes
+}
+
+bool SharedMemory::note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
+  switch (bytes >> granule_shift_) {
+    case 1: return note_warp_read_of<1>(addresses, lanes, warp);
+    case 2: return note_warp_read_of<2>(addresses, lanes, warp);
+    case 4: return note_warp_read_of<4>(addresses, lanes, warp);
+    case 8: return note_warp_read_of<8>(addresses, lanes, warp);
+    default: return false;
+  }
 }
 
 bool SharedMemory::note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
-  if (bytes != std::size_t{1} << granule_shift_ || has_late_reads_) return false;
-  Stamp highest = 0;
-  for_each_lane(lanes, [&](unsigned lane) {
-    const std::size_t granule = (addresses[lane] - kFirstSharedAddress) >> granule_shift_;
-    highest = std::max({highest, writes_[granule], reads_[granule]});
-  });
-  if (highest >= clocks_.ordered_before(warp * kWarpSize)) return false;
-  const Stamp mine = clocks_.stamp(warp * kWarpSize);
-  Stamp overwritten = 0;
-  for_each_lane(lanes, [&](unsigned lane) {
-    Stamp& write = writes_[(addresses[lane] - kFirstSharedAddress) >> granule_shift_];
-    overwritten = std::max(overwritten, write);
-    write = mine + lane;
-  });
-  return overwritten < mine;  // else two lanes write the same bytes
+  if (has_late_reads_) return false;
+  switch (bytes >> granule_shift_) {
+    case 1: return note_warp_write_of<1>(addresses, lanes, warp);
+    case 2: return note_warp_write_of<2>(addresses, lanes, warp);
+    case 4: return note_warp_write_of<4>(addresses, lanes, warp);
+    case 8: return note_warp_write_of<8>(addresses, lanes, warp);
+    default: return false;
+  }
 }
 
 SharedFinding SharedMemory::unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
@@ -95,7 +123,8 @@ SharedFinding SharedMemory::unordered_reads(std::uint64_t address, std::size_t b
 }
 
 SharedFinding SharedMemory::note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
-  // An atomic is ordered with other atomics: it is noted as a write of several warps, which only a plain access contradicts.
+  // An atomic is ordered with other atomics: it is noted as a write of several warps, which only a plain access
+  // contradicts.
   SharedFinding finding = note_read(address, bytes, thread);
   if (finding.problem == SharedFinding::Problem::unordered_write && !finding.other.is_thread()) finding = {};
   const Stamp mark = time_of(clocks_.stamp(thread)) << Accessor::kBits | Accessor::kSeveralWarps;

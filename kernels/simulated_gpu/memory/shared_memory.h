@@ -25,9 +25,10 @@ struct SharedFinding {
   Accessor other;  ///< whose access is not ordered with this one
 };
 
-/// The shared memory of a block: bytes, and for each granule (the smallest access of the kernel, 1 to 16 bytes) the stamps of its
-/// last write and of the reads since then. A stamp says who accessed it and when; AccessClocks decides whether an access that is
-/// made now is ordered after it. A stamp of an earlier block means: not written in this one.
+/// The shared memory of a block: bytes, and for each granule (the smallest access of the kernel, 1 to 16 bytes) the
+/// stamps of its last write and of the reads since then. A stamp says who accessed it and when; AccessClocks decides
+/// whether an access that is made now is ordered after it. A stamp of an earlier block means: not written in this
+/// one.
 ///
 /// Threads   one.
 /// Source    Flanagan, Freund: FastTrack, PLDI 2009.
@@ -51,13 +52,13 @@ class SharedMemory {
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread);
 
-  /// The same for the threads of a warp at once, of accesses that nothing is wrong with; false: look at each of them, because something
-  /// may be.
+  /// The same for the threads of a warp at once, of accesses that nothing is wrong with; false: look at each of them,
+  /// because something may be.
   bool note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp);
   bool note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp);
 
-  /// The same for what a thread started when it had `knowledge`, and what happens now: a write by it (`mine` its stamp) or
-  /// by the copy engine, and a read by tensor cores (with_own, for all warps of the warpgroup).
+  /// The same for what a thread started when it had `knowledge`, and what happens now: a write by it (`mine` its
+  /// stamp) or by the copy engine, and a read by tensor cores (with_own, for all warps of the warpgroup).
   using Knowledge = AccessClocks::Knowledge;
   SharedFinding note_late_write(std::uint64_t address, std::size_t bytes, unsigned thread, Stamp mine,
                                 const Knowledge& knowledge);
@@ -69,6 +70,10 @@ class SharedMemory {
     const std::size_t first = offset >> granule_shift_;
     return {stamps.data() + first, ((offset + bytes - 1) >> granule_shift_) - first + 1};
   }
+  template <unsigned kGranules>
+  bool note_warp_read_of(const std::uint64_t* addresses, Mask lanes, unsigned warp);
+  template <unsigned kGranules>
+  bool note_warp_write_of(const std::uint64_t* addresses, Mask lanes, unsigned warp);
   SharedFinding unordered(std::span<const Stamp> stamps, unsigned thread, const Knowledge& knowledge,
                           SharedFinding::Problem problem) const;
   SharedFinding unordered_reads(std::uint64_t address, std::size_t bytes, unsigned thread, const Knowledge& knowledge);
@@ -77,7 +82,8 @@ class SharedMemory {
   unsigned granule_shift_ = 0;
   std::vector<Stamp> writes_;
   std::vector<Stamp> reads_;
-  /// Of tensor cores, which read for several warpgroups: the last read by another one. Used from the first such read on.
+  /// Of tensor cores, which read for several warpgroups: the last read by another one. Used from the first such read
+  /// on.
   std::vector<Stamp> second_reads_;
   bool has_late_reads_ = false;
   AccessClocks clocks_;

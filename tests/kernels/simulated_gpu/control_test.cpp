@@ -179,6 +179,14 @@ TEST(WarpOperation, IsAFaultIfALaneNeverComes) {
   EXPECT_NE(text.find("never come"), text.npos) << text;
 }
 
+TEST(Grid, EndsAKernelThatDoesNot) {
+  for (const std::uint64_t seed : {0u, 1u}) {
+    const std::string text = fault_of(
+        [&] { words_of("$again: add.u32 %r1, %r1, 1; bra $again;", 40, {.seed = seed, .most_instructions = 10000}); });
+    EXPECT_NE(text.find("the block does not end"), text.npos) << text;
+  }
+}
+
 TEST(Grid, ExecutesEveryBlockOnceOnAnyNumberOfThreads) {
   for (const unsigned threads : {1u, 3u})
     for (const std::uint64_t seed : {0u, 5u}) {

@@ -84,8 +84,8 @@ std::vector<std::byte> evaluate(const std::string& instructions, const std::vect
 std::string fault_text(void (*call)(void*), void* context);
 }  // namespace detail
 
-/// What instructions make of registers %a, %b, %c: the values of %d, one thread for each case. They may use predicates %q1 to %q4,
-/// and registers %rs1, %r1, %rd1 to %rd4.
+/// What instructions make of registers %a, %b, %c: the values of %d, one thread for each case. They may use
+/// predicates %q1 to %q4, and registers %rs1, %r1, %rd1 to %rd4.
 ///
 /// Example   evaluate<float, float, float>("add.f32 %d, %a, %b;", {{1, 2}, {3, 4}})
 template <class D, class... S>

@@ -8,8 +8,9 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Four warps write A [64, 16], in which row m is of the number m, and B [16, 8] of the number 2. Both lie without swizzle: pieces of
-/// 16 bytes, 128 bytes from one half of k to the other (LBO), 256 bytes to the next eight rows (SBO).
+/// Four warps write A [64, 16], in which row m is of the number m, and B [16, 8] of the number 2. Both lie without
+/// swizzle: pieces of 16 bytes, 128 bytes from one half of k to the other (LBO), 256 bytes to the next eight rows
+/// (SBO).
 const std::string kWrite =
     ".reg .b32 %thread; .reg .b64 %out; .reg .pred %q<5>; .reg .b16 %rs<5>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg "
     ".b64 %rd<9>;\n"

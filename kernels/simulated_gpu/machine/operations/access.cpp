@@ -220,7 +220,7 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
         warp.fail(operation, lane,
                   "an mbarrier is " + std::string(verb(access)) + " by an instruction that is not for mbarriers");
     });
-  count_wavefronts(counters_of(operation, warp), active, bytes, addresses);
+  count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span.is_consecutive);
 }
 
 void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address) {

@@ -38,14 +38,15 @@ struct Addresses {
 /// The addresses of `active` lanes, in the state space of the instruction.
 Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active);
 
-/// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether what is read was
-/// written, races. Notes what is written, and counts.
+/// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether
+/// what is read was written, races. Notes what is written, and counts.
 ///
 /// Errors    Fault.
 void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses);
 
-/// The part of these checks that does not depend on when bytes of shared memory are accessed: alignment, bounds, mbarriers. Counts.
+/// The part of these checks that does not depend on when bytes of shared memory are accessed: alignment, bounds,
+/// mbarriers. Counts.
 void check_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                   const Addresses& addresses);
 /// That global memory holds what one lane reads, and that it was written.

@@ -125,7 +125,8 @@ struct InsertField {
   }
 };
 
-/// bfind: the uppermost bit that is not a copy of the sign; all ones if there is none. shiftamt: how far it is from the top.
+/// bfind: the uppermost bit that is not a copy of the sign; all ones if there is none. shiftamt: how far it is from
+/// the top.
 template <bool kShifts>
 struct FindBit {
   template <class T>

@@ -48,7 +48,8 @@ struct OfFlushed {
   bool operator()(float a, float b) const { return F{}(flushed(a), flushed(b)); }
 };
 
-/// How a result is combined with operand c, before it is written to d, and its complement to e: setp.lt.and.f32 d|e, a, b, !c.
+/// How a result is combined with operand c, before it is written to d, and its complement to e: setp.lt.and.f32 d|e,
+/// a, b, !c.
 struct CompareDetails {
   enum class Combination : std::uint8_t { with_and, with_or, with_xor, none };
   Combination combination = Combination::none;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// div, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh. Those with .rn are correctly rounded; the approximate ones are rounded from double.
+// div, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh. Those with .rn are correctly rounded; the approximate ones are
+// rounded from double.
 #include <cmath>
 
 #include "kernels/simulated_gpu/machine/operations/floating_point.h"

@@ -76,7 +76,8 @@ constexpr ptx::Type bits_of(ptx::Type type) {
 /// What choose.operator()<T>() returns for the one of Types that computes `type`.
 ///
 /// Errors    Unsupported if none of them does.
-/// Example   operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<Not, T, T>; });
+/// Example   operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return
+/// &unary<Not, T, T>; });
 template <class... Types, class Choose>
 auto choose_type(Decoder& decoder, ptx::Type type, Choose choose) {
   using Result = std::common_type_t<decltype(choose.template operator()<Types>())...>;

@@ -66,7 +66,8 @@ struct Store {
   static constexpr Handler kHandler = &store<M, R>;
 };
 
-/// Words that say how long data stays in a cache, or how an access is ordered: every access is strong and immediate here.
+/// Words that say how long data stays in a cache, or how an access is ordered: every access is strong and immediate
+/// here.
 void take_hints(Decoder& decoder) {
   for (const std::string_view word : {"weak",
                                       "volatile",

@@ -27,7 +27,8 @@ Operation end_of_kernel(FrameLayout& frame);
 /// Whether it is wgmma.mma_async, which may access accumulators of others that are under way.
 bool is_wgmma(const Operation& operation);
 
-// Each file of this folder has its part. What is nothing but loops over lanes is compiled once for each level of the instruction set.
+// Each file of this folder has its part. What is nothing but loops over lanes is compiled once for each level of the
+// instruction set.
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, integer_opcodes);
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, bit_opcodes);
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, float_opcodes);  ///< of f32 and f64, whose names integers share

@@ -36,8 +36,11 @@ bool is_free_of_conflicts(Mask lanes, unsigned bytes, const Addresses& addresses
   std::array<std::uint32_t, kBanks> word_of{};
   std::uint32_t used = 0;
   bool is_free = true;
+  std::uint32_t before = ~std::uint32_t{0};
   for_each_lane(lanes, [&](unsigned lane) {
     const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
+    if (first == before) return;  // lanes often read the same words
+    before = first;
     for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
       const std::uint32_t word = first + i;
       const std::uint32_t bank = std::uint32_t{1} << word % kBanks;
@@ -100,17 +103,17 @@ void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes,
   counters.least_sectors += std::min(sectors, (asked + kSectorBytes - 1) / kSectorBytes);
 }
 
-void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses) {
+void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                      bool is_consecutive) {
   const unsigned lanes_together = bytes <= 4 ? kWarpSize : bytes == 8 ? kWarpSize / 2 : kWarpSize / 4;
   const Mask first_group = lanes_together == kWarpSize ? kAllLanes : (Mask{1} << lanes_together) - 1;
   unsigned groups = 0;
   unsigned wavefronts = 0;
-  const bool has_no_conflict = are_consecutive(addresses, bytes);
   for (unsigned lane = 0; lane < kWarpSize; lane += lanes_together) {
     const Mask lanes = active & (first_group << lane);
     if (lanes == 0) continue;
     ++groups;
-    wavefronts += has_no_conflict ? 1 : wavefronts_of(lanes, bytes, addresses);
+    wavefronts += is_consecutive ? 1 : wavefronts_of(lanes, bytes, addresses);
   }
   ++counters.requests;
   counters.bytes += std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));

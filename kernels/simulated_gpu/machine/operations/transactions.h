@@ -17,10 +17,11 @@ bool are_consecutive(const Addresses& addresses, unsigned bytes);
 void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
                    std::uint64_t first, std::size_t extent, bool is_consecutive);
 
-/// Adds a request of shared memory. It has 32 banks of 4 bytes: a wavefront serves one word of each. Accesses of 8 bytes are served
-/// by half warps, of 16 bytes by quarter warps.
+/// Adds a request of shared memory. It has 32 banks of 4 bytes: a wavefront serves one word of each. Accesses of 8
+/// bytes are served by half warps, of 16 bytes by quarter warps.
 ///
 /// Source    CUDA C++ Programming Guide, compute capability 5.x and later.
-void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses);
+void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                      bool is_consecutive);
 
 }  // namespace gradring::simulated_gpu

@@ -48,8 +48,8 @@ std::int64_t immediate(Decoder& decoder, std::size_t operand, std::int64_t one, 
   return narrow;
 }
 
-/// wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b: a is a
-/// descriptor, or a vector of four registers, then without imm-trans-a.
+/// wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, imm-trans-a,
+/// imm-trans-b: a is a descriptor, or a vector of four registers, then without imm-trans-a.
 void translate_product(Decoder& decoder, Operation& operation) {
   WarpgroupProduct details;
   details.columns = columns_of(decoder.next());

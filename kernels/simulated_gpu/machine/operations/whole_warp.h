@@ -5,8 +5,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// For instructions that are .sync.aligned: whether all lanes of the warp execute it now. If not, those of `active` wait for the
-/// others, and execute it again with them.
+/// For instructions that are .sync.aligned: whether all lanes of the warp execute it now. If not, those of `active`
+/// wait for the others, and execute it again with them.
 ///
 /// Errors    Fault if threads of the warp have ended or never were.
 inline bool is_whole_warp(const Operation& operation, Warp& warp, Mask active) {
