@@ -48,7 +48,7 @@ MatrixDescriptor MatrixDescriptor::decode(std::uint64_t bits) {
 
 void chunk_addresses(const MatrixDescriptor& descriptor, Major major, int first, int extent,
                      std::span<std::uint32_t> addresses) {
-  const auto address = [&](int mn, int k) {
+  const auto address = [descriptor, major](int mn, int k) {  // a copy, which `addresses` cannot alias
     const std::uint32_t linear = descriptor.start + linear_offset(descriptor, major, static_cast<std::uint32_t>(mn),
                                                                   static_cast<std::uint32_t>(k));
     return swizzled(descriptor.swizzle, linear, descriptor.base_offset);
