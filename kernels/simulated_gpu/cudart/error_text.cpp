@@ -32,6 +32,7 @@ const std::vector<Row>& rows() {
       {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
       {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
       {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+      {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
       {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
        "operation not permitted when stream is capturing"},
       {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",

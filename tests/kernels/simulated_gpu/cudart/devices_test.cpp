@@ -48,13 +48,13 @@ TEST_F(Devices, AreThoseThatTheEnvironmentShows) {
   const auto buses_with = [](const char* visible) {
     ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     restart({.devices = 4});
-    ::unsetenv("CUDA_VISIBLE_DEVICES");
     std::vector<int> buses;
     for (int index = 0, count = 0; cudaGetDeviceCount(&count) == cudaSuccess && index < count; ++index) {
       cudaDeviceProp properties{};
       ok(cudaGetDeviceProperties(&properties, index));
       buses.push_back(properties.pciBusID);
     }
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
     return buses;
   };
   EXPECT_THAT(buses_with("3,1"), testing::ElementsAre(3, 1));
