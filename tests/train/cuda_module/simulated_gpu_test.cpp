@@ -21,7 +21,7 @@ using testing::IsEmpty;
 class SimulatedGpus : public testing::Test {
  protected:
   const std::string file_ = tests::built_file(GRADRING_SIMULATED_GPU_MODULE);
-  const SimulatedModule opened_ = open_simulated_gpus(file_, {.card = "a100", .devices = 2, .threads = 2});
+  const SimulatedModule opened_ = open_simulated_gpus(file_, {.card = "h100", .devices = 2, .threads = 2});
 
   static void finish(kernels::Stream& stream) { stream.synchronize(Deadline::after(std::chrono::minutes(1))); }
 };
@@ -31,7 +31,7 @@ TEST_F(SimulatedGpus, AreAsManyAsWereAskedForAndSayThatTheyAreSimulated) {
   for (int index = 0; index < 2; ++index) {
     const auto device = opened_.module.make_device(index);
     EXPECT_EQ(device->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
-    EXPECT_EQ(device->description(), "simulated NVIDIA A100-SXM4-80GB, 80.0 GiB, sm_80");
+    EXPECT_EQ(device->description(), "simulated NVIDIA H100 80GB HBM3, 80.0 GiB, sm_90");
   }
   EXPECT_THROW(opened_.module.make_device(2), DeviceError);
   EXPECT_THAT(opened_.gpus.faults(), IsEmpty());

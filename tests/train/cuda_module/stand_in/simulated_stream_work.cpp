@@ -31,7 +31,7 @@ std::string module_file() {
 }
 
 const SimulatedGpu& simulator() {
-  static const SimulatedGpu& opened = [] -> const SimulatedGpu& {
+  static const SimulatedGpu& opened = []() -> const SimulatedGpu& {
     void* const module = ::dlopen(module_file().c_str(), RTLD_NOW | RTLD_NOLOAD);
     return *reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(::dlsym(module, simulated_gpu::kSimulatedGpuEntry))();
   }();
