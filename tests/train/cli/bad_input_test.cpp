@@ -122,7 +122,7 @@ std::vector<BadInput> bad_inputs() {
       {"NoNumber", {"--lr", "fast"}, 2, {"--lr is 'fast', but must be a finite number"}},
       {"MissingValue", {"--lr"}, 2, {"--lr needs a value"}},
       {"NothingToDo", {"--steps", "0", "--epochs", "0"}, 2, {"nothing to do"}},
-      {"SimulatedGpuOnACpu", {"--simulate-gpu", "h100"}, 2, {"--simulate-gpu h100 requires --device cuda, found auto"}},
+      {"SimulatedGpuOnACpu", {"--simulate-gpu", "h100"}, 2, {"--simulate-gpu h100 requires --device cuda, found cpu"}},
       {"NoSuchCard", {"--simulate-gpu", "v100"}, 2, {"--simulate-gpu is 'v100'", "h100"}},
       {"NoGpu", {"--device", "cuda"}, 3, {"cannot use cuda:", "use --device cpu"}},
       {"RunDirectoryThatIsThere",

@@ -155,6 +155,7 @@ TEST_F(ResumedDirectories, WithoutACheckpointGoOnFromTheOneTheyStartedFrom) {
   const ProgramEnd complete = place_.run(second);
   EXPECT_EQ(complete.code, 0) << complete.err;
   EXPECT_THAT(complete.err, HasSubstr("the training is already complete at step 2: nothing is trained"));
+  ASSERT_GT(fs::remove_all(place_.path("second") / "checkpoints"), 0u) << "the one it evaluated";
   const ProgramEnd longer =
       place_.run(short_training({"--run-dir", "second", "--resume", "auto", "--steps", "4", "--progress", "plain"}));
   EXPECT_EQ(longer.code, 0) << longer.err;
