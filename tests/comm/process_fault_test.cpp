@@ -118,7 +118,8 @@ TEST_P(ProcessFaults, NamesAllKilledProcesses) {
   constexpr int kWorld = 3;
   Processes processes(kWorld, reduces_forever(kWorld, kFaultTimeout));
   wait_until_all_reduce(processes, kWorld);
-  ::kill(processes.pid(0), SIGSTOP);  // so that it sees both deaths at once
+  // Stopped, so that rank 0 sees both deaths at once, and no victim sees the other's.
+  for (const int rank : {0, 1, 2}) ::kill(processes.pid(rank), SIGSTOP);
   for (const int victim : {1, 2}) ::kill(processes.pid(victim), SIGKILL);
   for (const int victim : {1, 2}) EXPECT_EQ(processes.outcome(victim).kind, "signal");
   ::kill(processes.pid(0), SIGCONT);

@@ -24,9 +24,7 @@ std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count_text(count), what, count == 1 ? "" : "s");
 }
 
-std::string mebibytes(std::size_t bytes) {
-  return mebibytes_text(static_cast<double>(bytes));
-}
+std::string mebibytes(std::size_t bytes) { return mebibytes_text(static_cast<double>(bytes)); }
 
 std::string data_text(const RunHeader& header) {
   const std::string validation =

@@ -42,7 +42,7 @@ std::filesystem::path simulated_gpu_module_file();
 
 /// The options that select device, backend and kernels.
 struct ComputeSpec {
-  std::string device = "auto";   ///< auto, cpu, cuda, cuda:<index>
+  std::string device = "auto";        ///< auto, cpu, cuda, cuda:<index>
   std::string simulate_gpu = "none";  ///< the card whose GPUs are simulated, with the device cuda
   std::uint64_t simulate_seed = 0;
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
@@ -64,8 +64,8 @@ struct Compute {
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
   const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< of the GPU; null if it is real
-  unsigned threads = 1;              ///< of a CPU backend
-  std::vector<std::string> remarks;  ///< for the log: why no GPU is used, missing libraries
+  unsigned threads = 1;                                    ///< of a CPU backend
+  std::vector<std::string> remarks;                        ///< for the log: why no GPU is used, missing libraries
 };
 
 /// The file of --autotune's results: gradring/plans.json in XDG_CACHE_HOME or ~/.cache; empty if both are unknown.
