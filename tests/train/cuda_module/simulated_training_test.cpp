@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/json.h"
@@ -65,12 +66,18 @@ TEST_F(SimulatedTraining, HasTheSameBitsWithEverySeedAndWithoutGraphs) {
   }
 }
 
-TEST_F(SimulatedTraining, KeepsReplicasOfTwoGpusEqual) {
-  const ProgramEnd end = train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--nprocs", "2",
-                                "--check-replicas", "1", "--run-dir", "two"});
-  ASSERT_EQ(end.code, 0) << end.err;
-  EXPECT_EQ(losses_in("two").size(), 3u);
-  EXPECT_EQ(end.err.find("simulated GPU:"), std::string::npos) << end.err;
+TEST_F(SimulatedTraining, KeepsReplicasEqualInEveryStageOfZero) {
+  for (const auto& [run, ranks, stage] : std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"ddp", "2", "0"}, {"zero1", "2", "1"}, {"zero2", "2", "2"}, {"zero3", "2", "3"}, {"four", "4", "0"}}) {
+    const ProgramEnd end = train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--nprocs",
+                                  ranks, "--zero", stage, "--check-replicas", "1", "--steps", "2", "--run-dir", run});
+    ASSERT_EQ(end.code, 0) << run << ": " << end.err;
+    EXPECT_EQ(losses_in(run).size(), 2u) << run;
+    EXPECT_EQ(end.err.find("simulated GPU:"), std::string::npos) << end.err;
+    if (ranks == std::string("2")) {
+      EXPECT_EQ(weights_in(run), weights_in("ddp")) << run;
+    }
+  }
 }
 
 }  // namespace
