@@ -29,6 +29,15 @@ void for_each_lane(Mask mask, F&& f) {
   for (; mask != 0; mask &= mask - 1) f(lowest_lane(mask));
 }
 
+/// The same in any order; a full mask is a plain loop, which is vectorised.
+template <class F>
+void for_lanes(Mask mask, F&& f) {
+  if (mask == kAllLanes)
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) f(lane);
+  else
+    for_each_lane(mask, f);
+}
+
 /// d[lane] = f(sources[lane]...) for the lanes of `mask`. `f` is defined for every value: it is called for all lanes.
 ///
 /// Aliasing  d may be one of the sources; rows do not overlap otherwise.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // atom, red: lane by lane, as atomics of the host, so that blocks on other threads see them whole.
-#include <algorithm>
 #include <atomic>
 
 #include "kernels/simulated_gpu/machine/operations/access.h"
@@ -17,20 +16,6 @@ struct Add {
   template <class T>
   T operator()(T old, T b) const {
     return static_cast<T>(old + b);
-  }
-};
-
-struct Minimum {
-  template <class T>
-  T operator()(T old, T b) const {
-    return std::min(old, b);
-  }
-};
-
-struct Maximum {
-  template <class T>
-  T operator()(T old, T b) const {
-    return std::max(old, b);
   }
 };
 
@@ -119,8 +104,8 @@ Handler handler_of(Decoder& decoder, std::size_t function, Type type) {
       if (type == Type::f32 || type == Type::f64)
         return choose_type<float, double>(decoder, type, []<class T> { return &update<Add, T>; });
       return of_words<Add>(decoder, type);
-    case 1: return of_integers<Minimum>(decoder, type);
-    case 2: return of_integers<Maximum>(decoder, type);
+    case 1: return of_integers<IntegerMinimum>(decoder, type);
+    case 2: return of_integers<IntegerMaximum>(decoder, type);
     case 3: return of_words<And>(decoder, type);
     case 4: return of_words<Or>(decoder, type);
     case 5: return of_words<Xor>(decoder, type);

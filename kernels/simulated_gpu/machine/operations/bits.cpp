@@ -125,7 +125,7 @@ struct InsertField {
   }
 };
 
-/// bfind: the uppermost bit that is not a copy of the sign; all ones if there is none. shiftamt: how far it is from
+/// bfind: the uppermost bit that is not a copy of the sign; all ones without such a bit. shiftamt: how far it is from
 /// the top.
 template <bool kShifts>
 struct FindBit {
@@ -168,11 +168,7 @@ void invert_predicate(const Operation& operation, Warp& warp, Mask active) {
 
 template <class F>
 void translate_logic(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
+  const Type type = read_binary(decoder, operation);
   if (type == Type::pred)
     operation.execute = &combine_predicates<F>;
   else
@@ -180,10 +176,7 @@ void translate_logic(Decoder& decoder, Operation& operation) {
 }
 
 void translate_not(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
-  decoder.finish(2);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
+  const Type type = read_unary(decoder, operation);
   if (type == Type::pred)
     operation.execute = &invert_predicate;
   else
@@ -229,10 +222,7 @@ void translate_count(Decoder& decoder, Operation& operation) {
 }
 
 void translate_reverse(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
-  decoder.finish(2);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
+  const Type type = read_unary(decoder, operation);
   operation.execute =
       choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<Reverse, T, T>; });
 }

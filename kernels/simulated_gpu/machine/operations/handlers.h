@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -29,6 +30,39 @@ template <class F, class D, class A, class B, class C>
 void ternary(const Operation& operation, Warp& warp, Mask active) {
   map_lanes(active, F{}, warp.row<D>(operation.d), warp.row<A>(operation.a), warp.row<B>(operation.b),
             warp.row<C>(operation.c));
+}
+
+/// min and max of integers, whose order is that of T.
+struct IntegerMinimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::min(a, b);
+  }
+};
+
+struct IntegerMaximum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max(a, b);
+  }
+};
+
+/// Reads "<type> d, a", and "<type> d, a, b": all operands have the type.
+inline ptx::Type read_unary(Decoder& decoder, Operation& operation) {
+  const ptx::Type type = decoder.take_type();
+  decoder.finish(2);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  return type;
+}
+
+inline ptx::Type read_binary(Decoder& decoder, Operation& operation) {
+  const ptx::Type type = decoder.take_type();
+  decoder.finish(3);
+  operation.d = decoder.destination(0, type);
+  operation.a = decoder.source(1, type);
+  operation.b = decoder.source(2, type);
+  return type;
 }
 
 /// Whether values of a type of PTX are computed as T. Bits without a meaning are unsigned.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, sub, mul, mad, div, rem, min, max, abs, neg of integers; sad and mul24 do not occur.
-#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -98,20 +97,6 @@ struct Remainder {
   }
 };
 
-struct Minimum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::min(a, b);
-  }
-};
-
-struct Maximum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::max(a, b);
-  }
-};
-
 struct Negate {
   template <class T>
   T operator()(T a) const {
@@ -129,21 +114,13 @@ struct Absolute {
 
 template <class F>
 void translate_modular(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
+  const Type type = read_binary(decoder, operation);
   operation.execute = choose_bits(decoder, type, []<class T> { return &binary<F, T, T, T>; });
 }
 
 template <class F>
 void translate_with_sign(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
+  const Type type = read_binary(decoder, operation);
   operation.execute =
       choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
           decoder, type, []<class T> { return &binary<F, T, T, T>; });
@@ -211,11 +188,16 @@ void translate_multiply(Decoder& decoder, Operation& operation) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"add", translate_modular<Add>},         {"sub", translate_modular<Subtract>},
-    {"mul", translate_multiply<false>},      {"mad", translate_multiply<true>},
-    {"div", translate_with_sign<Divide>},    {"rem", translate_with_sign<Remainder>},
-    {"min", translate_with_sign<Minimum>},   {"max", translate_with_sign<Maximum>},
-    {"neg", translate_signed_unary<Negate>}, {"abs", translate_signed_unary<Absolute>},
+    {"add", translate_modular<Add>},
+    {"sub", translate_modular<Subtract>},
+    {"mul", translate_multiply<false>},
+    {"mad", translate_multiply<true>},
+    {"div", translate_with_sign<Divide>},
+    {"rem", translate_with_sign<Remainder>},
+    {"min", translate_with_sign<IntegerMinimum>},
+    {"max", translate_with_sign<IntegerMaximum>},
+    {"neg", translate_signed_unary<Negate>},
+    {"abs", translate_signed_unary<Absolute>},
 };
 
 }  // namespace

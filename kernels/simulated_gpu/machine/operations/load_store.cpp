@@ -17,13 +17,8 @@ void load(const Operation& operation, Warp& warp, Mask active) {
   resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
   for (unsigned i = 0; i < details.elements; ++i) {
     R* const d = warp.row<R>(operation.slots[i]);
-    const auto element = [&](unsigned lane) {
-      return static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M)));
-    };
-    if (active == kAllLanes)
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) d[lane] = element(lane);
-    else
-      for_each_lane(active, [&](unsigned lane) { d[lane] = element(lane); });
+    for_lanes(active,
+              [&](unsigned lane) { d[lane] = static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M))); });
   }
 }
 
@@ -35,13 +30,8 @@ void store(const Operation& operation, Warp& warp, Mask active) {
   resolve(operation, warp, active, details.space, Access::write, details.bytes, addresses);
   for (unsigned i = 0; i < details.elements; ++i) {
     const R* const value = warp.row<R>(operation.slots[i]);
-    const auto put = [&](unsigned lane) {
-      store_to(addresses.lane[lane] + i * sizeof(M), static_cast<M>(value[lane]));
-    };
-    if (active == kAllLanes)
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) put(lane);
-    else
-      for_each_lane(active, put);
+    for_lanes(active,
+              [&](unsigned lane) { store_to(addresses.lane[lane] + i * sizeof(M), static_cast<M>(value[lane])); });
   }
 }
 

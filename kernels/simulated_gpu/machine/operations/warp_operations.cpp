@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // shfl.sync, vote.sync, match.sync, redux.sync, activemask: values of other lanes of the warp.
-#include <algorithm>
 #include <functional>
 
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
@@ -131,20 +130,6 @@ void reduce(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) { warp.row<T>(operation.d)[lane] = result; });
 }
 
-struct Minimum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::min(a, b);
-  }
-};
-
-struct Maximum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::max(a, b);
-  }
-};
-
 void active_mask(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = active; });
 }
@@ -209,8 +194,8 @@ void translate_redux(Decoder& decoder, Operation& operation) {
   };
   switch (function) {
     case 0: operation.execute = of_bits(std::plus<>{}); break;
-    case 1: operation.execute = of_sign(Minimum{}); break;
-    case 2: operation.execute = of_sign(Maximum{}); break;
+    case 1: operation.execute = of_sign(IntegerMinimum{}); break;
+    case 2: operation.execute = of_sign(IntegerMaximum{}); break;
     case 3: operation.execute = of_bits(std::bit_and<>{}); break;
     case 4: operation.execute = of_bits(std::bit_or<>{}); break;
     case 5: operation.execute = of_bits(std::bit_xor<>{}); break;
