@@ -41,7 +41,7 @@ class Lexer {
   /// An integer without a sign.
   std::uint64_t expect_integer();
 
-  /// Goes on behind the '}' of the '{' that is the next token.
+  /// Skips the next token, a '{', and what follows up to its '}'.
   void skip_braces();
 
   /// Where the next token begins, and where the one before it ended.
@@ -74,7 +74,7 @@ class Lexer {
 
 /// What an integer of PTX says: 12, 0x1F, 017, 0b11, each also with a U.
 ///
-/// Errors    false if it is none, or needs more than 64 bits.
+/// Errors    false if it is not a number, or needs more than 64 bits.
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
 }  // namespace gradring::ptx

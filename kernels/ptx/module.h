@@ -136,7 +136,7 @@ class Module {
   const std::vector<GlobalVariable>& globals() const;
   /// Mangled names.
   std::vector<std::string_view> kernel_names() const;
-  /// Null if there is none of this name. Valid as long as the module.
+  /// Null for an unknown name. Valid as long as the module.
   const Kernel* kernel(std::string_view name) const;
 
  private:

@@ -33,7 +33,7 @@ class Scopes {
   std::optional<unsigned> register_named(std::string_view name);
   Type type_of(unsigned number) const { return registers_[number]; }
   std::optional<std::size_t> label_named(std::string_view name, std::size_t scope) const;
-  /// The labels of a .branchtargets; null if there is none of this name.
+  /// The labels of a .branchtargets; null for an unknown name.
   const std::vector<std::string_view>* targets_named(std::string_view name) const;
 
  private:

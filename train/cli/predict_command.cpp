@@ -131,7 +131,7 @@ bool is_png(const fs::path& path) {
   return extension == ".png";
 }
 
-/// Whether a .png in a folder is a file, or a link to one. What does not exist is none: it may be removed meanwhile.
+/// Whether a .png in a folder is a file, or a link to one. False if it does not exist: it may have been removed since.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -66,7 +66,7 @@ void use_rank_rows(const Json& event, Use use) {
   }
 }
 
-/// The event of a line, in schema 1; nothing if it is none, or has more levels than recursive functions may walk.
+/// The event of a line, in schema 1; nothing if the line is not an event, or has more levels than recursive functions may walk.
 std::optional<Json> event_of(std::string_view line) try {
   constexpr int kMostLevels = 64;
   bool is_deep = false;

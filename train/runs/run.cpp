@@ -123,7 +123,7 @@ RunFigures figures_of(const RunHistory& history) {
   return figures;
 }
 
-/// The checkpoint that `best` names, if there is one; one that is damaged, or was removed meanwhile, is none.
+/// The checkpoint that `best` names; nothing if it is missing or damaged.
 void add_best_checkpoint(const fs::path& run_dir, RunFigures& figures) try {
   PosixFileSystem files;
   const fs::path folder = checkpoints_of(run_dir);

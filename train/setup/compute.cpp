@@ -189,7 +189,7 @@ void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
 
 namespace {
 
-/// Of the first that exists; empty if there is none.
+/// Of the first that exists; empty if neither exists.
 std::filesystem::path module_file(const char* name) {
   const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
   for (const char* place : {"", "../" GRADRING_MODULE_DIR}) {

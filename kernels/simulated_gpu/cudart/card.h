@@ -44,7 +44,7 @@ inline constexpr std::size_t kReservedSharedBytes = 1024;       ///< of each blo
 inline constexpr int kWarpThreads = 32;
 
 const std::vector<Card>& cards();
-/// Null if there is none of this name.
+/// Null for an unknown name.
 const Card* find_card(std::string_view name);
 
 /// `number`: of the GPU in its machine.

@@ -55,7 +55,7 @@ class KernelTable {
   };
 
   const Registered& registered(const void* host) const;
-  /// Null if there is none for such devices.
+  /// Null if no PTX is for such devices.
   static Text* text_for(Binary& binary, int compute_capability);
 
   mutable std::mutex mutex_;

@@ -24,7 +24,7 @@ class MappedRanges {
   void* map(std::size_t bytes);
   void release(void* data);
   State state_of(const void* address) const;
-  /// Of the range with this address; 0 if there is none.
+  /// Of the range with this address; 0 without such a range.
   std::uintptr_t begin_of(const void* address) const;
 
  private:
@@ -34,7 +34,7 @@ class MappedRanges {
   };
 
   using Ranges = std::map<std::uintptr_t, Range>;
-  /// The end if there is none.
+  /// The end without such a range.
   Ranges::const_iterator find(const void* address) const;
 
   mutable std::mutex mutex_;

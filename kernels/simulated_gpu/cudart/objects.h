@@ -75,7 +75,7 @@ class Handles {
     objects_.emplace(++last_, std::move(object));
     return reinterpret_cast<Handle>(last_ * kStep);
   }
-  /// Errors    Misuse if there is none.
+  /// Errors    Misuse if the handle is unknown.
   Object& at(Handle handle) {
     const auto found = objects_.find(number_of(handle));
     if (found == objects_.end()) throw_missing(handle);

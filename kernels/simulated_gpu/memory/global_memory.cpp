@@ -33,7 +33,7 @@ struct GlobalMemory::Parts {
   std::map<std::uint64_t, Freed> freed;
   std::atomic<std::uint64_t> generation{1};
 
-  /// The last block that begins at the address or before it; null if there is none.
+  /// The last block that begins at the address or before it; null without such a block.
   const Block* before(std::uint64_t address) const {
     const auto next = blocks.upper_bound(address);
     return next == blocks.begin() ? nullptr : &std::prev(next)->second;

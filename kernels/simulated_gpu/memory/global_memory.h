@@ -29,7 +29,7 @@ class GlobalMemory {
   /// Later accesses are faults that name the freed block.
   void remove(const void* data);
 
-  /// The block that holds all of [address, address + bytes); null if there is none. Valid until it is removed.
+  /// The block that holds all of [address, address + bytes); null without such a block. Valid until it is removed.
   const Block* find(std::uint64_t address, std::size_t bytes) const;
   /// Changes with each add and remove: what find() returned before may be gone.
   std::uint64_t generation() const;

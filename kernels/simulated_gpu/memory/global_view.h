@@ -14,7 +14,7 @@ class GlobalView {
  public:
   explicit GlobalView(GlobalMemory& memory) : memory_(memory) {}
 
-  /// The block that holds all of [address, address + bytes); null if there is none.
+  /// The block that holds all of [address, address + bytes); null without such a block.
   const GlobalMemory::Block* find(std::uint64_t address, std::size_t bytes);
   GlobalMemory& memory() { return memory_; }
 
