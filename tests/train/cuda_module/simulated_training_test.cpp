@@ -42,6 +42,15 @@ class SimulatedTraining : public tests::RunDirectories {
   tests::TempFolder messages_;
 };
 
+TEST_F(SimulatedTraining, HasKernelsThatAgreeWithTheirReferences) {
+  for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+    const ProgramEnd end =
+        place_.run({"bench", "kernels", "--device", "cuda", "--simulate-gpu", "h100", "--dtype", dtype});
+    EXPECT_EQ(end.code, 0) << dtype << ": " << end.out << end.err;
+    EXPECT_THAT(end.out, HasSubstr("results, none wrong")) << dtype;
+  }
+}
+
 TEST_F(SimulatedTraining, HasTheLossesOfTheCpu) {
   const Words longer = {"--precision", "fp32", "--epochs", "3", "--steps", "20"};
   const ProgramEnd cpu = train(joined(longer, {"--device", "cpu", "--run-dir", "cpu"}));
