@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
@@ -23,9 +24,11 @@ using tests::Words;
 class SimulatedTraining : public tests::RunDirectories {
  protected:
   /// Three steps of eight samples.
-  ProgramEnd train(const Words& more) {
+  ProgramEnd train(const Words& more) { return train_under({}, more); }
+  ProgramEnd train_under(const Words& launcher, const Words& more) {
     return place_.run(
-        joined(tests::short_training({"--steps", "3", "--batch-size", "8", "--timeout", "120s", "--threads", "1"}),
+        joined(joined(launcher, tests::short_training(
+                                    {"--steps", "3", "--batch-size", "8", "--timeout", "120s", "--threads", "1"})),
                more),
         {{"GRADRING_STAND_IN_NCCL", messages_.path().string()}, {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}});
   }
@@ -87,6 +90,26 @@ TEST_F(SimulatedTraining, KeepsReplicasEqualInEveryStageOfZero) {
       EXPECT_EQ(weights_in(run), weights_in("ddp")) << run;
     }
   }
+}
+
+TEST_F(SimulatedTraining, NamesAKilledRank) {
+  const ProgramEnd end = train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--nprocs", "2",
+                                "--inject", "kill:rank=1,step=3"});
+  EXPECT_EQ(end.code, 137) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("rank 0 lost a peer"));
+  EXPECT_THAT(end.err, Not(HasSubstr("simulated GPU:")));
+}
+
+TEST_F(SimulatedTraining, GoesOnAfterAKilledRankToTheSameWeights) {
+  const Words launch = {"launch", "--nproc-per-node", "2", "--max-restarts", "1"};
+  const Words saving = {"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--save-every-steps", "1"};
+  for (const auto& [run, more] :
+       std::vector<std::pair<const char*, Words>>{{"whole", {}}, {"killed", {"--inject", "kill:rank=1,step=3"}}}) {
+    const ProgramEnd end = train_under(launch, joined(joined(saving, more), {"--resume", "auto", "--run-dir", run}));
+    ASSERT_EQ(end.code, 0) << run << ": " << end.err;
+    EXPECT_EQ(end.err.find("was killed") != std::string::npos, !more.empty()) << end.err;
+  }
+  EXPECT_EQ(weights_in("killed"), weights_in("whole"));
 }
 
 }  // namespace
