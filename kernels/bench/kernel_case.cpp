@@ -64,10 +64,11 @@ BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements,
   return add(to, dtype, values);
 }
 
-BenchArray& CaseMaker::output(KernelCase& to, DType dtype, std::int64_t elements, Bound bound) {
+BenchArray& CaseMaker::output(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements,
+                              Bound bound) {
   const double nothing = lib::is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN() : 77;
   BenchArray& array = add(to, dtype, std::vector<double>(static_cast<std::size_t>(elements), nothing));
-  also_output(to, array, std::move(bound));
+  also_output(to, name, array, std::move(bound));
   to.unread_bytes += static_cast<double>(array.bytes());
   return array;
 }

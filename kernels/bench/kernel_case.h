@@ -45,7 +45,8 @@ class BenchArray {
   /// The device's, of an array in f32.
   float* floats() const { return as<float>(Side::device); }
   std::size_t elements() const { return elements_; }
-  std::size_t bytes() const { return elements_ * size_of(dtype_); }
+  std::size_t bytes() const { return elements_ * element_bytes(); }
+  std::size_t element_bytes() const { return size_of(dtype_); }
 
  private:
   DType dtype_;
@@ -69,6 +70,7 @@ struct KernelCase {
   DType factors = DType::f32;  ///< of the products among them: 16 bits may go to tensor cores
 
   struct Output {
+    std::string name;  ///< that of the contract's argument
     const BenchArray* array = nullptr;
     Bound bound;
   };
@@ -111,7 +113,7 @@ class CaseMaker {
   /// Adds an array of these values.
   BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
   /// Adds an array that the operation overwrites; before, it holds values that no result has.
-  BenchArray& output(KernelCase& to, DType dtype, std::int64_t elements, Bound bound);
+  BenchArray& output(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements, Bound bound);
   /// Adds memory that is no result.
   BenchArray& workspace(KernelCase& to, std::size_t bytes);
   /// Adds one object by its bytes, such as a StepState.
@@ -120,8 +122,8 @@ class CaseMaker {
     return bytes(to, std::as_bytes(std::span(&value, 1)));
   }
   /// An input that the operation changes: its values are a result, too.
-  static void also_output(KernelCase& of, const BenchArray& array, Bound bound) {
-    of.outputs.push_back({&array, std::move(bound)});
+  static void also_output(KernelCase& of, const std::string& name, const BenchArray& array, Bound bound) {
+    of.outputs.push_back({name, &array, std::move(bound)});
   }
 
   /// Adds the reference, those variants of a table that can run here, and the peer of a library, if it has one.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "kernels/bench/statistics.h"
@@ -35,27 +37,57 @@ double error_of(double actual, double expected, double allowed) {
 
 using Expected = std::vector<std::vector<double>>;
 
-double largest_error(const KernelCase& c, const Expected& expected, Stream& stream) {
-  double largest = 0;
+/// What the device's outputs are in comparison with the expected ones.
+struct Comparison {
+  double largest_error = 0;
+  std::optional<WrongElement> first_wrong{};
+};
+
+Comparison compare(const KernelCase& c, const Expected& expected, Stream& stream) {
+  Comparison found;
   for (std::size_t o = 0; o < c.outputs.size(); ++o) {
     const std::vector<double> actual = c.outputs[o].array->values(Side::device, stream);
     for (std::size_t i = 0; i < actual.size(); ++i) {
-      const double error = error_of(actual[i], expected[o][i], c.outputs[o].bound(expected[o][i]));
-      largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(largest, error);
+      double error = error_of(actual[i], expected[o][i], c.outputs[o].bound(expected[o][i]));
+      if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+      found.largest_error = std::max(found.largest_error, error);
+      if (error <= 1) continue;
+      if (!found.first_wrong) {
+        const std::size_t bytes = c.outputs[o].array->element_bytes();
+        found.first_wrong = {.output = c.outputs[o].name,
+                             .index = i,
+                             .value = actual[i],
+                             .expected = expected[o][i],
+                             .elements = actual.size(),
+                             .data = c.outputs[o].array->as<std::byte>(Side::device) + i * bytes,
+                             .bytes = bytes};
+      }
+      if (found.first_wrong->output == c.outputs[o].name) ++found.first_wrong->wrong_elements;
     }
   }
-  return largest;
+  return found;
 }
 
-/// One run of a candidate on the first values, with its launches recorded.
+/// One run of a candidate on the first values, with its launches recorded; if it is wrong, another one for the probe.
 Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Measured::Kind kind,
-                 const Expected& expected, Stream& stream) {
-  reset(c, stream);
+                 const Expected& expected, Stream& stream, ResultProbe* probe = nullptr) {
+  const auto run = [&](const WrongElement* element) {
+    reset(c, stream);
+    if (probe != nullptr) probe->before_run(element);
+    candidate.run(stream);
+    stream.synchronize(deadline());
+    return compare(c, expected, stream);
+  };
   const LaunchLog log(stream);
-  candidate.run(stream);
-  stream.synchronize(deadline());
-  return {
-      .name = candidate.name, .kind = kind, .error = largest_error(c, expected, stream), .launches = log.launches()};
+  Comparison found = run(nullptr);
+  Measured result{.name = candidate.name, .kind = kind, .error = found.largest_error, .launches = log.launches()};
+  if (probe != nullptr && found.first_wrong) {
+    const Comparison again = run(&*found.first_wrong);
+    const bool is_same = again.first_wrong && again.first_wrong->data == found.first_wrong->data;
+    found.first_wrong->writer = probe->after_run() + (is_same ? "" : "; the same run again gave another result");
+  }
+  result.first_wrong = std::move(found.first_wrong);
+  return result;
 }
 
 /// The same for a library's call, which may fail, or not be recordable, as timing it requires.
@@ -127,13 +159,13 @@ Expected reference_of(const KernelCase& c, Stream& stream) {
 
 }  // namespace
 
-std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant) {
+std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant, ResultProbe* probe) {
   const auto chosen = wanted(c, variant);
   if (chosen.empty()) return {};
   const Expected expected = reference_of(c, stream);
   std::vector<Measured> results;
   for (const KernelCase::Candidate* candidate : chosen)
-    results.push_back(checked(c, *candidate, Measured::Kind::variant, expected, stream));
+    results.push_back(checked(c, *candidate, Measured::Kind::variant, expected, stream, probe));
   return results;
 }
 

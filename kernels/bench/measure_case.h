@@ -18,6 +18,29 @@ struct Effort {
   int most_samples = 200;
 };
 
+/// The first element of an output that differs from the reference by more than the contract allows.
+struct WrongElement {
+  std::string output;  ///< its name
+  std::size_t index = 0;
+  double value = 0;
+  double expected = 0;
+  std::size_t wrong_elements = 0;  ///< of this output
+  std::size_t elements = 0;        ///< of this output
+  const void* data = nullptr;      ///< the device's memory
+  std::size_t bytes = 0;
+  std::string writer{};  ///< what a probe found out
+};
+
+/// Finds out who wrote a wrong element, where a device can tell: the candidate runs again for that.
+class ResultProbe {
+ public:
+  virtual ~ResultProbe() = default;
+  /// The first values are in place. `element`: what to look at; null in the first run of a candidate.
+  virtual void before_run(const WrongElement* element) = 0;
+  /// After the second run: what to report.
+  virtual std::string after_run() = 0;
+};
+
 /// The result of one candidate of a case. Candidates with wrong results, and peers that fail, are not timed.
 struct Measured {
   enum class Kind : std::uint8_t { variant, peer, plain_loop };
@@ -26,6 +49,7 @@ struct Measured {
   double error = 0;      ///< the largest, relative to what the contract allows: above 1 the result is wrong
   Statistics hot{};      ///< seconds a call, its arrays in cache as far as they fit
   Statistics flushed{};  ///< seconds a call, its arrays in no cache
+  std::optional<WrongElement> first_wrong{};
   std::vector<LaunchReport> launches{};  ///< the kernels of one call, ours only: those of a library are not reported
 
   std::string failure{};  ///< why a peer could not be run or recorded; empty if it could
@@ -46,8 +70,10 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
                               const Effort& effort, const std::string& variant);
 
 /// The same without times, which a simulated GPU does not have: runs every variant once, and compares.
+/// What is wrong runs once more for the probe, if there is one.
 ///
 /// Errors    what a variant throws, or the failure of the device.
-std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant);
+std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant,
+                            ResultProbe* probe = nullptr);
 
 }  // namespace gradring::kernels::bench

@@ -58,7 +58,7 @@ KernelCase conv2d_forward(CaseMaker& make, const SeedConvolution& seed) {
   KernelCase c = make.make("conv2d forward");
   BenchArray& x = make.input(c, dtype, g.in_elements());
   BenchArray& w = make.input(c, dtype, g.weight_elements());
-  BenchArray& y = make.output(c, dtype, g.out_elements(), sum_of_products(dtype, g.filter_elements()));
+  BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.filter_elements()));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
@@ -74,8 +74,8 @@ KernelCase conv2d_dgrad(CaseMaker& make, const SeedConvolution& seed) {
   KernelCase c = make.make("conv2d dgrad");
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& w = make.input(c, dtype, g.weight_elements());
-  BenchArray& dx =
-      make.output(c, dtype, g.in_elements(), sum_of_products(dtype, g.kernel_height * g.kernel_width * g.out_channels));
+  BenchArray& dx = make.output(c, "dx", dtype, g.in_elements(),
+                               sum_of_products(dtype, g.kernel_height * g.kernel_width * g.out_channels));
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
@@ -91,7 +91,7 @@ KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed) {
   KernelCase c = make.make("conv2d wgrad");
   BenchArray& x = make.input(c, dtype, g.in_elements());
   BenchArray& dy = make.input(c, dtype, g.out_elements());
-  BenchArray& dw = make.output(c, DType::f32, g.weight_elements(),
+  BenchArray& dw = make.output(c, "dw", DType::f32, g.weight_elements(),
                                sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()));
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv2d, g));
   c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
@@ -149,7 +149,7 @@ KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) 
   BenchArray& x = make.input(c, dtype, g.conv.in_elements());
   BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
   BenchArray& b = make.input(c, dtype, g.conv.out_channels);
-  BenchArray& y = make.output(c, dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
+  BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
   BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.code_bytes()));
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes() + codes.bytes());
@@ -181,10 +181,10 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed)
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& codes = make.array(c, DType::u8, some_codes(g));
   BenchArray& dx =
-      make.output(c, dtype, g.conv.in_elements(),
+      make.output(c, "dx", dtype, g.conv.in_elements(),
                   sum_of_products(dtype, g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
-  BenchArray& dw = make.output(c, DType::f32, g.conv.weight_elements(), sum_of_products(DType::f32, positions));
-  BenchArray& db = make.output(c, DType::f32, g.conv.out_channels, sum_of_products(DType::f32, positions));
+  BenchArray& dw = make.output(c, "dw", DType::f32, g.conv.weight_elements(), sum_of_products(DType::f32, positions));
+  BenchArray& db = make.output(c, "db", DType::f32, g.conv.out_channels, sum_of_products(DType::f32, positions));
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
   const double passing = 0.5 * static_cast<double>(g.out_elements());  // some_codes cuts off the rest
@@ -233,8 +233,8 @@ KernelCase max_pool2d_forward(CaseMaker& make) {
   const DType dtype = make.dtype();
   KernelCase c = make.make("max_pool2d forward");
   BenchArray& x = make.input(c, dtype, g.in_elements());
-  BenchArray& y = make.output(c, dtype, g.out_elements(), exact());
-  BenchArray& codes = make.output(c, DType::u8, g.out_elements(), exact());
+  BenchArray& y = make.output(c, "y", dtype, g.out_elements(), exact());
+  BenchArray& codes = make.output(c, "codes", DType::u8, g.out_elements(), exact());
   c.bytes = static_cast<double>(x.bytes() + y.bytes() + codes.bytes());
   make.run(c, make.kernels().max_pool2d, &max_pool2d::Variant::forward, max_pool2d::reference::forward, [&](Side side) {
     return max_pool2d::ForwardArgs{
@@ -251,7 +251,7 @@ KernelCase max_pool2d_backward(CaseMaker& make) {
   BenchArray& codes = make.input(c, DType::u8, g.out_elements(), 0, static_cast<double>(g.window * g.window));
   const std::int64_t overlaps = (g.window + g.stride - 1) / g.stride;  // windows that overlap add up
   BenchArray& dx =
-      make.output(c, dtype, g.in_elements(), roundings(dtype, static_cast<double>(overlaps * overlaps - 1)));
+      make.output(c, "dx", dtype, g.in_elements(), roundings(dtype, static_cast<double>(overlaps * overlaps - 1)));
   c.bytes = static_cast<double>(dy.bytes() + codes.bytes() + dx.bytes());
   make.run(
       c, make.kernels().max_pool2d, &max_pool2d::Variant::backward, max_pool2d::reference::backward, [&](Side side) {

@@ -16,7 +16,7 @@ Cases fill_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
   const DType dtype = make.dtype();
   KernelCase c = make.make("fill");
-  BenchArray& y = make.output(c, dtype, n, exact());
+  BenchArray& y = make.output(c, "y", dtype, n, exact());
   c.bytes = static_cast<double>(y.bytes());
   make.run(c, make.kernels().fill, &fill::Variant::run, fill::reference::run, [&](Side side) {
     return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = 0.5};
@@ -30,7 +30,7 @@ Cases scale_cases(CaseMaker& make) {
   const DType dtype = make.dtype();
   KernelCase c = make.make("scale");
   BenchArray& x = make.input(c, dtype, n);
-  BenchArray& y = make.output(c, dtype, n, roundings(dtype, 2));
+  BenchArray& y = make.output(c, "y", dtype, n, roundings(dtype, 2));
   c.bytes = 2 * static_cast<double>(y.bytes());
   c.flops = static_cast<double>(n);
   make.run(c, make.kernels().scale, &scale::Variant::run, scale::reference::run, [&](Side side) {
@@ -46,7 +46,7 @@ Cases accumulate_cases(CaseMaker& make) {
   KernelCase c = make.make("accumulate");
   BenchArray& x = make.input(c, dtype, n);
   BenchArray& y = make.input(c, dtype, n);
-  CaseMaker::also_output(c, y, roundings(dtype, 2));
+  CaseMaker::also_output(c, "y", y, roundings(dtype, 2));
   c.bytes = 3 * static_cast<double>(y.bytes());
   c.flops = static_cast<double>(n);
   make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference::run, [&](Side side) {
@@ -63,7 +63,7 @@ Cases cast_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("cast to " + std::string(name_of(to)));
   BenchArray& x = make.input(c, from, n);
-  BenchArray& y = make.output(c, to, n, exact());
+  BenchArray& y = make.output(c, "y", to, n, exact());
   c.bytes = static_cast<double>(x.bytes() + y.bytes());
   make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference::run, [&](Side side) {
     return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
@@ -80,7 +80,7 @@ KernelCase relu_forward(CaseMaker& make) {
   const DType dtype = make.dtype();
   KernelCase c = make.make("relu forward");
   BenchArray& x = make.input(c, dtype, n);
-  BenchArray& y = make.output(c, dtype, n, exact());
+  BenchArray& y = make.output(c, "y", dtype, n, exact());
   c.bytes = 2 * static_cast<double>(y.bytes());
   make.run(c, make.kernels().relu, &relu::Variant::forward, relu::reference::forward, [&](Side side) {
     return relu::ForwardArgs{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
@@ -95,7 +95,7 @@ KernelCase relu_backward(CaseMaker& make) {
   KernelCase c = make.make("relu backward");
   BenchArray& y = make.input(c, dtype, n);
   BenchArray& dy = make.input(c, dtype, n);
-  BenchArray& dx = make.output(c, dtype, n, exact());
+  BenchArray& dx = make.output(c, "dx", dtype, n, exact());
   c.bytes = 3 * static_cast<double>(y.bytes());
   make.run(c, make.kernels().relu, &relu::Variant::backward, relu::reference::backward, [&](Side side) {
     return relu::BackwardArgs{
@@ -113,7 +113,7 @@ KernelCase bias_add(CaseMaker& make) {
   KernelCase c = make.make("bias add");
   BenchArray& x = make.input(c, dtype, rows * channels);
   BenchArray& b = make.input(c, dtype, channels);
-  BenchArray& y = make.output(c, dtype, rows * channels, roundings(dtype, 2));
+  BenchArray& y = make.output(c, "y", dtype, rows * channels, roundings(dtype, 2));
   c.bytes = 2 * static_cast<double>(x.bytes());
   c.flops = static_cast<double>(rows * channels);
   make.run(c, make.kernels().bias, &bias::Variant::add, bias::reference::add, [&](Side side) {
@@ -136,7 +136,7 @@ KernelCase bias_grad(CaseMaker& make) {
   BenchArray& dy = make.input(c, dtype, rows * channels);
   const auto terms = static_cast<double>(rows);
   BenchArray& db =
-      make.output(c, DType::f32, channels, roundings(DType::f32, 1, (terms / 256 + 256) * 0x1p-24 * terms));
+      make.output(c, "db", DType::f32, channels, roundings(DType::f32, 1, (terms / 256 + 256) * 0x1p-24 * terms));
   c.bytes = static_cast<double>(dy.bytes());
   c.flops = static_cast<double>(rows * channels);
   make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference::grad, [&](Side side) {
@@ -162,8 +162,8 @@ KernelCase gather_batch_run(CaseMaker& make) {
   BenchArray& first = make.object(c, std::int64_t{0});
   BenchArray& mean = make.input(c, DType::f32, channels, 0, 1);
   BenchArray& std = make.input(c, DType::f32, channels, 0.25, 1);
-  BenchArray& y = make.output(c, make.dtype(), batch * elements, exact());
-  BenchArray& labels = make.output(c, DType::i32, batch, exact());
+  BenchArray& y = make.output(c, "y", make.dtype(), batch * elements, exact());
+  BenchArray& labels = make.output(c, "labels", DType::i32, batch, exact());
   c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
   make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference::run, [&](Side side) {
     return gather_batch::Args{.dtype = make.dtype(),
@@ -187,7 +187,7 @@ KernelCase gather_batch_run(CaseMaker& make) {
 KernelCase gather_batch_advance(CaseMaker& make) {
   KernelCase c = make.make("gather_batch advance");
   BenchArray& first = make.object(c, std::int64_t{0});
-  CaseMaker::also_output(c, first, exact());
+  CaseMaker::also_output(c, "first", first, exact());
   c.bytes = sizeof(std::int64_t);
   make.run(c, make.kernels().gather_batch, &gather_batch::Variant::advance, gather_batch::reference::advance,
            [&](Side side) { return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64}; });

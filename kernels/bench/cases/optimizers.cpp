@@ -20,7 +20,7 @@ BenchArray& state_of(CaseMaker& make, KernelCase& to) {
 /// In a type of 16 bits, an optimizer writes the weights in that, too; their error is `absolute`. Null for f32.
 const BenchArray* copy_of_weights(CaseMaker& make, KernelCase& to, std::int64_t elements, double absolute) {
   if (make.dtype() == DType::f32) return nullptr;
-  return &make.output(to, make.dtype(), elements, roundings(make.dtype(), 2, absolute));
+  return &make.output(to, "copy", make.dtype(), elements, roundings(make.dtype(), 2, absolute));
 }
 
 KernelCase step_state_prepare(CaseMaker& make) {
@@ -28,7 +28,7 @@ KernelCase step_state_prepare(CaseMaker& make) {
   BenchArray& state = state_of(make, c);
   BenchArray& rates = make.input(c, DType::f32, 2 * kApplied);
   BenchArray& sum = make.input(c, DType::f32, 1, 1, 2);
-  CaseMaker::also_output(c, state, exact());
+  CaseMaker::also_output(c, "state", state, exact());
   c.bytes = sizeof(step_state::StepState);
   make.run(c, make.kernels().step_state, &step_state::Variant::prepare, step_state::reference::prepare, [&](Side side) {
     return step_state::PrepareArgs{.state = state.as<step_state::StepState>(side),
@@ -43,7 +43,7 @@ KernelCase step_state_prepare(CaseMaker& make) {
 KernelCase step_state_advance(CaseMaker& make) {
   KernelCase c = make.make("step_state advance");
   BenchArray& state = state_of(make, c);
-  CaseMaker::also_output(c, state, exact());
+  CaseMaker::also_output(c, "state", state, exact());
   c.bytes = sizeof(step_state::StepState);
   make.run(c, make.kernels().step_state, &step_state::Variant::advance, step_state::reference::advance,
            [&](Side side) { return step_state::AdvanceArgs{state.as<step_state::StepState>(side)}; });
@@ -56,10 +56,10 @@ Cases sum_of_squares_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("sum_of_squares");
   BenchArray& x = make.input(c, make.dtype(), n);
-  BenchArray& sum = make.output(c, DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
-  BenchArray& non_finite = make.output(c, DType::i32, 1, exact());
-  BenchArray& first = make.output(c, DType::i64, 1, exact());
-  BenchArray& tiny = make.output(c, DType::i64, 1, exact());
+  BenchArray& sum = make.output(c, "sum", DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
+  BenchArray& non_finite = make.output(c, "non_finite", DType::i32, 1, exact());
+  BenchArray& first = make.output(c, "first", DType::i64, 1, exact());
+  BenchArray& tiny = make.output(c, "tiny", DType::i64, 1, exact());
   BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes(static_cast<std::size_t>(n)));
   c.bytes = static_cast<double>(x.bytes());
   c.flops = 2 * static_cast<double>(n);
@@ -96,7 +96,9 @@ Cases adam_cases(CaseMaker& make) {
   BenchArray& m = make.input(c, DType::f32, n);
   BenchArray& v = make.input(c, DType::f32, n, 0, 1);
   BenchArray& state = state_of(make, c);
-  for (const BenchArray* array : {&w, &m, &v}) CaseMaker::also_output(c, *array, bound);
+  CaseMaker::also_output(c, "w", w, bound);
+  CaseMaker::also_output(c, "m", m, bound);
+  CaseMaker::also_output(c, "v", v, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
   c.bytes = 7 * static_cast<double>(w.bytes()) + c.unread_bytes;
   make.run(c, make.kernels().adam, &adam::Variant::run, adam::reference::run, [&](Side side) {
@@ -131,7 +133,8 @@ Cases sgd_cases(CaseMaker& make) {
   BenchArray& g = make.input(c, DType::f32, n);
   BenchArray& buffer = make.input(c, DType::f32, n);
   BenchArray& state = state_of(make, c);
-  for (const BenchArray* array : {&w, &buffer}) CaseMaker::also_output(c, *array, bound);
+  CaseMaker::also_output(c, "w", w, bound);
+  CaseMaker::also_output(c, "buffer", buffer, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
   c.bytes = 5 * static_cast<double>(w.bytes()) + c.unread_bytes;
   make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference::run, [&](Side side) {
@@ -157,7 +160,7 @@ Cases ema_cases(CaseMaker& make) {
   BenchArray& w = make.input(c, DType::f32, n);
   BenchArray& average = make.input(c, DType::f32, n);
   BenchArray& state = state_of(make, c);
-  CaseMaker::also_output(c, average, [](double) { return 4 * 0x1p-24; });
+  CaseMaker::also_output(c, "average", average, [](double) { return 4 * 0x1p-24; });
   c.bytes = 3 * static_cast<double>(w.bytes());
   c.flops = 3 * static_cast<double>(n);
   make.run(c, make.kernels().ema, &ema::Variant::run, ema::reference::run, [&](Side side) {

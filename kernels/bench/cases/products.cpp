@@ -27,7 +27,7 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
   BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
   BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
   BenchArray& result =
-      make.output(c, problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
+      make.output(c, "c", problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
   std::size_t bytes = 0;
   for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
   BenchArray& scratch = make.workspace(c, bytes);
@@ -72,10 +72,10 @@ Cases softmax_cross_entropy_cases(CaseMaker& make) {
   const double row_error = terms * 0x1p-24 * (3 + std::log(static_cast<double>(classes)));
   BenchArray& logits = make.input(c, dtype, rows * classes);
   BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
-  BenchArray& dlogits = make.output(c, dtype, rows * classes, roundings(dtype, 2, terms * 0x1p-23 * scale));
+  BenchArray& dlogits = make.output(c, "dlogits", dtype, rows * classes, roundings(dtype, 2, terms * 0x1p-23 * scale));
   const auto sum_terms = static_cast<double>(rows);
-  BenchArray& loss = make.output(c, DType::f32, 1, roundings(DType::f32, sum_terms, sum_terms * row_error));
-  BenchArray& correct = make.output(c, DType::i32, 1, exact());
+  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, sum_terms, sum_terms * row_error));
+  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
   BenchArray& scratch = make.workspace(c, softmax_cross_entropy::workspace_bytes(rows));
   c.bytes = 2 * static_cast<double>(logits.bytes());
   const auto args = make.run(c, make.kernels().softmax_cross_entropy, &softmax_cross_entropy::Variant::run,
@@ -136,10 +136,10 @@ Cases linear_cross_entropy_cases(CaseMaker& make) {
   BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight);
   BenchArray& b = make.input(c, dtype, classes);
   BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
-  BenchArray& dh = make.output(c, dtype, rows * in, roundings(dtype, 2, bounds.dh()));
-  BenchArray& dw = make.output(c, DType::f32, classes * in, roundings(DType::f32, 2, bounds.dw()));
-  BenchArray& db = make.output(c, DType::f32, classes, roundings(DType::f32, 2, bounds.dw()));
-  BenchArray& loss = make.output(c, DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
+  BenchArray& dh = make.output(c, "dh", dtype, rows * in, roundings(dtype, 2, bounds.dh()));
+  BenchArray& dw = make.output(c, "dw", DType::f32, classes * in, roundings(DType::f32, 2, bounds.dw()));
+  BenchArray& db = make.output(c, "db", DType::f32, classes, roundings(DType::f32, 2, bounds.dw()));
+  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
   BenchArray& correct = make.workspace(c, sizeof(std::int32_t));  // two classes may be too close to tell
   BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
   c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + dw.bytes());
@@ -173,7 +173,7 @@ Cases peak_cases(CaseMaker& make) {
   BenchArray& a = make.input(c, dtype, peak::kRows * peak::kInner);
   BenchArray& b = make.input(c, dtype, peak::kInner * peak::kColumns);
   BenchArray& y = make.input(c, DType::f32, tiles * peak::kRows * peak::kColumns);
-  CaseMaker::also_output(c, y, [rounds](double expected) {
+  CaseMaker::also_output(c, "y", y, [rounds](double expected) {
     return 32 * static_cast<double>(rounds) * 0x1p-24 * (std::fabs(expected) + 17);  // before, |y| is at most 1
   });
   c.bytes = 2 * static_cast<double>(y.bytes());

@@ -43,6 +43,10 @@ void carry_written(Runtime& rt, const GlobalMemory::Block* to, std::uint64_t to_
   std::memcpy(&to->written[to_place - to->address], &from->written[from_place - from->address], bytes);
 }
 
+void note_write(Runtime& rt, const void* to, std::size_t bytes, const char* call) {
+  if (rt.memory.watch().touches(place_of(to), bytes)) rt.memory.watch().note(call);
+}
+
 double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card) {
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
@@ -50,6 +54,7 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
     throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " +
                         rt.memory.describe(place_of(to), bytes));
   std::memcpy(to, from, bytes);
+  note_write(rt, to, bytes, "cudaMemcpyAsync");
   carry_written(rt, target, place_of(to), source, place_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
@@ -60,6 +65,7 @@ double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card
   const GlobalMemory::Block* const block = block_of(rt, to, bytes, "cudaMemsetAsync writes");
   if (!block) throw IllegalAccess("cudaMemsetAsync writes pageable memory of the host, which no GPU reaches");
   std::memset(to, value, bytes);
+  note_write(rt, to, bytes, "cudaMemsetAsync");
   if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
   return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 
@@ -16,7 +18,19 @@ gradring_simulated_gpu() {
           },
       .note_written =
           [](const void* data, std::size_t bytes) {
-            runtime().memory.mark_written(reinterpret_cast<std::uintptr_t>(data), bytes);
-          }};
+            GlobalMemory& memory = runtime().memory;
+            const auto address = reinterpret_cast<std::uintptr_t>(data);
+            memory.mark_written(address, bytes);
+            if (memory.watch().touches(address, bytes)) memory.watch().note("a function of the host");
+          },
+      .watch = [](const void* data,
+                  std::size_t bytes) { runtime().memory.watch().begin(reinterpret_cast<std::uintptr_t>(data), bytes); },
+      .watched =
+          [] {
+            WriteWatch::Writes writes = runtime().memory.watch().writes();
+            return WatchedWrites{writes.count, std::move(writes.last)};
+          },
+      .launches = [] { return runtime().launches.load(); },
+      .repeat_from = [](std::uint64_t launch) { runtime().launches = launch; }};
   return &simulated_gpu;
 }

@@ -21,8 +21,15 @@ struct SimulationOptions {
   std::chrono::milliseconds hold{20};
 };
 
+/// Writes to a range that is watched.
+struct WatchedWrites {
+  std::uint64_t count = 0;
+  /// Who wrote last: "thread (3, 0, 0) of block (1, 0, 0)", kernel, line and instruction; or "cudaMemcpyAsync".
+  std::string last;
+};
+
 /// Raise it with every change of SimulatedGpu or SimulationOptions: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 1;
+inline constexpr int kSimulatedGpuVersion = 2;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {
@@ -37,6 +44,15 @@ struct SimulatedGpu {
   int (*launch_host_function)(void* stream, void (*function)(void*), void* argument) = nullptr;
   /// The same libraries: their host functions wrote this memory of a device, so that kernels may read it.
   void (*note_written)(const void* data, std::size_t bytes) = nullptr;
+
+  /// Notes from now on who writes these bytes, of all GPUs; one range at a time. No bytes: nothing is watched.
+  void (*watch)(const void* data, std::size_t bytes) = nullptr;
+  /// Since the last call of watch(); once the host has waited for the work.
+  WatchedWrites (*watched)() = nullptr;
+  /// Kernels executed so far. Each is executed in an order of its own, drawn from the seed and this number.
+  std::uint64_t (*launches)() = nullptr;
+  /// Sets that number: the next kernel is executed in the order that the one with this number had.
+  void (*repeat_from)(std::uint64_t launch) = nullptr;
 };
 
 using SimulatedGpuEntry = const SimulatedGpu* (*)();

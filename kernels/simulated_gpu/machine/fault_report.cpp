@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
+#include <filesystem>
+
 #include "kernels/simt/kernel_name.h"
 #include "kernels/simulated_gpu/machine/block.h"
 
@@ -13,7 +15,7 @@ std::string text_of(const Extent& at) {
 
 std::string line_of(const Program& program, const ptx::Source& source) {
   if (source.line == 0 || program.module == nullptr || source.file >= program.module->files().size()) return "";
-  return std::string(program.module->files()[source.file]) + ":" + std::to_string(source.line);
+  return path_in_repository(program.module->files()[source.file]) + ":" + std::to_string(source.line);
 }
 
 /// "kernels/lib/rows.h:20, called from kernels/bias/1_rows.cu:31"; empty if nvcc was not asked for lines.
@@ -31,6 +33,13 @@ std::string instruction_text(const Program& program, std::size_t position) {
 }
 
 }  // namespace
+
+std::string path_in_repository(std::string_view path) {
+  std::string plain = std::filesystem::path(path).lexically_normal().string();
+  for (const std::string_view folder : {"/tests/kernels/", "/kernels/"})
+    if (const std::size_t found = plain.rfind(folder); found != plain.npos) return plain.substr(found + 1);
+  return plain;
+}
 
 std::string kernel_label(const ptx::Kernel& kernel) {
   return simt::short_name_of(simt::demangled(std::string(kernel.name).c_str()));
@@ -69,11 +78,15 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
          " by " + by + " without a barrier in between";
 }
 
-void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what) {
+std::string describe_place(const Warp& warp, std::size_t position, unsigned lane) {
   const Program& program = warp.block().program();
   const std::string line = source_line(program, position);
-  throw LocatedFault(what + ", by " + describe_thread(warp, lane) + "\n   in " + kernel_label(*program.kernel) +
-                     (line.empty() ? "" : ", " + line) + "\n   " + instruction_text(program, position));
+  return describe_thread(warp, lane) + "\n   in " + kernel_label(*program.kernel) + (line.empty() ? "" : ", " + line) +
+         "\n   " + instruction_text(program, position);
+}
+
+void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what) {
+  throw LocatedFault(what + ", by " + describe_place(warp, position, lane));
 }
 
 }  // namespace gradring::simulated_gpu

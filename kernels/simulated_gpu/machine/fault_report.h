@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "kernels/simulated_gpu/fault.h"
 #include "kernels/simulated_gpu/machine/program.h"
@@ -17,6 +18,10 @@ class LocatedFault : public Fault {
   using Fault::Fault;
 };
 
+/// "kernels/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files keep
+/// theirs, as those of the CUDA toolkit.
+std::string path_in_repository(std::string_view path);
+
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
 /// "kernels/gemm/4_mma.cu:118: bar.sync 0;"
@@ -26,11 +31,14 @@ std::string describe_thread(const Warp& warp, unsigned lane);
 /// Of a thread of the same block, by its index.
 std::string describe_thread_of_block(const Warp& warp, unsigned thread);
 
+/// "thread (3, 0, 0) of block (1, 0, 0)\n   in <kernel>, <file>:<line>\n   <instruction>"
+std::string describe_place(const Warp& warp, std::size_t position, unsigned lane);
+
 /// "race in shared memory: 4 bytes at 1024 are read, and were written by thread (1, 0, 0) without a barrier in between"
 std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
                              const std::string& verb);
 
-/// Throws the Fault "<what>, by thread ... of block ...\n   in <kernel>, <file>:<line>\n   <instruction>".
+/// Throws the Fault "<what>, by <place>".
 [[noreturn]] void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what);
 
 /// Calls f(); a Fault that does not say where it happened gets the place of this operation and lane.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/simulated_gpu/memory/write_watch.h"
+
 namespace gradring::simulated_gpu {
 
 /// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a
@@ -41,8 +43,11 @@ class GlobalMemory {
   /// Whether every byte was written; true for memory that is not noted here (pageable memory of the host).
   bool is_written(std::uint64_t address, std::size_t bytes) const;
 
+  WriteWatch& watch() { return watch_; }
+
  private:
   struct Parts;
+  WriteWatch watch_;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -33,7 +33,7 @@ struct World {
 /// y = 1 for three elements, with an error of at most 0.25, by whoever is given.
 KernelCase ones(CaseMaker& make, const std::vector<std::pair<std::string, float>>& writers) {
   KernelCase c = make.make("ones");
-  BenchArray& y = make.output(c, DType::f32, 3, [](double) { return 0.25; });
+  BenchArray& y = make.output(c, "y", DType::f32, 3, [](double) { return 0.25; });
   c.reference = [&y] { std::fill_n(y.as<float>(Side::host), 3, 1.0f); };
   for (const auto& [name, value] : writers)
     c.variants.push_back({name, [&y, filled = value](Stream&) { std::fill_n(y.as<float>(Side::device), 3, filled); }});
@@ -54,6 +54,35 @@ TEST(MeasureCase, DoesNotTimeWrongResults) {
   EXPECT_FALSE(results[2].right());
   EXPECT_EQ(results[2].hot.count, 0u);
   EXPECT_FALSE(results[3].right());
+}
+
+/// Notes what it is told.
+class NotedProbe final : public ResultProbe {
+ public:
+  void before_run(const WrongElement* element) override {
+    runs.push_back(element == nullptr ? "first" : element->output + std::to_string(element->index));
+  }
+  std::string after_run() override { return "somebody"; }
+
+  std::vector<std::string> runs;
+};
+
+TEST(MeasureCase, RunsWrongResultsAgainForTheProbe) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = ones(make, {{"right", 1.0f}});
+  float* const y = c.arrays[0]->as<float>(Side::device);
+  c.variants.push_back({"far", [y](Stream&) { y[0] = 1, y[1] = y[2] = 1.5f; }});
+  NotedProbe probe;
+  const auto results = check(c, *world.stream, "", &probe);
+  EXPECT_THAT(probe.runs, ElementsAre("first", "first", "y1"));
+  EXPECT_FALSE(results[0].first_wrong);
+  ASSERT_TRUE(results[1].first_wrong);
+  EXPECT_EQ(results[1].first_wrong->value, 1.5);
+  EXPECT_EQ(results[1].first_wrong->expected, 1);
+  EXPECT_EQ(results[1].first_wrong->wrong_elements, 2u);
+  EXPECT_EQ(results[1].first_wrong->data, y + 1);
+  EXPECT_EQ(results[1].first_wrong->writer, "somebody");
 }
 
 TEST(MeasureCase, DetectsUnwrittenOutputs) {
@@ -153,7 +182,7 @@ TEST(CaseMaker, CountsUnreadOverwrittenBytes) {
   CaseMaker make = world.maker({});
   KernelCase c = make.make("any");
   make.input(c, DType::f32, 10);
-  make.output(c, DType::f16, 10, exact());
+  make.output(c, "y", DType::f16, 10, exact());
   EXPECT_EQ(c.unread_bytes, 20);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/simulated_gpu/machine/fault_report.h"
 #include "tests/kernels/simulated_gpu/simulation.h"
 #include "tests/kernels/simulated_gpu/values.h"
 
@@ -162,6 +163,30 @@ TEST(MemoryFault, SharedBoundsIncludeDynamicMemory) {
   run_on(numbered(1), body, 1, nullptr, {}, 12);
   EXPECT_FAULT("shared memory is written out of bounds: 4 bytes at 1040; expected 1024 to 1040", numbered(1), body, 1,
                nullptr, {}, 8);
+}
+
+TEST(Watch, NamesWhoWroteLast) {
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(64));
+  const TestKernel kernel(
+      kThread +
+          "st.global.u32 [%address], %thread; xor.b32 %r1, %thread, 32; mul.wide.u32 %rd1, %r1, 4;"
+          "add.u64 %rd1, %rd1, %p0; setp.eq.u32 %q1, %thread, 40; @%q1 red.global.add.u32 [%rd1], 7;",
+      1);
+  memory.watch().begin(array.address() + 4 * 8 + 2, 1);  // a part of word 8
+  kernel.run(memory, {array.address()}, {}, {64});
+  EXPECT_EQ(memory.watch().writes().count, 2u);
+  EXPECT_EQ(memory.watch().writes().last,
+            "thread (40, 0, 0) of block (0, 0, 0)\n   in test\n   @%q1 red.global.add.u32 [%rd1], 7;");
+  memory.watch().begin(array.address() + 256, 4);  // behind the array
+  kernel.run(memory, {array.address()}, {}, {64});
+  EXPECT_EQ(memory.watch().writes().count, 0u) << memory.watch().writes().last;
+}
+
+TEST(Fault, NamesFilesAsInTheRepository) {
+  EXPECT_EQ(path_in_repository("/home/a/kernels/build/release/../../kernels/gemm/4_mma.cu"), "kernels/gemm/4_mma.cu");
+  EXPECT_EQ(path_in_repository("/src/tests/kernels/simt/a.cu"), "tests/kernels/simt/a.cu");
+  EXPECT_EQ(path_in_repository("/usr/local/cuda/include/cuda_fp16.hpp"), "/usr/local/cuda/include/cuda_fp16.hpp");
 }
 
 const std::string kWord =

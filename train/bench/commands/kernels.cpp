@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <set>
 #include <span>
@@ -20,6 +21,7 @@
 #include "train/bench/commands/kernels_table.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/sweep.h"
+#include "train/bench/writer_probe.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/resume_command.h"
 #include "train/launch/launcher.h"
@@ -224,22 +226,33 @@ void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world)
   });
 }
 
+/// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
+std::string described(const kb::WrongElement& element) {
+  return fmt::format("   {}[{}] is {}, expected {}; {} of its {} elements are wrong\n   {}", element.output,
+                     element.index, element.value, element.expected, element.wrong_elements, element.elements,
+                     element.writer);
+}
+
 /// On a simulated GPU, which has no times: correctness alone.
 void check_kernels(const KernelsBenchOptions& options, const Compute& compute, const kb::CaseMaker::World& world) {
   for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
   int checked = 0, wrong = 0;
+  bench::WriterProbe probe(*compute.simulator);
+  const std::clock_t begin = std::clock();
   for_each_case(options, world, [&](const kb::KernelCase& c) {
-    for (const kb::Measured& result : kb::check(c, world.stream, options.variant)) {
+    for (const kb::Measured& result : kb::check(c, world.stream, options.variant, &probe)) {
       ++checked;
       wrong += result.right() ? 0 : 1;
       fmt::print("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
                  result.name, result.right() ? "" : "WRONG, ", result.error);
+      if (result.first_wrong) fmt::print("{}\n", described(*result.first_wrong));
       flush_standard_output();
     }
   });
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
   if (wrong > 0) throw Error(fmt::format("{} of {} results are wrong", wrong, checked));
-  fmt::print("{} results, none wrong\n", checked);
+  fmt::print("{} results, none wrong; {:.2f} s of CPU\n", checked, seconds);
 }
 
 void run(KernelsBenchOptions& options) {

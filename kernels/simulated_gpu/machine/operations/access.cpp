@@ -75,6 +75,14 @@ void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access 
   if (access != Access::read) std::memset(written, 1, bytes);
 }
 
+void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned bytes, const Addresses& addresses) {
+  WriteWatch& watch = warp.block().global().memory().watch();
+  for_each_lane(active, [&](unsigned lane) {
+    if (watch.touches(addresses.lane[lane], bytes))
+      watch.note(describe_place(warp, warp.block().program().position_of(operation), lane));
+  });
+}
+
 bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
   const std::span<const std::byte> parameters = warp.block().launch().parameters;
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(parameters.data());
@@ -88,6 +96,8 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
     check_alignment(operation, warp, active, bytes, addresses, "global");
   const std::size_t extent = span.last - span.first + bytes;
   count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
+  if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
+    note_watched(operation, warp, active, bytes, addresses);
   const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
   if (block == nullptr) [[unlikely]] {
     for_each_lane(active, [&](unsigned lane) {

@@ -6,6 +6,8 @@
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
 #include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
 
+extern "C" const gradring::simulated_gpu::SimulatedGpu* gradring_simulated_gpu();
+
 namespace gradring::tests {
 namespace {
 
@@ -149,6 +151,27 @@ TEST_F(Kernels, FaultsStopFunctionsOfTheHost) {
   ok(cudaLaunchHostFunc(stream_, &fail_test, nullptr));
   EXPECT_EQ(wait(stream_), cudaErrorLaunchFailure);
   expect_fault("cuda:0: ");
+}
+
+TEST_F(Kernels, AreNamedByAWatchOfWhatTheyWrite) {
+  const simulated_gpu::SimulatedGpu& gpus = *gradring_simulated_gpu();
+  std::uint32_t* const data = allocate(2, stream_);
+  ok(cudaMemsetAsync(data, 0, 8, stream_));
+  finish(stream_);
+  gpus.watch(data, 4);
+  ok(cudaMemsetAsync(data + 1, 0, 4, stream_));
+  finish(stream_);
+  EXPECT_EQ(gpus.watched().count, 0u);
+  ok(launch_add_one(data, data + 1));
+  finish(stream_);
+  EXPECT_EQ(gpus.watched().count, 1u);
+  EXPECT_THAT(gpus.watched().last, AllOf(HasSubstr("thread (0, 0, 0) of block (0, 0, 0)\n   in add_one"),
+                                         HasSubstr("st.global.u32 [%rd3], %r2;")));
+  ok(cudaMemsetAsync(data, 0, 4, stream_));
+  finish(stream_);
+  EXPECT_EQ(gpus.watched().last, "cudaMemsetAsync");
+  EXPECT_EQ(gpus.watched().count, 2u);
+  gpus.watch(nullptr, 0);
 }
 
 TEST_F(Kernels, AreLaunchedOnTheCurrentDevice) {
