@@ -64,13 +64,13 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
   const Accessor& other = finding.other;
   const std::string by = other.is_thread()                            ? describe_thread_of_block(warp, other.who)
                          : other.warp() == AccessClocks::kCopyEngine  ? "a tensor copy"
-                         : other.who == Accessor::kSeveralWarps       ? "several threads"
                          : other.warp() >= AccessClocks::kTensorCores ? "wgmma"
                                                                       : "several threads of a warp";
   switch (finding.problem) {
     case SharedFinding::Problem::not_written: return "shared memory is read before it is written: " + bytes;
     case SharedFinding::Problem::not_fenced:
-      return "shared memory is read asynchronously without fence.proxy.async after " + by + " wrote it: " + bytes;
+      return "shared memory is " + verb + " asynchronously without fence.proxy.async after " + by +
+             " wrote it: " + bytes;
     default: break;
   }
   const bool after_write = finding.problem == SharedFinding::Problem::unordered_write;

@@ -12,6 +12,7 @@ void SynchronizedMbarriers::clear() {
 
 void SynchronizedMbarriers::init(std::uint32_t address, std::uint32_t count, unsigned thread) {
   mbarriers_.init(address, count);
+  clocks_.begin_access(thread / kWarpSize);
   orders_[address] = {.initialised = clocks_.stamp(thread)};
 }
 
@@ -44,9 +45,9 @@ auto SynchronizedMbarriers::watch_phase(std::uint32_t address, F change) {
   return result;
 }
 
-std::uint64_t SynchronizedMbarriers::arrive(std::uint32_t address, std::uint32_t count, unsigned thread) {
+std::uint64_t SynchronizedMbarriers::arrive(std::uint32_t address, std::uint32_t count, unsigned thread, bool whole) {
   Mbarrier& mbarrier = known(address, thread);
-  clocks_.release(thread / kWarpSize, orders_[address].arrived);
+  clocks_.release(thread, whole, orders_[address].arrived);
   return watch_phase(address, [&] { return mbarrier.arrive(count); });
 }
 
@@ -54,17 +55,16 @@ void SynchronizedMbarriers::expect(std::uint32_t address, std::uint32_t bytes, u
   known(address, thread).expect_tx(bytes);
 }
 
-bool SynchronizedMbarriers::acquire_if(bool complete, std::uint32_t address, unsigned thread) {
-  if (complete) clocks_.acquire(thread / kWarpSize, orders_[address].completed);
-  return complete;
+void SynchronizedMbarriers::acquire(std::uint32_t address, unsigned warp, Mask lanes, bool all) {
+  clocks_.acquire(warp, lanes, all, orders_[address].completed);
 }
 
 bool SynchronizedMbarriers::is_complete(std::uint32_t address, bool odd, unsigned thread) {
-  return acquire_if(known(address, thread).is_complete(odd), address, thread);
+  return known(address, thread).is_complete(odd);
 }
 
 bool SynchronizedMbarriers::is_complete_since(std::uint32_t address, std::uint64_t state, unsigned thread) {
-  return acquire_if(known(address, thread).is_complete_since(state), address, thread);
+  return known(address, thread).is_complete_since(state);
 }
 
 bool SynchronizedMbarriers::is_fenced(std::uint32_t address) {

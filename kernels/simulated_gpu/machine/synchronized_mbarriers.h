@@ -31,11 +31,13 @@ class SynchronizedMbarriers {
   /// fence.mbarrier_init or fence.proxy.async: asynchronous copies see the mbarriers that the thread has initialised.
   void fence(unsigned thread);
 
-  /// Returns the state before.
-  std::uint64_t arrive(std::uint32_t address, std::uint32_t count, unsigned thread);
+  /// Returns the state before. `whole`: all living threads of the warp arrive together.
+  std::uint64_t arrive(std::uint32_t address, std::uint32_t count, unsigned thread, bool whole);
   void expect(std::uint32_t address, std::uint32_t bytes, unsigned thread);
   bool is_complete(std::uint32_t address, bool odd, unsigned thread);
   bool is_complete_since(std::uint32_t address, std::uint64_t state, unsigned thread);
+  /// These lanes of a warp found it complete: they know what came before. `all` of those that live.
+  void acquire(std::uint32_t address, unsigned warp, Mask lanes, bool all);
 
   /// Whether asynchronous copies see it.
   bool is_fenced(std::uint32_t address);
@@ -47,13 +49,12 @@ class SynchronizedMbarriers {
   struct Order {
     Stamp initialised = 0;
     bool is_fenced = false;
-    AccessClocks::Times arrived{};    ///< what those who have arrived did before
-    AccessClocks::Times completed{};  ///< the same when the last phase completed
+    AccessClocks::Released arrived{};    ///< what those who have arrived did before
+    AccessClocks::Released completed{};  ///< the same when the last phase completed
   };
 
   /// The object, which `thread` must know to be initialised.
   Mbarrier& known(std::uint32_t address, unsigned thread);
-  bool acquire_if(bool complete, std::uint32_t address, unsigned thread);
   template <class F>
   auto watch_phase(std::uint32_t address, F change);
 

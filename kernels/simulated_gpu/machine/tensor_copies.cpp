@@ -10,7 +10,8 @@
 namespace gradring::simulated_gpu {
 
 void TensorCopies::start(const Operation& operation, Warp& warp, unsigned lane, Request request) {
-  pending_.push_back({std::move(request), &operation, &warp, lane, block_.shared().clocks().knowledge(warp.index())});
+  pending_.push_back(
+      {std::move(request), &operation, &warp, lane, block_.shared().clocks().at_start(warp.index(), kLaneBits[lane])});
 }
 
 void TensorCopies::land_at(std::uint32_t mbarrier) {

@@ -11,7 +11,9 @@ namespace gradring::simulated_gpu {
 
 void ThreadCopies::start(const Operation& operation, Warp& warp, std::span<const Copy> copies) {
   const auto start = static_cast<std::uint32_t>(starts_.size());
-  starts_.push_back({&operation, warp.block().shared().clocks().knowledge(warp.index())});
+  Mask lanes = 0;
+  for (const Copy& copy : copies) lanes |= kLaneBits[copy.lane];
+  starts_.push_back({&operation, warp.block().shared().clocks().at_start(warp.index(), lanes)});
   for (const Copy& copy : copies) pending_.push_back({copy, committed_[copy.lane], start});
 }
 

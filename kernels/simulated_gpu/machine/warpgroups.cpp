@@ -55,7 +55,7 @@ bool Warpgroups::wait(Warp& warp, std::uint64_t pending) {
       if (warps_[warpgroup * kWarps + i].committed <= group.landed) return false;
     land(warpgroup);
   }
-  block_.shared().clocks().acquire(warp.index(), group.done);
+  block_.shared().clocks().acquire(warp.index(), warp.living(), true, group.done);
   return true;
 }
 

@@ -67,7 +67,7 @@ class Warpgroups {
   };
   struct GroupState {
     std::uint64_t landed = 0;
-    AccessClocks::Times done{};
+    AccessClocks::Released done{};
   };
 
   void land(unsigned warpgroup);

@@ -2,8 +2,43 @@
 #include "kernels/simulated_gpu/memory/access_clocks.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gradring::simulated_gpu {
+namespace {
+
+using Times = AccessClocks::Times;
+using ThreadTimes = AccessClocks::ThreadTimes;
+
+void raise(Times& times, const Times& to) {
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = std::max(times[i], to[i]);
+}
+
+void add(ThreadTimes& times, unsigned thread, std::uint32_t time) {
+  const auto known = std::ranges::find(times, thread, &AccessClocks::ThreadTime::thread);
+  if (known == times.end())
+    times.push_back({thread, time});
+  else
+    known->time = std::max(known->time, time);
+}
+
+void add(ThreadTimes& times, const ThreadTimes& added) {
+  for (const auto& [thread, time] : added) add(times, thread, time);
+}
+
+/// Whether the threads of a stamp are among these until its time. Of a stamp of several lanes it is not known which:
+/// with two of the warp it counts as ordered, which is lenient.
+bool covers(const ThreadTimes& times, Stamp stamp) {
+  const Accessor accessor{who_of(stamp)};
+  unsigned found = 0;
+  for (const auto& [thread, time] : times)
+    if (thread / kWarpSize == accessor.warp() && time >= time_of(stamp) &&
+        (!accessor.is_thread() || thread == accessor.who))
+      ++found;
+  return found >= (accessor.is_thread() ? 1u : 2u);
+}
+
+}  // namespace
 
 void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   warps_ = warps;
@@ -12,10 +47,11 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   block_begin_ = now_ << Accessor::kBits;
   clock_.fill(now_);
   last_access_.fill(0);
-  has_released_ = false;
   for (unsigned warp = 0; warp < warps_; ++warp) {
     known_[warp].others.fill(before);
     known_[warp].lanes = before;
+    known_[warp].threads.clear();
+    acquired_[warp].clear();
     update_bound(warp);
   }
 }
@@ -36,13 +72,29 @@ void AccessClocks::begin_again() {
 }
 
 bool AccessClocks::is_ordered(Stamp stamp, unsigned warp, unsigned self, const Knowledge& knowledge) const {
-  if (!checks_races_ || stamp < knowledge.bound || who_of(stamp) == self) return true;
-  const unsigned other = Accessor{who_of(stamp)}.warp();
-  // Of several warps, the last one's time is known: where mbarriers order, some of them may be known up to another
-  // time.
-  if (other >= knowledge.others.size())
-    return has_released_ && time_of(stamp) <= *std::ranges::max_element(knowledge.others);
-  return time_of(stamp) <= (other == warp ? knowledge.lanes : knowledge.others[other]);
+  if (!checks_races_ || stamp < knowledge.bound) return true;
+  if (who_of(stamp) == self && time_of(stamp) <= knowledge.own_until) return true;
+  return time_of(stamp) <= knowledge.until(Accessor{who_of(stamp)}.warp(), warp) || covers(knowledge.threads, stamp);
+}
+
+bool AccessClocks::is_ordered(Stamp stamp, unsigned thread) const {
+  const unsigned warp = thread / kWarpSize;
+  if (is_ordered(stamp, warp, thread, known_[warp])) return true;
+  const unsigned actor = Accessor{who_of(stamp)}.warp();
+  return std::ranges::any_of(acquired_[warp], [&](const Acquired& acquired) {
+    return (acquired.lanes & kLaneBits[thread % kWarpSize]) != 0 &&
+           (time_of(stamp) <= acquired.released.times[actor] || covers(acquired.released.threads, stamp));
+  });
+}
+
+std::uint64_t AccessClocks::unknown(std::uint64_t actors, unsigned warp, const Knowledge& knowledge) const {
+  if (!checks_races_) return 0;
+  std::uint64_t found = 0;
+  for (; actors != 0; actors &= actors - 1) {
+    const auto actor = static_cast<unsigned>(std::countr_zero(actors));
+    if (last_access_[actor] > knowledge.until(actor, warp)) found |= std::uint64_t{1} << actor;
+  }
+  return found;
 }
 
 AccessClocks::Knowledge AccessClocks::with_own(unsigned warp) const {
@@ -51,62 +103,130 @@ AccessClocks::Knowledge AccessClocks::with_own(unsigned warp) const {
   return knowledge;
 }
 
+AccessClocks::Knowledge AccessClocks::at_start(unsigned warp, Mask lanes) {
+  Knowledge knowledge = known_[warp];
+  for (const Acquired& acquired : acquired_[warp])
+    if ((lanes & ~acquired.lanes) == 0) {
+      raise(knowledge.others, acquired.released.times);
+      knowledge.lanes = std::max(knowledge.lanes, acquired.released.times[warp]);
+      add(knowledge.threads, acquired.released.threads);
+    }
+  knowledge.own_until = clock_[warp];
+  clock_[warp] = advance();
+  return knowledge;
+}
+
 void AccessClocks::restrict(Knowledge& knowledge, const Knowledge& other) {
   for (unsigned i = 0; i < knowledge.others.size(); ++i)
     knowledge.others[i] = std::min(knowledge.others[i], other.others[i]);
   knowledge.lanes = std::min(knowledge.lanes, other.lanes);
   knowledge.bound = std::min(knowledge.bound, other.bound);
+  std::erase_if(knowledge.threads, [&](ThreadTime& mine) {
+    const auto found = std::ranges::find(other.threads, mine.thread, &ThreadTime::thread);
+    if (found != other.threads.end()) mine.time = std::min(mine.time, found->time);
+    return found == other.threads.end();
+  });
 }
 
 void AccessClocks::join(std::uint32_t warps) {
   const std::uint32_t before = now_;
   advance();
-  Times all{};
+  Released all;
   for_each_lane(warps, [&](unsigned warp) {
-    for (unsigned other = 0; other < all.size(); ++other) all[other] = std::max(all[other], known_[warp].others[other]);
+    raise(all.times, known_[warp].others);
+    add(all.threads, known_[warp].threads);
+    for (const Acquired& acquired : acquired_[warp]) {
+      raise(all.times, acquired.released.times);
+      add(all.threads, acquired.released.threads);
+    }
+    acquired_[warp].clear();
   });
-  for_each_lane(warps, [&](unsigned warp) { all[warp] = before; });
+  for_each_lane(warps, [&](unsigned warp) { all.times[warp] = before; });
+  std::erase_if(all.threads,
+                [&](const ThreadTime& known) { return known.time <= all.times[known.thread / kWarpSize]; });
   for_each_lane(warps, [&](unsigned warp) {
-    known_[warp].others = all;
+    known_[warp].others = all.times;
     known_[warp].lanes = before;
+    known_[warp].threads = all.threads;
     clock_[warp] = now_;
     update_bound(warp);
   });
 }
 
-void AccessClocks::order_lanes(unsigned warp) {
-  known_[warp].lanes = now_;
+void AccessClocks::order_lanes(unsigned warp, Mask lanes, bool all) {
+  if (all) {
+    for (const Acquired& acquired : acquired_[warp]) learn(warp, acquired.released);
+    acquired_[warp].clear();
+    known_[warp].lanes = now_;
+  } else {
+    Released released;
+    released.times[warp] = known_[warp].lanes;
+    for_each_lane(lanes, [&](unsigned lane) { add(released.threads, warp * kWarpSize + lane, clock_[warp]); });
+    for (const Acquired& acquired : acquired_[warp])
+      if ((acquired.lanes & lanes) != 0) {
+        raise(released.times, acquired.released.times);
+        add(released.threads, acquired.released.threads);
+      }
+    acquire(warp, lanes, false, released);
+  }
   advance();
   clock_[warp] = now_;
   update_bound(warp);
 }
 
-void AccessClocks::release(unsigned warp, Times& released) {
-  has_released_ = true;
-  for (unsigned other = 0; other < released.size(); ++other)
-    released[other] = std::max(released[other], known_[warp].others[other]);
-  released[warp] = std::max(released[warp], clock_[warp]);
+void AccessClocks::release(unsigned thread, bool whole, Released& released) {
+  const unsigned warp = thread / kWarpSize;
+  const Knowledge& known = known_[warp];
+  raise(released.times, known.others);
+  add(released.threads, known.threads);
+  for (const Acquired& acquired : acquired_[warp])
+    if ((acquired.lanes & kLaneBits[thread % kWarpSize]) != 0) {
+      raise(released.times, acquired.released.times);
+      add(released.threads, acquired.released.threads);
+    }
+  released.times[warp] = std::max(released.times[warp], whole ? clock_[warp] : known.lanes);
+  if (!whole) add(released.threads, thread, clock_[warp]);
   clock_[warp] = advance();
 }
 
-void AccessClocks::acquire(unsigned warp, const Times& released) {
-  for (unsigned other = 0; other < released.size(); ++other)
-    known_[warp].others[other] = std::max(known_[warp].others[other], released[other]);
-  known_[warp].lanes = std::max(known_[warp].lanes, released[warp]);
-  update_bound(warp);
+void AccessClocks::learn(unsigned warp, const Released& released) {
+  Knowledge& known = known_[warp];
+  raise(known.others, released.times);
+  known.lanes = std::max(known.lanes, released.times[warp]);
+  add(known.threads, released.threads);
+  std::erase_if(known.threads,
+                [&](const ThreadTime& other) { return other.time <= known.until(other.thread / kWarpSize, warp); });
 }
 
-Stamp AccessClocks::act(unsigned engine, Times& released) {
-  last_access_[engine] = released[engine] = advance();
+void AccessClocks::acquire(unsigned warp, Mask lanes, bool all, const Released& released) {
+  if (all) {
+    learn(warp, released);
+    update_bound(warp);
+    return;
+  }
+  for (Acquired& acquired : acquired_[warp])
+    if (acquired.lanes == lanes) {
+      raise(acquired.released.times, released.times);
+      add(acquired.released.threads, released.threads);
+      return;
+    }
+  acquired_[warp].push_back({lanes, released});
+}
+
+Stamp AccessClocks::act(unsigned engine, Released& released) {
+  last_access_[engine] = released.times[engine] = advance();
   return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
 }
 
 void AccessClocks::fence_proxy(unsigned warp, Mask lanes) {
   for_each_lane(lanes, [&](unsigned lane) { fenced_[warp * kWarpSize + lane] = clock_[warp]; });
-  for (unsigned other = 0; other < warps_; ++other) {
-    const std::uint32_t known = other == warp ? known_[warp].lanes : known_[warp].others[other];
-    fenced_by_others_[other] = std::max(fenced_by_others_[other], known);
-  }
+  const auto fence = [&](unsigned other, std::uint32_t until) {
+    fenced_by_others_[other] = std::max(fenced_by_others_[other], until);
+  };
+  for (unsigned other = 0; other < warps_; ++other) fence(other, known_[warp].until(other, warp));
+  for (const Acquired& acquired : acquired_[warp])
+    if ((acquired.lanes & lanes) != 0)
+      for (unsigned other = 0; other < warps_; ++other) fence(other, acquired.released.times[other]);
   clock_[warp] = advance();  // later writes have another time
 }
 
@@ -121,7 +241,7 @@ void AccessClocks::update_bound(unsigned warp) {
   Knowledge& knowledge = known_[warp];
   std::uint32_t known = now_;
   for (unsigned other = 0; other < last_access_.size(); ++other) {
-    const std::uint32_t until = other == warp ? knowledge.lanes : knowledge.others[other];
+    const std::uint32_t until = knowledge.until(other, warp);
     if (last_access_[other] > until) known = std::min(known, until);  // else nothing is unknown
   }
   knowledge.bound = checks_races_ ? (known + 1) << Accessor::kBits : ~Stamp{0};

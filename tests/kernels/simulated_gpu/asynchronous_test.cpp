@@ -68,6 +68,14 @@ TEST(ThreadCopy, MustNotOvertakeReadersOfWhatWasThere) {
   EXPECT_NE(fault.find("race in shared memory: 16 bytes"), fault.npos) << fault;
 }
 
+TEST(ThreadCopy, TargetMustNotBeReadBeforeItLands) {
+  const std::string fill = "cp.async.cg.shared.global [%to], [%from], 16; cp.async.wait_all;";
+  const std::string fault = fault_of([&] {
+    copy(fill + "cp.async.cg.shared.global [%to], [%from], 16; ld.shared.u32 %r5, [%to]; cp.async.wait_all;" + kRead);
+  });
+  EXPECT_NE(fault.find("race in shared memory: 16 bytes"), fault.npos) << fault;
+}
+
 TEST(ThreadCopy, SourceMustBeInBounds) {
   const std::string fault = fault_of([] { copy("cp.async.cg.shared.global [%to], [%from+16], 16;"); });
   EXPECT_NE(fault.find("global memory is read out of bounds: 16 bytes"), fault.npos) << fault;
@@ -90,6 +98,52 @@ TEST(Mbarrier, OrdersWarps) {
   early.replace(early.find("st.shared.u32 [%to], %thread; mbarrier.arrive.shared::cta.b64 _, [%bar];"), 77,
                 "mbarrier.arrive.shared::cta.b64 _, [%bar]; st.shared.u32 [%to], %thread;   ");
   const std::string fault = fault_of([&] { copy(early, 64); });
+  EXPECT_TRUE(fault.find("race in shared memory") != fault.npos || fault.find("before it is written") != fault.npos)
+      << fault;
+}
+
+/// Three warps read the first word and arrive; a thread of the fourth waits, and writes it.
+std::string readers_and_a_writer(const std::string& count, const std::string& read_and_arrive) {
+  return kBarrier + "@%leader mbarrier.init.shared::cta.b64 [%bar], " + count +
+         "; mov.u32 %to, words; @%leader st.shared.u32 [%to], 1; bar.sync 0;\n"
+         "setp.ge.u32 %q2, %thread, 96; @%q2 bra $wait;\n" +
+         read_and_arrive + "ret;\n" + kWait + "setp.eq.u32 %q3, %thread, 100; @%q3 st.shared.u32 [%to], 2;";
+}
+
+TEST(Mbarrier, OrdersThoseWhoArrive) {
+  const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%bar];";
+  const std::string read = "ld.shared.u32 %r5, [%to];";
+  copy(readers_and_a_writer("96", read + arrive), 128);
+  // Warps 0 and 2 arrive after their read, warp 1 before it.
+  const std::string fault = fault_of([&] {
+    copy(readers_and_a_writer(
+             "96", "shr.u32 %r6, %thread, 5; setp.eq.u32 %q4, %r6, 1; @!%q4 " + read + arrive + "@%q4 " + read),
+         128);
+  });
+  EXPECT_NE(fault.find("race in shared memory"), fault.npos) << fault;
+}
+
+TEST(Mbarrier, IsReachedByALaneForItselfAlone) {
+  const std::string lane = "and.b32 %r6, %thread, 31; setp.eq.u32 %q4, %r6, 0;";
+  const std::string arrive = "@%q4 mbarrier.arrive.shared::cta.b64 _, [%bar];", read = "ld.shared.u32 %r5, [%to];";
+  copy(readers_and_a_writer("3", lane + read + "bar.warp.sync 0xffffffff;" + arrive), 128);
+  copy(readers_and_a_writer("3", lane + "@%q4 " + read + arrive), 128);
+  const std::string fault = fault_of([&] { copy(readers_and_a_writer("3", lane + read + arrive), 128); });
+  EXPECT_NE(fault.find("race in shared memory"), fault.npos) << fault;
+}
+
+TEST(Mbarrier, IsWaitedForByALaneForItselfAlone) {
+  // Warp 1 writes and arrives; thread 0 waits, and all of warp 0 read.
+  const auto body = [](const std::string& after) {
+    return kBarrier +
+           "@%leader mbarrier.init.shared::cta.b64 [%bar], 32; bar.sync 0;\n"
+           "setp.lt.u32 %q2, %thread, 32; @%q2 bra $lower;\n"
+           "st.shared.u32 [%to], %thread; mbarrier.arrive.shared::cta.b64 _, [%bar]; ret;\n"
+           "$lower: @!%leader bra $after;\n" +
+           kWait + "$after:" + after + "ld.shared.u32 %r1, [%to+512]; st.global.u32 [%out], %r1;";
+  };
+  EXPECT_EQ(copy(body("bar.warp.sync 0xffffffff;"), 64)[4 * 5], 37u);
+  const std::string fault = fault_of([&] { copy(body(""), 64); });
   EXPECT_TRUE(fault.find("race in shared memory") != fault.npos || fault.find("before it is written") != fault.npos)
       << fault;
 }
@@ -170,6 +224,13 @@ TEST_F(TensorCopy, IsNotThereForThoseWhoDoNotWait) {
 TEST_F(TensorCopy, WantsTheFenceOfItsMbarrier) {
   const std::string fault = fault_of([&] { run(kStart + kWait + kReadBox, ""); });
   EXPECT_NE(fault.find("without fence.mbarrier_init"), fault.npos) << fault;
+}
+
+TEST_F(TensorCopy, WantsAFenceAfterGenericWritesToItsTarget) {
+  const std::string clear = "st.shared.v4.u32 [%r2], {%r5, %r5, %r5, %r5};";
+  run(clear + "fence.proxy.async.shared::cta; bar.sync 0;" + kStart + kWait + kReadBox);
+  const std::string fault = fault_of([&] { run(clear + "bar.sync 0;" + kStart + kWait + kReadBox); });
+  EXPECT_NE(fault.find("is written asynchronously without fence.proxy.async"), fault.npos) << fault;
 }
 
 TEST_F(TensorCopy, NeverCompletesWithTheWrongNumberOfBytes) {

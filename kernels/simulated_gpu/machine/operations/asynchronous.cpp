@@ -187,25 +187,40 @@ void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
   const std::uint32_t* const count = warp.row<std::uint32_t>(details.count);
   const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
+  const Addresses addresses = addresses_of(details.address, warp, active);
+  const bool is_one = std::ranges::all_of(addresses.lane, [&](std::uint64_t at) { return at == addresses.lane[0]; });
+  const bool whole = is_one && active == warp.living();
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
     SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
     if (bytes[lane] != 0) mbarriers.expect(address, bytes[lane], thread);
-    if (details.arrives) warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread);
+    if (details.arrives)
+      warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread, whole);
   });
 }
 
 void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
   Mask complete = 0;
+  Mask acquired = 0;
+  std::uint32_t last = 0;
+  SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
+  const auto acquire = [&] {
+    if (acquired != 0) mbarriers.acquire(last, warp.index(), acquired, acquired == warp.living());
+    acquired = 0;
+  };
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
-    SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
     warp.block().tensor_copies().land_at(address);
     const bool is_complete =
         details.has_parity
             ? mbarriers.is_complete(address, (warp.row<std::uint32_t>(details.state)[lane] & 1) != 0, thread)
             : mbarriers.is_complete_since(address, warp.row<std::uint64_t>(details.state)[lane], thread);
-    if (is_complete) complete |= kLaneBits[lane];
+    if (!is_complete) return;
+    complete |= kLaneBits[lane];
+    if (address != last) acquire();  // lanes that wait for one mbarrier learn together
+    last = address;
+    acquired |= kLaneBits[lane];
   });
+  acquire();
   Mask& d = warp.predicate(operation.d);
   d = (d & ~active) | complete;
   if (complete != active) warp.poll();

@@ -28,7 +28,8 @@ void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   const Mask members = warp.row<Mask>(operation.a)[lowest_lane(active)];
   if ((members & active) != active)
     warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
-  if (warp.are_together(active, members)) warp.block().shared().clocks().order_lanes(warp.index());
+  if (warp.are_together(active, members))
+    warp.block().shared().clocks().order_lanes(warp.index(), members & warp.living(), (warp.living() & ~members) == 0);
 }
 
 void translate_bra(Decoder& decoder, Operation& operation) {
