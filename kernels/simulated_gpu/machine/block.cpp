@@ -25,6 +25,7 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
         note_progress();
       }) {
   counters_.instructions.resize(program.operations.size());
+  if (options.checks_races) accesses_.emplace(program);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
     warps_.push_back(std::make_unique<Warp>(*this, warp));
@@ -35,9 +36,7 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
 
 void Block::run(std::uint64_t index) {
   linear_index_ = index;
-  const Extent& grid = launch_.grid;
-  index_ = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
-            static_cast<unsigned>(index / grid.x / grid.y)};
+  index_ = extent_at(launch_.grid, index);
   shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
                       warp_count(), options_.checks_races);
   barriers_.fill({});
@@ -64,6 +63,7 @@ void Block::run(std::uint64_t index) {
   }
   tensor_copies_.end_block();
   warpgroups_.end_block();
+  if (accesses_) accesses_->end_block(index);
 }
 
 void Block::advance(unsigned warp) {

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/counters.h"
+#include "kernels/simulated_gpu/machine/global_accesses.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
@@ -34,6 +36,8 @@ class Block {
   const Extent& index() const { return index_; }
   unsigned warp_count() const { return static_cast<unsigned>(warps_.size()); }
   Counters& counters() { return counters_; }
+  /// Null if races are not looked for.
+  GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
   GlobalView& global() { return global_; }
   SharedMemory& shared() { return shared_; }
   Warp& warp(unsigned index) { return *warps_[index]; }
@@ -70,6 +74,7 @@ class Block {
   const ExecutionOptions& options_;
   Extent index_;
   Counters counters_;
+  std::optional<GlobalAccesses> accesses_;
   GlobalView global_;
   SharedMemory shared_;
   SynchronizedMbarriers mbarriers_;

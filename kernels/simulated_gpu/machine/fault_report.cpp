@@ -9,10 +9,6 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-std::string text_of(const Extent& at) {
-  return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
-}
-
 std::string line_of(const Program& program, const ptx::Source& source) {
   if (source.line == 0 || program.module == nullptr || source.file >= program.module->files().size()) return "";
   return path_in_repository(program.module->files()[source.file]) + ":" + std::to_string(source.line);
@@ -33,6 +29,10 @@ std::string instruction_text(const Program& program, std::size_t position) {
 }
 
 }  // namespace
+
+std::string text_of(const Extent& at) {
+  return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
+}
 
 std::string path_in_repository(std::string_view path) {
   std::string plain = std::filesystem::path(path).lexically_normal().string();

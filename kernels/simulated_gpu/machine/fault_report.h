@@ -22,6 +22,9 @@ class LocatedFault : public Fault {
 /// theirs, as those of the CUDA toolkit.
 std::string path_in_repository(std::string_view path);
 
+/// "(3, 0, 0)"
+std::string text_of(const Extent& at);
+
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
 /// "kernels/gemm/4_mma.cu:118: bar.sync 0;"

@@ -29,10 +29,11 @@ class Grid {
     draw_order();
   }
 
-  Counters run();
+  Counters run(AccessLog* accesses);
 
  private:
   void check_launch() const;
+  void check_races();
   void draw_order();
   void work();
 
@@ -44,8 +45,9 @@ class Grid {
   std::uint64_t first_ = 0;  ///< the i-th block to be executed is first_ + i * step_, modulo their number
   std::uint64_t step_ = 1;
   std::atomic<std::uint64_t> next_{0};
-  std::mutex mutex_;  ///< of the two below
+  std::mutex mutex_;  ///< of the three below
   Counters counters_;
+  AccessLog accesses_;
   std::exception_ptr error_;
 };
 
@@ -79,6 +81,7 @@ void Grid::work() {
       block.run(static_cast<std::uint64_t>((first_ + static_cast<__uint128_t>(i) * step_) % blocks_));
     const std::lock_guard lock(mutex_);
     counters_ += block.counters();
+    if (block.accesses() != nullptr) accesses_.append(block.accesses()->log());
   } catch (...) {
     next_ = blocks_;
     const std::lock_guard lock(mutex_);
@@ -86,7 +89,14 @@ void Grid::work() {
   }
 }
 
-Counters Grid::run() {
+void Grid::check_races() {
+  accesses_.finish();
+  if (blocks_ == 1) return;
+  if (const auto conflict = accesses_.between_blocks())
+    throw Fault(describe_race(program_, launch_.grid, memory_, *conflict));
+}
+
+Counters Grid::run(AccessLog* accesses) {
   {
     std::vector<std::jthread> helpers;
     const std::uint64_t threads = std::min<std::uint64_t>(std::max(options_.threads, 1u), blocks_);
@@ -94,12 +104,14 @@ Counters Grid::run() {
     work();
   }
   if (error_) std::rethrow_exception(error_);
+  if (options_.checks_races) check_races();
+  if (accesses != nullptr) *accesses = std::move(accesses_);
   return std::move(counters_);
 }
 
 Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
-             const ExecutionOptions& options) {
-  return Grid(executable, launch, memory, options).run();
+             const ExecutionOptions& options, AccessLog* accesses) {
+  return Grid(executable, launch, memory, options).run(accesses);
 }
 
 }  // namespace gradring::simulated_gpu

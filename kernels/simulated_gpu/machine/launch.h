@@ -8,6 +8,7 @@
 
 #include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/counters.h"
+#include "kernels/simulated_gpu/memory/access_log.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
 
 namespace gradring::simulated_gpu {
@@ -17,6 +18,12 @@ struct Extent {
 
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
+
+/// The place of a linear index, x first.
+constexpr Extent extent_at(const Extent& whole, std::uint64_t index) {
+  return {static_cast<unsigned>(index % whole.x), static_cast<unsigned>(index / whole.x % whole.y),
+          static_cast<unsigned>(index / whole.x / whole.y)};
+}
 
 /// A kernel, translated for execution: operands are slots in a warp's registers, and each instruction is a function.
 /// Translated once, executed by any number of launches at the same time.
@@ -55,7 +62,9 @@ struct ExecutionOptions {
 ///
 /// Errors    Fault, the first one; what other blocks did until then stays in memory.
 /// Numerics  as PTX ISA defines; approximate functions (ex2.approx, rcp.approx, ...) are rounded from double precision.
+///
+/// `accesses`: what the launch did with global memory goes there, if it is not null and races are checked.
 Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
-             const ExecutionOptions& options);
+             const ExecutionOptions& options, AccessLog* accesses = nullptr);
 
 }  // namespace gradring::simulated_gpu

@@ -64,6 +64,8 @@ struct Program {
   std::vector<SpecialRow> specials;
   std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
 
+  std::set<std::size_t> strong_accesses;  ///< positions of ld and st that are volatile, relaxed, acquire or release
+
   std::set<Slot> warpgroup_rows;  ///< of wgmma: accumulators, and A
   std::vector<Handler> handlers;  ///< of the operations: execute is another one where such rows are accessed
 

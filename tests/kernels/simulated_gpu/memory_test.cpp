@@ -263,6 +263,51 @@ TEST(Race, LanesThatWereOrderedAreNotSeveral) {
   EXPECT_FAULT("race in shared memory", numbered(64), body + "@%q1 st.shared.u32 [%r1], %r4;", 64);
 }
 
+/// Of a launch of two blocks of 32 threads on 64 words.
+std::string fault_of_blocks(const std::string& body, bool checks_races = true) {
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(64));
+  const TestKernel kernel(
+      kThread + "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 128; add.u64 %rd2, %address, %rd1;" + body, 1);
+  return fault_of([&] { kernel.run(memory, {array.address()}, {2}, {32}, {.checks_races = checks_races}); });
+}
+
+TEST(Race, BlocksOfALaunchAreNotOrdered) {
+  const std::string own = "ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd2], %r2;";
+  EXPECT_EQ(fault_of_blocks(own), "");
+  const std::string fault = fault_of_blocks(own + "ld.global.u32 %r2, [%p0+252];");  // the last word of block 1
+  EXPECT_NE(fault.find("race in global memory: 4 bytes at 0x"), fault.npos) << fault;
+  EXPECT_NE(fault.find("252 bytes into a block of 256 bytes of GPU 0, are written by block (1, 0, 0)\n   st.global.u32 "
+                       "[%rd2], %r2;\n   and read by block (0, 0, 0)\n   ld.global.u32 %r2, [%p0+252];\n   of the same "
+                       "launch of test"),
+            fault.npos)
+      << fault;
+  EXPECT_EQ(fault_of_blocks(own + "ld.global.u32 %r2, [%p0+252];", false), "");
+  // A sum without an atomic.
+  const std::string begin = "setp.eq.u32 %q1, %thread, 0;";
+  EXPECT_NE(
+      fault_of_blocks(begin + "@%q1 ld.global.u32 %r2, [%p0]; add.u32 %r2, %r2, 1; @%q1 st.global.u32 [%p0], %r2;"),
+      "");
+  EXPECT_EQ(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1;"), "");
+  EXPECT_NE(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1; @%q1 ld.global.u32 %r2, [%p0];"), "");
+  EXPECT_EQ(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1; @%q1 ld.volatile.global.u32 %r2, [%p0];"), "");
+  // Blocks write neighbouring bytes of a word.
+  EXPECT_EQ(fault_of_blocks(begin + "cvt.u16.u32 %rs1, %r1; cvt.u64.u32 %rd3, %r1; add.u64 %rd3, %rd3, %p0;"
+                                    "@%q1 st.global.u8 [%rd3], %rs1;"),
+            "");
+}
+
+TEST(Race, FencesForTheGpuOrderBlocks) {
+  // Each block leaves its part, and counts in the first word; the last thread of all reads what block 0 left.
+  const auto sum = [](const std::string& fence) {
+    return "setp.ne.u32 %q2, %thread, 0; @%q2 st.global.u32 [%rd2], %thread;" + fence +
+           "bar.sync 0; atom.global.inc.u32 %r2, [%p0], 1000; setp.eq.u32 %q1, %r2, 63;" + fence +
+           "@%q1 ld.global.u32 %r3, [%p0+4];";
+  };
+  EXPECT_NE(fault_of_blocks(sum("fence.acq_rel.cta;")).find("race in global memory"), std::string::npos);
+  EXPECT_EQ(fault_of_blocks(sum("membar.gl;")), "");
+}
+
 TEST(Race, IsNotLookedForIfNotAsked) {
   run_on(numbered(32), kWord + "st.shared.u32 [%r2], %thread; xor.b32 %r3, %r2, 4; ld.shared.u32 %r4, [%r3];", 32,
          nullptr, {.checks_races = false});

@@ -83,6 +83,19 @@ void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned 
   });
 }
 
+void note_access(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                 const Addresses& addresses, const Span& span) {
+  GlobalAccesses* const accesses = warp.block().accesses();
+  if (accesses == nullptr) return;
+  const auto kind = access == Access::read    ? AccessLog::Kind::read
+                    : access == Access::write ? AccessLog::Kind::write
+                                              : AccessLog::Kind::atomic;
+  if (span.is_consecutive && active == kAllLanes) return accesses->note(operation, kind, span.first, span.last + bytes);
+  for_each_lane(active, [&](unsigned lane) {
+    accesses->note(operation, kind, addresses.lane[lane], addresses.lane[lane] + bytes);
+  });
+}
+
 bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
   const std::span<const std::byte> parameters = warp.block().launch().parameters;
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(parameters.data());
@@ -98,6 +111,7 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
   count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
   if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
     note_watched(operation, warp, active, bytes, addresses);
+  note_access(operation, warp, active, access, bytes, addresses, span);
   const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
   if (block == nullptr) [[unlikely]] {
     for_each_lane(active, [&](unsigned lane) {
@@ -237,6 +251,8 @@ void check_global_read(const Operation& operation, Warp& warp, unsigned lane, un
   const GlobalMemory::Block* const block = warp.block().global().find(address, bytes);
   if (block == nullptr) fail_outside(operation, warp, lane, Access::read, bytes, address);
   touch_global(operation, warp, lane, Access::read, bytes, *block, address);
+  if (GlobalAccesses* const accesses = warp.block().accesses())
+    accesses->note(operation, AccessLog::Kind::read, address, address + bytes);
 }
 
 void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,

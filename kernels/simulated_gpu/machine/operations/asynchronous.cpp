@@ -238,6 +238,11 @@ void fence_mbarrier_init(const Operation&, Warp& warp, Mask active) {
 /// Every generic access of the simulated GPU is visible to all as soon as it is made.
 void fence(const Operation&, Warp&, Mask) {}
 
+/// The same with the scope of a GPU or more, which orders blocks.
+void fence_blocks(const Operation&, Warp& warp, Mask) {
+  if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_fence();
+}
+
 void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails details) {
   const bool expects = decoder.take("expect_tx");
   decoder.take("release");
@@ -291,9 +296,9 @@ void translate_mbarrier(Decoder& decoder, Operation& operation) {
 }
 
 void translate_membar(Decoder& decoder, Operation& operation) {
-  decoder.take_one_of({"cta", "gl", "sys"});
+  const std::size_t scope = decoder.take_one_of({"cta", "gl", "sys"});
   decoder.finish(0);
-  operation.execute = &fence;
+  operation.execute = scope == 0 ? &fence : &fence_blocks;
 }
 
 void translate_fence(Decoder& decoder, Operation& operation) {
@@ -306,8 +311,8 @@ void translate_fence(Decoder& decoder, Operation& operation) {
     operation.execute = &fence_mbarrier_init;
   } else {
     decoder.take_one_of({"sc", "acq_rel", "acquire", "release"});
-    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
-    operation.execute = &fence;
+    const std::size_t scope = decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+    operation.execute = scope < 2 ? &fence : &fence_blocks;
   }
   decoder.finish(0);
 }

@@ -56,14 +56,12 @@ struct Store {
   static constexpr Handler kHandler = &store<M, R>;
 };
 
-/// Words that say how long data stays in a cache, or how an access is ordered: every access is strong and immediate
-/// here.
+/// Words that say how long data stays in a cache, or how an access is ordered: every access is immediate here.
 void take_hints(Decoder& decoder) {
+  Program& program = decoder.frame().program();
+  for (const std::string_view word : {"volatile", "relaxed", "acquire", "release"})
+    if (decoder.take(word)) program.strong_accesses.insert(program.operations.size());
   for (const std::string_view word : {"weak",
-                                      "volatile",
-                                      "relaxed",
-                                      "acquire",
-                                      "release",
                                       "gpu",
                                       "cta",
                                       "cluster",

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/memory/access_log.h"
+
+#include <algorithm>
+
+namespace gradring::simulated_gpu {
+
+void RangeList::merge() {
+  std::ranges::sort(ranges_, {}, &Range::first);
+  std::size_t kept = 0;
+  for (const Range& range : ranges_)
+    if (kept > 0 && range.first <= ranges_[kept - 1].end)
+      ranges_[kept - 1].end = std::max(ranges_[kept - 1].end, range.end);
+    else
+      ranges_[kept++] = range;
+  ranges_.resize(kept);
+  limit_ = std::max(limit_, 2 * kept);
+}
+
+void AccessLog::append(const AccessLog& other) {
+  reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
+  writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+}
+
+void AccessLog::finish() {
+  std::ranges::sort(writes_, {}, &Access::first);
+  furthest_.resize(writes_.size());
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < writes_.size(); ++i) furthest_[i] = end = std::max(end, writes_[i].end);
+}
+
+/// The first of `others` that overlaps a write, and with it counts.
+template <class Counts>
+std::optional<AccessLog::Conflict> AccessLog::find(const std::vector<Access>& others, Counts counts) const {
+  for (const Access& other : others) {
+    auto i =
+        static_cast<std::size_t>(std::ranges::lower_bound(writes_, other.end, {}, &Access::first) - writes_.begin());
+    for (; i > 0 && furthest_[i - 1] > other.first; --i) {
+      const Access& write = writes_[i - 1];
+      if (write.end > other.first && counts(write, other))
+        return Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
+  const auto counts = [](const Access& write, const Access& other) {
+    return write.block != other.block && !(write.kind == Kind::atomic && other.kind == Kind::atomic) &&
+           !(write.is_fenced && other.is_fenced);
+  };
+  // Of atomics of the same bytes one says as much as all: with thousands of blocks, pairs would be too many.
+  AccessLog distinct;
+  for (const Access& write : writes_) {
+    const bool is_known = !distinct.writes_.empty() && write.kind == Kind::atomic &&
+                          distinct.writes_.back().kind == Kind::atomic &&
+                          distinct.writes_.back().first == write.first && distinct.writes_.back().end == write.end &&
+                          distinct.writes_.back().is_fenced == write.is_fenced;
+    if (!is_known) distinct.writes_.push_back(write);
+  }
+  distinct.finish();
+  if (const auto found = distinct.find(distinct.writes_, counts)) return found;
+  return distinct.find(reads_, counts);
+}
+
+std::optional<AccessLog::Conflict> AccessLog::with(const AccessLog& later) const {
+  const auto counts = [](const Access& write, const Access& other) {
+    return !(write.kind == Kind::atomic && other.kind == Kind::atomic);
+  };
+  if (const auto found = find(later.writes_, counts)) return found;
+  if (const auto found = find(later.reads_, counts)) return found;
+  auto found = later.find(reads_, counts);
+  if (found) std::swap(found->earlier, found->later);
+  return found;
+}
+
+}  // namespace gradring::simulated_gpu
