@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -43,9 +45,30 @@ void carry_written(Runtime& rt, const GlobalMemory::Block* to, std::uint64_t to_
   std::memcpy(&to->written[to_place - to->address], &from->written[from_place - from->address], bytes);
 }
 
-void note_write(Runtime& rt, const void* to, std::size_t bytes, const char* call) {
-  if (rt.memory.watch().touches(place_of(to), bytes)) rt.memory.watch().note(call);
-}
+/// What the host must not change between the call of a copy and its end: the bytes of a pinned source.
+class PinnedSource {
+ public:
+  PinnedSource(const Runtime& rt, const void* data, std::size_t bytes)
+      : bytes_(static_cast<const char*>(data), bytes),
+        hash_(std::hash<std::string_view>{}(bytes_)),
+        writer_(writer(rt)) {}
+
+  /// Errors    IllegalAccess if they are not what they were, and no work of a device wrote there.
+  void require_unchanged(const Runtime& rt) const {
+    if (writer(rt) == writer_ && std::hash<std::string_view>{}(bytes_) != hash_)
+      throw IllegalAccess("cudaMemcpyAsync reads " + rt.memory.describe(place_of(bytes_.data()), bytes_.size()) +
+                          ", which the host changed after the call: wait for the copy before the buffer is used again");
+  }
+
+ private:
+  std::uint32_t writer(const Runtime& rt) const {
+    return rt.memory.newest_writer(place_of(bytes_.data()), bytes_.size());
+  }
+
+  std::string_view bytes_;
+  std::size_t hash_;
+  std::uint32_t writer_;
+};
 
 double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card) {
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
@@ -53,8 +76,9 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
   if (overlap(place_of(to), place_of(from), bytes))
     throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " +
                         rt.memory.describe(place_of(to), bytes));
+  rt.memory.note_use(place_of(from), bytes, false, "cudaMemcpyAsync");
+  rt.memory.note_use(place_of(to), bytes, true, "cudaMemcpyAsync");
   std::memcpy(to, from, bytes);
-  note_write(rt, to, bytes, "cudaMemcpyAsync");
   carry_written(rt, target, place_of(to), source, place_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
@@ -64,8 +88,8 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
 double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card) {
   const GlobalMemory::Block* const block = block_of(rt, to, bytes, "cudaMemsetAsync writes");
   if (!block) throw IllegalAccess("cudaMemsetAsync writes pageable memory of the host, which no GPU reaches");
+  rt.memory.note_use(place_of(to), bytes, true, "cudaMemsetAsync");
   std::memset(to, value, bytes);
-  note_write(rt, to, bytes, "cudaMemsetAsync");
   if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
   return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
 }
@@ -122,6 +146,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
       const auto* const begin = static_cast<const std::byte*>(from);
       const auto staged = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
       rt.enqueue(stream, [&rt, to, staged, &card] { return copy(rt, to, staged->data(), staged->size(), card); });
+    } else if (is_on_host(rt, from) && !stream.capture) {
+      rt.enqueue(stream, [&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card] {
+        source.require_unchanged(rt);
+        return copy(rt, to, from, bytes, card);
+      });
     } else {
       rt.enqueue(stream, [&rt, to, from, bytes, &card] { return copy(rt, to, from, bytes, card); });
     }

@@ -16,12 +16,12 @@ gradring_simulated_gpu() {
           [](void* stream, void (*function)(void*), void* argument) {
             return static_cast<int>(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream), function, argument));
           },
-      .note_written =
-          [](const void* data, std::size_t bytes) {
-            GlobalMemory& memory = runtime().memory;
+      .note_use =
+          [](const void* data, std::size_t bytes, bool is_write) {
             const auto address = reinterpret_cast<std::uintptr_t>(data);
-            memory.mark_written(address, bytes);
-            if (memory.watch().touches(address, bytes)) memory.watch().note("a function of the host");
+            GlobalMemory& memory = runtime().memory;
+            memory.note_use(address, bytes, is_write, "a function of the host");
+            if (is_write) memory.mark_written(address, bytes);
           },
       .watch = [](const void* data,
                   std::size_t bytes) { runtime().memory.watch().begin(reinterpret_cast<std::uintptr_t>(data), bytes); },

@@ -64,7 +64,11 @@ double counted_seconds(const Counters& counters, const Card& card) {
 double execute(Runtime& rt, const Launch& launch, const Card& card) {
   const ExecutionOptions options{
       .seed = rt.options.seed + rt.launches++, .threads = rt.options.threads, .checks_races = rt.options.checks_races};
-  return counted_seconds(run(*launch.executable, launch.spec, rt.memory, options), card);
+  AccessLog accesses;
+  const Counters counters = run(*launch.executable, launch.spec, rt.memory, options, &accesses);
+  rt.memory.note_kernel(accesses,
+                        [code = launch.executable](std::uint32_t position) { return code->describe(position); });
+  return counted_seconds(counters, card);
 }
 
 Extent extent_of(const dim3& extents) { return {extents.x, extents.y, extents.z}; }

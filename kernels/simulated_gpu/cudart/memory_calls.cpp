@@ -45,6 +45,7 @@ void give_back(PoolUse& use, std::size_t bytes) {
 std::function<double()> allocating(Runtime& rt, void* data, const Allocation& block) {
   return [&rt, data, bytes = block.bytes, device = block.device, is_there = block.is_there] {
     rt.memory.add(data, bytes, device, false);
+    rt.memory.note_use(reinterpret_cast<std::uintptr_t>(data), bytes, true, "cudaMallocFromPoolAsync");
     *is_there = true;
     return 0.0;
   };
@@ -57,6 +58,7 @@ std::function<double()> freeing(Runtime& rt, void* data, const Allocation& block
           "cudaFreeAsync frees " + bytes_at(bytes, data) +
           " before the stream of cudaMallocFromPoolAsync has allocated them: let the freeing stream wait for "
           "an event of the other");
+    rt.memory.note_use(reinterpret_cast<std::uintptr_t>(data), bytes, true, "cudaFreeAsync");
     rt.memory.remove(data);
     rt.addresses.release(data);
     give_back(*use, bytes);

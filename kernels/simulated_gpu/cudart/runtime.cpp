@@ -71,7 +71,8 @@ HostThread& this_thread() {
   return thread;
 }
 
-Runtime::Runtime(const SimulationOptions& wanted) : options(wanted), scheduler(wanted.seed, wanted.hold) {
+Runtime::Runtime(const SimulationOptions& wanted)
+    : options(wanted), memory(wanted.checks_races), scheduler(wanted.seed, wanted.hold) {
   for (const int number : visible(options.devices))
     devices.emplace_back(*find_card(options.card), static_cast<int>(devices.size()), number, faults);
 }

@@ -8,12 +8,19 @@ namespace gradring::simulated_gpu {
 
 struct Scheduler::Work {
   Spec spec;
-  std::uint64_t number = 0;  // in the order of enqueue
-  std::size_t unmet = 0;     // work that it still waits for
+  OrderedWork order;
+  std::size_t unmet = 0;  // work that it still waits for
   std::vector<MutableWork> dependents;
   double begin = 0;  // counted seconds: the latest end of what it waited for
   double end = 0;
   std::atomic<bool> done{false};
+
+  /// What is done when this is.
+  KnownDone done_with() const {
+    KnownDone all = order.before;
+    all.add(order.lane, order.number);
+    return all;
+  }
 };
 
 namespace {
@@ -61,11 +68,13 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
   work->spec = std::move(spec);
   const std::lock_guard lock(mutex_);
   start_threads();
-  work->number = ++last_number_;
-  unfinished_.insert(work->number);
+  work->order = {++last_number_, work->spec.lane, known_to_host_};
+  lanes_.push_back(work->spec.lane);
+  unfinished_.insert(last_number_);
   for (const WorkPtr& other : after) {
     if (!other) continue;
     work->begin = std::max(work->begin, other->end);
+    work->order.before.add(other->done_with());
     if (other->done) continue;
     std::const_pointer_cast<Work>(other)->dependents.push_back(work);
     ++work->unmet;
@@ -81,7 +90,20 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
   return work;
 }
 
-bool Scheduler::is_done(const WorkPtr& work) const { return !work || work->done.load(std::memory_order_acquire); }
+bool Scheduler::is_done(const WorkPtr& work) {
+  if (!work) return true;
+  if (!work->done.load(std::memory_order_acquire)) return false;
+  const std::lock_guard lock(mutex_);
+  host_knows(work->done_with());
+  return true;
+}
+
+void Scheduler::host_knows(const KnownDone& done) {
+  known_to_host_.add(done);
+  std::uint64_t all_up_to = known_to_host_.all_up_to();
+  while (all_up_to < last_number_ && known_to_host_.contains(lanes_[all_up_to], all_up_to + 1)) ++all_up_to;
+  known_to_host_.add_all_up_to(all_up_to);
+}
 
 double Scheduler::end_seconds(const WorkPtr& work) const {
   const std::lock_guard lock(mutex_);
@@ -90,7 +112,7 @@ double Scheduler::end_seconds(const WorkPtr& work) const {
 
 void Scheduler::add_request(const WorkPtr& work) {
   last_call_ = std::chrono::steady_clock::now();
-  if (is_done(work) || std::ranges::find(requests_, work, &Request::target) != requests_.end()) return;
+  if (!work || work->done || std::ranges::find(requests_, work, &Request::target) != requests_.end()) return;
   requests_.push_back({last_number_, work});
   changed_.notify_all();
 }
@@ -103,16 +125,20 @@ void Scheduler::request(const WorkPtr& work) {
 void Scheduler::wait(const WorkPtr& work) {
   std::unique_lock lock(mutex_);
   add_request(work);
-  changed_.wait(lock, [&] { return stopping_ || is_done(work); });
+  if (!work) return;
+  changed_.wait(lock, [&] { return stopping_ || work->done; });
+  if (work->done) host_knows(work->done_with());
 }
 
 void Scheduler::wait_for_all() {
   std::unique_lock lock(mutex_);
   const std::uint64_t last = last_number_;
-  if (unfinished_.empty()) return;
-  requests_.push_back({last, nullptr});
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return stopping_ || unfinished_.empty() || *unfinished_.begin() > last; });
+  if (!unfinished_.empty()) {
+    requests_.push_back({last, nullptr});
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return stopping_ || unfinished_.empty() || *unfinished_.begin() > last; });
+  }
+  if (!stopping_) known_to_host_.add_all_up_to(last);
 }
 
 void Scheduler::stop(std::chrono::milliseconds patience) {
@@ -131,9 +157,9 @@ std::uint64_t Scheduler::priority(std::uint64_t lane) const {
 Scheduler::MutableWork Scheduler::best_ready(std::uint64_t limit) {
   auto best = ready_.end();
   for (auto work = ready_.begin(); work != ready_.end(); ++work) {
-    if ((*work)->number > limit) continue;
-    if (best == ready_.end() || std::pair(priority((*work)->spec.lane), (*best)->number) >
-                                    std::pair(priority((*best)->spec.lane), (*work)->number))
+    if ((*work)->order.number > limit) continue;
+    if (best == ready_.end() || std::pair(priority((*work)->spec.lane), (*best)->order.number) >
+                                    std::pair(priority((*best)->spec.lane), (*work)->order.number))
       best = work;
   }
   if (best == ready_.end()) return nullptr;
@@ -144,9 +170,9 @@ Scheduler::MutableWork Scheduler::best_ready(std::uint64_t limit) {
 
 Scheduler::MutableWork Scheduler::next() {
   const auto is_met = [this](const Request& request) {
-    if (request.target) return is_done(request.target);
+    if (request.target) return request.target->done.load();
     return running_ == 0 &&
-           std::ranges::none_of(ready_, [&](const auto& work) { return work->number <= request.limit; });
+           std::ranges::none_of(ready_, [&](const auto& work) { return work->order.number <= request.limit; });
   };
   std::erase_if(requests_, is_met);
   for (const Request& request : requests_)  // after the first, where that waits for a function of the host
@@ -188,7 +214,9 @@ void Scheduler::run(std::unique_lock<std::mutex>& lock, const MutableWork& work)
   {
     const std::function<double()> action = std::move(work->spec.run);
     lock.unlock();
+    current_work = &work->order;
     seconds = action();
+    current_work = nullptr;
   }  // what it holds is destroyed without the lock
   lock.lock();
   --running_;
@@ -213,7 +241,7 @@ void Scheduler::complete(const MutableWork& first, double seconds) {
   while (!finished.empty()) {
     const MutableWork work = std::move(finished.back());
     finished.pop_back();
-    unfinished_.erase(work->number);
+    unfinished_.erase(work->order.number);
     work->done.store(true, std::memory_order_release);
     for (const MutableWork& dependent : std::exchange(work->dependents, {})) {
       dependent->begin = std::max(dependent->begin, work->end);

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/simulated_gpu/memory/work_order.h"
+
 namespace gradring::simulated_gpu {
 
 /// The enqueued work of all devices of a process, and the thread that performs it.
@@ -55,7 +57,8 @@ class Scheduler {
   std::uint64_t new_lanes(std::uint64_t count);
 
   WorkPtr enqueue(Spec spec, std::span<const WorkPtr> after);
-  bool is_done(const WorkPtr& work) const;
+  /// If so, the host knows it: what is enqueued later is behind that work.
+  bool is_done(const WorkPtr& work);
   /// When it was done, by the counted clock: the latest end of what it waited for, and its own time. 0 for null.
   double end_seconds(const WorkPtr& work) const;
 
@@ -87,6 +90,7 @@ class Scheduler {
   MutableWork best_ready(std::uint64_t limit);
   std::uint64_t priority(std::uint64_t lane) const;
   void add_request(const WorkPtr& work);
+  void host_knows(const KnownDone& done);
   void start_threads();
 
   const std::uint64_t seed_;
@@ -97,6 +101,8 @@ class Scheduler {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_lane_ = 0;
   std::uint64_t performed_ = 0;
+  KnownDone known_to_host_;
+  std::vector<std::uint64_t> lanes_;  // of all work, by number - 1
   std::vector<MutableWork> ready_;
   std::set<std::uint64_t> unfinished_;  // numbers
   std::deque<Request> requests_;

@@ -42,8 +42,9 @@ struct SimulatedGpu {
   std::vector<std::string> (*faults)() = nullptr;
   /// For stand-ins of libraries that enqueue work of their own: cudaLaunchHostFunc by its arguments and result.
   int (*launch_host_function)(void* stream, void (*function)(void*), void* argument) = nullptr;
-  /// The same libraries: their host functions wrote this memory of a device, so that kernels may read it.
-  void (*note_written)(const void* data, std::size_t bytes) = nullptr;
+  /// The same libraries: their host functions, one of which is running, use this memory of a device. What they wrote, kernels may
+  /// read.
+  void (*note_use)(const void* data, std::size_t bytes, bool is_write) = nullptr;
 
   /// Notes from now on who writes these bytes, of all GPUs; one range at a time. No bytes: nothing is watched.
   void (*watch)(const void* data, std::size_t bytes) = nullptr;

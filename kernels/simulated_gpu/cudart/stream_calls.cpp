@@ -17,6 +17,12 @@ namespace {
   throw Misuse{error, what};
 }
 
+/// While a function of the host runs, this thread may not call CUDA.
+struct HostFunctionScope {
+  HostFunctionScope() { this_thread().is_in_host_function = true; }
+  ~HostFunctionScope() { this_thread().is_in_host_function = false; }
+};
+
 void query(Call& call, const Scheduler::WorkPtr& work) {
   if (call.rt.scheduler.is_done(work)) return;
   call.rt.scheduler.request(work);
@@ -103,9 +109,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
     call.rt.enqueue(
         stream,
         [function, argument] {
-          this_thread().is_in_host_function = true;
+          const HostFunctionScope scope;
           function(argument);
-          this_thread().is_in_host_function = false;
           return 0.0;
         },
         kOnHost);

@@ -67,4 +67,8 @@ Executable::~Executable() = default;
 
 const ptx::Kernel& Executable::kernel() const { return *parts_->program.kernel; }
 
+std::string Executable::describe(std::size_t position) const {
+  return kernel_label(kernel()) + ", " + describe_instruction(parts_->program, position);
+}
+
 }  // namespace gradring::simulated_gpu

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/counters.h"
@@ -34,6 +35,8 @@ class Executable {
   Executable(const ptx::Module& module, const ptx::Kernel& kernel);
   ~Executable();
   const ptx::Kernel& kernel() const;
+  /// "gemm_run_kernel<float>, kernels/gemm/1_naive.cu:30: ld.global.f32 %f1, [%rd2];"
+  std::string describe(std::size_t position) const;
 
  private:
   friend class Grid;

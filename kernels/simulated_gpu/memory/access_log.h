@@ -55,6 +55,9 @@ class AccessLog {
 
   void add(const Access& access) { (access.kind == Kind::read ? reads_ : writes_).push_back(access); }
   void append(const AccessLog& other);
+  const std::vector<Access>& reads() const { return reads_; }
+  /// Atomics, too.
+  const std::vector<Access>& writes() const { return writes_; }
   bool empty() const { return reads_.empty() && writes_.empty(); }
   std::size_t size() const { return reads_.size() + writes_.size(); }
   /// Where nothing more is added: makes the questions fast.

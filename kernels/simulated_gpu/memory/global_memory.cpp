@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "kernels/simulated_gpu/fault.h"
+
 namespace gradring::simulated_gpu {
 namespace {
 
@@ -28,6 +30,9 @@ std::string place_of(int device, bool is_pinned_host) {
 }  // namespace
 
 struct GlobalMemory::Parts {
+  bool checks_order = false;
+  mutable std::mutex uses_mutex;  ///< of all blocks' uses but marks
+  WorkLog log;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address
   std::map<std::uint64_t, Freed> freed;
@@ -43,9 +48,25 @@ struct GlobalMemory::Parts {
     if (first != freed.begin() && std::prev(first)->first + std::prev(first)->second.bytes > address) --first;
     while (first != freed.end() && first->first < address + bytes) first = freed.erase(first);
   }
+  /// Within uses_mutex.
+  void note(const GlobalMemory& memory, std::uint64_t address, std::size_t bytes, bool is_write, std::uint32_t entry,
+            OrderCheck& check) {
+    const Block* const block = memory.find(address, bytes);
+    if (block == nullptr || block->uses == nullptr) return;
+    const auto race = block->uses->note(address - block->address, bytes, is_write, entry, check);
+    if (!race) return;
+    const auto user = [&](std::uint32_t of, bool writes) {
+      return (writes ? "\n   written by " : "\n   read by ") + log.describe(of);
+    };
+    throw Fault("race between streams: " + memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
+                ", and no event or wait puts these in an order:" + user(race->other, race->was_write) +
+                user(entry, race->is_write));
+  }
 };
 
-GlobalMemory::GlobalMemory() : parts_(std::make_unique<Parts>()) {}
+GlobalMemory::GlobalMemory(bool checks_order) : parts_(std::make_unique<Parts>()) {
+  parts_->checks_order = checks_order;
+}
 GlobalMemory::~GlobalMemory() = default;
 
 void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
@@ -55,6 +76,7 @@ void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_
               .is_pinned_host = is_pinned_host,
               .written = std::make_unique<std::uint8_t[]>(bytes)};
   if (is_pinned_host) std::memset(block.written.get(), 1, bytes);
+  if (parts_->checks_order) block.uses = std::make_unique<BlockUses>(bytes);
   const std::unique_lock lock(parts_->mutex);
   parts_->forget_freed(block.address, bytes);
   parts_->blocks.insert_or_assign(block.address, std::move(block));
@@ -122,6 +144,35 @@ bool GlobalMemory::is_written(std::uint64_t address, std::size_t bytes) const {
   if (block == nullptr) return true;
   const std::uint8_t* const first = block->written.get() + (address - block->address);
   return std::all_of(first, first + bytes, [](std::uint8_t written) { return written != 0; });
+}
+
+void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describe& describe) {
+  if (!parts_->checks_order || current_work == nullptr) return;
+  OrderCheck check(parts_->log, *current_work);
+  std::map<std::uint32_t, std::uint32_t> entries;  // by position
+  const std::lock_guard lock(parts_->uses_mutex);
+  for (const std::vector<AccessLog::Access>* list : {&accesses.reads(), &accesses.writes()})
+    for (const AccessLog::Access& access : *list) {
+      std::uint32_t& entry = entries[access.position];
+      if (entry == 0) entry = parts_->log.add(*current_work, describe, access.position);
+      parts_->note(*this, access.first, access.end - access.first, list == &accesses.writes(), entry, check);
+    }
+}
+
+void GlobalMemory::note_use(std::uint64_t address, std::size_t bytes, bool is_write, const std::string& name) {
+  if (is_write && watch_.touches(address, bytes)) watch_.note(name);
+  if (!parts_->checks_order || current_work == nullptr) return;
+  OrderCheck check(parts_->log, *current_work);
+  const std::uint32_t entry = parts_->log.add(*current_work, [name](std::uint32_t) { return name; });
+  const std::lock_guard lock(parts_->uses_mutex);
+  parts_->note(*this, address, bytes, is_write, entry, check);
+}
+
+std::uint32_t GlobalMemory::newest_writer(std::uint64_t address, std::size_t bytes) const {
+  const Block* const block = find(address, bytes);
+  if (block == nullptr || block->uses == nullptr) return 0;
+  const std::lock_guard lock(parts_->uses_mutex);
+  return block->uses->newest_writer(address - block->address, bytes);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
+#include "kernels/simulated_gpu/memory/access_log.h"
+#include "kernels/simulated_gpu/memory/block_uses.h"
 #include "kernels/simulated_gpu/memory/write_watch.h"
 
 namespace gradring::simulated_gpu {
@@ -21,9 +24,11 @@ class GlobalMemory {
     int device = 0;
     bool is_pinned_host = false;
     std::unique_ptr<std::uint8_t[]> written;  ///< a byte for each byte, 0: not written
+    std::unique_ptr<BlockUses> uses;          ///< null: nobody looks for races
   };
 
-  GlobalMemory();
+  /// `checks_order`: looks for races between work that nothing puts in an order.
+  explicit GlobalMemory(bool checks_order = false);
   ~GlobalMemory();
 
   /// `is_written`: pinned memory of the host, which may be written unseen.
@@ -44,6 +49,15 @@ class GlobalMemory {
   bool is_written(std::uint64_t address, std::size_t bytes) const;
 
   WriteWatch& watch() { return watch_; }
+
+  /// What a kernel that has ended used. `describe` names an instruction by its position; it stays.
+  ///
+  /// Errors    Fault for a race with other work, if the current work has an order.
+  void note_kernel(const AccessLog& accesses, const WorkLog::Describe& describe);
+  /// The same for one range that something else reads or writes, and for the watch. `name` is for messages: "cudaMemcpyAsync".
+  void note_use(std::uint64_t address, std::size_t bytes, bool is_write, const std::string& name);
+  /// Changes with every noted use that writes there; 0 before the first.
+  std::uint32_t newest_writer(std::uint64_t address, std::size_t bytes) const;
 
  private:
   struct Parts;

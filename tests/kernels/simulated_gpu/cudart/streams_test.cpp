@@ -15,10 +15,98 @@ TEST_F(Streams, RunWorkAfterItWasEnqueued) {
   std::uint32_t* const to = pinned(1);
   *from = 1;
   ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
-  *from = 2;  // a program that does not wait finds out
-  EXPECT_EQ(*to, 0u);
+  EXPECT_EQ(*to, 0u) << "a program that does not wait finds out";
   finish(stream);
-  EXPECT_EQ(*to, 2u);
+  EXPECT_EQ(*to, 1u);
+}
+
+TEST_F(Streams, ReportAHostThatUsesAPinnedSourceAgainTooEarly) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const from = pinned(1);
+  std::uint32_t* const to = pinned(1);
+  for (const std::uint32_t value : {1u, 2u}) {
+    *from = value;
+    ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
+    finish(stream);
+    EXPECT_EQ(*to, value);
+  }
+  ok(cudaMemsetAsync(from, 0, 4, stream));  // work of the device may change it
+  ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
+  finish(stream);
+  *from = 3;
+  ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
+  *from = 4;
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("which the host changed after the call");
+}
+
+/// Two streams that use one place.
+class OrderOfStreams : public Streams {
+ protected:
+  void SetUp() override {
+    Streams::SetUp();
+    data_ = allocate(64, first_ = make_stream());
+    second_ = make_stream();
+    event_ = make_event();
+    ok(cudaMemsetAsync(data_, 0, 256, first_));
+    finish(first_);
+  }
+  void expect_race(const char* one, const char* other) {
+    EXPECT_EQ(wait(second_), cudaErrorLaunchFailure);
+    expect_fault("race between streams: 4 bytes at ");
+    expect_fault(one);
+    expect_fault(other);
+  }
+
+  std::uint32_t* data_ = nullptr;
+  cudaStream_t first_ = nullptr, second_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+};
+
+TEST_F(OrderOfStreams, IsMissingWithoutAnEvent) {
+  ok(cudaMemsetAsync(data_, 1, 256, first_));
+  ok(cudaMemcpyAsync(pinned(64), data_ + 32, 4, cudaMemcpyDefault, second_));
+  (void)wait(first_);
+  expect_race("by cudaMemsetAsync", "read by cudaMemcpyAsync");
+}
+
+TEST_F(OrderOfStreams, IsMissingIfTheEventIsRecordedTooEarly) {
+  ok(cudaEventRecord(event_, first_));
+  ok(cudaMemsetAsync(data_, 1, 256, first_));
+  ok(cudaStreamWaitEvent(second_, event_));
+  ok(cudaFreeAsync(data_, second_));
+  (void)wait(first_);
+  expect_race("written by cudaMemsetAsync", "written by cudaFreeAsync");
+}
+
+TEST_F(OrderOfStreams, IsMadeByEventsThroughOtherStreams) {
+  ok(cudaMemsetAsync(data_, 1, 256, first_));
+  ok(cudaEventRecord(event_, first_));
+  const cudaStream_t between = make_stream();
+  ok(cudaStreamWaitEvent(between, event_));
+  ok(cudaEventRecord(event_, between));
+  ok(cudaStreamWaitEvent(second_, event_));
+  ok(cudaMemsetAsync(data_, 2, 256, second_));
+  finish(second_);
+}
+
+TEST_F(OrderOfStreams, IsMadeByAHostThatWaits) {
+  ok(cudaMemsetAsync(data_, 1, 256, first_));
+  ok(cudaEventRecord(event_, first_));
+  while (cudaEventQuery(event_) == cudaErrorNotReady) std::this_thread::yield();
+  ok(cudaMemsetAsync(data_, 2, 256, second_));
+  finish(second_);
+}
+
+TEST_F(OrderOfStreams, IsNotNeededForReadersAndOtherPlaces) {
+  ok(cudaMemcpyAsync(pinned(64), data_, 256, cudaMemcpyDefault, first_));
+  ok(cudaMemcpyAsync(pinned(64), data_, 128, cudaMemcpyDefault, second_));
+  finish(first_);
+  finish(second_);
+  ok(cudaMemsetAsync(data_, 1, 128, first_));
+  ok(cudaMemsetAsync(data_ + 32, 1, 128, second_));
+  finish(first_);
+  finish(second_);
 }
 
 /// Two streams that write one place, with and without an event between them.
@@ -26,6 +114,7 @@ std::set<std::uint32_t> last_values(bool waits) {
   std::set<std::uint32_t> values;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SimulationOptions options{.seed = seed};
+    options.checks_races = waits;  // else the second order would be a fault
     options.hold = kForever;
     simulated_gpu::restart(options);
     cudaStream_t first = nullptr, second = nullptr;

@@ -111,6 +111,8 @@ void start(Operation& operation) {
     case Operation::Kind::receive: operation.message = member.next_message(operation.peer, member.rank); break;
     case Operation::Kind::all_reduce: operation.message = member.next_reduction(); break;
   }
+  if (operation.kind != Operation::Kind::receive)
+    gradring::tests::note_use(operation.from, operation.bytes(), false);
   if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.from, operation.bytes());
   if (operation.kind == Operation::Kind::all_reduce)
     member.put(operation.part_of(member.rank), operation.from, operation.bytes());
@@ -120,7 +122,7 @@ void start(Operation& operation) {
 /// reads it.
 void deliver(const Operation& operation, const std::vector<std::byte>& message) {
   std::ranges::copy(message, static_cast<std::byte*>(operation.to));
-  gradring::tests::note_written(operation.to, operation.bytes());
+  gradring::tests::note_use(operation.to, operation.bytes(), true);
 }
 
 void receive(const Operation& operation) {

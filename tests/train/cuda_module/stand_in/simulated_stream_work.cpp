@@ -53,6 +53,6 @@ void enqueue(void* stream, std::function<void()> work) {
       stream, [](void* function) { (*static_cast<std::function<void()>*>(function))(); }, kept(std::move(work)));
 }
 
-void note_written(const void* data, std::size_t bytes) { simulator().note_written(data, bytes); }
+void note_use(const void* data, std::size_t bytes, bool is_write) { simulator().note_use(data, bytes, is_write); }
 
 }  // namespace gradring::tests

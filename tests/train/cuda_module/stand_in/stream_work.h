@@ -12,7 +12,7 @@ namespace gradring::tests {
 /// Enqueues `work` on a cudaStream_t, which runs in the order of the stream; if that is captured, at every launch of the graph.
 void enqueue(void* stream, std::function<void()> work);
 
-/// Within such work: it wrote these bytes, which kernels may read.
-void note_written(const void* data, std::size_t bytes);
+/// Within such work: it reads or writes these bytes of a device. What it wrote, kernels may read.
+void note_use(const void* data, std::size_t bytes, bool is_write);
 
 }  // namespace gradring::tests

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace gradring::simulated_gpu {
+
+/// Work that is known to be done, because streams, events, graphs or waits of the host say so: a vector clock over lanes
+/// (streams, and branches of graphs), each of which performs its work in the order of numbers.
+class KnownDone {
+ public:
+  bool contains(std::uint64_t lane, std::uint64_t number) const {
+    if (number <= all_up_to_) return true;
+    const auto found = newest_.find(lane);
+    return found != newest_.end() && found->second >= number;
+  }
+  void add(std::uint64_t lane, std::uint64_t number) {
+    if (number <= all_up_to_) return;
+    std::uint64_t& newest = newest_[lane];
+    if (newest < number) newest = number;
+  }
+  void add(const KnownDone& other) {
+    add_all_up_to(other.all_up_to_);
+    for (const auto& [lane, number] : other.newest_) add(lane, number);
+  }
+  /// All work up to a number, of every lane.
+  void add_all_up_to(std::uint64_t number) {
+    if (number <= all_up_to_) return;
+    all_up_to_ = number;
+    std::erase_if(newest_, [number](const auto& entry) { return entry.second <= number; });
+  }
+  std::uint64_t all_up_to() const { return all_up_to_; }
+
+ private:
+  std::uint64_t all_up_to_ = 0;
+  std::map<std::uint64_t, std::uint64_t> newest_;  // by lane; later ones only
+};
+
+/// A piece of enqueued work, as the memory knows it that it uses.
+struct OrderedWork {
+  std::uint64_t number = 0;  ///< in the order of enqueue, from 1
+  std::uint64_t lane = 0;
+  KnownDone before;
+};
+
+/// Who used memory, by entries from 1: a piece of work, and what in it.
+///
+/// Threads   any.
+class WorkLog {
+ public:
+  /// "gemm_run_kernel<float>, kernels/gemm/1_naive.cu:30: ld.global.f32 ...", by the position of the instruction.
+  using Describe = std::function<std::string(std::uint32_t position)>;
+
+  std::uint32_t add(const OrderedWork& work, Describe describe, std::uint32_t position = 0);
+  /// Whether `work` begins after what used memory as `entry`, or is it.
+  bool is_in_order(std::uint32_t entry, const OrderedWork& work) const;
+  std::string describe(std::uint32_t entry) const;
+
+ private:
+  struct Entry {
+    std::uint64_t number = 0;
+    std::uint64_t lane = 0;
+    Describe describe;
+    std::uint32_t position = 0;
+  };
+
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;
+};
+
+/// Compares users of memory with one piece of work. The last answers are kept, as neighbours mostly have the same user.
+class OrderCheck {
+ public:
+  OrderCheck(const WorkLog& log, const OrderedWork& work) : log_(log), work_(work) {}
+
+  /// Whether the work is that of `entry`, or begins after it; true for 0, nobody.
+  bool is_in_order(std::uint32_t entry) {
+    std::uint32_t& known = in_order_[entry % in_order_.size()];
+    if (entry == 0 || known == entry) return true;
+    if (!log_.is_in_order(entry, work_)) return false;
+    known = entry;
+    return true;
+  }
+
+ private:
+  const WorkLog& log_;
+  const OrderedWork& work_;
+  std::array<std::uint32_t, 64> in_order_{};
+};
+
+/// The work that this thread performs now, as the scheduler sets it; null: nobody knows in which order it is.
+inline thread_local const OrderedWork* current_work = nullptr;
+
+}  // namespace gradring::simulated_gpu
