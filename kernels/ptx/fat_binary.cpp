@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kWrapperMagic = 0x466243b1;
 constexpr std::uint32_t kContainerMagic = 0xba55ed50;
-constexpr std::uint16_t kPtx = 1;                            ///< a kind of entry
+constexpr std::uint16_t kPtx = 1, kCode = 2;                 ///< kinds of entries
 constexpr std::uint64_t kLz4 = 0x2000, kZstandard = 0x8000;  ///< flags of an entry
 
 struct Wrapper {
@@ -77,9 +77,9 @@ std::string text_of(const EntryHeader& header, std::span<const std::byte> payloa
   return text;
 }
 
-}  // namespace
-
-std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes) {
+/// Calls take(header, payload) for each entry of this kind in a container.
+template <class Take>
+void each_entry(std::span<const std::byte> bytes, std::uint16_t kind, const Take& take) {
   const auto container = read_header<ContainerHeader>(bytes);
   check<PtxError>(container.magic == kContainerMagic && container.version == 1, [&] {
     return "a fat binary begins with " + hexadecimal(container.magic) + ", version " +
@@ -88,27 +88,54 @@ std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes) {
   const std::size_t rest = bytes.size() - std::min<std::size_t>(container.header_bytes, bytes.size());
   check<PtxError>(container.header_bytes >= sizeof(ContainerHeader) && container.entry_bytes <= rest,
                   "a fat binary is shorter than its header says");
-  std::vector<EmbeddedPtx> made;
   for (auto entries = bytes.subspan(container.header_bytes, container.entry_bytes); !entries.empty();) {
     const auto header = read_header<EntryHeader>(entries);
     check<PtxError>(header.header_bytes >= sizeof(EntryHeader) && header.header_bytes <= entries.size() &&
                         header.payload_bytes <= entries.size() - header.header_bytes,
                     "an entry of a fat binary ends behind the fat binary");
-    const auto payload = entries.subspan(header.header_bytes, header.payload_bytes);
-    if (header.kind == kPtx) made.push_back({static_cast<int>(header.compute_capability), text_of(header, payload)});
+    if (header.kind == kind) take(header, entries.subspan(header.header_bytes, header.payload_bytes));
     entries = entries.subspan(header.header_bytes + header.payload_bytes);
   }
-  return made;
 }
 
-std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper) {
+/// The container of a wrapper.
+std::span<const std::byte> container_of(const void* fat_binary_wrapper) {
   const auto& wrapper = *static_cast<const Wrapper*>(fat_binary_wrapper);
   check<PtxError>(wrapper.magic == kWrapperMagic && wrapper.version == 1, [&] {
     return "the wrapper of a fat binary begins with " + hexadecimal(wrapper.magic) + ", version " +
            std::to_string(wrapper.version) + "; expected " + hexadecimal(kWrapperMagic) + ", version 1";
   });
   const auto header = read_header<ContainerHeader>({wrapper.container, sizeof(ContainerHeader)});
-  return embedded_ptx(std::span(wrapper.container, header.header_bytes + header.entry_bytes));
+  return std::span(wrapper.container, header.header_bytes + header.entry_bytes);
+}
+
+}  // namespace
+
+std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes) {
+  std::vector<EmbeddedPtx> made;
+  each_entry(bytes, kPtx, [&](const EntryHeader& header, std::span<const std::byte> payload) {
+    made.push_back({static_cast<int>(header.compute_capability), text_of(header, payload)});
+  });
+  return made;
+}
+
+std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper) {
+  return embedded_ptx(container_of(fat_binary_wrapper));
+}
+
+std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes) {
+  std::vector<EmbeddedCode> made;
+  each_entry(bytes, kCode, [&](const EntryHeader& header, std::span<const std::byte> payload) {
+    check<PtxError>((header.flags & (kLz4 | kZstandard)) == 0,
+                    "machine code in a fat binary is compressed, which is not known here; compile it with nvcc "
+                    "--compress-mode=speed, or with --no-compress");
+    made.push_back({static_cast<int>(header.compute_capability), payload});
+  });
+  return made;
+}
+
+std::vector<EmbeddedCode> embedded_code(const void* fat_binary_wrapper) {
+  return embedded_code(container_of(fat_binary_wrapper));
 }
 
 }  // namespace gradring::ptx

@@ -14,6 +14,12 @@ struct EmbeddedPtx {
   std::string text;
 };
 
+/// What ptxas made of a PTX text: an ELF file (a cubin).
+struct EmbeddedCode {
+  int compute_capability = 0;
+  std::span<const std::byte> elf;  ///< in the fat binary
+};
+
 /// The PTX that nvcc embedded, from the wrapper that its host code passes to __cudaRegisterFatBinary.
 ///
 /// Errors    PtxError if the wrapper, the container or a compression is not known. LZ4 is (nvcc --compress-mode=speed, and every
@@ -22,5 +28,11 @@ std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper);
 
 /// The same of the container that a wrapper points to. What follows the container in `bytes` is not looked at.
 std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes);
+
+/// The machine code that nvcc embedded, from the same wrapper.
+///
+/// Errors    as embedded_ptx; PtxError if code is compressed, which nvcc --compress-mode=speed does not do.
+std::vector<EmbeddedCode> embedded_code(const void* fat_binary_wrapper);
+std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes);
 
 }  // namespace gradring::ptx
