@@ -41,7 +41,8 @@ const std::vector<Door>& doors() {
       {Pattern("^cupti"), {"kernels/runtime/cuda"}},
       {Pattern("^nvtx"), {"kernels/runtime/cuda", "tests/support/nvtx_recorder"}},
       {Pattern("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|cub/|thrust/|vector_types)"),
-       {"kernels/runtime/cuda", "kernels/simt/cuda", "kernels/simt/on_cuda.h", "kernels/simulated_gpu/cudart"},
+       {"kernels/runtime/cuda", "kernels/simt/cuda", "kernels/simt/on_cuda.h", "kernels/simulated_gpu/cudart",
+        "tests/kernels/simulated_gpu/cudart"},
        true},
   };
   return table;

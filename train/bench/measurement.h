@@ -6,6 +6,12 @@
 #include <utility>
 #include <vector>
 
+namespace gradring::train {
+
+inline constexpr double kMicroseconds = 1e6;  ///< in a second
+
+}  // namespace gradring::train
+
 namespace gradring::train::bench {
 
 /// What was measured: names and values, in the order in which tables show them. Two measurements of one key are of the

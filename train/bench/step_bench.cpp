@@ -99,20 +99,25 @@ class TimedRank {
       report_.resident_before_bytes = resident_memory().now_bytes;
       group_.barrier_on_host();
     }
-    const data::Batch& batch = batches_.next();
     if (enqueued_ == 0) begin_ = std::chrono::steady_clock::now();
-    batch_.set(batch);
-    replica_.step().enqueue(
-        {.batch = batch_, .count = batch.count(), .global_samples = batch.count() * group_.world_size()});
+    enqueue_step();
     if (++enqueued_ == steps_of_measurement_) finish();
   }
 
   /// Ends a measurement: waits for the steps that were enqueued.
   void finish() {
     if (enqueued_ == 0) return;
-    while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(kStepTimeout)).loss;
+    wait_for_steps();
     times_.end_step(StepTimes::Duration(std::chrono::steady_clock::now() - begin_) / enqueued_);
     enqueued_ = 0;
+  }
+
+  /// Another step, counted.
+  void count(const simulated_gpu::SimulatedGpu& counter) {
+    counter.begin_counting();
+    enqueue_step();
+    wait_for_steps();
+    report_.counted = counter.end_counting();
   }
 
   StepReport report() const {
@@ -127,6 +132,16 @@ class TimedRank {
   const StepBenchSpec& spec() const { return spec_; }
 
  private:
+  void enqueue_step() {
+    const data::Batch& batch = batches_.next();
+    batch_.set(batch);
+    replica_.step().enqueue(
+        {.batch = batch_, .count = batch.count(), .global_samples = batch.count() * group_.world_size()});
+  }
+  void wait_for_steps() {
+    while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(kStepTimeout)).loss;
+  }
+
   StepBenchSpec spec_;
   std::int64_t steps_of_measurement_;
   PreparedBatches batches_;
@@ -185,6 +200,7 @@ ResidentMemory resident_memory() {
 StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts) {
   TimedRank rank(spec, parts, computes_on_gpu(parts) ? kStepsOfMeasurement : 1);
   run(std::array{&rank});
+  if (parts.counter) rank.count(*parts.counter);
   return rank.report();
 }
 

@@ -12,6 +12,7 @@
 #include "data/loader/loader.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/device.h"
+#include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/bench/step_times.h"
@@ -62,17 +63,19 @@ struct StepBenchParts {
   kernels::Device& device;
   nn::Backend& backend;
   const data::Dataset& dataset;
-  const kernels::KernelSet* kernels = nullptr;  ///< of the device; null: the CPU's
-  comm::ProcessGroup* group = nullptr;          ///< ranks that train together; null: this rank alone
+  const kernels::KernelSet* kernels = nullptr;           ///< of the device; null: the CPU's
+  comm::ProcessGroup* group = nullptr;                   ///< ranks that train together; null: this rank alone
+  const simulated_gpu::SimulatedGpu* counter = nullptr;  ///< the simulated GPU, to count one more step; else null
 };
 
 struct StepReport {
   StepTimes::Table times;
-  double loss = 0;                        ///< of the last step
-  nn::ProgramMemory program;              ///< of the training program
-  std::size_t segments = 1;               ///< of the program; all but the last recompute activations
-  std::size_t resident_before_bytes = 0;  ///< before the measured steps
-  ResidentMemory resident;                ///< after the measured steps
+  double loss = 0;                                  ///< of the last step
+  nn::ProgramMemory program;                        ///< of the training program
+  std::size_t segments = 1;                         ///< of the program; all but the last recompute activations
+  std::size_t resident_before_bytes = 0;            ///< before the measured steps
+  ResidentMemory resident;                          ///< after the measured steps
+  std::vector<simulated_gpu::CountedWork> counted;  ///< of one more step, if a GPU counts
 };
 
 /// Times the trainer's TrainStep without a loader: batches of the dataset's first samples are ready in memory. Collective

@@ -43,10 +43,9 @@ void Capture::leave(Stream& stream) {
   if (origin_ == &stream) origin_ = nullptr;
 }
 
-void Capture::add(Stream& stream, std::function<double()> run, bool on_host) {
+void Capture::add(Stream& stream, StreamWork work) {
   require_valid();
-  recipe_.nodes.push_back({.run = std::move(run),
-                           .on_host = on_host,
+  recipe_.nodes.push_back({.work = std::move(work),
                            .branch = branches_.at(&stream),
                            .after = std::exchange(stream.frontier, {recipe_.nodes.size()})});
 }

@@ -4,12 +4,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/objects.h"
 
 namespace gradring::simulated_gpu {
@@ -17,8 +17,7 @@ namespace gradring::simulated_gpu {
 /// What a graph consists of: work, and for each piece the others that it is behind.
 struct Recipe {
   struct Node {
-    std::function<double()> run;  ///< guarded; called at every launch
-    bool on_host = false;
+    StreamWork work;         ///< guarded; performed at every launch
     std::size_t branch = 0;  ///< the captured stream that it comes from
     Frontier after;
   };
@@ -52,7 +51,7 @@ class Capture {
   void join(Stream& stream, const Event& event);
   /// A stream that is destroyed.
   void leave(Stream& stream);
-  void add(Stream& stream, std::function<double()> run, bool on_host);
+  void add(Stream& stream, StreamWork work);
 
   /// Releases its streams.
   ///

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -70,7 +71,13 @@ class PinnedSource {
   std::uint32_t writer_;
 };
 
-double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card) {
+void count(CountedWork* counted, std::size_t bytes, double bytes_per_second) {
+  if (!counted) return;
+  counted->bytes = bytes;
+  counted->bound_seconds = static_cast<double>(bytes) / bytes_per_second;
+}
+
+double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card, CountedWork* counted) {
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
   if (overlap(place_of(to), place_of(from), bytes))
@@ -82,16 +89,22 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
   carry_written(rt, target, place_of(to), source, place_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
+  count(counted, bytes, within_device ? card.bytes_per_second / 2 : card.host_bytes_per_second);
   return kLeastSeconds + static_cast<double>(bytes) / (within_device ? card.bytes_per_second / 2 : kHostBytesPerSecond);
 }
 
-double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card) {
+double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card, CountedWork* counted) {
   const GlobalMemory::Block* const block = block_of(rt, to, bytes, "cudaMemsetAsync writes");
   if (!block) throw IllegalAccess("cudaMemsetAsync writes pageable memory of the host, which no GPU reaches");
   rt.memory.note_use(place_of(to), bytes, true, "cudaMemsetAsync");
   std::memset(to, value, bytes);
   if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
+  count(counted, bytes, card.bytes_per_second);
   return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
+}
+
+StreamWork copying(std::function<double(CountedWork*)> run) {
+  return {.run = std::move(run), .kind = CountedWork::Kind::copy, .name = "cudaMemcpyAsync"};
 }
 
 bool is_on_host(const Runtime& rt, const void* address) {
@@ -145,14 +158,19 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     if (is_pageable(rt, from) && !stream.capture) {
       const auto* const begin = static_cast<const std::byte*>(from);
       const auto staged = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
-      rt.enqueue(stream, [&rt, to, staged, &card] { return copy(rt, to, staged->data(), staged->size(), card); });
+      rt.enqueue(stream, copying([&rt, to, staged, &card](CountedWork* counted) {
+                   return copy(rt, to, staged->data(), staged->size(), card, counted);
+                 }));
     } else if (is_on_host(rt, from) && !stream.capture) {
-      rt.enqueue(stream, [&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card] {
-        source.require_unchanged(rt);
-        return copy(rt, to, from, bytes, card);
-      });
+      rt.enqueue(stream, copying([&rt, to, source = PinnedSource(rt, from, bytes), from, bytes,
+                                  &card](CountedWork* counted) {
+                   source.require_unchanged(rt);
+                   return copy(rt, to, from, bytes, card, counted);
+                 }));
     } else {
-      rt.enqueue(stream, [&rt, to, from, bytes, &card] { return copy(rt, to, from, bytes, card); });
+      rt.enqueue(stream, copying([&rt, to, from, bytes, &card](CountedWork* counted) {
+                   return copy(rt, to, from, bytes, card, counted);
+                 }));
     }
     if (!is_pageable(rt, to) || stream.capture) return;
     const Scheduler::WorkPtr copied = stream.tail;
@@ -169,7 +187,10 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
     if (bytes == 0) return;
     if (!to) throw Misuse{cudaErrorInvalidValue, "a null pointer"};
     check_range(rt, to, bytes);
-    rt.enqueue(stream, [&rt, to, value, bytes, &card] { return set(rt, to, value, bytes, card); });
+    rt.enqueue(stream, {.run = [&rt, to, value, bytes,
+                                &card](CountedWork* counted) { return set(rt, to, value, bytes, card, counted); },
+                        .kind = CountedWork::Kind::clear,
+                        .name = "cudaMemsetAsync"});
   });
 }
 }

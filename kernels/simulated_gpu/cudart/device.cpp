@@ -35,11 +35,11 @@ void Device::fail(cudaError_t error, const char* what) {
   failure_.compare_exchange_strong(none, error);
 }
 
-std::function<double()> Device::guarded(std::function<double()> work) {
-  return [this, work = std::move(work)] {
+StreamWork Device::guarded(StreamWork work) {
+  work.run = [this, run = std::move(work.run)](CountedWork* counted) {
     if (failure() != cudaSuccess) return 0.0;
     try {
-      return work();
+      return run(counted);
     } catch (const IllegalAccess& fault) {
       fail(cudaErrorIllegalAddress, fault.what());
     } catch (const std::exception& fault) {
@@ -47,6 +47,7 @@ std::function<double()> Device::guarded(std::function<double()> work) {
     }
     return 0.0;
   };
+  return work;
 }
 
 const char* described(cudaError_t error) {

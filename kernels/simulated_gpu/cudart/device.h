@@ -4,10 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
-#include <functional>
 #include <string>
 
-#include "kernels/simulated_gpu/cudart/card.h"
+#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/fault_log.h"
 #include "kernels/simulated_gpu/fault.h"
 
@@ -42,7 +42,7 @@ class Device {
   cudaError_t failure() const { return failure_.load(std::memory_order_acquire); }
 
   /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
-  std::function<double()> guarded(std::function<double()> work);
+  StreamWork guarded(StreamWork work);
 
  private:
   void fail(cudaError_t error, const char* what);

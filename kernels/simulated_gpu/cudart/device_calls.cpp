@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "kernels/simulated_gpu/cudart/card_properties.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
 using namespace gradring::simulated_gpu;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 
@@ -13,8 +14,8 @@ gradring_simulated_gpu() {
       .configure = &configure,
       .faults = [] { return runtime().faults.all(); },
       .launch_host_function =
-          [](void* stream, void (*function)(void*), void* argument) {
-            return static_cast<int>(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream), function, argument));
+          [](void* stream, const char* name, void (*function)(void*), void* argument) {
+            return static_cast<int>(launch_host_function(name, static_cast<cudaStream_t>(stream), function, argument));
           },
       .note_use =
           [](const void* data, std::size_t bytes, bool is_write) {
@@ -31,6 +32,19 @@ gradring_simulated_gpu() {
             return WatchedWrites{writes.count, std::move(writes.last)};
           },
       .launches = [] { return runtime().launches.load(); },
-      .repeat_from = [](std::uint64_t launch) { runtime().launches = launch; }};
+      .repeat_from = [](std::uint64_t launch) { runtime().launches = launch; },
+      .begin_counting =
+          [] {
+            Runtime& rt = runtime();
+            const std::lock_guard lock(rt.mutex);
+            rt.counting.begin();
+          },
+      .end_counting =
+          [] {
+            Runtime& rt = runtime();
+            rt.scheduler.wait_for_all();
+            const std::lock_guard lock(rt.mutex);
+            return rt.counting.end();
+          }};
   return &simulated_gpu;
 }

@@ -12,17 +12,24 @@ using namespace gradring::simulated_gpu;
 namespace {
 
 /// A graph's work on a stream, behind what is enqueued there and behind the graph's launch before.
-Scheduler::WorkPtr enqueue_graph(Scheduler& scheduler, const GraphExecutable& graph, const Stream& stream) {
+Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, const Stream& stream) {
   const std::vector<Scheduler::WorkPtr> before = {stream.tail, graph.last};
   std::vector<Scheduler::WorkPtr> made;
+  const std::size_t launch = rt.counting.next_graph_launch();
+  const std::size_t first_counted = rt.counting.size();
   for (const Recipe::Node& node : graph.recipe->nodes) {
     std::vector<Scheduler::WorkPtr> after = before;
     for (const std::size_t other : node.after) after.push_back(made[other]);
+    Frontier counted_after = node.after;
+    for (std::size_t& other : counted_after) other += first_counted;
     made.push_back(
-        scheduler.enqueue({.run = node.run, .on_host = node.on_host, .lane = graph.first_lane + node.branch}, after));
+        rt.scheduler.enqueue({.run = rt.counting.counted(node.work, stream.device, launch, std::move(counted_after)),
+                              .on_host = node.work.on_host,
+                              .lane = graph.first_lane + node.branch},
+                             after));
   }
   made.insert(made.end(), before.begin(), before.end());
-  return scheduler.enqueue({.run = {}, .lane = stream.lane}, made);
+  return rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, made);
 }
 
 }  // namespace
@@ -99,7 +106,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
       throw Misuse{cudaErrorInvalidValue, "a graph of cuda:" + std::to_string(graph.recipe->device) +
                                               " on a stream of cuda:" + std::to_string(stream.device)};
     if (stream.capture) throw Misuse{cudaErrorNotSupported, "a graph within a graph, which is not simulated"};
-    stream.tail = graph.last = enqueue_graph(call.rt.scheduler, graph, stream);
+    stream.tail = graph.last = enqueue_graph(call.rt, graph, stream);
   });
 }
 }

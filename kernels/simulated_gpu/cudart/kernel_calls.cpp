@@ -8,6 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/simt/kernel_name.h"
+#include "kernels/simulated_gpu/counters/occupancy.h"
+#include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "kernels/simulated_gpu/cudart/launch_rules.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -20,8 +23,6 @@ namespace {
 
 /// Of a launch, besides what its warps execute.
 constexpr double kLeastSeconds = 2e-6;
-/// Instructions of warps that a multiprocessor issues in a cycle.
-constexpr double kIssuedPerCycle = 4;
 
 /// A launch, kept until it is executed, by a graph again and again.
 struct Launch {
@@ -30,7 +31,7 @@ struct Launch {
     std::byte bytes[kAlignment];
   };
 
-  std::shared_ptr<const Executable> executable;
+  const LoadedKernel& kernel;
   LaunchSpec spec;
   std::vector<Piece> parameters;
 };
@@ -54,20 +55,38 @@ std::size_t allowed_shared(const Runtime& rt, const void* kernel, const LoadedKe
                                           : static_cast<std::size_t>(asked->second);
 }
 
+/// Of a thread; 0: not known.
+int registers_of(const LoadedKernel& code) { return code.code ? code.code->registers : 0; }
+
 double counted_seconds(const Counters& counters, const Card& card) {
   double instructions = 0;
   for (const Counters::Instruction& instruction : counters.instructions)
     instructions += static_cast<double>(instruction.executions);
-  return kLeastSeconds + instructions / (kIssuedPerCycle * card.multiprocessors * card.clock_hertz);
+  return kLeastSeconds + instructions / (kSchedulers * card.multiprocessors * card.clock_hertz);
 }
 
-double execute(Runtime& rt, const Launch& launch, const Card& card) {
-  const ExecutionOptions options{
-      .seed = rt.options.seed + rt.launches++, .threads = rt.options.threads, .checks_races = rt.options.checks_races};
+double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork* counted) {
+  const LoadedKernel& code = launch.kernel;
   AccessLog accesses;
-  const Counters counters = run(*launch.executable, launch.spec, rt.memory, options, &accesses);
+  const Counters counters = run(*code.executable, launch.spec, rt.memory,
+                                {.seed = rt.options.seed + rt.launches++,
+                                 .threads = rt.options.threads,
+                                 .checks_races = rt.options.checks_races,
+                                 .counted_multiprocessors = counted ? static_cast<unsigned>(card.multiprocessors) : 0},
+                                &accesses);
   rt.memory.note_kernel(accesses,
-                        [code = launch.executable](std::uint32_t position) { return code->describe(position); });
+                        [executable = code.executable](std::uint32_t position) { return executable->describe(position); });
+  if (counted) {
+    counted->name = simt::short_name_of(simt::demangled(std::string(code.kernel.name).c_str()));
+    counted->launch = summary_of({.module = code.module,
+                                  .kernel = code.kernel,
+                                  .code = code.code,
+                                  .spec = launch.spec,
+                                  .counters = counters,
+                                  .card = card},
+                                 counted->name);
+    counted->bound_seconds = counted->launch->bound.seconds();
+  }
   return counted_seconds(counters, card);
 }
 
@@ -77,14 +96,15 @@ Extent extent_of(const dim3& extents) { return {extents.x, extents.y, extents.z}
 
 extern "C" {
 
-/// registers: 0, as ptxas did not compile what runs here.
+/// Of machine code that the program has for the device: registers and stack. Without it, they are 0 and PTX's local memory.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   return call("cudaFuncGetAttributes", [&](Call& call) {
     const Device& device = call.on_current();
     const LoadedKernel& code = loaded(kernel, device);
     *attributes = {};
     attributes->sharedSizeBytes = code.kernel.static_shared_bytes;
-    attributes->localSizeBytes = code.kernel.local_bytes;
+    attributes->localSizeBytes = code.code ? code.code->stack_bytes : code.kernel.local_bytes;
+    attributes->numRegs = registers_of(code);
     attributes->maxThreadsPerBlock = static_cast<int>(most_threads(code.kernel));
     attributes->ptxVersion = code.compute_capability;
     attributes->binaryVersion = device.card().compute_capability();
@@ -114,7 +134,12 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
     const Device& device = call.on_current();
     const LoadedKernel& code = loaded(kernel, device);
     if (threads <= 0) throw Misuse{cudaErrorInvalidValue, std::to_string(threads) + " threads"};
-    *blocks = resident_blocks(device.card(), code.kernel, static_cast<unsigned>(threads), dynamic_shared);
+    const auto count = static_cast<unsigned>(threads);
+    const Occupancy occupancy =
+        occupancy_of(device.card(), {.threads = count,
+                                     .registers = registers_of(code),
+                                     .shared_bytes = code.kernel.static_shared_bytes + dynamic_shared});
+    *blocks = count > most_threads(code.kernel) ? 0 : occupancy.blocks();
   });
 }
 
@@ -132,7 +157,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
       misuse.text = kernel_table().name_of(kernel) + ": " + misuse.text;
       throw;
     }
-    const auto launch = std::make_shared<Launch>(Launch{.executable = code.executable,
+    const auto launch = std::make_shared<Launch>(Launch{.kernel = code,
                                                         .spec = {.grid = extent_of(config->gridDim),
                                                                  .block = extent_of(config->blockDim),
                                                                  .dynamic_shared_bytes = config->dynamicSmemBytes,
@@ -140,7 +165,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
                                                                  .device = device.index()},
                                                         .parameters = packed(code.kernel, arguments)});
     launch->spec.parameters = {launch->parameters.front().bytes, code.kernel.parameter_bytes};
-    call.rt.enqueue(stream, [&rt = call.rt, launch, &card = device.card()] { return execute(rt, *launch, card); });
+    call.rt.enqueue(stream, {.run = [&rt = call.rt, launch, &card = device.card()](CountedWork* counted) {
+                      return execute(rt, *launch, card, counted);
+                    }});
   });
 }
 }

@@ -51,11 +51,29 @@ std::string KernelTable::name_of(const void* host) const {
   return demangled(registered(host).name);
 }
 
+void KernelTable::open(Binary& binary) {
+  if (std::exchange(binary.is_open, true)) return;
+  for (ptx::EmbeddedPtx& embedded : ptx::embedded_ptx(binary.wrapper))
+    binary.texts.push_back(
+        {.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
+  for (const ptx::EmbeddedCode& embedded : ptx::embedded_code(binary.wrapper))
+    binary.code.push_back({embedded.compute_capability, ptx::compiled_kernels(embedded.elf)});
+}
+
+/// Machine code is for devices of its major capability, from its minor one on.
+std::optional<ptx::CompiledKernel> KernelTable::code_for(const Binary& binary, const char* kernel,
+                                                         int compute_capability) {
+  const Code* best = nullptr;
+  for (const Code& code : binary.code)
+    if (code.compute_capability / 10 == compute_capability / 10 && code.compute_capability <= compute_capability &&
+        (best == nullptr || best->compute_capability < code.compute_capability))
+      best = &code;
+  if (best == nullptr) return std::nullopt;
+  const auto found = best->kernels.find(kernel);
+  return found == best->kernels.end() ? std::nullopt : std::optional(found->second);
+}
+
 KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
-  if (!std::exchange(binary.is_open, true))
-    for (ptx::EmbeddedPtx& embedded : ptx::embedded_ptx(binary.wrapper))
-      binary.texts.push_back(
-          {.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
   Text* best = nullptr;
   for (Text& text : binary.texts) {
     if (text.compute_capability > compute_capability) continue;
@@ -70,6 +88,7 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
   const std::lock_guard lock(mutex_);
   auto& found = const_cast<Registered&>(registered(host));
   if (const auto known = found.loaded.find(compute_capability); known != found.loaded.end()) return known->second;
+  open(*found.binary);
   const Text* const text = text_for(*found.binary, compute_capability);
   const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
   if (!kernel)
@@ -78,7 +97,8 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
                                                       std::to_string(compute_capability % 10)};
   auto executable = std::make_shared<const Executable>(*text->module, *kernel);
   return found.loaded
-      .emplace(compute_capability, LoadedKernel{*kernel, text->compute_capability, std::move(executable)})
+      .emplace(compute_capability, LoadedKernel{*text->module, *kernel, text->compute_capability, std::move(executable),
+                                                code_for(*found.binary, found.name, compute_capability)})
       .first->second;
 } catch (const Error& error) {  // of PTX, or an instruction that is not simulated
   throw Misuse{cudaErrorNotSupported, error.what()};

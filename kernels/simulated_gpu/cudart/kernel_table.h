@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/ptx/machine_code.h"
 #include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 
@@ -14,9 +16,12 @@ namespace gradring::simulated_gpu {
 
 /// A kernel for one compute capability.
 struct LoadedKernel {
+  const ptx::Module& module;
   const ptx::Kernel& kernel;
   int compute_capability = 0;  ///< of its PTX
   std::shared_ptr<const Executable> executable;
+  std::optional<ptx::CompiledKernel>
+      code;  ///< what ptxas made of it; nothing if the program has no code for such devices
 };
 
 /// The kernels of a program: what nvcc's code registers before main, read and translated when a kernel is used for the first time.
@@ -43,10 +48,15 @@ class KernelTable {
     std::string text;                     // until it is read
     std::unique_ptr<ptx::Module> module;  // null until then
   };
+  struct Code {
+    int compute_capability = 0;
+    std::map<std::string, ptx::CompiledKernel> kernels;
+  };
   struct Binary {
     const void* wrapper = nullptr;
     bool is_open = false;
     std::vector<Text> texts;
+    std::vector<Code> code;
   };
   struct Registered {
     Binary* binary = nullptr;
@@ -55,8 +65,10 @@ class KernelTable {
   };
 
   const Registered& registered(const void* host) const;
+  static void open(Binary& binary);
   /// Null if no PTX is for such devices.
   static Text* text_for(Binary& binary, int compute_capability);
+  static std::optional<ptx::CompiledKernel> code_for(const Binary& binary, const char* kernel, int compute_capability);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Binary>> binaries_;

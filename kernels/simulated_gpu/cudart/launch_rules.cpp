@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 
 namespace gradring::simulated_gpu {
@@ -19,8 +20,6 @@ void check_extents(const dim3& extents, const unsigned (&most)[3], const char* w
                                                       ", expected 1 to " + std::to_string(most[axis]) + " on axis " +
                                                       "xyz"[axis]};
 }
-
-int rounded_up(std::size_t bytes, std::size_t unit) { return static_cast<int>((bytes + unit - 1) / unit * unit); }
 
 }  // namespace
 
@@ -49,17 +48,6 @@ void check_launch(const cudaLaunchConfig_t& config, const ptx::Kernel& kernel, s
                                             " bytes of dynamic shared memory, but blocks of " + "the kernel may have " +
                                             std::to_string(allowed_shared) + ": ask for more by cudaFuncSetAttribute"};
   if (config.numAttrs > 0) throw Misuse{cudaErrorNotSupported, "launch attributes, which are not simulated"};
-}
-
-int resident_blocks(const Card& card, const ptx::Kernel& kernel, unsigned threads, std::size_t dynamic_shared) {
-  constexpr std::size_t kSharedUnit = 128;  // in which CUDA allocates shared memory
-  if (threads > most_threads(kernel)) return 0;
-  const std::size_t shared_bytes = kernel.static_shared_bytes + dynamic_shared;
-  if (shared_bytes > static_cast<std::size_t>(card.shared_bytes_per_block)) return 0;
-  const int by_threads = kMostThreadsPerMultiprocessor / rounded_up(threads, kWarpThreads);
-  const int by_shared =
-      card.shared_bytes_per_multiprocessor / rounded_up(shared_bytes + kReservedSharedBytes, kSharedUnit);
-  return std::min({by_threads, by_shared, kMostBlocksPerMultiprocessor});
 }
 
 }  // namespace gradring::simulated_gpu

@@ -6,7 +6,6 @@
 #include <cstddef>
 
 #include "kernels/ptx/module.h"
-#include "kernels/simulated_gpu/cudart/card.h"
 
 namespace gradring::simulated_gpu {
 
@@ -20,9 +19,5 @@ std::size_t allowed_without_asking(const ptx::Kernel& kernel);
 ///
 /// Errors    Misuse: cudaErrorInvalidConfiguration for extents, cudaErrorInvalidValue for the rest.
 void check_launch(const cudaLaunchConfig_t& config, const ptx::Kernel& kernel, std::size_t allowed_shared);
-
-/// Blocks that a multiprocessor holds at once, limited by threads, blocks and shared memory. Registers are not known, as ptxas did
-/// not compile what runs here: the real number may be lower.
-int resident_blocks(const Card& card, const ptx::Kernel& kernel, unsigned threads, std::size_t dynamic_shared);
 
 }  // namespace gradring::simulated_gpu

@@ -42,17 +42,20 @@ void give_back(PoolUse& use, std::size_t bytes) {
 }
 
 /// Work that lets other work use the block.
-std::function<double()> allocating(Runtime& rt, void* data, const Allocation& block) {
-  return [&rt, data, bytes = block.bytes, device = block.device, is_there = block.is_there] {
-    rt.memory.add(data, bytes, device, false);
-    rt.memory.note_use(reinterpret_cast<std::uintptr_t>(data), bytes, true, "cudaMallocFromPoolAsync");
-    *is_there = true;
-    return 0.0;
-  };
+StreamWork allocating(Runtime& rt, void* data, const Allocation& block) {
+  return {.run =
+              [&rt, data, bytes = block.bytes, device = block.device, is_there = block.is_there](CountedWork*) {
+                rt.memory.add(data, bytes, device, false);
+                rt.memory.note_use(reinterpret_cast<std::uintptr_t>(data), bytes, true, "cudaMallocFromPoolAsync");
+                *is_there = true;
+                return 0.0;
+              },
+          .kind = CountedWork::Kind::allocation,
+          .name = "cudaMallocFromPoolAsync"};
 }
 
-std::function<double()> freeing(Runtime& rt, void* data, const Allocation& block) {
-  return [&rt, data, bytes = block.bytes, use = block.use, is_there = block.is_there] {
+StreamWork freeing(Runtime& rt, void* data, const Allocation& block) {
+  const auto run = [&rt, data, bytes = block.bytes, use = block.use, is_there = block.is_there](CountedWork*) {
     if (!*is_there)
       throw IllegalAccess(
           "cudaFreeAsync frees " + bytes_at(bytes, data) +
@@ -64,6 +67,7 @@ std::function<double()> freeing(Runtime& rt, void* data, const Allocation& block
     give_back(*use, bytes);
     return 0.0;
   };
+  return {.run = run, .kind = CountedWork::Kind::allocation, .name = "cudaFreeAsync"};
 }
 
 /// The block that begins at `data` and was not freed.

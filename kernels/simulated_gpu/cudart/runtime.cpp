@@ -103,14 +103,15 @@ void restart(const SimulationOptions& options) {
   ++own.restarts;
 }
 
-Scheduler::WorkPtr Runtime::enqueue(Stream& stream, std::function<double()> work, bool on_host) {
-  std::function<double()> guarded = device(stream.device).guarded(std::move(work));
+Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
+  StreamWork guarded = device(stream.device).guarded(std::move(work));
   if (stream.capture) {
-    stream.capture->add(stream, std::move(guarded), on_host);
+    stream.capture->add(stream, std::move(guarded));
     return nullptr;
   }
   const Scheduler::WorkPtr before = stream.tail;
-  stream.tail = scheduler.enqueue({.run = std::move(guarded), .on_host = on_host, .lane = stream.lane}, {&before, 1});
+  stream.tail = scheduler.enqueue(
+      {.run = counting.counted(guarded, stream.device), .on_host = guarded.on_host, .lane = stream.lane}, {&before, 1});
   return stream.tail;
 }
 

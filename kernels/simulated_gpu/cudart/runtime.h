@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/capture.h"
+#include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 #include "kernels/simulated_gpu/cudart/fault_log.h"
@@ -57,7 +58,7 @@ struct Runtime {
   bool has_device(int index) const { return index >= 0 && index < static_cast<int>(devices.size()); }
 
   /// Puts work at the end of a stream; if that is captured, into the graph, and returns null.
-  Scheduler::WorkPtr enqueue(Stream& stream, std::function<double()> work, bool on_host = false);
+  Scheduler::WorkPtr enqueue(Stream& stream, StreamWork work);
 
   /// Objects and memory that were not given back, as faults; nothing if a device failed.
   void report_leaks();
@@ -78,7 +79,8 @@ struct Runtime {
   std::map<std::pair<const void*, int>, int>
       allowed_shared;                      ///< dynamic bytes by kernel and device, where a program asked
   std::atomic<std::uint64_t> launches{0};  ///< executed so far
-  Scheduler scheduler;                     // last: its threads use the rest until it is destroyed
+  Counting counting;
+  Scheduler scheduler;  // last: its threads use the rest until it is destroyed
 };
 
 /// Made by the first call of CUDA's.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simulated_gpu/counters/launch_counts.h"
+
 namespace gradring::simulated_gpu {
 
 /// What a process simulates.
@@ -28,7 +30,7 @@ struct WatchedWrites {
   std::string last;
 };
 
-/// Raise it with every change of SimulatedGpu or SimulationOptions: program and module have their own copy.
+/// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
 inline constexpr int kSimulatedGpuVersion = 2;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
@@ -40,8 +42,9 @@ struct SimulatedGpu {
   void (*configure)(const SimulationOptions& options) = nullptr;
   /// What kernels and calls did that they must not, in the order in which it was seen. Each was printed to stderr.
   std::vector<std::string> (*faults)() = nullptr;
-  /// For stand-ins of libraries that enqueue work of their own: cudaLaunchHostFunc by its arguments and result.
-  int (*launch_host_function)(void* stream, void (*function)(void*), void* argument) = nullptr;
+  /// For stand-ins of libraries that enqueue work of their own: cudaLaunchHostFunc by its arguments and result. `name`: of the
+  /// library's function that the work stands for.
+  int (*launch_host_function)(void* stream, const char* name, void (*function)(void*), void* argument) = nullptr;
   /// The same libraries: their host functions, one of which is running, use this memory of a device. What they wrote, kernels may
   /// read.
   void (*note_use)(const void* data, std::size_t bytes, bool is_write) = nullptr;
@@ -54,6 +57,10 @@ struct SimulatedGpu {
   std::uint64_t (*launches)() = nullptr;
   /// Sets that number: the next kernel is executed in the order that the one with this number had.
   void (*repeat_from)(std::uint64_t launch) = nullptr;
+  /// Counts what is enqueued from now on: executions are slower then.
+  void (*begin_counting)() = nullptr;
+  /// Waits for all work, and returns what was enqueued since, in that order. Of a device that failed, work may lack its counts.
+  std::vector<CountedWork> (*end_counting)() = nullptr;
 };
 
 using SimulatedGpuEntry = const SimulatedGpu* (*)();

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
 using namespace gradring::simulated_gpu;
@@ -53,6 +54,25 @@ void wait_for(Call& call, Stream& stream, const Event& event) {
 
 }  // namespace
 
+/// The function is called on a thread of the simulated GPU's; not if the device failed.
+cudaError_t gradring::simulated_gpu::launch_host_function(const char* who, cudaStream_t handle, cudaHostFn_t function,
+                                                          void* argument) {
+  return call("cudaLaunchHostFunc", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
+    call.rt.enqueue(stream, {.run =
+                                 [function, argument](CountedWork*) {
+                                   const HostFunctionScope scope;
+                                   function(argument);
+                                   return 0.0;
+                                 },
+                             .kind = CountedWork::Kind::host_function,
+                             .name = who,
+                             .on_host = true});
+  });
+}
+
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -99,22 +119,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
   });
 }
 
-/// The function is called on a thread of the simulated GPU's; not if the device failed.
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* argument) {
-  return call("cudaLaunchHostFunc", [&](Call& call) {
-    Stream& stream = call.stream(handle);
-    call.on(stream.device);
-    if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
-    constexpr bool kOnHost = true;
-    call.rt.enqueue(
-        stream,
-        [function, argument] {
-          const HostFunctionScope scope;
-          function(argument);
-          return 0.0;
-        },
-        kOnHost);
-  });
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  return launch_host_function("cudaLaunchHostFunc", stream, function, argument);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {

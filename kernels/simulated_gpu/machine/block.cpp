@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "kernels/runtime/philox.h"
 #include "kernels/simulated_gpu/machine/barrier.h"
@@ -32,6 +33,10 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
     warps_.back()->begin_launch();
   }
   states_.resize(warps);
+  if (options.counted_multiprocessors > 0) {
+    counters_.by_multiprocessor.resize(options.counted_multiprocessors);
+    executions_before_.resize(counters_.instructions.size());
+  }
 }
 
 void Block::run(std::uint64_t index) {
@@ -64,6 +69,16 @@ void Block::run(std::uint64_t index) {
   tensor_copies_.end_block();
   warpgroups_.end_block();
   if (accesses_) accesses_->end_block(index);
+  if (options_.counted_multiprocessors > 0) count_for_multiprocessor();
+}
+
+void Block::count_for_multiprocessor() {
+  std::vector<std::uint64_t>& sums = counters_.by_multiprocessor[linear_index_ % options_.counted_multiprocessors];
+  sums.resize(executions_before_.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::uint64_t now = counters_.instructions[i].executions;
+    sums[i] += now - std::exchange(executions_before_[i], now);
+  }
 }
 
 void Block::advance(unsigned warp) {

@@ -38,6 +38,8 @@ class Block {
   Counters& counters() { return counters_; }
   /// Null if races are not looked for.
   GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
+  /// Whether the sectors that are touched are counted.
+  bool counts_sectors() const { return options_.counted_multiprocessors > 0; }
   GlobalView& global() { return global_; }
   SharedMemory& shared() { return shared_; }
   Warp& warp(unsigned index) { return *warps_[index]; }
@@ -63,6 +65,7 @@ class Block {
   void arrive(unsigned warp);
   void release(Barrier& barrier);
   void check_none_ended(const Barrier& barrier) const;
+  void count_for_multiprocessor();
   void wake_polling();
   [[noreturn]] void report_deadlock() const;
   Mask in_state(State state) const;
@@ -75,6 +78,7 @@ class Block {
   Extent index_;
   Counters counters_;
   std::optional<GlobalAccesses> accesses_;
+  std::vector<std::uint64_t> executions_before_;  ///< this block, by instruction; only if they are counted
   GlobalView global_;
   SharedMemory shared_;
   SynchronizedMbarriers mbarriers_;

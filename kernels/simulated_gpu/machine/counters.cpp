@@ -18,9 +18,19 @@ Counters& Counters::operator+=(const Counters& other) {
     sum.bytes += added.bytes;
     sum.sectors += added.sectors;
     sum.least_sectors += added.least_sectors;
+    sum.shared_requests += added.shared_requests;
     sum.wavefronts += added.wavefronts;
     sum.least_wavefronts += added.least_wavefronts;
   }
+  by_multiprocessor.resize(std::max(by_multiprocessor.size(), other.by_multiprocessor.size()));
+  for (std::size_t i = 0; i < other.by_multiprocessor.size(); ++i) {
+    std::vector<std::uint64_t>& sums = by_multiprocessor[i];
+    const std::vector<std::uint64_t>& added = other.by_multiprocessor[i];
+    sums.resize(std::max(sums.size(), added.size()));
+    for (std::size_t k = 0; k < added.size(); ++k) sums[k] += added[k];
+  }
+  read.add(other.read);
+  written.add(other.written);
   return *this;
 }
 

@@ -59,6 +59,8 @@ struct ExecutionOptions {
   bool checks_races = true;
   /// Instructions of a block's warps, after which it is taken to run for ever: a Fault. Several minutes.
   std::uint64_t most_instructions = std::uint64_t{1} << 33;
+  /// Above 0: Counters also has what costs time to count, by multiprocessor: block i is on the i-th, modulo this.
+  unsigned counted_multiprocessors = 0;
 };
 
 /// Executes a grid to its end.

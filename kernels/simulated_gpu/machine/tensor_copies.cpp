@@ -54,6 +54,9 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   std::byte* const to = shared.at(chunk.shared);
   std::memset(to, 0, kChunkBytes);
   if (chunk.bytes == 0) return;
+  Counters& counters = block_.counters();
+  counters.instructions[block_.program().position_of(*copy.operation)].bytes += chunk.bytes;
+  if (block_.counts_sectors()) counters.read.add(chunk.global, chunk.bytes);
   const GlobalMemory::Block* const block = block_.global().find(chunk.global, chunk.bytes);
   if (block == nullptr)
     fail("global memory is read out of bounds: " + block_.global().memory().describe(chunk.global, chunk.bytes));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/fault.h"
 
 namespace gradring::simulated_gpu {
@@ -50,6 +51,21 @@ Counters TestKernel::run(GlobalMemory& memory, const std::vector<std::uint64_t>&
                              .dynamic_shared_bytes = dynamic_shared_bytes,
                              .parameters = {bytes, parameters.size() * sizeof(std::uint64_t)}},
                             memory, options);
+}
+
+LaunchCounts TestKernel::count(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid,
+                               Extent block, std::string_view card,
+                               const std::optional<ptx::CompiledKernel>& code) const {
+  const Card& found = *find_card(card);
+  const Counters counters =
+      run(memory, parameters, grid, block, {.counted_multiprocessors = static_cast<unsigned>(found.multiprocessors)});
+  return summary_of({.module = module_,
+                     .kernel = executable_.kernel(),
+                     .code = code,
+                     .spec = {.grid = grid, .block = block, .parameters = {}},
+                     .counters = counters,
+                     .card = found},
+                    "test");
 }
 
 std::size_t TestKernel::index_of(std::string_view text) const {

@@ -7,12 +7,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "kernels/ptx/machine_code.h"
 #include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/counters/launch_counts.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
 
@@ -57,6 +61,9 @@ class TestKernel {
 
   Counters run(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
                const ExecutionOptions& options = {}, std::size_t dynamic_shared_bytes = 0) const;
+  /// The same, counted for a card of this name. `code`: what ptxas would have made of the kernel.
+  LaunchCounts count(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
+                     std::string_view card = "h100", const std::optional<ptx::CompiledKernel>& code = {}) const;
   /// The index of the first instruction whose text begins with `text`.
   std::size_t index_of(std::string_view text) const;
 

@@ -20,8 +20,8 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/kernels_table.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/commands/simulated_kernels.h"
 #include "train/bench/sweep.h"
-#include "train/bench/writer_probe.h"
 #include "train/cli/exit_code.h"
 #include "train/cli/resume_command.h"
 #include "train/launch/launcher.h"
@@ -62,7 +62,8 @@ constexpr const char* kKernelsNotes =
     "100 %.\n\n"
     "On a GPU a line for each kernel that a call launches: threads per block, registers per thread, shared memory per "
     "block (static + dynamic), and resident warps per multiprocessor out of the maximum. --json-file has them on a "
-    "CPU, too.";
+    "CPU, too.\n\n"
+    "--counters: instructions are those of PTX. docs/counters.md says what each column means.";
 
 std::vector<std::string_view> operation_names() {
   std::vector<std::string_view> names;
@@ -90,6 +91,7 @@ CommandLine command_line(KernelsBenchOptions& options) {
            [&](std::string_view text) { options.device = kernels::DeviceId::parse(text).to_string(); }),
       simulate_gpu_option(options.simulated),
       simulate_seed_option(options.simulated),
+      counters_option(options.simulated),
       word("op", "NAME", "operation (default all); an unknown name lists them",
            [&](std::string_view text) { options.operation = parse_word("op", text, operation_names()); }),
       text_option("variant", "NAME", "variant (default all)", options.variant),
@@ -226,33 +228,18 @@ void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world)
   });
 }
 
-/// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
-std::string described(const kb::WrongElement& element) {
-  return fmt::format("   {}[{}] is {}, expected {}; {} of its {} elements are wrong\n   {}", element.output,
-                     element.index, element.value, element.expected, element.wrong_elements, element.elements,
-                     element.writer);
-}
-
-/// On a simulated GPU, which has no times: correctness alone.
+/// On a simulated GPU, which has no times: correctness, and what the kernels execute.
 void check_kernels(const KernelsBenchOptions& options, const Compute& compute, const kb::CaseMaker::World& world) {
+  bench::BenchRun run("kernels", options.common.files, gpu_of(*compute.device));
   for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
-  int checked = 0, wrong = 0;
-  bench::WriterProbe probe(*compute.simulator);
   const std::clock_t begin = std::clock();
-  for_each_case(options, world, [&](const kb::KernelCase& c) {
-    for (const kb::Measured& result : kb::check(c, world.stream, options.variant, &probe)) {
-      ++checked;
-      wrong += result.right() ? 0 : 1;
-      fmt::print("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
-                 result.name, result.right() ? "" : "WRONG, ", result.error);
-      if (result.first_wrong) fmt::print("{}\n", described(*result.first_wrong));
-      flush_standard_output();
-    }
-  });
+  SimulatedKernels checked(*compute.simulator, options.simulated.counters, run);
+  for_each_case(options, world, [&](const kb::KernelCase& c) { checked.check(c, world.stream, options.variant); });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
-  if (wrong > 0) throw Error(fmt::format("{} of {} results are wrong", wrong, checked));
-  fmt::print("{} results, none wrong; {:.2f} s of CPU\n", checked, seconds);
+  run.finish(checked.results());
+  if (checked.wrong() > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong(), checked.count()));
+  fmt::print("{} results, none wrong; {:.2f} s of CPU\n", checked.count(), seconds);
 }
 
 void run(KernelsBenchOptions& options) {
@@ -261,6 +248,7 @@ void run(KernelsBenchOptions& options) {
     fmt::print("{}\n", ncu_command(options, own_program()));
     return;
   }
+  check_counters(options.simulated);
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,

@@ -11,6 +11,7 @@
 #include "train/config/train_config.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
 #include "train/setup/compute.h"
 
 namespace gradring::train {
@@ -43,6 +44,20 @@ Option simulate_seed_option(SimulatedGpuOptions& options) {
           .value = "N",
           .help = "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)",
           .read = [&options](std::string_view text) { options.seed = parse_seed("simulate-seed", text); }};
+}
+
+Option counters_option(SimulatedGpuOptions& options) {
+  return switch_option("counters",
+                       "what each kernel executes, named as Nsight Compute names it, with a bound of its time; needs "
+                       "--simulate-gpu",
+                       options.counters);
+}
+
+void check_counters(const SimulatedGpuOptions& options) {
+  if (options.counters && options.card == "none")
+    throw UsageError(
+        "--counters needs --simulate-gpu, because only a simulated GPU counts what kernels execute: add --device cuda "
+        "--simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");
 }
 
 std::optional<int> gpu_of(const kernels::Device& device) {

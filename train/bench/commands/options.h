@@ -18,8 +18,6 @@
 
 namespace gradring::train {
 
-inline constexpr double kMicroseconds = 1e6;  ///< in a second
-
 /// --dataset and --data-dir, and then `more`. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
 std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more);
 
@@ -31,13 +29,17 @@ Option nprocs_option(const std::string& help, const std::string& old_name, Integ
   return option;
 }
 
-/// --simulate-gpu and --simulate-seed.
+/// --simulate-gpu, --simulate-seed and --counters.
 struct SimulatedGpuOptions {
   std::string card = "none";
   std::uint64_t seed = 0;
+  bool counters = false;
 };
 Option simulate_gpu_option(SimulatedGpuOptions& options);
 Option simulate_seed_option(SimulatedGpuOptions& options);
+Option counters_option(SimulatedGpuOptions& options);
+/// Errors    UsageError if --counters is given without a GPU that counts.
+void check_counters(const SimulatedGpuOptions& options);
 
 /// What every benchmark has besides its own options.
 struct CommonBenchOptions {

@@ -16,6 +16,7 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/counted_step.h"
 #include "train/bench/rank_processors.h"
 #include "train/bench/step_bench.h"
 #include "train/bench/sweep.h"
@@ -37,6 +38,7 @@ struct StepBenchOptions {
   std::vector<std::int64_t> batch_sizes = {256};
   std::string device = "cpu";
   SimulatedGpuOptions simulated;
+  std::vector<std::string> excluded;  ///< from the total of the counters
   std::string backend = "auto";
   int nprocs = 0;  ///< 0: not given
   std::string comm = "auto";
@@ -66,6 +68,13 @@ CommandLine command_line(StepBenchOptions& options) {
                text_option("device", "auto|cpu|cuda[:I]", "device (default cpu)", options.device),
                simulate_gpu_option(options.simulated),
                simulate_seed_option(options.simulated),
+               counters_option(options.simulated),
+               {.name = "counters-exclude",
+                .value = "NAME",
+                .help =
+                    "node of the step's graph that --counters leaves out of the total, if it cannot be counted; may "
+                    "be repeated",
+                .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
                text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
                            options.backend),
                nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
@@ -205,6 +214,7 @@ struct StepRank {
   const Compute& compute;
   comm::ProcessGroup& group;
   const data::Dataset& dataset;
+  bool counts = false;  ///< with --counters
 
   bool leads() const { return group.rank() == 0; }
   bench::StepBenchParts parts() const {
@@ -212,7 +222,8 @@ struct StepRank {
             .backend = *compute.backend,
             .dataset = dataset,
             .kernels = compute.module ? &compute.kernels : nullptr,
-            .group = &group};
+            .group = &group,
+            .counter = counts ? compute.simulator : nullptr};
   }
 };
 
@@ -243,6 +254,21 @@ RankReport with_all_ranks(bench::StepReport report, comm::ProcessGroup& group) {
       .report = std::move(report), .slowest = kernels::bench::statistics_of(slowest), .world_size = group.world_size()};
 }
 
+/// Prints what a step executes, and adds it to the results.
+void add_counters(nlohmann::json& results, const std::vector<simulated_gpu::CountedWork>& work,
+                  const StepBenchOptions& options, const bench::MeasurementKey& key, bench::BenchRun& run) {
+  const bench::StepTotal total = bench::total_of(work, options.excluded);
+  fmt::print("\nOne more step, counted: docs/counters.md says what each column means\n{}",
+             bench::step_table(work, total));
+  results.update(bench::to_json(work, total));
+  const auto instructions = static_cast<double>(total.all.warp_instructions);
+  run.add({.key = bench::joined(key, {{"counter", "warp instructions"}}),
+           .unit = "instructions",
+           .samples = {instructions}});
+  run.add({.key = bench::joined(key, {{"counter", "bound of the critical path"}}),
+           .samples = {total.critical_path.bound_seconds * kMicroseconds}});
+}
+
 /// Measures one batch size. Collective; `run`: rank 0's.
 nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& rank, bench::BenchRun* run) {
   if (rank.leads())
@@ -271,6 +297,7 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
     const std::string part = "whole step, --checkpoint-activations " + show_checkpointing(options.checkpointing);
     run->add(in_microseconds(bench::joined(key_of(options, rank), {{"part", part}}), cut->times.step));
   }
+  if (rank.counts) add_counters(results, report.report.counted, options, key_of(options, rank), *run);
   flush_standard_output();
   return results;
 }
@@ -290,7 +317,8 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const Ranks ranks = make_group(place, {.timeout = kStepRankTimeout, .comm = options.comm}, &compute);
   if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
-  const StepRank rank{.compute = compute, .group = *ranks.group, .dataset = *dataset};
+  const StepRank rank{
+      .compute = compute, .group = *ranks.group, .dataset = *dataset, .counts = options.simulated.counters};
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
   if (rank.leads()) {
@@ -329,9 +357,18 @@ void list_steps(const StepBenchOptions& options) {
   print_list("batch sizes:", sizes);
 }
 
+void check_options(const StepBenchOptions& options) {
+  check_counters(options.simulated);
+  if (!options.excluded.empty() && !options.simulated.counters)
+    throw UsageError("--counters-exclude is for --counters, which is not given: add it");
+  if (options.simulated.counters && options.checkpointing.kind != nn::Checkpointing::Kind::none)
+    throw UsageError("--counters counts one program, but --checkpoint-activations compares two: leave one out");
+}
+
 int run_step(Arguments args) {
   StepBenchOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
+  check_options(options);
   if (options.common.list) {
     list_steps(options);
     return kOk;

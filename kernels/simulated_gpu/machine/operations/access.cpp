@@ -102,13 +102,28 @@ bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
   return offset < parameters.size() && bytes <= parameters.size() - offset;
 }
 
+void count_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                  const Addresses& addresses, const Span& span) {
+  const std::size_t extent = span.last - span.first + bytes;
+  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
+  if (!warp.block().counts_sectors()) [[likely]]
+    return;
+  Counters& counters = warp.block().counters();
+  const auto add = [&](std::uint64_t address, std::size_t size) {
+    if (access != Access::write) counters.read.add(address, size);
+    if (access != Access::read) counters.written.add(address, size);
+  };
+  if (span.is_consecutive) return add(span.first, extent);
+  for_each_lane(active, [&](unsigned lane) { add(addresses.lane[lane], bytes); });
+}
+
 void resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses) {
   const Span span = span_of(addresses, bytes);
   if (!span.is_consecutive || span.first % bytes != 0)
     check_alignment(operation, warp, active, bytes, addresses, "global");
   const std::size_t extent = span.last - span.first + bytes;
-  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
+  count_global(operation, warp, active, access, bytes, addresses, span);
   if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
     note_watched(operation, warp, active, bytes, addresses);
   note_access(operation, warp, active, access, bytes, addresses, span);
@@ -245,6 +260,15 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
                   "an mbarrier is " + std::string(verb(access)) + " by an instruction that is not for mbarriers");
     });
   count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span.is_consecutive);
+}
+
+void count_global_reads(const Operation& operation, Warp& warp, Mask active, unsigned bytes,
+                        const Addresses& addresses) {
+  if (active == 0) return;
+  Addresses own = addresses;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    if ((active & kLaneBits[lane]) == 0) own.lane[lane] = addresses.lane[lowest_lane(active)];
+  count_global(operation, warp, active, Access::read, bytes, own, span_of(own, bytes));
 }
 
 void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address) {

@@ -49,6 +49,9 @@ void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace spa
 /// mbarriers. Counts.
 void check_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                   const Addresses& addresses);
+/// Counts the reads of some lanes as one request of global memory.
+void count_global_reads(const Operation& operation, Warp& warp, Mask active, unsigned bytes,
+                        const Addresses& addresses);
 /// That global memory holds what one lane reads, and that it was written.
 void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address);
 

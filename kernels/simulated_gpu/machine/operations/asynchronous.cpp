@@ -31,6 +31,8 @@ void copy_by_threads(const Operation& operation, Warp& warp, Mask active) {
   if (whole == active) {
     resolve(operation, warp, active, StateSpace::global, Access::read, details.bytes, from);
   } else {
+    const Mask reading = active & lanes_where([](std::uint32_t bytes) { return bytes != 0; }, filled);
+    count_global_reads(operation, warp, reading, details.bytes, from);
     for_each_lane(active, [&](unsigned lane) {
       if (filled[lane] > details.bytes) warp.fail(operation, lane, "cp.async reads more bytes than it writes");
       if (filled[lane] != 0) check_global_read(operation, warp, lane, filled[lane], from.lane[lane]);

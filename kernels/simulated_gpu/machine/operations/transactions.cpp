@@ -115,8 +115,7 @@ void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned byt
     ++groups;
     wavefronts += is_consecutive ? 1 : wavefronts_of(lanes, bytes, addresses);
   }
-  ++counters.requests;
-  counters.bytes += std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
+  ++counters.shared_requests;
   counters.wavefronts += wavefronts;
   counters.least_wavefronts += groups;
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +23,10 @@ struct Card {
   int shared_bytes_per_multiprocessor = 0;
   int shared_bytes_per_block = 0;  ///< that a kernel may have if it asks for more than 48 KB
   int bus_bits = 0;
-  double clock_hertz = 0;       ///< boost
-  double bytes_per_second = 0;  ///< of its memory
+  double clock_hertz = 0;             ///< boost
+  double bytes_per_second = 0;        ///< of its memory
+  double host_bytes_per_second = 0;   ///< of PCI Express with 16 lanes, in one direction
+  double tensor_flops_per_cycle = 0;  ///< of a multiprocessor, with factors of 16 bits and without sparsity
 
   int compute_capability() const { return 10 * major + minor; }
 };
@@ -42,14 +41,10 @@ inline constexpr int kRegisters = 65536;                        ///< of a multip
 inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;  ///< of a block, static and dynamic together
 inline constexpr std::size_t kReservedSharedBytes = 1024;       ///< of each block, by CUDA
 inline constexpr int kWarpThreads = 32;
+inline constexpr int kSchedulers = 4;  ///< of a multiprocessor; each issues an instruction of a warp in a cycle
 
 const std::vector<Card>& cards();
 /// Null for an unknown name.
 const Card* find_card(std::string_view name);
-
-/// `number`: of the GPU in its machine.
-cudaDeviceProp properties_of(const Card& card, int number);
-/// Nothing for an attribute that is not simulated.
-std::optional<int> attribute_of(const Card& card, cudaDeviceAttr attribute);
 
 }  // namespace gradring::simulated_gpu

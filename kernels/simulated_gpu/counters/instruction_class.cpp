@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/counters/instruction_class.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using enum InstructionClass;
+
+struct OpcodeClass {
+  std::string_view opcode;
+  InstructionClass own;
+};
+
+/// Those whose class does not depend on types or other words.
+constexpr OpcodeClass kOpcodes[] = {
+    {"and", integer},
+    {"or", integer},
+    {"xor", integer},
+    {"not", integer},
+    {"cnot", integer},
+    {"lop3", integer},
+    {"shl", integer},
+    {"shr", integer},
+    {"shf", integer},
+    {"bfe", integer},
+    {"bfi", integer},
+    {"prmt", integer},
+    {"sad", integer},
+    {"mul24", integer},
+    {"mad24", integer},
+    {"dp4a", integer},
+    {"dp2a", integer},
+    {"rem", integer},
+    {"addc", integer},
+    {"subc", integer},
+    {"madc", integer},
+    {"set", comparison},
+    {"setp", comparison},
+    {"selp", comparison},
+    {"slct", comparison},
+    {"min", comparison},
+    {"max", comparison},
+    {"testp", comparison},
+    {"isspacep", comparison},
+    {"popc", bit_count},
+    {"clz", bit_count},
+    {"brev", bit_count},
+    {"bfind", bit_count},
+    {"fns", bit_count},
+    {"cvt", conversion},
+    {"rcp", special},
+    {"sqrt", special},
+    {"rsqrt", special},
+    {"ex2", special},
+    {"lg2", special},
+    {"sin", special},
+    {"cos", special},
+    {"tanh", special},
+    {"mma", tensor},
+    {"ldu", load_store},
+    {"st", load_store},
+    {"atom", load_store},
+    {"red", load_store},
+    {"ldmatrix", load_store},
+    {"stmatrix", load_store},
+    {"prefetch", load_store},
+    {"prefetchu", load_store},
+    {"shfl", warp},
+    {"vote", warp},
+    {"match", warp},
+    {"redux", warp},
+    {"activemask", warp},
+    {"elect", warp},
+    {"bar", synchronization},
+    {"barrier", synchronization},
+    {"membar", synchronization},
+    {"fence", synchronization},
+    {"mbarrier", synchronization},
+    {"griddepcontrol", synchronization},
+    {"setmaxnreg", synchronization},
+    {"nanosleep", synchronization},
+    {"bra", control},
+    {"brx", control},
+    {"ret", control},
+    {"exit", control},
+    {"call", control},
+    {"trap", control},
+    {"mov", move},
+    {"cvta", move},
+    {"mapa", move},
+    {"getctarank", move},
+};
+
+struct Throughput {
+  unsigned of_8_0 = 0, of_9_0 = 0;
+};
+
+/// In the order of InstructionClass.
+constexpr std::array<Throughput, kInstructionClasses> kThroughputs = {{
+    {64, 128},   // fp32: add, multiply, multiply-add
+    {32, 64},    // fp64
+    {128, 128},  // fp16: 256 results, two of each lane
+    {64, 64},    // integer: add, multiply, multiply-add, shift, logic
+    {64, 64},    // comparison, minimum, maximum
+    {16, 16},    // population count, leading zeros, reversal
+    {64, 64},    // conversion: of integers with 8 and 16 bits; 16 for others
+    {16, 16},    // special: reciprocal, root, exponential, logarithm, sine
+    {0, 0},      // tensor: by its operations
+    {32, 32},    // load, store
+    {64, 64},    // warp: vote; 32 for shuffles
+    {0, 0},
+    {0, 0},
+    {0, 0},
+    {0, 0},
+}};
+
+bool has_type(const ptx::Instruction& instruction, std::string_view a, std::string_view b) {
+  return instruction.has(a) || instruction.has(b);
+}
+
+/// add, sub, mul, mad, fma, neg, abs, copysign, div: by their type.
+InstructionClass class_of_arithmetic(const ptx::Instruction& instruction) {
+  const bool divides = instruction.words.front() == "div";
+  if (instruction.has("f32")) return divides ? special : fp32;
+  if (instruction.has("f32x2")) return fp32;
+  if (instruction.has("f64")) return fp64;
+  if (has_type(instruction, "f16", "f16x2") || has_type(instruction, "bf16", "bf16x2")) return fp16;
+  return integer;
+}
+
+/// The numbers of m16n8k16; 0 if the word is none of this form.
+std::array<std::uint64_t, 3> shape_of(std::string_view word) {
+  std::array<std::uint64_t, 3> shape{};
+  const char* at = word.data();
+  const char* const end = at + word.size();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (at == end || *at != "mnk"[i]) return {};
+    const auto [rest, error] = std::from_chars(at + 1, end, shape[i]);
+    if (error != std::errc()) return {};
+    at = rest;
+  }
+  return shape;
+}
+
+}  // namespace
+
+InstructionClass class_of(const ptx::Instruction& instruction) {
+  const std::string_view opcode = instruction.words.front();
+  const auto found = std::ranges::find(kOpcodes, opcode, &OpcodeClass::opcode);
+  if (found != std::end(kOpcodes)) return found->own;
+  for (const std::string_view arithmetic : {"add", "sub", "mul", "mad", "fma", "neg", "abs", "copysign", "div"})
+    if (opcode == arithmetic) return class_of_arithmetic(instruction);
+  if (opcode == "ld") return has_type(instruction, "param", "param::entry") ? move : load_store;
+  if (opcode == "wmma") return instruction.has("mma") ? tensor : load_store;
+  if (opcode == "wgmma") return instruction.has("mma_async") ? tensor : synchronization;
+  if (opcode == "cp")
+    return has_type(instruction, "commit_group", "wait_group") || instruction.has("wait_all") ? synchronization
+                                                                                              : load_store;
+  return other;
+}
+
+unsigned lanes_per_cycle(InstructionClass instruction, const Card& card) {
+  const Throughput& found = kThroughputs[static_cast<std::size_t>(instruction)];
+  return card.major >= 9 ? found.of_9_0 : found.of_8_0;
+}
+
+std::uint64_t tensor_flops(const ptx::Instruction& instruction) {
+  if (class_of(instruction) != tensor) return 0;
+  constexpr std::uint64_t kWarpsOfWarpgroup = 4;
+  for (const std::string_view word : instruction.words)
+    if (const auto [m, n, k] = shape_of(word); m > 0)
+      return 2 * m * n * k / (instruction.words.front() == "wgmma" ? kWarpsOfWarpgroup : 1);
+  return 0;
+}
+
+bool is_block_barrier(const ptx::Instruction& instruction) {
+  const std::string_view opcode = instruction.words.front();
+  return (opcode == "bar" || opcode == "barrier") && !instruction.has("warp");
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/counters/launch_counts.h"
+
+namespace gradring::simulated_gpu {
+
+InstructionClass class_of(const ptx::Instruction& instruction);
+
+/// Lanes of warps that a multiprocessor completes in a cycle, of instructions of a class; 0: issuing them is the limit. Where
+/// instructions of a class differ, that of the fastest.
+///
+/// Source    CUDA C++ Programming Guide 13.0, "Arithmetic instructions": results per clock cycle and multiprocessor for compute
+///           capability 8.0 and 9.0. Loads and stores: the load/store units of the cards' architecture papers.
+unsigned lanes_per_cycle(InstructionClass instruction, const Card& card);
+
+/// Multiplications and additions of one warp in mma, wmma.mma or wgmma.mma_async; 0 for other instructions.
+std::uint64_t tensor_flops(const ptx::Instruction& instruction);
+
+/// bar.sync and bar.red: of a block, not of a warp.
+bool is_block_barrier(const ptx::Instruction& instruction);
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/simulated_gpu/counters/launch_counts.h"
+
+namespace gradring::simulated_gpu {
+
+/// Work of a stream. `run` performs it, and returns its counted seconds; `counted`, which may be null, gets what it was.
+struct StreamWork {
+  std::function<double(CountedWork* counted)> run;
+  CountedWork::Kind kind = CountedWork::Kind::kernel;
+  std::string name{};    ///< of the call or library that enqueued it; of a kernel: its own, once it is executed
+  bool on_host = false;  ///< a function of the host
+};
+
+/// What is enqueued while somebody wants to know what it costs. Off at first; then it costs nothing.
+///
+/// Threads   the runtime's lock guards it; entries are filled by the thread that performs the work.
+class Counting {
+ public:
+  bool is_on() const { return is_on_; }
+  void begin();
+  /// What was enqueued since begin(), in that order; all of it must be done.
+  std::vector<CountedWork> end();
+
+  /// The number of a graph's launch, from 1.
+  std::size_t next_graph_launch() { return ++graph_launches_; }
+  std::size_t size() const { return entries_.size(); }
+  /// What the scheduler is to run: `work`, with an entry if counting is on. `after`: entries that it waits for.
+  std::function<double()> counted(const StreamWork& work, int device, std::size_t graph_launch = 0,
+                                  std::vector<std::size_t> after = {});
+
+ private:
+  bool is_on_ = false;
+  std::size_t graph_launches_ = 0;
+  std::vector<std::shared_ptr<CountedWork>> entries_;
+};
+
+}  // namespace gradring::simulated_gpu
