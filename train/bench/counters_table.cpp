@@ -45,6 +45,12 @@ std::string occupancy(const LaunchCounts& launch) {
   return fmt::format("{} of {} {}", launch.grid_warps, launch.most_warps, has_few_blocks ? "grid" : launch.limiter);
 }
 
+/// "memory", "tensor", "issue", or what of a multiprocessor is issued to: "issue: integer".
+std::string limit_of(const simulated_gpu::TimeBound& bound) {
+  const std::string limit = bound.limit();
+  return limit == "issue" && bound.busiest != limit ? limit + ": " + bound.busiest : limit;
+}
+
 /// One way to order lines, and what is shown of them.
 struct Cost {
   const char* title;
@@ -133,7 +139,7 @@ std::string counters_row(const LaunchCounts& launch) {
       or_blank(launch.tensor_flops > 0, fmt::format("{:.1f}", static_cast<double>(launch.tensor_flops) / kMegaflop)),
       has_code ? std::to_string(launch.resources->registers) : "?",
       has_code ? std::to_string(launch.resources->spill_store_bytes + launch.resources->spill_load_bytes) : "?",
-      occupancy(launch), launch.bound.seconds() * kMicroseconds, launch.bound.limit());
+      occupancy(launch), launch.bound.seconds() * kMicroseconds, limit_of(launch.bound));
 }
 
 std::string instruction_mix(const LaunchCounts& launch) {

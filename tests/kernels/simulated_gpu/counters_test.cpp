@@ -102,6 +102,23 @@ TEST(LaunchCounters, HaveAWavefrontForEachWordOfABank) {
   }
 }
 
+TEST(LaunchCounters, HaveWavefrontsOfEightRowsOfAFragment) {
+  const auto with_stride = [](int halves) {
+    return counts_of(
+        ".shared .align 128 .b8 tile[2048]; .reg .b64 %z; mov.u64 %z, 0;\n"
+        "mov.u32 %r4, tile; shl.b32 %r5, %r1, 4; add.u32 %r5, %r5, %r4;\n"
+        "st.shared.v2.u64 [%r5], {%z, %z}; st.shared.v2.u64 [%r5+512], {%z, %z}; bar.sync 0;\n"
+        "wmma.load.a.sync.aligned.m16n16k16.row.shared.f16 {%r1, %r2, %r3, %r5, %r6, %r7, %r8, %r0}, [%r4], " +
+            std::to_string(halves) + ";",
+        {1}, {32});
+  };
+  constexpr std::uint64_t kOfStores = 8;
+  // 16 bytes of eight rows: at 48 bytes of stride they are in all banks, at 32 bytes in half of them.
+  EXPECT_EQ(with_stride(24).wavefronts, kOfStores + 4);
+  EXPECT_EQ(with_stride(16).wavefronts, kOfStores + 8);
+  EXPECT_EQ(with_stride(16).least_wavefronts, kOfStores + 4);
+}
+
 TEST(LaunchCounters, CountTheLanesOfDivergentWarps) {
   const LaunchCounts counts = counts_of(
       "setp.ge.u32 %q1, %r1, 8; @%q1 bra $end; add.u32 %r4, %r4, 1; add.u32 %r4, %r4, 1; add.u32 %r4, %r4, 1;\n$end:",
@@ -229,7 +246,7 @@ TEST(LaunchCounters, HaveResourcesOfTheMachineCode) {
 
 TEST(LaunchCounters, NameTheLinesOfTheSource) {
   const ptx::Module module(
-      ".version 8.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/build/../kernels/relu/1_flat.cu\"\n"
+      ".version 8.0\n.target sm_90\n.address_size 64\n.file 1 \"/src/build/../kernels/elementwise/1_flat.cu\"\n"
       ".visible .entry k(.param .u64 x) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n.loc 1 20 3\nld.param.u64 %rd1, [x];\n"
       "mov.u32 %r1, %tid.x;\n.loc 1 21 3\nmul.wide.u32 %rd2, %r1, 64;\nadd.s64 %rd1, %rd1, %rd2;\n"
       "ld.global.u32 %r2, [%rd1];\nret;\n}\n");
@@ -247,7 +264,7 @@ TEST(LaunchCounters, NameTheLinesOfTheSource) {
                                           .card = *find_card("h100")},
                                          "k");
   ASSERT_EQ(counts.lines.size(), 2u);
-  EXPECT_EQ(counts.lines[0].file, "kernels/relu/1_flat.cu");
+  EXPECT_EQ(counts.lines[0].file, "kernels/elementwise/1_flat.cu");
   EXPECT_EQ(counts.lines[0].line, 20u);
   EXPECT_EQ(counts.lines[0].warp_instructions, 2u);
   EXPECT_EQ(counts.lines[1].warp_instructions, 4u);
@@ -255,9 +272,9 @@ TEST(LaunchCounters, NameTheLinesOfTheSource) {
 }
 
 TEST(RepositoryPaths, BeginWithTheirPackage) {
-  EXPECT_EQ(path_in_repository("/a/b/build/release/../../kernels/lib/rows.cuh"), "kernels/lib/rows.cuh");
-  EXPECT_EQ(path_in_repository("kernels/lib/rows.cuh"), "kernels/lib/rows.cuh");
-  EXPECT_EQ(path_in_repository("/usr/local/kernels/x/kernels/relu/1.cu"), "kernels/relu/1.cu");
+  EXPECT_EQ(path_in_repository("/a/b/build/release/../../kernels/lib/register_sums.h"), "kernels/lib/register_sums.h");
+  EXPECT_EQ(path_in_repository("kernels/lib/register_sums.h"), "kernels/lib/register_sums.h");
+  EXPECT_EQ(path_in_repository("/usr/local/kernels/x/kernels/elementwise/1_flat.cu"), "kernels/elementwise/1_flat.cu");
   EXPECT_EQ(path_in_repository("/usr/include/cuda_fp16.hpp"), "/usr/include/cuda_fp16.hpp");
 }
 

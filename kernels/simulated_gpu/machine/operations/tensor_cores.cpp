@@ -142,7 +142,8 @@ struct WmmaDetails {
   unsigned registers = 8;
 };
 
-/// The addresses of the matrix's 16 lines, checked 16 bytes at a time: the lanes access them together.
+/// The addresses of the matrix's 16 lines, checked 16 bytes at a time: the lanes access them together, the same bytes of each line
+/// one after another, as ldmatrix does, by which machine code loads fragments from shared memory.
 std::array<std::byte*, kWmmaLines> resolve_lines(const Operation& operation, Warp& warp, const WmmaDetails& details) {
   const Addresses base = addresses_of(details.access.address, warp, kAllLanes);
   const std::uint32_t* const stride = warp.row<std::uint32_t>(details.stride);
@@ -161,11 +162,12 @@ std::array<std::byte*, kWmmaLines> resolve_lines(const Operation& operation, War
   for (unsigned first = 0; first < kWmmaLines * chunks; first += kWarpSize) {
     Addresses addresses;
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
-      addresses.lane[lane] = base.lane[0] + (first + lane) / chunks * stride_bytes + (first + lane) % chunks * 16;
+      addresses.lane[lane] =
+          base.lane[0] + (first + lane) % kWmmaLines * stride_bytes + (first + lane) / kWmmaLines * 16;
     resolve(operation, warp, kAllLanes, details.access.space, details.is_load ? Access::read : Access::write, 16,
             addresses);
-    for (unsigned lane = 0; lane < kWarpSize; lane += chunks)
-      lines[(first + lane) / chunks] = reinterpret_cast<std::byte*>(addresses.lane[lane]);
+    for (unsigned line = 0; first == 0 && line < kWmmaLines; ++line)
+      lines[line] = reinterpret_cast<std::byte*>(addresses.lane[line]);
   }
   return lines;
 }
