@@ -50,8 +50,8 @@ std::function<void()>* kept(std::function<void()> work) {
 
 void enqueue(void* stream, std::function<void()> work) {
   simulator().launch_host_function(
-      stream, "NCCL",
-      [](void* function) { (*static_cast<std::function<void()>*>(function))(); }, kept(std::move(work)));
+      stream, "NCCL", [](void* function) { (*static_cast<std::function<void()>*>(function))(); },
+      kept(std::move(work)));
 }
 
 void note_use(const void* data, std::size_t bytes, bool is_write) { simulator().note_use(data, bytes, is_write); }
