@@ -162,8 +162,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                    return copy(rt, to, staged->data(), staged->size(), card, counted);
                  }));
     } else if (is_on_host(rt, from) && !stream.capture) {
-      rt.enqueue(stream, copying([&rt, to, source = PinnedSource(rt, from, bytes), from, bytes,
-                                  &card](CountedWork* counted) {
+      rt.enqueue(stream,
+                 copying([&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card](CountedWork* counted) {
                    source.require_unchanged(rt);
                    return copy(rt, to, from, bytes, card, counted);
                  }));

@@ -74,8 +74,8 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
                                  .checks_races = rt.options.checks_races,
                                  .counted_multiprocessors = counted ? static_cast<unsigned>(card.multiprocessors) : 0},
                                 &accesses);
-  rt.memory.note_kernel(accesses,
-                        [executable = code.executable](std::uint32_t position) { return executable->describe(position); });
+  rt.memory.note_kernel(
+      accesses, [executable = code.executable](std::uint32_t position) { return executable->describe(position); });
   if (counted) {
     counted->name = simt::short_name_of(simt::demangled(std::string(code.kernel.name).c_str()));
     counted->launch = summary_of({.module = code.module,

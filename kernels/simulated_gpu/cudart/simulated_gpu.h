@@ -31,7 +31,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 2;
+inline constexpr int kSimulatedGpuVersion = 3;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {

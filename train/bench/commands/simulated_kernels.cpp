@@ -50,8 +50,7 @@ void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, c
   bench::WriterProbe probe(gpus_);
   if (counts_) gpus_.begin_counting();
   const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe);
-  const std::vector<LaunchCounts> launches =
-      counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();
+  const std::vector<LaunchCounts> launches = counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();
   std::size_t reported = 0;
   for (const kb::Measured& result : results) reported += result.launches.size();
   if (counts_ && reported != launches.size())
