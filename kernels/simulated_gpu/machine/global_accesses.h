@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,35 +14,59 @@
 
 namespace gradring::simulated_gpu {
 
-/// What blocks of a launch that one host thread executes do with global memory.
+/// What blocks of a launch that one host thread executes do with global memory: each byte that a block writes; of what
+/// it reads, each byte if the launch writes that allocation, else the range from the lowest to the highest address of an
+/// instruction, because kernels read far more than they write.
 class GlobalAccesses {
  public:
-  explicit GlobalAccesses(const Program& program) : program_(program), ranges_(program.operations.size()) {}
+  explicit GlobalAccesses(const Program& program) : program_(program), used_(program.operations.size()) {}
 
-  /// The operation accesses [first, end).
-  void note(const Operation& operation, AccessLog::Kind kind, std::uint64_t first, std::uint64_t end) {
-    Ranges& ranges = ranges_[program_.position_of(operation)];
-    if (!ranges.is_used) [[unlikely]]
-      begin(ranges, program_.position_of(operation), kind);
-    ranges.list.add(first, end);
+  /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.
+  void note(const Operation& operation, AccessLog::Kind kind, Mask active, unsigned bytes,
+            const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
+            std::uint64_t allocation) {
+    Used& used = use(operation, kind, allocation);
+    used.first = std::min(used.first, first);
+    used.end = std::max(used.end, end);
+    if (!used.is_exact) return;
+    if (is_consecutive && active == kAllLanes) return used.bytes.add(first, end);
+    for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
+  }
+  /// One range is read.
+  void note_read(const Operation& operation, std::uint64_t first, std::uint64_t end, std::uint64_t allocation) {
+    note(operation, AccessLog::Kind::read, kAllLanes, 1, nullptr, first, end, true, allocation);
   }
   /// A fence for the whole GPU.
   void note_fence() { is_fenced_ = true; }
   void end_block(std::uint64_t block);
-
-  AccessLog& log() { return log_; }
+  /// After the last block.
+  AccessLog take();
 
  private:
-  struct Ranges {
-    RangeList list;
+  /// By an instruction.
+  struct Used {
     AccessLog::Kind kind = AccessLog::Kind::read;
-    bool is_used = false;
+    std::uint64_t allocation = 0;
+    bool is_in_block = false;
+    bool is_exact = false;
+    std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, if it is not exact
+    std::uint64_t end = 0;
+    ByteSet bytes;
   };
-  void begin(Ranges& ranges, std::size_t position, AccessLog::Kind kind);
+
+  Used& use(const Operation& operation, AccessLog::Kind kind, std::uint64_t allocation) {
+    Used& used = used_[program_.position_of(operation)];
+    if (!used.is_in_block || used.allocation != allocation) [[unlikely]]
+      begin(used, program_.position_of(operation), kind, allocation);
+    return used;
+  }
+  void add_range(Used& used, std::size_t position);
+  void begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation);
 
   const Program& program_;
-  std::vector<Ranges> ranges_;  ///< by position
-  std::vector<std::size_t> used_;
+  std::vector<Used> used_;  ///< by position
+  std::vector<std::size_t> in_block_;
+  std::vector<std::uint64_t> written_;  ///< allocations
   bool is_fenced_ = false;
   AccessLog log_;
 };

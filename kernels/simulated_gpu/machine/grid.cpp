@@ -81,7 +81,7 @@ void Grid::work() {
       block.run(static_cast<std::uint64_t>((first_ + static_cast<__uint128_t>(i) * step_) % blocks_));
     const std::lock_guard lock(mutex_);
     counters_ += block.counters();
-    if (block.accesses() != nullptr) accesses_.append(block.accesses()->log());
+    if (block.accesses() != nullptr) accesses_.append(block.accesses()->take());
   } catch (...) {
     next_ = blocks_;
     const std::lock_guard lock(mutex_);

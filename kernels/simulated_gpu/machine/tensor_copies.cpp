@@ -63,7 +63,7 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   if (std::memchr(block->written.get() + (chunk.global - block->address), 0, chunk.bytes) != nullptr)
     fail("global memory is read before it is written: " + block_.global().memory().describe(chunk.global, chunk.bytes));
   if (GlobalAccesses* const accesses = block_.accesses())
-    accesses->note(*copy.operation, AccessLog::Kind::read, chunk.global, chunk.global + chunk.bytes);
+    accesses->note_read(*copy.operation, chunk.global, chunk.global + chunk.bytes, block->address);
   std::memcpy(to + chunk.first, reinterpret_cast<const void*>(chunk.global), chunk.bytes);
 }
 

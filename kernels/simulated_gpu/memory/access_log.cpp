@@ -5,16 +5,10 @@
 
 namespace gradring::simulated_gpu {
 
-void RangeList::merge() {
-  std::ranges::sort(ranges_, {}, &Range::first);
-  std::size_t kept = 0;
-  for (const Range& range : ranges_)
-    if (kept > 0 && range.first <= ranges_[kept - 1].end)
-      ranges_[kept - 1].end = std::max(ranges_[kept - 1].end, range.end);
-    else
-      ranges_[kept++] = range;
-  ranges_.resize(kept);
-  limit_ = std::max(limit_, 2 * kept);
+std::uint32_t ByteSet::find(std::uint64_t number) {
+  const auto [entry, is_new] = index_.try_emplace(number, static_cast<std::uint32_t>(pages_.size()));
+  if (is_new) pages_.push_back({.number = number});
+  return entry->second;
 }
 
 void AccessLog::append(const AccessLog& other) {
@@ -46,8 +40,8 @@ std::optional<AccessLog::Conflict> AccessLog::find(const std::vector<Access>& ot
 
 std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
   const auto counts = [](const Access& write, const Access& other) {
-    return write.block != other.block && !(write.kind == Kind::atomic && other.kind == Kind::atomic) &&
-           !(write.is_fenced && other.is_fenced);
+    return write.block != other.block && other.block != kAllBlocks &&
+           !(write.kind == Kind::atomic && other.kind == Kind::atomic) && !(write.is_fenced && other.is_fenced);
   };
   // Of atomics of the same bytes one says as much as all: with thousands of blocks, pairs would be too many.
   AccessLog distinct;

@@ -1,39 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace gradring::simulated_gpu {
 
-/// Ranges of addresses. What follows the last one, or overlaps it, is added to that.
-class RangeList {
+/// A set of bytes, as a bit for each byte of the pages that it touches: kernels read the same bytes again and again.
+class ByteSet {
  public:
   struct Range {
     std::uint64_t first = 0, end = 0;
   };
 
   void add(std::uint64_t first, std::uint64_t end) {
-    if (!ranges_.empty() && first <= ranges_.back().end && end >= ranges_.back().first) [[likely]] {
-      ranges_.back().first = ranges_.back().first < first ? ranges_.back().first : first;
-      ranges_.back().end = ranges_.back().end > end ? ranges_.back().end : end;
-      return;
+    while (first < end) {
+      const std::uint64_t last = std::min(end, (first / kPageBytes + 1) * kPageBytes);
+      add_within(page(first / kPageBytes), first % kPageBytes, last - first);
+      first = last;
     }
-    if (ranges_.size() >= limit_) [[unlikely]]
-      merge();
-    ranges_.push_back({first, end});
   }
-  /// Sorted and disjoint from now on.
-  void merge();
-  const std::vector<Range>& ranges() const { return ranges_; }
-  void clear() { ranges_.clear(); }
+  /// Calls visit(range) for the longest ranges of it, the lowest first; then it is empty.
+  template <class Visit>
+  void take(const Visit& visit);
 
  private:
-  std::vector<Range> ranges_;
-  std::size_t limit_ = 1024;
+  static constexpr std::size_t kWordBits = 64;
+  static constexpr std::size_t kPageBytes = 512;
+  static constexpr std::size_t kRecent = 32;
+  struct Page {
+    std::uint64_t number = 0;
+    std::array<std::uint64_t, kPageBytes / kWordBits> bits{};
+  };
+
+  Page& page(std::uint64_t number) {
+    std::uint32_t& recent = recent_[number % kRecent];
+    if (recent >= pages_.size() || pages_[recent].number != number) [[unlikely]]
+      recent = find(number);
+    return pages_[recent];
+  }
+  std::uint32_t find(std::uint64_t number);
+  static void add_within(Page& page, std::size_t first, std::size_t bytes) {
+    while (bytes > 0) {
+      const std::size_t bit = first % kWordBits;
+      const std::size_t count = std::min(bytes, kWordBits - bit);
+      page.bits[first / kWordBits] |= (~std::uint64_t{0} >> (kWordBits - count)) << bit;
+      first += count;
+      bytes -= count;
+    }
+  }
+
+  std::vector<Page> pages_;
+  std::unordered_map<std::uint64_t, std::uint32_t> index_;
+  std::array<std::uint32_t, kRecent> recent_{};
 };
+
+template <class Visit>
+void ByteSet::take(const Visit& visit) {
+  std::ranges::sort(pages_, {}, &Page::number);
+  Range open;
+  for (const Page& page : pages_)
+    for (std::size_t word = 0; word < page.bits.size(); ++word) {
+      const std::uint64_t begin = page.number * kPageBytes + word * kWordBits;
+      std::uint64_t bits = page.bits[word];
+      while (bits != 0) {
+        const auto skip = static_cast<unsigned>(std::countr_zero(bits));
+        const auto run = static_cast<unsigned>(std::countr_one(bits >> skip));
+        if (open.end != begin + skip) {
+          if (open.end != 0) visit(open);
+          open.first = begin + skip;
+        }
+        open.end = begin + skip + run;
+        if (skip + run >= kWordBits) break;
+        bits &= ~std::uint64_t{0} << (skip + run);
+      }
+    }
+  if (open.end != 0) visit(open);
+  pages_.clear();
+  index_.clear();
+}
 
 /// What a launch, or another piece of work, did with global memory: finds accesses that nothing orders.
 ///
@@ -41,6 +92,8 @@ class RangeList {
 class AccessLog {
  public:
   enum class Kind : std::uint8_t { read, write, atomic };
+  /// Of reads that are known as one range for a launch.
+  static constexpr std::uint64_t kAllBlocks = ~std::uint64_t{0};
   struct Access {
     std::uint64_t first = 0, end = 0;
     std::uint64_t block = 0;     ///< of the grid

@@ -84,16 +84,14 @@ void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned 
 }
 
 void note_access(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                 const Addresses& addresses, const Span& span) {
+                 const Addresses& addresses, const Span& span, std::uint64_t allocation) {
   GlobalAccesses* const accesses = warp.block().accesses();
   if (accesses == nullptr) return;
   const auto kind = access == Access::read    ? AccessLog::Kind::read
                     : access == Access::write ? AccessLog::Kind::write
                                               : AccessLog::Kind::atomic;
-  if (span.is_consecutive && active == kAllLanes) return accesses->note(operation, kind, span.first, span.last + bytes);
-  for_each_lane(active, [&](unsigned lane) {
-    accesses->note(operation, kind, addresses.lane[lane], addresses.lane[lane] + bytes);
-  });
+  accesses->note(operation, kind, active, bytes, addresses.lane, span.first, span.last + bytes, span.is_consecutive,
+                 allocation);
 }
 
 bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
@@ -126,7 +124,6 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
   count_global(operation, warp, active, access, bytes, addresses, span);
   if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
     note_watched(operation, warp, active, bytes, addresses);
-  note_access(operation, warp, active, access, bytes, addresses, span);
   const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
   if (block == nullptr) [[unlikely]] {
     for_each_lane(active, [&](unsigned lane) {
@@ -134,9 +131,11 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
       const GlobalMemory::Block* const own = warp.block().global().find(address, bytes);
       if (own == nullptr) fail_outside(operation, warp, lane, access, bytes, address);
       touch_global(operation, warp, lane, access, bytes, *own, address);
+      note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {address, address, false}, own->address);
     });
     return;
   }
+  note_access(operation, warp, active, access, bytes, addresses, span, block->address);
   std::uint8_t* const written = block->written.get() + (span.first - block->address);
   const bool is_dense = extent <= std::size_t{kWarpSize} * bytes;
   if (access == Access::read) {
@@ -276,7 +275,7 @@ void check_global_read(const Operation& operation, Warp& warp, unsigned lane, un
   if (block == nullptr) fail_outside(operation, warp, lane, Access::read, bytes, address);
   touch_global(operation, warp, lane, Access::read, bytes, *block, address);
   if (GlobalAccesses* const accesses = warp.block().accesses())
-    accesses->note(operation, AccessLog::Kind::read, address, address + bytes);
+    accesses->note_read(operation, address, address + bytes, block->address);
 }
 
 void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
