@@ -13,6 +13,8 @@ struct BarrierDetails {
   enum class Reduction : std::uint8_t { none, all, any, count };
   Reduction reduction = Reduction::none;
   Mask flip = 0;  ///< all lanes if the predicate is negated
+  bool is_aligned =
+      true;  ///< all threads of a warp execute the same instruction; barrier.sync without .aligned: not so
 };
 
 }  // namespace gradring::simulated_gpu

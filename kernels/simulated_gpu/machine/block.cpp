@@ -102,11 +102,8 @@ void Block::advance(unsigned warp) {
   }
 }
 
-void Block::arrive(unsigned index) {
-  Warp& warp = *warps_[index];
-  const Fragment& fragment = warp.waiting().front();
-  const Operation& operation = program_.operations[fragment.position];
-  const unsigned lane = lowest_lane(fragment.lanes);
+/// The barrier that an instruction names, after all checks.
+Block::Barrier& Block::barrier_of(const Operation& operation, Warp& warp, unsigned lane) {
   const std::uint32_t number = warp.row<std::uint32_t>(operation.a)[lane];
   if (number >= barriers_.size())
     warp.fail(operation, lane, "barrier " + std::to_string(number) + " is used; expected 0 to 15");
@@ -115,26 +112,44 @@ void Block::arrive(unsigned index) {
     warp.fail(operation, lane,
               "a barrier is for " + std::to_string(expected) + " threads; expected a multiple of the warp's 32");
   Barrier& barrier = barriers_[number];
-  if (barrier.warps != 0 && barrier.expected != expected)
+  if (barrier.threads != 0 && barrier.expected != expected)
     warp.fail(operation, lane,
               "a barrier is for " + std::to_string(expected) + " threads; expected " +
-                  std::to_string(barrier.expected) + ", as for the threads that wait");
+                  std::to_string(barrier.expected) + ", as for the threads that are there");
+  barrier.expected = expected;
+  return barrier;
+}
+
+void Block::arrive(unsigned index) {
+  Warp& warp = *warps_[index];
+  const Fragment& fragment = warp.waiting().front();
+  const Operation& operation = program_.operations[fragment.position];
+  Barrier& barrier = barrier_of(operation, warp, lowest_lane(fragment.lanes));
   states_[index] = State::at_barrier;
   barrier.warps |= Mask{1} << index;
-  barrier.expected = expected;
-  barrier.threads += expected == 0 ? static_cast<unsigned>(std::popcount(fragment.lanes)) : kWarpSize;
+  barrier.threads += barrier.expected == 0 ? static_cast<unsigned>(std::popcount(warp.living())) : kWarpSize;
   const auto& details = *static_cast<const BarrierDetails*>(operation.details);
   if (details.reduction != BarrierDetails::Reduction::none)
     barrier.votes +=
         static_cast<unsigned>(std::popcount((warp.predicate(operation.c) ^ details.flip) & fragment.lanes));
   check_none_ended(barrier);
-  if (barrier.threads == (expected == 0 ? launch_.block.count() : expected)) release(barrier);
+  if (barrier.threads == (barrier.expected == 0 ? launch_.block.count() : barrier.expected)) release(barrier);
+}
+
+void Block::arrive_without_waiting(const Operation& operation, Warp& warp, Mask lanes) {
+  const unsigned lane = lowest_lane(lanes);
+  Barrier& barrier = barrier_of(operation, warp, lane);
+  if (barrier.expected == 0) warp.fail(operation, lane, "an arrival at a barrier without a number of threads");
+  shared_.clocks().release(warp.thread_index(lane), true, barrier.released);
+  barrier.threads += kWarpSize;
+  if (barrier.threads == barrier.expected) release(barrier);
 }
 
 void Block::release(Barrier& barrier) {
   shared_.clocks().join(barrier.warps);
   for_each_lane(barrier.warps, [&](unsigned index) {
     Warp& warp = *warps_[index];
+    shared_.clocks().acquire(index, warp.living(), true, barrier.released);
     const Fragment& fragment = warp.waiting().front();
     const Operation& operation = program_.operations[fragment.position];
     Mask& vote = warp.predicate(operation.d);

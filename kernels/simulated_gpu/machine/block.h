@@ -49,11 +49,15 @@ class Block {
 
   /// A named barrier of bar.sync and bar.red.
   struct Barrier {
-    std::uint32_t warps = 0;  ///< that wait
-    unsigned threads = 0;     ///< in these
-    unsigned expected = 0;    ///< 0: all threads of the block
-    unsigned votes = 0;       ///< bar.red: threads whose predicate holds
+    std::uint32_t warps = 0;            ///< that wait
+    unsigned threads = 0;               ///< in these
+    unsigned expected = 0;              ///< 0: all threads of the block
+    unsigned votes = 0;                 ///< bar.red: threads whose predicate holds
+    AccessClocks::Released released{};  ///< by warps that arrived, and do not wait
   };
+
+  /// bar.arrive: of all living threads of a warp.
+  void arrive_without_waiting(const Operation& operation, Warp& warp, Mask lanes);
 
   /// Something happened that a polling warp may wait for.
   void note_progress() { ++progress_; }
@@ -63,6 +67,7 @@ class Block {
 
   void advance(unsigned warp);
   void arrive(unsigned warp);
+  Barrier& barrier_of(const Operation& operation, Warp& warp, unsigned lane);
   void release(Barrier& barrier);
   void check_none_ended(const Barrier& barrier) const;
   void count_for_multiprocessor();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/simulated_gpu/fault.h"
 #include "kernels/simulated_gpu/machine/block.h"
@@ -45,6 +47,31 @@ void watch_warpgroup_rows(Program& program) {
   }
 }
 
+/// Instructions of one spelling that cannot be translated.
+struct Rejected {
+  std::string reason;
+  std::string_view opcode;
+  std::size_t first = 0;  ///< position
+  std::size_t count = 0;
+};
+
+void add(std::vector<Rejected>& rejected, const std::string& reason, std::string_view opcode, std::size_t position) {
+  for (Rejected& known : rejected)
+    if (known.opcode == opcode && known.reason == reason) {
+      ++known.count;
+      return;
+    }
+  rejected.push_back({reason, opcode, position, 1});
+}
+
+std::string described(const Program& program, const std::vector<Rejected>& rejected) {
+  std::string text;
+  for (const Rejected& one : rejected)
+    text += "\n   " + one.reason + ": " + describe_instruction(program, one.first) +
+            (one.count == 1 ? "" : " (" + std::to_string(one.count) + " times " + std::string(one.opcode) + ")");
+  return text;
+}
+
 }  // namespace
 
 Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : parts_(std::make_unique<Parts>()) {
@@ -52,13 +79,14 @@ Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : p
   program.module = &module;
   program.kernel = &kernel;
   FrameLayout frame(program);
-  std::string rejected;
+  std::vector<Rejected> rejected;
   for (std::size_t i = 0; i < kernel.code.size(); ++i) try {
       program.operations.push_back(translate(frame, kernel.code[i]));
     } catch (const Unsupported& reason) {
-      rejected += "\n   " + std::string(reason.what()) + ": " + describe_instruction(program, i);
+      add(rejected, reason.what(), kernel.code[i].opcode, i);
     }
-  if (!rejected.empty()) throw Fault("the simulated GPU cannot execute " + kernel_label(kernel) + ":" + rejected);
+  if (!rejected.empty())
+    throw Fault("the simulated GPU cannot execute " + kernel_label(kernel) + ":" + described(program, rejected));
   program.operations.push_back(end_of_kernel(frame));
   watch_warpgroup_rows(program);
 }

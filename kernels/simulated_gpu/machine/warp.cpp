@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "kernels/simulated_gpu/machine/barrier.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
@@ -174,6 +175,20 @@ bool Warp::choose() {
   return true;
 }
 
+/// Whether all threads wait at one barrier, by instructions that are not .aligned.
+bool Warp::is_at_one_barrier() const {
+  const auto number = [&](const Fragment& fragment) {
+    const Operation& operation = program_.operations[fragment.position];
+    return reinterpret_cast<const std::uint32_t*>(frame_ + operation.a)[lowest_lane(fragment.lanes)];
+  };
+  return std::ranges::all_of(others_, [&](const Fragment& fragment) {
+    const Operation& operation = program_.operations[fragment.position];
+    const auto& details = *static_cast<const BarrierDetails*>(operation.details);
+    return !details.is_aligned && details.reduction == BarrierDetails::Reduction::none &&
+           number(fragment) == number(others_.front());
+  });
+}
+
 Warp::Stop Warp::why_stopped() const {
   if (others_.empty()) return Stop::ended;
   if (others_.back().state == Fragment::State::polling) return Stop::polling;
@@ -182,7 +197,7 @@ Warp::Stop Warp::why_stopped() const {
     fail_at(first.position, lowest_lane(first.lanes),
             "threads of a warp wait for others of it that never come: lanes " + hexadecimal(first.lanes) + " of " +
                 hexadecimal(living_) + " are here");
-  if (others_.size() > 1)
+  if (others_.size() > 1 && !is_at_one_barrier())
     fail_at(others_[1].position, lowest_lane(others_[1].lanes),
             "divergent barrier: threads of one warp wait at different barriers; another one is at " +
                 describe_instruction(program_, first.position));

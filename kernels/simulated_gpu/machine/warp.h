@@ -97,6 +97,7 @@ class Warp {
 
   bool regroup();
   bool choose();
+  bool is_at_one_barrier() const;
   Stop why_stopped() const;
 
   Block& block_;

@@ -107,6 +107,34 @@ TEST(Barrier, IsRefusedToAPartOfAWarp) {
   EXPECT_NE(text.find("in test"), text.npos) << text;
 }
 
+TEST(Barrier, WarpsArriveWithoutWaiting) {
+  // Warp 0 writes and arrives; warp 1 waits for it, and reads.
+  const auto body = [](const std::string& arrive) {
+    return ".shared .align 4 .b8 shared[128]; mov.u32 %r1, shared; and.b32 %r2, %thread, 31; shl.b32 %r2, %r2, 2;\n"
+           "add.u32 %r1, %r1, %r2; setp.gt.u32 %q1, %thread, 31; mov.u32 %r3, 0; @%q1 bra $wait;\n" +
+           arrive + "bra $end;\n$wait: barrier.cta.sync.aligned 1, 64; ld.shared.u32 %r3, [%r1];\n" +
+           "$end: st.global.u32 [%address], %r3;";
+  };
+  const std::string store = "add.u32 %r4, %thread, 500; st.shared.u32 [%r1], %r4;";
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const std::vector<U32> words = words_of(body(store + "barrier.cta.arrive.aligned 1, 64;"), 64, {.seed = seed});
+    for (U32 i = 32; i < 64; ++i) ASSERT_EQ(words[i], 500 + i - 32) << seed;
+    const std::string late = fault_of([&] { words_of(body("bar.arrive 1, 64;" + store), 64, {.seed = seed}); });
+    EXPECT_TRUE(late.find("race in shared memory") != late.npos || late.find("before it is written") != late.npos)
+        << late;
+  }
+}
+
+TEST(Barrier, WithoutAlignmentMayBeReachedByTwoInstructions) {
+  const auto body = [](const std::string& barrier) {
+    return "setp.lt.u32 %q1, %thread, 7; mov.u32 %r1, 5; @%q1 bra $low; " + barrier + "bra $end;\n$low: " + barrier +
+           "$end: st.global.u32 [%address], %r1;";
+  };
+  EXPECT_EQ(words_of(body("barrier.sync 0;"), 64), std::vector<U32>(64, 5));
+  EXPECT_NE(fault_of([&] { words_of(body("barrier.sync.aligned 0;"), 64); }).find("divergent barrier"),
+            std::string::npos);
+}
+
 TEST(Barrier, IsAFaultIfAThreadHasEnded) {
   const std::string of_the_warp = fault_of([] { words_of("setp.eq.u32 %q1, %thread, 3; @%q1 ret; bar.sync 0;", 32); });
   EXPECT_NE(of_the_warp.find("1 of them ended before"), of_the_warp.npos) << of_the_warp;

@@ -346,6 +346,13 @@ TEST(Translation, NamesEachInstructionThatIsNotKnown) {
       fault_of([] { TestKernel(".reg .f32 %f<3>; add.rn.bogus.f32 %f1, %f1, %f2; frobnicate.u32 %f1;", 0); });
   EXPECT_NE(fault.find("modifier .bogus is not supported here: add.rn.bogus.f32 %f1, %f1, %f2;"), fault.npos) << fault;
   EXPECT_NE(fault.find("the instruction is not known: frobnicate.u32 %f1;"), fault.npos) << fault;
+  const std::string often = fault_of([] {
+    TestKernel(".reg .f32 %f<3>; frobnicate.u32 %f1; frobnicate.u32 %f2; frobnicate.u64 %f1; frobnicate.u32 %f1;", 0);
+  });
+  EXPECT_TRUE(
+      often.ends_with("frobnicate.u32 %f1; (3 times frobnicate.u32)\n   the instruction is not known: "
+                      "frobnicate.u64 %f1;"))
+      << often;
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ void trap(const Operation& operation, Warp& warp, Mask active) { warp.fail(opera
 
 void wait_at_barrier(const Operation&, Warp& warp, Mask active) { warp.wait_at_barrier(active); }
 
+void arrive_at_barrier(const Operation& operation, Warp& warp, Mask active) {
+  if (warp.are_together(active, kAllLanes)) warp.block().arrive_without_waiting(operation, warp, active);
+}
+
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   const Mask members = warp.row<Mask>(operation.a)[lowest_lane(active)];
   if ((members & active) != active)
@@ -82,17 +86,19 @@ void translate_barrier_reduction(Decoder& decoder, Operation& operation) {
 void translate_bar(Decoder& decoder, Operation& operation) {
   if (decoder.take("warp")) return translate_warp_barrier(decoder, operation);
   decoder.take("cta");
-  decoder.take("aligned");
+  const bool is_aligned = decoder.take("aligned") || decoder.instruction().words.front() == "bar";
   if (decoder.take("red")) return translate_barrier_reduction(decoder, operation);
-  if (!decoder.take("sync")) decoder.reject("expected .sync or .red");
-  const bool has_threads = decoder.operand_count() == 2;
+  const std::size_t function = decoder.take_one_of({"sync", "arrive"});
+  if (function > 1) decoder.reject("expected .sync, .arrive or .red");
+  const bool arrives = function == 1;
+  const bool has_threads = arrives || decoder.operand_count() == 2;
   decoder.finish(has_threads ? 2 : 1);
   operation.a = decoder.source(0, Type::u32);
   operation.b = has_threads ? decoder.source(1, Type::u32) : decoder.frame().of_constant(0, 4);
   operation.d = decoder.frame().of_sink();
   operation.c = decoder.frame().of_true();
-  operation.details = decoder.keep_details(BarrierDetails{});
-  operation.execute = &wait_at_barrier;
+  operation.details = decoder.keep_details(BarrierDetails{.is_aligned = is_aligned});
+  operation.execute = arrives ? &arrive_at_barrier : &wait_at_barrier;
 }
 
 constexpr Opcode kOpcodes[] = {

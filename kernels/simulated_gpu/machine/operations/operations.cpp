@@ -24,6 +24,7 @@ Translator find(const Table& table, std::string_view name) {
 
 Translator translator_of(const ptx::Instruction& instruction) {
   static const Table kOfFloats = table_of({GRADRING_COPY_TO_RUN(float_opcodes)(), float_division_opcodes()});
+  static const Table kOfHalves = table_of({half_opcodes()});
   static const Table kOthers =
       table_of({GRADRING_COPY_TO_RUN(integer_opcodes)(), GRADRING_COPY_TO_RUN(bit_opcodes)(), function_opcodes(),
                 GRADRING_COPY_TO_RUN(comparison_opcodes)(), GRADRING_COPY_TO_RUN(conversion_opcodes)(), move_opcodes(),
@@ -33,6 +34,9 @@ Translator translator_of(const ptx::Instruction& instruction) {
   const std::string_view name = instruction.words.front();
   if (instruction.has("f32") || instruction.has("f64"))
     if (const Translator translator = find(kOfFloats, name)) return translator;
+  for (const std::string_view type : {"f16", "f16x2", "bf16", "bf16x2"})
+    if (instruction.has(type))
+      if (const Translator translator = find(kOfHalves, name)) return translator;
   return find(kOthers, name);
 }
 
