@@ -73,6 +73,7 @@ std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const Wo
   options.name = name_of(place);
   options.broadcast = [&control](const std::string& text) { return control.broadcast_text(text, 0); };
   options.allow_shared_gpu = spec.allow_shared_gpu;
+  options.simulated_gpus = compute.simulator != nullptr;
   return compute.module->make_nccl_transport(options);
 }
 

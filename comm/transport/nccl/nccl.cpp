@@ -87,7 +87,8 @@ std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Depe
 }  // namespace nccl
 
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options) {
-  return nccl::make_transport(options, nccl::system_dependencies(nccl::load_library()));
+  return nccl::make_transport(
+      options, nccl::system_dependencies(options.simulated_gpus ? nccl::load_stand_in() : nccl::load_library()));
 }
 
 }  // namespace gradring::comm

@@ -12,11 +12,21 @@ namespace {
 constexpr const char* kAdvice =
     "install NCCL 2.19 or later (package libnccl2, or pip package nvidia-nccl), or add its folder to LD_LIBRARY_PATH; "
     "or use --comm tcp";
+constexpr const char* kStandInAdvice =
+    "several ranks on simulated GPUs need the stand-in for NCCL that the tests' build has: add its folder, "
+    "tests/train/cuda_module/stand_in/simulated, to LD_LIBRARY_PATH (docs/simulated_gpu.md); or use one rank";
 
 class Library {
  public:
-  explicit Library(const std::string& file) : file_(file), handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) throw DeviceError(fmt::format("cannot load NCCL: {}: {}", ::dlerror(), kAdvice));
+  Library(const std::string& file, const char* advice)
+      : file_(file), handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle_) throw DeviceError(fmt::format("cannot load NCCL: {}: {}", ::dlerror(), advice));
+  }
+
+  /// Errors    DeviceError if this is no stand-in for simulated GPUs.
+  void require_stand_in() const {
+    if (::dlsym(handle_, kStandInMark)) return;
+    throw DeviceError(fmt::format("{} is for real GPUs: {}", path(), kStandInAdvice));
   }
 
   template <class Function>
@@ -32,20 +42,18 @@ class Library {
   }
 
  private:
+  /// Where the loader found it.
+  std::string path() const {
+    Dl_info found{};
+    void* const function = ::dlsym(handle_, "ncclGetVersion");
+    return function && ::dladdr(function, &found) != 0 ? found.dli_fname : file_;
+  }
+
   std::string file_;
   void* handle_;
 };
 
-}  // namespace
-
-std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm) {
-  const char* const last = api.get_last_error(comm);
-  const std::string text = api.get_error_string(result);
-  return last && *last ? text + ": " + last : text;
-}
-
-Api load_library(const std::string& file) {
-  const Library library(file);
+Api functions_of(const Library& library) {
   Api api;
   library.find("ncclGetVersion", api.get_version);
   library.find("ncclGetErrorString", api.get_error_string);
@@ -63,6 +71,22 @@ Api load_library(const std::string& file) {
   library.find("ncclRecv", api.recv);
   library.find("ncclAllReduce", api.all_reduce);
   return api;
+}
+
+}  // namespace
+
+std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm) {
+  const char* const last = api.get_last_error(comm);
+  const std::string text = api.get_error_string(result);
+  return last && *last ? text + ": " + last : text;
+}
+
+Api load_library(const std::string& file) { return functions_of(Library(file, kAdvice)); }
+
+Api load_stand_in(const std::string& file) {
+  const Library library(file, kStandInAdvice);
+  library.require_stand_in();
+  return functions_of(library);
 }
 
 }  // namespace gradring::comm::nccl

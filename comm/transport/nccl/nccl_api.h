@@ -35,4 +35,12 @@ std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm)
 /// Errors    DeviceError if the library is missing or older than 2.19.
 Api load_library(const std::string& file = "libnccl.so.2");
 
+/// The symbol of a library with NCCL's functions whose work simulated GPUs execute.
+inline constexpr const char* kStandInMark = "gradring_nccl_for_simulated_gpus";
+
+/// The same for simulated GPUs: none of NVIDIA's functions is called.
+///
+/// Errors    DeviceError if the library is missing, or has no kStandInMark: says where a stand-in is.
+Api load_stand_in(const std::string& file = "libnccl.so.2");
+
 }  // namespace gradring::comm::nccl

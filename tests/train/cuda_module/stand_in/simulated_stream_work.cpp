@@ -57,3 +57,7 @@ void enqueue(void* stream, std::function<void()> work) {
 void note_use(const void* data, std::size_t bytes, bool is_write) { simulator().note_use(data, bytes, is_write); }
 
 }  // namespace gradring::tests
+
+/// kStandInMark of comm/transport/nccl/nccl_api.h.
+extern "C" const int gradring_nccl_for_simulated_gpus;
+const int gradring_nccl_for_simulated_gpus = 1;
