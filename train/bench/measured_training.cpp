@@ -89,6 +89,7 @@ std::vector<std::string> command_of(const TrainingLayout& layout, const Training
   };
   if (!task.data_dir.empty()) set("--data-dir", task.data_dir);
   set("--device", task.device);
+  if (task.device == "cuda") set("--simulate-gpu", "none");  // whatever the environment says: it would have no times
   set("--epochs", std::to_string(task.epochs));
   set("--steps", std::to_string(task.steps));
   set("--batch-size", std::to_string(layout.global_batch / (layout.ranks * layout.passes)));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/cli/commands.h"
+#include "train/config/train_config.h"
 #include "train/doctor/doctor.h"
 #include "train/options/environment_variable.h"
 
@@ -35,6 +36,7 @@ nlohmann::ordered_json to_json(const Sections& sections) {
 }
 
 struct DoctorOptions {
+  std::string simulate_gpu = "none";
   bool json = false;
 };
 
@@ -42,11 +44,14 @@ CommandLine command_line(DoctorOptions& options) {
   return {.command = "gradring doctor",
           .purpose = "features of this program and this machine, and remedies for what is missing",
           .usage = {"gradring doctor [OPTIONS]"},
-          .options = {json_switch(options.json)}};
+          .options = {
+              choice_option("simulate-gpu", kSimulatedGpus,
+                            "card whose simulated GPU is examined as the device (default none)", options.simulate_gpu),
+              json_switch(options.json)}};
 }
 
 void run(DoctorOptions& options) {
-  const Sections sections = doctor::examine(system_variable);
+  const Sections sections = doctor::examine(system_variable, options.simulate_gpu);
   if (options.json)
     print_json(to_json(sections));
   else

@@ -95,7 +95,7 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated&
   json["accuracy"] = result.accuracy;
   json["loss"] = result.loss;
   if (evaluated.recorded) json["recorded_accuracy"] = *evaluated.recorded;
-  json["device"] = setting.compute.device->id().to_string();
+  json["device"] = shown_device(setting.compute);
   json["backend"] = setting.compute.backend->name();
   json["precision"] = precision_name(setting.precision());
   return json;
@@ -103,7 +103,7 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated&
 
 void print(const InferenceSetting& setting, const Evaluated& evaluated, const Evaluation& result) {
   fmt::print("{} on {}'s {} set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
-             evaluated.split, setting.compute.device->id().to_string(), setting.compute.backend->name(),
+             evaluated.split, shown_device(setting.compute), setting.compute.backend->name(),
              precision_name(setting.precision()));
   fmt::print("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
              result.loss);

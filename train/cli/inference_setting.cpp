@@ -66,6 +66,8 @@ std::vector<Option> inference_options(InferenceOptions& options) {
       as_there("precision", "compute type of the layers; auto: fp16 on a GPU, else fp32 (default auto)"),
       as_there("device", "compute device; auto: a GPU if there is one (default auto)"),
       as_there("simulate-gpu", "card that is simulated instead of using a GPU, with --device cuda (default none)"),
+      as_there("simulate-seed",
+               "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)"),
       as_there("backend", "implementation of the layers (default auto)"),
       as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 0)"),
       switch_option("ema", "averaged weights of a training with --ema", options.ema),

@@ -127,6 +127,7 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& place, RankKee
   } catch (const DivergedError&) {
     if (test.points().empty()) throw;  // otherwise it is what the test was to find
   }
+  check_simulation(compute);
 }
 
 /// Some of the points, about ten.

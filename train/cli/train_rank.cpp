@@ -135,6 +135,11 @@ TracedDevice traced_device(const TrainConfig& config, const Compute& compute, st
   TracedDevice device{.runs_ahead = true};
   if (compute.module->make_ranges) device.ranges = compute.module->make_ranges();
   if (config.trace.empty()) return device;
+  if (compute.simulator) {
+    remarks.emplace_back(
+        "--trace: the trace has no GPU activities: the GPU is simulated, and CUPTI records what real ones execute");
+    return device;
+  }
   try {
     device.activities = compute.module->make_device_trace();
   } catch (const DeviceError& error) {

@@ -88,23 +88,26 @@ std::vector<Finding> built_in() {
   return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module(), simulated_gpu_module()};
 }
 
-std::vector<Finding> used_here(const VariableLookup& environment) {
+std::vector<Finding> used_here(const VariableLookup& environment, const std::string& simulate_gpu) {
   const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, environment);
-  const Compute compute = make_compute({.threads = threads});
+  const Compute compute = make_compute(
+      {.device = simulate_gpu == "none" ? "auto" : "cuda", .simulate_gpu = simulate_gpu, .threads = threads});
   const kernels::Device& device = *compute.device;
   const bool gpu = device.id().kind == kernels::DeviceKind::cuda;
   return {{"device", device.id().to_string() + ": " + device.description(),
            fmt::format("{}", fmt::join(compute.remarks, "; "))},
           {"backend", fmt::format("{}: our kernels, and {}", compute.backend->name(),
-                                  gpu ? "NVIDIA's libraries where they were found" : nn::describe_onednn())},
+                                  compute.simulator ? "no library"
+                                  : gpu             ? "NVIDIA's libraries where they were found"
+                                                    : nn::describe_onednn())},
           {"our kernels", variants_of(compute)},
           {"threads", fmt::format("{} for one rank; several share the cores out, or take --threads each", threads)}};
 }
 
 }  // namespace
 
-std::vector<Section> examine(const VariableLookup& environment) {
-  return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment)}};
+std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu) {
+  return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment, simulate_gpu)}};
 }
 
 }  // namespace gradring::train::doctor

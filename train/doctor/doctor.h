@@ -24,8 +24,9 @@ struct Section {
 };
 
 /// Examines this program and this machine: what was built in, what was found, what a training would use. Starts every
-/// Python on PATH until one imports torch, which takes seconds. Changes nothing.
-std::vector<Section> examine(const VariableLookup& environment);
+/// Python on PATH until one imports torch, which takes seconds. Changes nothing. `simulate_gpu`: the card whose simulated
+/// GPU a training would use; none: the device that it would choose itself.
+std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu = "none");
 
 /// The first processor of /proc/cpuinfo.
 struct Processor {

@@ -109,6 +109,8 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                          .sample = dataset->shape(),
                          .filters = filters_of(model, named.contents.model)};
   const Compute compute = make_compute({.device = config.device,
+                                        .simulate_gpu = config.simulate_gpu,
+                                        .simulate_seed = config.simulate_seed,
                                         .backend = config.backend,
                                         .threads = threads_of_rank(config.threads, {}, system_variable)});
   Inference inference({.model = config.model,

@@ -62,6 +62,7 @@ Inference::Result Inference::run(const data::Dataset& dataset) {
                                 .weights = weights_.view(),
                                 .dataset = dataset,
                                 .batch_done = [&](std::int64_t count) { take_logits(count, result.logits); }});
+  check_simulation(compute_);
   return result;
 }
 

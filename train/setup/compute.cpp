@@ -238,6 +238,10 @@ Compute make_compute(const ComputeSpec& spec) {
   }
 }
 
+std::string shown_device(const Compute& compute) {
+  return compute.device->id().to_string() + (compute.simulator ? ", simulated" : "");
+}
+
 void check_simulation(const Compute& compute) {
   if (!compute.simulator) return;
   const std::vector<std::string> faults = compute.simulator->faults();

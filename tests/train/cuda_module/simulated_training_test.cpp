@@ -26,11 +26,14 @@ class SimulatedTraining : public tests::RunDirectories {
   /// Three steps of eight samples.
   ProgramEnd train(const Words& more) { return train_under({}, more); }
   ProgramEnd train_under(const Words& launcher, const Words& more) {
-    return place_.run(
-        joined(joined(launcher, tests::short_training(
-                                    {"--steps", "3", "--batch-size", "8", "--timeout", "120s", "--threads", "1"})),
-               more),
-        {{"GRADRING_STAND_IN_NCCL", messages_.path().string()}, {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}});
+    return place_.run(joined(joined(launcher, tests::short_training({"--steps", "3", "--batch-size", "8", "--timeout",
+                                                                     "120s", "--threads", "1"})),
+                             more),
+                      ranks());
+  }
+  /// What several ranks need: the stand-in for NCCL.
+  tests::Workplace::Variables ranks() const {
+    return {{"GRADRING_STAND_IN_NCCL", messages_.path().string()}, {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}};
   }
   std::vector<double> losses_in(const char* run) const {
     std::vector<double> losses;
@@ -110,6 +113,55 @@ TEST_F(SimulatedTraining, GoesOnAfterAKilledRankToTheSameWeights) {
     EXPECT_EQ(end.err.find("was killed") != std::string::npos, !more.empty()) << end.err;
   }
   EXPECT_EQ(weights_in("killed"), weights_in("whole"));
+}
+
+/// The stand-in for GPUs that are not simulated has no mark, as NVIDIA's library has none.
+TEST_F(SimulatedTraining, RefusesTheNcclOfRealGpus) {
+  const ProgramEnd end =
+      place_.run(tests::short_training({"--device", "cuda", "--simulate-gpu", "h100", "--nprocs", "2"}),
+                 {{"LD_LIBRARY_PATH", GRADRING_STAND_IN_FOLDER}});
+  EXPECT_EQ(end.code, 3) << end.err;
+  EXPECT_THAT(end.err, HasSubstr(GRADRING_STAND_IN_FOLDER "/libnccl.so.2 is for real GPUs: several ranks on simulated "
+                                                          "GPUs need the stand-in for NCCL"));
+}
+
+TEST_F(SimulatedTraining, ReducesExactSumsInTheBenchmark) {
+  const ProgramEnd end = place_.run({"bench", "allreduce", "--device", "cuda", "--simulate-gpu", "h100", "--sizes",
+                                     "4,4K,100004", "-n", "1", "-w", "1", "-J", "sums.json"},
+                                    ranks());
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("2 ranks over simulated nccl"));
+  EXPECT_THAT(end.out, HasSubstr("# the GPU is simulated on the CPU"));
+}
+
+TEST_F(SimulatedTraining, LabelsResults) {
+  const Words gpu = {"--device", "cuda", "--simulate-gpu", "h100"};
+  const ProgramEnd kernels =
+      place_.run(joined({"bench", "kernels", "--op", "relu", "--shape", "elements=99", "-J", "relu.json"}, gpu));
+  ASSERT_EQ(kernels.code, 0) << kernels.err;
+  const json relu = json::parse(tests::text_of(place_.path("relu.json")));
+  EXPECT_EQ(relu.at("device"), "cuda:0, simulated");
+  EXPECT_EQ(relu.at("cases").at(0).at("variants").at(0).at("right"), true);
+
+  const ProgramEnd end = train(joined(gpu, {"--trace", "trace.json", "--trace-steps", "1:2", "--run-dir", "run"}));
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out + end.err, HasSubstr("the trace has no GPU activities: the GPU is simulated"));
+  const ProgramEnd eval = place_.run(joined({"eval", "run", "--simulate-seed", "3"}, gpu));
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_THAT(eval.out, HasSubstr(", cuda:0, simulated by cuda"));
+}
+
+TEST_F(SimulatedTraining, RefusesBenchmarksOfTimes) {
+  for (const Words& command :
+       {Words{"bench", "scaling", "--device", "cuda", "--simulate-gpu", "h100"},
+        Words{"bench", "parallel", "--device", "cuda", "--simulate-gpu", "h100"},
+        Words{"bench", "kernels", "--device", "cuda", "--simulate-gpu", "h100", "--op", "relu", "--csv-file",
+              "times.csv"},
+        Words{"bench", "kernels", "--device", "cuda", "--simulate-gpu", "h100", "--op", "relu", "--ncu"}}) {
+    const ProgramEnd end = place_.run(command);
+    EXPECT_EQ(end.code, 2) << command.at(1) << ": " << end.err;
+    EXPECT_THAT(end.err, HasSubstr("simulate")) << command.at(1);
+  }
 }
 
 }  // namespace

@@ -98,7 +98,9 @@ AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllRe
 struct RankPlace {
   comm::ProcessGroup& group;
   kernels::Device& device;
-  std::optional<int> gpu;
+  const Compute* compute = nullptr;  ///< null if ranks are threads
+
+  bool on_gpu() const { return device.id().kind == kernels::DeviceKind::cuda; }
 };
 
 void say(int rank, const std::string& text) {
@@ -112,15 +114,17 @@ void run_rank(const AllReduceOptions& options, const RankPlace& place) {
   const int rank = group.rank();
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
-  if (rank == 0) run.emplace("allreduce", options.common.files, place.gpu);
+  if (rank == 0) run.emplace("allreduce", options.common.files, place.compute ? gpu_of(*place.compute) : std::nullopt);
   const auto stream = place.device.make_stream(kernels::StreamMode::in_place);
   comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), options.algorithm,
-                                    place.gpu ? &place.device : nullptr);
+                                    place.on_gpu() ? &place.device : nullptr);
   std::optional<Peer> peer;
   if (options.compare_gloo) peer.emplace(group, options.timeout);
 
   AllReduceReport report{.title = run ? run->title() : "", .world_size = group.world_size()};
   if (peer) report.peer = peer->gloo().name();
+  if (place.compute)
+    for (const std::string& remark : place.compute->remarks) say(rank, "# " + remark + "\n");
   say(rank, table_head(report, options));
   for (const std::size_t bytes : options.sizes) {
     report.rows.push_back(measure(bench, peer ? &*peer : nullptr, options, bytes));
@@ -142,9 +146,13 @@ void run_rank(const AllReduceOptions& options, const RankPlace& place) {
 
 /// This process as one of the ranks.
 void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& place) {
-  const Compute compute = make_compute({.device = options.device, .local_rank = place.local_rank});
+  const Compute compute = make_compute({.device = options.device,
+                                        .simulate_gpu = options.simulated.card,
+                                        .simulate_seed = options.simulated.seed,
+                                        .local_rank = place.local_rank});
   const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm}, &compute);
-  run_rank(options, {*ranks.group, *compute.device, gpu_of(*compute.device)});
+  run_rank(options, {*ranks.group, *compute.device, &compute});
+  check_simulation(compute);
 }
 
 /// All ranks as threads of this process.
@@ -154,7 +162,7 @@ void run_in_process(const AllReduceOptions& options) {
   bench::run_as_threads(world_size, [&](int rank) {
     kernels::HostDevice device;
     const auto group = hub.join(rank);
-    run_rank(options, {*group, device, std::nullopt});
+    run_rank(options, {*group, device});
   });
 }
 

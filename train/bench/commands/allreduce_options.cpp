@@ -12,6 +12,7 @@
 
 #include "kernels/runtime/nearest_name.h"
 #include "train/cli/commands.h"
+#include "train/config/train_config.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -101,6 +102,7 @@ Option with_letter(char letter, Option option) {
 }  // namespace
 
 const char* AllReduceOptions::transport() const {
+  if (simulated.card != "none") return "simulated nccl";
   if (on_gpu()) return "nccl";
   return comm == "auto" ? "shm" : comm.c_str();
 }
@@ -161,6 +163,8 @@ CommandLine command_line(AllReduceOptions& options) {
                 [&](std::string_view text) {
                   options.device = text == "cuda" ? "cuda" : kernels::DeviceId::parse(text).to_string();
                 }},
+           simulate_gpu_option(options.simulated),
+           simulate_seed_option(options.simulated),
            choice_option("comm", kComm,
                          "transport between ranks; in-process: ranks are threads of one process (default auto: "
                          "shm on the CPU, nccl on GPUs)",
@@ -185,6 +189,7 @@ CommandLine command_line(AllReduceOptions& options) {
 }
 
 void check_options(const AllReduceOptions& options) {
+  check_simulated_gpu(options.simulated.card, options.device);
   if (options.on_gpu() && options.comm != "auto" && options.comm != "nccl")
     throw UsageError(fmt::format("--comm {} transfers host memory, but the arrays are on --device {}: leave one out",
                                  options.comm, options.device));

@@ -25,7 +25,8 @@ struct AllReduceOptions {
   comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
   std::string algorithm_name = "auto";
   std::string device = "cpu";  ///< cpu, cuda, cuda:I
-  std::string comm = "auto";   ///< transport: auto, shm, tcp, in-process, nccl
+  SimulatedGpuOptions simulated;
+  std::string comm = "auto";  ///< transport: auto, shm, tcp, in-process, nccl
   bool check = true;
   bool report_iterations = false;
   bool compare_gloo = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <string>
@@ -114,6 +115,11 @@ CommandLine command_line(KernelsBenchOptions& options) {
 void check_options(const KernelsBenchOptions& options) {
   if (!options.shapes.front().empty() && options.operation.empty())
     throw UsageError("--shape needs --op, the operation whose extents it gives");
+  if (options.ncu && options.simulated.card != "none")
+    throw UsageError("--ncu profiles a GPU, and --simulate-gpu " + options.simulated.card +
+                     " needs none: leave one out");
+  if (!options.common.files.csv.empty() && options.simulated.card != "none" && !options.simulated.counters)
+    throw UsageError("--csv-file is a table of times, which a simulated GPU does not have: add --counters, or use -J");
   if (options.ncu && options.operation.empty())
     throw UsageError("--ncu needs --op, the operation whose kernels are profiled");
   if (options.ncu && options.shapes.size() > 1)
@@ -230,14 +236,16 @@ void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world)
 
 /// On a simulated GPU, which has no times: correctness, and what the kernels execute.
 void check_kernels(const KernelsBenchOptions& options, const Compute& compute, const kb::CaseMaker::World& world) {
-  bench::BenchRun run("kernels", options.common.files, gpu_of(*compute.device));
+  bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
   for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
   const std::clock_t begin = std::clock();
   SimulatedKernels checked(*compute.simulator, options.simulated.counters, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) { checked.check(c, world.stream, options.variant); });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
-  run.finish(checked.results());
+  nlohmann::json results = checked.results();
+  results["device"] = shown_device(compute);
+  run.finish(results);
   if (checked.wrong() > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong(), checked.count()));
   fmt::print("{} results, none wrong; {:.2f} s of CPU\n", checked.count(), seconds);
 }
@@ -263,7 +271,7 @@ void run(KernelsBenchOptions& options) {
   if (options.common.list) return list(options, world);
   if (compute.simulator) return check_kernels(options, compute, world);
   const auto machine = machine_of(compute);
-  bench::BenchRun run("kernels", options.common.files, gpu_of(*compute.device));
+  bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
   fmt::print("{}\n", run.title());
   const auto peers = options.no_peers ? nullptr : peers_of(compute);
   world.peers = peers.get();

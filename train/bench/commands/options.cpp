@@ -12,7 +12,6 @@
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
-#include "train/setup/compute.h"
 
 namespace gradring::train {
 
@@ -60,8 +59,9 @@ void check_counters(const SimulatedGpuOptions& options) {
         "--simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");
 }
 
-std::optional<int> gpu_of(const kernels::Device& device) {
-  return device.id().kind == kernels::DeviceKind::cuda ? std::optional(device.id().index) : std::nullopt;
+std::optional<int> gpu_of(const Compute& compute) {
+  const kernels::DeviceId id = compute.device->id();
+  return id.kind == kernels::DeviceKind::cuda && !compute.simulator ? std::optional(id.index) : std::nullopt;
 }
 
 std::string missing_gpu() {
@@ -73,8 +73,9 @@ std::string missing_gpu() {
   }
 }
 
-std::string kind_of(const kernels::Device& device) {
-  return device.id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
+std::string kind_of(const Compute& compute) {
+  if (compute.simulator) return "simulated cuda";
+  return compute.device->id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
 }
 
 void print_list(std::string_view title, std::span<const std::string> lines) {

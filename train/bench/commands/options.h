@@ -15,6 +15,7 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/measurement.h"
 #include "train/options/command_line.h"
+#include "train/setup/compute.h"
 
 namespace gradring::train {
 
@@ -50,14 +51,14 @@ struct CommonBenchOptions {
 /// The benchmark's own options, then --list, -J and --csv-file.
 std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOptions& common);
 
-/// The number of the GPU that a benchmark uses; nothing on a CPU.
-std::optional<int> gpu_of(const kernels::Device& device);
+/// The number of the GPU that a benchmark uses; nothing on a CPU, and on a simulated GPU.
+std::optional<int> gpu_of(const Compute& compute);
 
 /// Why this machine has no usable GPU; empty if it has one.
 std::string missing_gpu();
 
-/// "cpu" or "cuda".
-std::string kind_of(const kernels::Device& device);
+/// "cpu", "cuda" or "simulated cuda", whose times are compared with no GPU's.
+std::string kind_of(const Compute& compute);
 
 /// Prints a line for each word, indented below a title.
 void print_list(std::string_view title, std::span<const std::string> lines);

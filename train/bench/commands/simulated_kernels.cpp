@@ -74,7 +74,8 @@ nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured
   fmt::print("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
              result.name, result.right() ? "" : "WRONG, ", result.error);
   if (result.first_wrong) fmt::print("{}\n", described(*result.first_wrong));
-  nlohmann::json json = {{"name", result.name}, {"error", std::min(result.error, 1e300)}, {"right", result.right()}};
+  nlohmann::json json = {
+      {"name", result.name}, {"kind", "variant"}, {"error", std::min(1e300, result.error)}, {"right", result.right()}};
   if (launches.empty()) return json;
   print_launches(launches);
   for (const LaunchCounts& launch : launches) json["counters"].push_back(bench::to_json(launch));

@@ -232,7 +232,7 @@ bench::MeasurementKey key_of(const StepBenchOptions& options, const StepRank& ra
           {"dataset", options.dataset},
           {"batch_size", std::to_string(options.spec.batch_size)},
           {"optimizer", options.spec.optimizer.name},
-          {"device", kind_of(*rank.compute.device)},
+          {"device", kind_of(rank.compute)},
           {"backend", std::string(rank.compute.backend->name())},
           {"precision", precision_name(options.spec.precision)},
           {"threads", std::to_string(options.threads)},
@@ -274,7 +274,7 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
   if (rank.leads())
     fmt::print(
         "\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
-        options.dataset, options.spec.batch_size, options.spec.steps, rank.compute.device->id().to_string(),
+        options.dataset, options.spec.batch_size, options.spec.steps, shown_device(rank.compute),
         rank.compute.backend->name(), precision_name(options.spec.precision), options.threads,
         rank.group.world_size() > 1 ? fmt::format("; {} ranks over {}", rank.group.world_size(), options.comm) : "");
   const bool alone = options.checkpointing.kind == nn::Checkpointing::Kind::none;
@@ -313,7 +313,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
                                         .threads = threads,
                                         .local_rank = place.local_rank});
   options.spec.precision = precision_named(options.precision, compute.device->id());
-  options.device = compute.device->id().to_string();
+  options.device = shown_device(compute);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const Ranks ranks = make_group(place, {.timeout = kStepRankTimeout, .comm = options.comm}, &compute);
   if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
@@ -322,7 +322,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
   if (rank.leads()) {
-    run.emplace("step", options.common.files, gpu_of(*compute.device));
+    run.emplace("step", options.common.files, gpu_of(compute));
     fmt::print("{}\n", run->title());
     for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
   }

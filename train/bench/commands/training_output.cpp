@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
 #include "train/cli/resume_command.h"
+#include "train/options/usage_error.h"
 #include "train/report/named_file.h"
 
 namespace gradring::train {
@@ -21,12 +23,24 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
   all.insert(
       all.end(),
       {text_option("device", "auto|cpu|cuda", "compute device of every row (default cpu)", options.task.device),
+       {.name = "simulate-gpu",
+        .value = "none",
+        .help = "only none: a simulated GPU has no times to compare (default none)",
+        .read =
+            [](std::string_view text) {
+              if (text != "none")
+                throw UsageError(
+                    fmt::format("--simulate-gpu is '{}', but this benchmark compares times, which a "
+                                "simulated GPU does not have: use gradring train",
+                                text));
+            }},
        count_option("epochs", "epochs of each training (default 1)", 1, options.task.epochs),
        count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
                     options.task.steps),
        count_option("rounds", "trainings of each row, alternating; medians are shown (default 1)", 1, options.rounds),
        switch_option("list", "list of what would be trained, with its command; no training", options.list),
-       json_file_option(options.json_file), text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
+       json_file_option(options.json_file),
+       text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
        text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
        text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots)});
   return all;
