@@ -13,6 +13,9 @@
 #   --time-limit N     seconds after which no check begins and a running one is ended (default none)
 #   --check-limit N    seconds for each check at most (default its own, see --list)
 #   --list             the checks in their order, with their limits in seconds
+#   --simulated        every check at a reduced size on a simulated H100 (docs/simulated_gpu.md), on a machine with or without
+#                      a GPU. What needs cuDNN, PyTorch, a clock or a driver is reported as not simulated, with the reason.
+#                      Writes simulated_gpu_check.md and .log, by default in build/simulated_gpu_check
 #   --pack FILE        checks nothing: writes this script and the build in --build-dir, without symbols, into a .tar.gz for a
 #                      machine that has a GPU and no compiler
 #
@@ -23,6 +26,7 @@
 #   1  a check failed, or the run could not begin or was interrupted
 #   2  usage error
 #   3  no check failed, but some were not made
+#   4  with --simulated: no check failed, and none was made on a GPU
 #
 # Needs no network, and with --build-dir no compiler. cuDNN, cuBLAS and NCCL are found in a CUDA root, in system folders,
 # or in pip's packages of the python3 that GRADRING_PYTHON names (default python3), which is also asked for PyTorch.
@@ -36,17 +40,20 @@ source scripts/gpu_check/list.sh
 source scripts/gpu_check/gpus.sh
 # shellcheck source=scripts/gpu_check/pack.sh
 source scripts/gpu_check/pack.sh
+# shellcheck source=scripts/gpu_check/simulated.sh
+source scripts/gpu_check/simulated.sh
 
 usage_error() {
   printf 'gpu_check.sh: %s\n' "$*" >&2
   exit 2
 }
 
-build="" program="" data="" out=build/gpu_check packed="" time_limit=0 check_limit=0 patterns=()
+build="" program="" data="" out="" packed="" simulated="" time_limit=0 check_limit=0 patterns=()
 while (($#)); do
   case $1 in
     -h | --help) usage; exit ;;
     --list) list_checks; exit ;;
+    --simulated) simulated=1; shift ;;
     --build-dir | --program | --data-dir | --out | --pack)
       [[ -n ${2-} ]] || usage_error "$1 needs a path"
       path=$(from_here "$2")
@@ -69,38 +76,53 @@ while (($#)); do
   esac
 done
 select_checks "${patterns[@]}"
+[[ -z $simulated || -z $packed ]] || usage_error "--pack packs for a machine with a GPU: leave --simulated out"
+[[ -z $simulated || -z $data ]] || usage_error "--simulated trains on generated images: leave --data-dir out"
 if [[ -n $packed ]]; then
   [[ -n $build ]] || usage_error "--pack needs --build-dir"
   pack "$build" "$packed"
   exit
 fi
 [[ -z $data || -d $data/mnist ]] || usage_error "--data-dir $data has no folder mnist"
-nvidia-smi -L >/dev/null 2>&1 || has_gpu_driver || die "no NVIDIA driver here: this script is for machines with a GPU"
+[[ -n $simulated ]] || nvidia-smi -L >/dev/null 2>&1 || has_gpu_driver ||
+  die "no NVIDIA driver here: this script is for machines with a GPU; --simulated checks on a simulated one"
 
 # Everything but results is in a fresh folder: no check can read what another run of this script left.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+name=${simulated:+simulated_}gpu_check
+out=${out:-build/$name}
 mkdir -p "$out"
-rm -f "$out"/gpu_check.{md,log} "$out"/{kernels,speed}_*.json
-report=$out/gpu_check.md log=$out/gpu_check.log
+rm -f "$out/$name".{md,log} "$out"/{kernels,speed}_*.json
+report=$out/$name.md log=$out/$name.log
 : >"$log"
 
 export GRADRING_PYTHON=${GRADRING_PYTHON:-python3}
 export XDG_CACHE_HOME=$work/cache # of --autotune: measured here, not taken from an earlier run
 export CUDA_DEVICE_ORDER=PCI_BUS_ID # nvidia-smi's
-gpus=$(visible_gpus | paste -sd,)
-pip_libraries=$("$GRADRING_PYTHON" 2>/dev/null -c '
+gpus="" pip_libraries="" passed_word=passed missing_word='not made'
+if [[ -n $simulated ]]; then
+  passed_word=ok missing_word='not simulated'
+  write_images "$work/images"
+else
+  gpus=$(visible_gpus | paste -sd,)
+  pip_libraries=$("$GRADRING_PYTHON" 2>/dev/null -c '
 import glob, sys
 print(":".join(path for root in sys.path for path in sorted(glob.glob(root + "/nvidia/*/lib"))))') || true
+fi
 [[ -z $pip_libraries ]] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$pip_libraries
 
 passed=() failed=() not_made=() child=""
 # row NAME OUTCOME SECONDS TEXT
 row() {
-  local text
+  local text shown
   text=$(tr '\n|' ' /' <<<"$4" | cut -c 1-240 | sed 's/ *$//')
-  case $2 in passed) passed+=("$1") ;; FAILED) failed+=("$1") ;; *) not_made+=("$1") ;; esac
-  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$text" | tee -a "$report"
+  case $2 in
+    passed) passed+=("$1") shown=$passed_word ;;
+    FAILED) failed+=("$1") shown=FAILED ;;
+    *) not_made+=("$1") shown=$missing_word ;;
+  esac
+  printf '| %s | %s | %s | %s |\n' "$1" "$shown" "$3" "$text" | tee -a "$report"
 }
 
 stop() {
@@ -123,6 +145,7 @@ limited() {
 # check NAME LIMIT: runs it in a process of its own and adds its row.
 check() {
   local name=$1 limit=$2 began=$SECONDS left=$((time_limit - SECONDS)) outcome=FAILED text="" cut=0
+  [[ -z $simulated ]] || limit=$simulated_limit
   ((check_limit == 0 || limit < check_limit)) || limit=$check_limit
   if ((time_limit)); then
     ((left > 0)) || { row "$name" 'not made' 0 "--time-limit $time_limit was reached before it"; return; }
@@ -142,12 +165,16 @@ check() {
   row "$name" "$outcome" $((SECONDS - began)) "$text"
 }
 
-if [[ -z $build && -z $program && -d build/packed ]]; then build=build/packed; fi
+if [[ -z $build && -z $program && -d build/packed ]]; then
+  [[ -z $simulated ]] || die "build/packed has no simulated GPU: run --simulated where the build was made"
+  build=build/packed
+fi
 if [[ -z $build && -z $program ]]; then
-  build=build/cuda
+  build=build/cuda architectures=native
+  [[ -z $simulated ]] || architectures=90
   command -v cmake >/dev/null || die "no cmake here: name a finished build by --build-dir"
   say "Building $build; the output is in $log"
-  cmake --preset cuda -DGRADRING_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=native >>"$log" 2>&1 ||
+  cmake --preset cuda -DGRADRING_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=$architectures >>"$log" 2>&1 ||
     die "the configuration failed: see $log"
   cmake --build --preset cuda >>"$log" 2>&1 || die "the build failed: see $log"
 fi
@@ -155,13 +182,23 @@ program=${program:-$build/gradring}
 [[ -x $program ]] || die "there is no program $program"
 version=$("$program" version 2>&1) || die "$program does not start: $version"
 export GPU_CHECK_PROGRAM=$program GPU_CHECK_BUILD=$build GPU_CHECK_WORK=$work GPU_CHECK_OUT=$out
-export GPU_CHECK_DATA=${data:+$data/mnist} GPU_CHECK_GPUS=$gpus
+export GPU_CHECK_DATA=${data:+$data/mnist} GPU_CHECK_GPUS=$gpus GPU_CHECK_SIMULATED=$simulated
 
-{
-  printf '%s; %s; %s\n\n' "$version" "$(uname -sr)" "$(date -u '+%F %R UTC')"
+# what_is_checked: the GPUs and the data.
+what_is_checked() {
+  if [[ -n $simulated ]]; then
+    echo "* **The GPU is simulated on the CPU: nothing here was checked on a GPU.** gradring --simulate-gpu $simulated_card"
+    echo '* data: generated images, batches and steps of a reduced size'
+    return
+  fi
   nvidia-smi ${gpus:+-i "$gpus"} --query-gpu=index,name,driver_version,memory.total --format=csv,noheader | sed 's/^/* GPU /' ||
     echo '* nvidia-smi lists no GPU'
   printf '* data: %s\n' "$([[ -n $data ]] && echo MNIST || echo 'generated digits')"
+}
+
+{
+  printf '%s; %s; %s\n\n' "$version" "$(uname -sr)" "$(date -u '+%F %R UTC')"
+  what_is_checked
   printf '\n| check | result | seconds | |\n|---|---|---|---|\n'
 } 2>/dev/null | tee "$report"
 for entry in "${selected[@]}"; do
@@ -175,9 +212,11 @@ names_line() {
   (($# == 1)) || printf '%s: %s\n' "$1" "${names// /, }"
 }
 {
-  printf '\n%d passed, %d failed, %d not made; %s\n' ${#passed[@]} ${#failed[@]} ${#not_made[@]} "$(elapsed)"
+  printf '\n%s%d %s, %d failed, %d %s; %s\n' "${simulated:+On a simulated GPU: }" ${#passed[@]} "$passed_word" \
+    ${#failed[@]} ${#not_made[@]} "$missing_word" "$(elapsed)"
   names_line FAILED "${failed[@]}"
-  names_line 'NOT MADE' "${not_made[@]}"
+  names_line "${missing_word^^}" "${not_made[@]}"
 } | tee -a "$report"
 ((${#failed[@]} == 0)) || exit 1
+[[ -z $simulated ]] || exit 4
 ((${#not_made[@]} == 0)) || exit 3

@@ -3,11 +3,15 @@
 # For gpu_check.sh: whether the GPU is found, the test binaries, every kernel variant against its reference.
 
 check_doctor() {
-  must "$program" doctor --json
+  must "$program" doctor --json ${simulated:+--simulate-gpu "$simulated_card"}
   local device libraries name
   device=$(found_by_doctor device)
   [[ $device == cuda* ]] ||
     fail "the program uses '$device', expected a GPU: $(grep -A 2 '"device"' "$work/output" | tail -n 1)"
+  if [[ -n $simulated ]]; then
+    [[ $device == *simulated* ]] || fail "the program uses '$device', expected a simulated GPU"
+    passed "$device"
+  fi
   libraries=$(for name in driver cuDNN cuBLAS NCCL PyTorch; do printf '%s %s; ' "$name" "$(found_by_doctor "$name")"; done)
   passed "$device; $libraries"
 }
@@ -35,7 +39,7 @@ count_variants() {
 kernels() {
   local json=$out/$1.json
   shift
-  bench "$json" "$program" bench kernels --device cuda "$@"
+  bench "$json" "$program" bench kernels "${on_gpu[@]}" "$@"
   ((wrong == 0)) || fail "$wrong variants are wrong: see $json"
   ((code == 0)) || fail "exit code $code: $(last_message)"
   [[ -f $json ]] || fail "the program ended with 0 and wrote no $json"
@@ -56,20 +60,11 @@ check_kernels_fp32() { kernels_of_dtype fp32; }
 check_kernels_fp16() { kernels_of_dtype fp16; }
 check_kernels_bf16() { kernels_of_dtype bf16; }
 
-# shellcheck disable=SC2054  # OPERATION:EXTENT=N,...
-odd_shapes=(
-  conv2d:batch=3,height=13,width=11,in=5,out=7 conv2d:batch=1,height=9,width=9,in=8,out=24
-  conv_relu_pool:batch=3,height=13,width=11,in=5,out=7
-  gemm:batch=33,in=17,out=65 gemm:batch=1,in=40,out=129 gemm:batch=72,in=200,out=136 gemm:batch=8,in=8,out=8
-  gemm:batch=200,in=1000,out=72 gemm:batch=1024,in=2048,out=1024
-  relu:elements=1001 max_pool2d:batch=3,height=9,width=7,channels=5
-)
-
 check_odd_shapes() {
   local entry dtype failures=() shapes=0 variants=0
   for entry in "${odd_shapes[@]}"; do
     for dtype in fp32 fp16 bf16; do
-      bench "$work/odd.json" "$program" bench kernels --device cuda --op "${entry%%:*}" --shape "${entry#*:}" \
+      bench "$work/odd.json" "$program" bench kernels "${on_gpu[@]}" --op "${entry%%:*}" --shape "${entry#*:}" \
         --dtype "$dtype" --seconds 0 --no-peers
       shapes=$((shapes + 1)) variants=$((variants + right))
       ((code == 0 && right > 0 && wrong == 0)) ||
@@ -80,18 +75,20 @@ check_odd_shapes() {
   passed "$shapes shapes, $variants variants are right"
 }
 
-# test_binary SUITE: every test must pass. Skipped may be what needs a machine without a GPU, and what needs another cuDNN than
-# this one, as comparisons with the recorded version do.
+# test_binary SUITE: every test must pass. Skipped may be what needs a machine without a GPU, what needs another cuDNN than
+# this one, as comparisons with the recorded version do, and what a simulated GPU does otherwise than a real one.
 test_binary() {
-  local binary skipped other_cudnn
+  local suite=$1 binary skipped other_cudnn expected='only without a GPU'
   [[ -n $build && -d $build/tests ]] || not_made "no test binaries: ${build:-no --build-dir}${build:+ has no folder tests}"
-  binary=$(test_binary_path "$build" "$1")
-  [[ -n $binary ]] || not_made "no test_$1 below $build/tests"
+  if [[ -n $simulated ]]; then suite=$(simulated_suite "$1") expected+='|: a simulated GPU '; fi
+  binary=$(test_binary_path "$build" "$suite")
+  [[ -n $binary ]] || not_made "no test_$suite below $build/tests"
+  if [[ -n $simulated && $suite == kernels_runtime ]]; then binary=$(with_simulated_module "$binary"); fi
   run "$binary"
-  if ((code == 127)); then not_made "test_$1 does not start here: $(last_message)"; fi
+  if ((code == 127)); then not_made "test_$suite does not start here: $(last_message)"; fi
   ((code == 0)) ||
     fail "exit code $code: $(grep -aE '^\[  FAILED  \] [^ ]*\.' "$work/output" | sort -u | head -n 3 | tr '\n' ' ')"
-  skipped=$(skipped_tests "$work/output" | grep -v 'only without a GPU' || true)
+  skipped=$(skipped_tests "$work/output" | grep -vE "$expected" || true)
   other_cudnn=$(grep ': libcudnn is ' <<<"$skipped" || true)
   skipped=$(grep -v ': libcudnn is ' <<<"$skipped" || true)
   if [[ -n $skipped ]] && ! grep -qvE 'lib(cudnn|cublasLt)\.so' <<<"$skipped"; then

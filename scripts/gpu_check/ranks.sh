@@ -2,18 +2,20 @@
 # shellcheck shell=bash disable=SC2154
 # For gpu_check.sh: several ranks, and the memory that a training takes on GPU 0.
 
-shared=(--batch-size 32 --device cuda:0 --allow-shared-gpu)
+shared+=(--batch-size "$batch_of_rank")
 
 check_shared_gpu() {
   local ranks
-  for ranks in 2 4; do launch "shared_$ranks" "$ranks" --steps 40 --check-replicas 10 "${shared[@]}"; done
+  for ranks in 2 4; do
+    launch "shared_$ranks" "$ranks" --steps "$rank_steps" --check-replicas "$replica_steps" "${shared[@]}"
+  done
   passed "2 ranks: loss $(number shared_2 loss); 4 ranks: loss $(number shared_4 loss)"
 }
 
 check_layout_bits() {
-  local options=(--device cuda:0 --steps 40 --batch-size 32 --global-batch 64 --reproducible --precision fp32)
-  launch layout_1 1 "${options[@]}"
-  launch layout_2 2 "${options[@]}" --allow-shared-gpu
+  local options=(--steps "$rank_steps" --global-batch $((2 * batch_of_rank)) --reproducible --precision fp32)
+  launch layout_1 1 "${options[@]}" --batch-size "$batch_of_rank" "${on_first_gpu[@]}"
+  launch layout_2 2 "${options[@]}" "${shared[@]}"
   same_bits layout_1 layout_2
   passed "$(sha256 layout_1)"
 }
@@ -22,7 +24,7 @@ check_layout_bits() {
 check_zero_bits() {
   local graph
   for graph in on off; do
-    launch "zero_$graph" 2 --steps 40 --zero 3 --accumulate 3 --cuda-graph "$graph" "${shared[@]}"
+    launch "zero_$graph" 2 --steps "$rank_steps" --zero 3 --accumulate 3 --cuda-graph "$graph" "${shared[@]}"
   done
   same_bits zero_on zero_off
   passed "$(sha256 zero_on)"
@@ -30,8 +32,9 @@ check_zero_bits() {
 
 # injected FAULT CODE PATTERN: rank 1 of 2 has a fault; the launcher ends with this code and a message about rank 1.
 injected() {
-  run "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps 200 "${shared[@]}" --progress none --timeout 10s \
-    --run-dir "$work/injected_$1" --inject "$1:rank=1,step=20"
+  needs_nccl
+  run "${with_nccl[@]}" "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps "$fault_steps" "${shared[@]}" \
+    --progress none --timeout "$fault_patience" --run-dir "$work/injected_$1" --inject "$1:rank=1,step=$fault_step"
   ((code == $2)) || fail "exit code $code, expected $2: $(last_message)"
   last_message | grep -q "$3" || fail "the last message is not about rank 1: $(last_message)"
   passed "$(last_message)"
@@ -44,14 +47,15 @@ gpu_0=${gpus%%,*}
 # listed_gpus COUNT: the check is not made where the program sees fewer GPUs.
 listed_gpus() {
   local count
+  [[ -z $simulated ]] || return 0
   count=$(tr ',' '\n' <<<"$gpus" | grep -c . || true)
   ((count >= $1)) || not_made "needs $1 GPUs; of those that nvidia-smi lists, the program sees $count"
 }
 
 check_two_gpus() {
   listed_gpus 2
-  launch two_gpus 2 --steps 100 --batch-size 64 --check-replicas 10 --device cuda
-  passed "loss $(number two_gpus loss), $(number two_gpus samples_per_second) samples a second"
+  launch two_gpus 2 --steps "$steps" --batch-size "$batch" --check-replicas "$replica_steps" "${on_gpu[@]}"
+  passed "loss $(number two_gpus loss)$(time_text ", $(number two_gpus samples_per_second) samples a second")"
 }
 
 # while_training QUERY COMMAND...: runs the command and adds the output of QUERY to $work/samples until it has ended.

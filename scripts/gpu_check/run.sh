@@ -13,7 +13,8 @@ work=$GPU_CHECK_WORK
 out=$GPU_CHECK_OUT
 build=$GPU_CHECK_BUILD
 data=$GPU_CHECK_DATA
-gpus=$GPU_CHECK_GPUS # their UUIDs, comma-separated
+gpus=$GPU_CHECK_GPUS           # their UUIDs, comma-separated
+simulated=$GPU_CHECK_SIMULATED # 1: on simulated GPUs; else empty
 here=$(dirname "${BASH_SOURCE[0]}")
 check=$1
 
@@ -45,6 +46,11 @@ must() {
 
 # shellcheck source=scripts/gpu_check/list.sh
 source "$here/list.sh"
+# shellcheck source=scripts/gpu_check/simulated.sh
+source "$here/simulated.sh"
+[[ -z $simulated || -z ${not_simulated[$check]-} ]] || not_made "${not_simulated[$check]}"
+# shellcheck source=scripts/gpu_check/sizes.sh
+source "$here/sizes.sh"
 # shellcheck source=scripts/gpu_check/kernels.sh
 source "$here/kernels.sh"
 # shellcheck source=scripts/gpu_check/training.sh

@@ -2,14 +2,6 @@
 # shellcheck shell=bash disable=SC2154
 # For gpu_check.sh: trainings on one GPU: losses, accuracy, and the bits of the weights.
 
-# The least accuracy after two epochs, and the most points between two precisions: of the digits' 2,000 test samples one is
-# 0.05 points, of MNIST's 10,000 a fifth of that.
-if [[ -n $data ]]; then
-  dataset=(--dataset mnist --data-dir "$data") least_accuracy=0.975 most_points=0.5
-else
-  dataset=(--dataset digits) least_accuracy=0.95 most_points=1.5
-fi
-
 # train NAME OPTION...: a training in the run directory $work/NAME, once: a later check with the same name takes its results.
 train() {
   local name=$1 run=$work/$1
@@ -17,7 +9,7 @@ train() {
   [[ ! -e $run.passed ]] || return 0
   [[ ! -e $run.begun ]] || fail "the training $name failed in an earlier check"
   touch "$run.begun"
-  must "$program" train "${dataset[@]}" --batch-size 64 --progress plain --run-dir "$run" "$@"
+  must "$program" train "${dataset[@]}" --batch-size "$batch" --progress plain --run-dir "$run" "$@"
   verify "$name" "$(device_of "$@")"
   mv "$run.begun" "$run.passed"
 }
@@ -26,8 +18,19 @@ train() {
 launch() {
   local name=$1 ranks=$2
   shift 2
-  must "$program" launch --nproc-per-node "$ranks" train "${dataset[@]}" --progress plain --run-dir "$work/$name" "$@"
+  ((ranks == 1)) || needs_nccl
+  must "${with_nccl[@]}" "$program" launch --nproc-per-node "$ranks" train "${dataset[@]}" --progress plain \
+    --timeout "$patience" --run-dir "$work/$name" "$@"
   verify "$name" "$(device_of "$@")"
+}
+
+# In front of a command with several ranks. On simulated GPUs, NCCL is the stand-in of the tests' build.
+with_nccl=()
+stand_in=$build/tests/train/cuda_module/stand_in/simulated
+[[ -z $simulated ]] || with_nccl=(env "LD_LIBRARY_PATH=$stand_in" "GRADRING_STAND_IN_NCCL=$work")
+needs_nccl() {
+  [[ -z $simulated || -e $stand_in/libnccl.so.2 ]] ||
+    not_made "the stand-in for NCCL is part of the tests' build: ${build:-no --build-dir}${build:+ has no $stand_in/libnccl.so.2}"
 }
 
 # device_of OPTION...: cpu or cuda, as --device says.
@@ -42,6 +45,9 @@ verify() {
   [[ -f $summary ]] || fail "the program ended with 0 and wrote no summary.json"
   device=$(value "$1" device)
   [[ $device == "\"$2"* ]] || fail "it ran on $device, expected $2"
+  if [[ -n $simulated && $2 == cuda ]]; then
+    grep -q '"device":"simulated ' "$work/$1/metrics.jsonl" || fail "metrics.jsonl does not say that the GPU was simulated"
+  fi
   [[ $(value "$1" outcome) == '"finished"' ]] || fail "the outcome is $(value "$1" outcome), expected finished"
   steps=$(losses "$1" | wc -l)
   ((steps == $(number "$1" steps))) ||
@@ -88,7 +94,7 @@ same_bits() {
 
 # Rounding in another order moves a loss by 1e-6 of it in 20 steps; TF32 or a wrong kernel by far more.
 check_first_losses() {
-  train first_gpu --device cuda --precision fp32 --steps 20
+  train first_gpu "${on_gpu[@]}" --precision fp32 --steps 20
   train first_cpu --device cpu --precision fp32 --steps 20
   local most
   most=$(paste <(losses first_gpu) <(losses first_cpu) |
@@ -97,6 +103,9 @@ check_first_losses() {
   passed "20 losses differ by at most $most of them"
 }
 
+# time_text TEXT: nothing on a simulated GPU, which has no times.
+time_text() { [[ -n $simulated ]] || echo "$1"; }
+
 # two_epochs NAME OPTION...: with the accuracy of a training that learned.
 two_epochs() {
   train "$@" --epochs 2
@@ -104,17 +113,17 @@ two_epochs() {
   accuracy=$(number "$1" accuracy)
   awk -v a="$accuracy" -v least="$least_accuracy" 'BEGIN { exit !(a >= least) }' ||
     fail "accuracy $accuracy, expected at least $least_accuracy"
-  result="accuracy $accuracy, loss $(number "$1" loss), $(number "$1" seconds) s"
+  result="accuracy $accuracy, loss $(number "$1" loss)$(time_text ", $(number "$1" seconds) s")"
 }
 
-check_train_fp32() { two_epochs fp32 --device cuda --precision fp32; passed "$result"; }
-check_train_fp16() { two_epochs fp16 --device cuda --precision fp16; passed "$result"; }
-check_train_bf16() { two_epochs bf16 --device cuda --precision bf16; passed "$result"; }
-check_train_autotune() { two_epochs autotune --device cuda --precision fp16 --autotune; passed "$result"; }
+check_train_fp32() { two_epochs fp32 "${on_gpu[@]}" --precision fp32; passed "$result"; }
+check_train_fp16() { two_epochs fp16 "${on_gpu[@]}" --precision fp16; passed "$result"; }
+check_train_bf16() { two_epochs bf16 "${on_gpu[@]}" --precision bf16; passed "$result"; }
+check_train_autotune() { two_epochs autotune "${on_gpu[@]}" --precision fp16 --autotune; passed "$result"; }
 
 check_cpu_accuracy() {
   local precision cpu gpu text
-  for precision in fp32 fp16 bf16; do two_epochs "$precision" --device cuda --precision "$precision"; done
+  for precision in fp32 fp16 bf16; do two_epochs "$precision" "${on_gpu[@]}" --precision "$precision"; done
   two_epochs cpu --device cpu --precision fp32
   cpu=$(number cpu accuracy)
   text="CPU $cpu"
@@ -131,9 +140,9 @@ check_cpu_accuracy() {
 check_graph_bits() {
   local precision
   for precision in fp32 fp16; do
-    train "graph_$precision" --device cuda --precision "$precision" --steps 100
-    train "launched_$precision" --device cuda --precision "$precision" --steps 100 --cuda-graph off
-    train "loaded_$precision" --device cuda --precision "$precision" --steps 100 --cuda-graph off --resident off
+    train "graph_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps"
+    train "launched_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps" --cuda-graph off
+    train "loaded_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps" --cuda-graph off --resident off
     same_bits "graph_$precision" "launched_$precision" "loaded_$precision"
   done
   passed "FP32 $(sha256 graph_fp32), FP16 $(sha256 graph_fp16)"
@@ -142,7 +151,7 @@ check_graph_bits() {
 # Every slice of a trace is a line.
 check_trace() {
   local file=$work/trace.json kernels in_graphs
-  train traced --device cuda --precision fp16 --steps 30 --trace "$file" --trace-steps 11:20
+  train traced "${on_gpu[@]}" --precision fp16 --steps 30 --trace "$file" --trace-steps 11:20
   ! grep -q 'the trace has no GPU activities' "$work/output" ||
     not_made "$(grep -o 'the trace has no GPU activities.*' "$work/output")"
   [[ -f $file ]] || fail "the program ended with 0 and wrote no trace"
@@ -155,7 +164,7 @@ check_trace() {
 check_window_bits() {
   local graph
   for graph in on off; do
-    train "window_$graph" --device cuda --precision fp32 --steps 50 --accumulate 3 --clip-norm 1 --schedule cosine \
+    train "window_$graph" "${on_gpu[@]}" --precision fp32 --steps "$window_steps" --accumulate 3 --clip-norm 1 --schedule cosine \
       --cuda-graph "$graph"
   done
   same_bits window_on window_off
@@ -165,10 +174,10 @@ check_window_bits() {
 check_resumed_bits() {
   local precision
   for precision in fp32 fp16; do
-    train "straight_$precision" --device cuda --precision "$precision" --steps 100
-    train "stopped_$precision" --device cuda --precision "$precision" --steps 50
+    train "straight_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps"
+    train "stopped_$precision" "${on_gpu[@]}" --precision "$precision" --steps $((steps / 2))
     cp -r "$work/stopped_$precision" "$work/resumed_$precision"
-    train "resumed_$precision" --device cuda --precision "$precision" --steps 100 --resume auto
+    train "resumed_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps" --resume auto
     same_bits "straight_$precision" "resumed_$precision"
   done
   passed "FP32 $(sha256 resumed_fp32), FP16 $(sha256 resumed_fp16)"
@@ -177,8 +186,8 @@ check_resumed_bits() {
 check_reproducible_bits() {
   local precision
   for precision in fp32 fp16; do
-    train "first_run_$precision" --device cuda --precision "$precision" --steps 100 --reproducible
-    train "second_run_$precision" --device cuda --precision "$precision" --steps 100 --reproducible
+    train "first_run_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps" --reproducible
+    train "second_run_$precision" "${on_gpu[@]}" --precision "$precision" --steps "$steps" --reproducible
     same_bits "first_run_$precision" "second_run_$precision"
   done
   passed "FP32 $(sha256 first_run_fp32), FP16 $(sha256 first_run_fp16)"

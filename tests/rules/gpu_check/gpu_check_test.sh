@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests scripts/gpu_check.sh with stand-ins for the program, the test binaries, nvidia-smi, Python and compute-sanitizer.
 #
-# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|machines|pack|time_limits|commands [PROGRAM]
+# Usage: gpu_check_test.sh REPOSITORY all_pass|faults|not_made|machines|pack|time_limits|simulated|commands [PROGRAM]
 set -euo pipefail
 repository=$1
 here=$repository/tests/rules/gpu_check
@@ -10,10 +10,11 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || true)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-mkdir -p "$place/data/mnist" "$place/build/tests" "$place/commands"
+nccl=tests/train/cuda_module/stand_in/simulated/libnccl.so.2
+mkdir -p "$place/data/mnist" "$place/build/${nccl%/*}" "$place/commands"
 cp "$here/program.sh" "$place/build/gradring"
-touch "$place/build/libgradring_cuda.so"
-for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda; do
+touch "$place/build/libgradring_cuda.so" "$place/build/libgradring_simulated_gpu.so" "$place/build/$nccl"
+for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda kernels_runtime_simulated simulated_gpu_module; do
   cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
 done
 cp "$here/nvidia_smi.sh" "$place/commands/nvidia-smi"
@@ -41,12 +42,13 @@ gpu_check() {
   "$repository/scripts/gpu_check.sh" --build-dir "$place/build" --out "$place/out" "$@" >"$place/printed" 2>&1 || code=$?
 }
 
+report=gpu_check.md
 # expect CODE PATTERN...: how it ended, and lines of its report.
 expect() {
   local pattern
   ((code == $1)) || fail "exit code $code, expected $1"
   for pattern in "${@:2}"; do
-    grep -qE -- "$pattern" "$place/out/gpu_check.md" || fail "no line in gpu_check.md matches '$pattern'"
+    grep -qE -- "$pattern" "$place/out/$report" || fail "no line in $report matches '$pattern'"
   done
 }
 
@@ -77,13 +79,65 @@ all_pass() {
   echo "$checks checks passed"
 }
 
+# all_simulated: with --simulated, every check that --list names has its row, in the same order.
+all_simulated() {
+  local missing=(train_autotune trace tests_nn_cuda memory shared_gpu contexts memcheck racecheck speed_epoch_512
+    speed_pytorch_512 speed_epoch_2048 speed_pytorch_2048 speed_kernels_fp16 speed_kernels_fp32 speed_adam) names
+  report=simulated_gpu_check.md
+  rm -rf "$place/out"
+  gpu_check --simulated
+  names=$("$repository/scripts/gpu_check.sh" --list | awk '{ print $1 }')
+  expect 4 "^On a simulated GPU: $(($(wc -w <<<"$names") - ${#missing[@]})) ok, 0 failed, ${#missing[@]} not simulated;" \
+    'The GPU is simulated on the CPU: nothing here was checked on a GPU'
+  [[ ! -e $place/out/gpu_check.md ]] || fail "a simulated run wrote gpu_check.md, which is for a GPU"
+  [[ $(sed -n 's/^| \([a-z][a-z0-9_]*\) | [onF].*/\1/p' "$place/out/$report") == "$names" ]] || fail "other rows than --list"
+  [[ $(sed -n 's/^| \([a-z0-9_]*\) | not simulated | [0-9]* | [a-zA-Z].*/\1/p' "$place/out/$report") == "$(printf '%s\n' "${missing[@]}")" ]] ||
+    fail "other checks are not simulated than ${missing[*]}"
+  echo "$(wc -w <<<"$names") checks, ${#missing[@]} not simulated"
+}
+
+# simulated_fault NAME CHECK TEXT: with --simulated, this check fails with this text.
+simulated_fault() {
+  FAULT=$1 gpu_check --simulated "$2" doctor
+  expect 1 "^\| $2 \| FAILED \| [0-9]+ \| .*$3" '^\| doctor \| ok ' '^On a simulated GPU: 1 ok, 1 failed, 0 not simulated;' \
+    "^FAILED: $2\$"
+  echo "$1: $2 failed"
+}
+
 case ${2-} in
   all_pass) all_pass ;;
+
+  simulated)
+    rm "$place/commands"/{nvidia-smi,compute-sanitizer} # it needs neither
+    all_simulated
+    simulated_fault wrong_kernel kernels_fp16 '1 variants are wrong'
+    simulated_fault graph_changes_weights graph_bits 'the weights differ'
+    simulated_fault failed_test tests_cuda_module 'exit code 1: .*OnGpu.Runs'
+    simulated_fault survives_kill lost_rank 'exit code 0, expected 137'
+    # What ran on a GPU, or on none, is no result of a simulated one.
+    FAULT=real_gpu gpu_check --simulated doctor train_fp32
+    expect 1 "^\| doctor \| FAILED .*expected a simulated GPU" '^\| train_fp32 \| FAILED .*does not say that the GPU was simulated'
+    # What needs cuDNN is never ok, and no run without a failure ends as one on a GPU does.
+    gpu_check --simulated train_autotune
+    expect 4 '^\| train_autotune \| not simulated \| [0-9]+ \| cuDNN is not opened' '^On a simulated GPU: 0 ok, 0 failed, 1 not'
+    gpu_check --simulated doctor
+    expect 4 '^On a simulated GPU: 1 ok, 0 failed, 0 not simulated;'
+    rm "$place/build/$nccl"
+    gpu_check --simulated two_gpus layout_bits
+    expect 4 "^\| two_gpus \| not simulated \| [0-9]+ \| the stand-in for NCCL is part of the tests' build" '^NOT SIMULATED: layout_bits, two_gpus$'
+    for options in "--data-dir $place/data" "--build-dir $place/build --pack $place/packed.tar.gz"; do
+      # shellcheck disable=SC2086  # its words
+      gpu_check --simulated $options
+      ((code == 2)) || fail "exit code $code, expected 2 for --simulated $options"
+    done
+    echo "refused: with --data-dir, with --pack"
+    ;;
 
   # The real program accepts every command line, and this would show if it did not.
   commands)
     export VALIDATE=$3
     all_pass
+    all_simulated
     for line in 'train --device cuda --no-such-option' 'bench kernels --device cuda --op no_such_operation' \
       'launch --nproc-per-node 2 train --cuda-graph sometimes' 'doctor --no-such-option'; do
       # shellcheck disable=SC2086  # its words

@@ -4,6 +4,7 @@
 #
 # FAULT names what it does wrong; with FAULT=hang its process ID is written to the file HUNG.
 # FAULT also plants, in the JSON of `bench kernels`, a library that is wrong (wrong_peer), or nothing but a library (no_variant).
+# With --simulate-gpu its GPUs are simulated, unless FAULT=real_gpu, and several ranks need the stand-in for NCCL.
 # VALIDATE names the real program, which then has to accept each command line.
 set -euo pipefail
 
@@ -16,9 +17,10 @@ option() {
   echo "$2"
 }
 
-# On the CPU, whatever GPU is asked for, and without much memory; --variant is checked last of all.
+# On the CPU, whatever GPU is asked for or simulated, and without much memory; --variant is checked last of all.
 validate() {
   local line=("${words[@]/#cuda*/cpu}") said
+  line=("${line[@]/#h100/none}")
   line=("${line[@]/#elements=16777216/elements=64}")
   case ${words[0]} in
     bench)
@@ -31,9 +33,13 @@ validate() {
   esac
 }
 
+# simulates: whether its GPUs are simulated.
+simulates() { [[ $(option --simulate-gpu none) != none && ${FAULT-} != real_gpu ]]; }
+
 doctor() {
   echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH-}"
   local device="cuda:0: NVIDIA H100 80GB HBM3"
+  ! simulates || device="cuda:0: simulated NVIDIA H100 80GB HBM3"
   [[ ${FAULT-} != no_device ]] || device="cpu: AMD EPYC"
   printf '{\n  "Found": {\n    "cuDNN": {\n      "found": "9.19.0"\n    },\n    "NCCL": {\n      "found": "2.28.9"\n    }\n  },\n'
   printf '  "Used": {\n    "device": {\n      "found": "%s"\n    }\n  }\n}\n' "$device"
@@ -110,6 +116,10 @@ train() {
     ranks_change_weights) key+=$(option --nproc-per-node "") ;;
     runs_differ) [[ "${words[*]}" != *--reproducible* ]] || key+=$run ;;
   esac
+  if simulates && (($(option --nproc-per-node 1) > 1)) && [[ ! -e $LD_LIBRARY_PATH/libnccl.so.2 || ! -d $GRADRING_STAND_IN_NCCL ]]; then
+    echo "gradring train: libnccl.so.2 is for real GPUs" >&2
+    return 3
+  fi
   mkdir -p "$run"
   trace "$(option --trace /dev/null)"
   for ((step = 1; step <= steps; ++step)); do
@@ -120,6 +130,7 @@ train() {
     fi
     echo "{\"event\":\"train\",\"step\":$step,\"epoch\":$(((step - 1) / 4 + 1)),\"loss\":$loss,\"lr\":0.001,\"seconds\":0.25,\"data_wait\":0}"
   done >"$run/metrics.jsonl"
+  ! simulates || echo '{"event":"run","device":"simulated NVIDIA H100 80GB HBM3"}' >>"$run/metrics.jsonl"
   [[ ${FAULT-} != no_summary ]] || return 0
   [[ $device != cuda* || ${FAULT-} == runs_on_cpu ]] || device=${device%:*}:0
   [[ ${FAULT-} != runs_on_cpu ]] || device=cpu

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2054,SC2154
+# For gpu_check.sh: on which device the checks run and how much they compute; the rest is the same on a simulated GPU.
+
+# Kernels at shapes that divide by nothing, as OPERATION:EXTENT=N,...
+odd_shapes=(
+  conv2d:batch=3,height=13,width=11,in=5,out=7 conv2d:batch=1,height=9,width=9,in=8,out=24
+  conv_relu_pool:batch=3,height=13,width=11,in=5,out=7
+  gemm:batch=33,in=17,out=65 gemm:batch=1,in=40,out=129 gemm:batch=72,in=200,out=136 gemm:batch=8,in=8,out=8
+  relu:elements=1001 max_pool2d:batch=3,height=9,width=7,channels=5
+)
+
+if [[ -z $simulated ]]; then
+  odd_shapes+=(gemm:batch=200,in=1000,out=72 gemm:batch=1024,in=2048,out=1024)
+  on_gpu=(--device cuda) on_first_gpu=(--device cuda:0) shared=(--device cuda:0 --allow-shared-gpu)
+  batch=64 batch_of_rank=32 steps=100 window_steps=50 rank_steps=40 replica_steps=10
+  fault_steps=200 fault_step=20 patience=30s fault_patience=10s
+else
+  odd_shapes+=(gemm:batch=200,in=264,out=72)
+  on_gpu=(--device cuda --simulate-gpu "$simulated_card")
+  on_first_gpu=("${on_gpu[@]}") shared=("${on_gpu[@]}") # a GPU for each rank: processes do not share a simulated one
+  batch=8 batch_of_rank=4 steps=4 window_steps=4 rank_steps=4 replica_steps=2
+  fault_steps=8 fault_step=3 patience=120s fault_patience=20s
+fi
+
+# The data, the least accuracy after two epochs, and the most points between two precisions: of the digits' 2,000 test samples
+# one is 0.05 points, of MNIST's 10,000 a fifth of that.
+if [[ -n $data ]]; then
+  dataset=(--dataset mnist --data-dir "$data") least_accuracy=0.975 most_points=0.5
+else
+  dataset=(--dataset digits) least_accuracy=0.95 most_points=1.5
+fi
+[[ -z $simulated ]] || dataset=(--dataset mnist --data-dir "$work/images")
