@@ -142,16 +142,17 @@ const char* const @constant@ = R"EMBEDDED(@text@)EMBEDDED";
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-# gradring_test(name SOURCES ... LIBRARIES ...): one GoogleTest binary, each of its tests known to ctest, labelled `name`.
+# gradring_test(name SOURCES ... LIBRARIES ... [FILTER ...]): one GoogleTest binary, each of its tests known to ctest, labelled
+# `name`; with FILTER, a --gtest_filter, those alone.
 function(gradring_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILTER" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
   if(GRADRING_UNITY)
     set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
   gradring_reuse_headers(test_${name} test_headers)
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER "${arg_FILTER}" NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
 

@@ -11,8 +11,8 @@
 #include "kernels/conv2d/shares.h"
 #include "kernels/kernel_set.h"
 #include "kernels/runtime/error.h"
+#include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
-#include "tests/support/host_streams.h"
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
 
@@ -201,7 +201,7 @@ TEST(Conv2d, AddsUpAnyNumberOfShares) {
   constexpr std::int64_t kElements = 5;
   for (int count : {1, 2, 31, 32, 33, 64, 100})
     for (bool accumulate : {false, true})
-      for_each_host_stream([&](Device&, Stream& stream) {
+      for_each_stream([&](Device&, Stream& stream) {
         std::vector<float> shares(static_cast<std::size_t>(count * kElements)), sums(kElements, 1000);
         std::iota(shares.begin(), shares.end(), 1.0f);
         add_shares(stream, shares.data(), count, kElements, sums.data(), accumulate);

@@ -161,7 +161,7 @@ TEST(Gemm, RequiresItsWorkspace) {
   });
 }
 
-TEST(Gemm, TensorCoreVariantsRejectF32) {
+TEST(GemmOnCpu, TensorCoreVariantsRejectF32) {
   float data[3] = {};
   kernels::HostDevice device;
   const auto stream = device.make_stream(StreamMode::in_place);
@@ -172,7 +172,7 @@ TEST(Gemm, TensorCoreVariantsRejectF32) {
   }
 }
 
-TEST(Gemm, GpuVariantsAreNotChosenOnACpu) {
+TEST(GemmOnCpu, DoesNotChooseVariantsForGpus) {
   const kernels::HostDevice device;
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
     EXPECT_EQ(pick_variant(kernel_set().gemm, device, dtype).name, "strips");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/host_streams.h"
+#include "tests/support/each_stream.h"
 
 #include <gtest/gtest.h>
-
-#include <chrono>
 
 #include "kernels/host/host_device.h"
 
@@ -12,7 +10,7 @@ namespace gradring::tests {
 using kernels::StreamMode;
 using simt::ThreadOrder;
 
-void for_each_host_stream(const std::function<void(kernels::Device&, kernels::Stream&)>& body) {
+void for_each_stream(const std::function<void(kernels::Device&, kernels::Stream&)>& body) {
   struct Kind {
     const char* name;
     StreamMode mode;
@@ -36,7 +34,5 @@ void for_each_host_stream(const std::function<void(kernels::Device&, kernels::St
     finish(*stream);
   }
 }
-
-void finish(kernels::Stream& stream) { stream.synchronize(Deadline::after(std::chrono::minutes(1))); }
 
 }  // namespace gradring::tests

@@ -69,7 +69,7 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
   const LoadedKernel& code = launch.kernel;
   AccessLog accesses;
   const Counters counters = run(*code.executable, launch.spec, rt.memory,
-                                {.seed = rt.options.seed + rt.launches++,
+                                {.seed = rt.seed + rt.launches++,
                                  .threads = rt.options.threads,
                                  .checks_races = rt.options.checks_races,
                                  .counted_multiprocessors = counted ? static_cast<unsigned>(card.multiprocessors) : 0},

@@ -72,7 +72,10 @@ HostThread& this_thread() {
 }
 
 Runtime::Runtime(const SimulationOptions& wanted)
-    : options(wanted), memory(wanted.checks_races), scheduler(wanted.seed, wanted.hold) {
+    : options(wanted),
+      memory(wanted.checks_races, wanted.pageable),
+      seed(wanted.seed),
+      scheduler(wanted.seed, wanted.hold) {
   for (const int number : visible(options.devices))
     devices.emplace_back(*find_card(options.card), static_cast<int>(devices.size()), number, faults);
 }
@@ -101,6 +104,12 @@ void restart(const SimulationOptions& options) {
   const std::lock_guard lock(own.mutex);
   delete std::exchange(own.runtime, nullptr);
   ++own.restarts;
+}
+
+void Runtime::reseed(std::uint64_t other) {
+  seed = other;
+  launches = 0;
+  scheduler.reseed(other);
 }
 
 Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {

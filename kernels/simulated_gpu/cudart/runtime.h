@@ -60,6 +60,9 @@ struct Runtime {
   /// Puts work at the end of a stream; if that is captured, into the graph, and returns null.
   Scheduler::WorkPtr enqueue(Stream& stream, StreamWork work);
 
+  /// From now on, the orders that another seed draws; for tests. No work may be under way.
+  void reseed(std::uint64_t other);
+
   /// Objects and memory that were not given back, as faults; nothing if a device failed.
   void report_leaks();
 
@@ -77,7 +80,8 @@ struct Runtime {
   std::map<void*, Allocation> allocations;         ///< those that were freed, too: their addresses do not come back
   std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
   std::map<std::pair<const void*, int>, int>
-      allowed_shared;                      ///< dynamic bytes by kernel and device, where a program asked
+      allowed_shared;  ///< dynamic bytes by kernel and device, where a program asked
+  std::atomic<std::uint64_t> seed;
   std::atomic<std::uint64_t> launches{0};  ///< executed so far
   Counting counting;
   Scheduler scheduler;  // last: its threads use the rest until it is destroyed

@@ -52,6 +52,11 @@ Scheduler::~Scheduler() {
   if (host_.joinable()) host_.join();
 }
 
+void Scheduler::reseed(std::uint64_t seed) {
+  const std::lock_guard lock(mutex_);
+  seed_ = mixed(seed);
+}
+
 std::uint64_t Scheduler::new_lanes(std::uint64_t count) {
   const std::lock_guard lock(mutex_);
   return std::exchange(last_lane_, last_lane_ + count) + 1;

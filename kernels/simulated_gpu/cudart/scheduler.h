@@ -53,6 +53,9 @@ class Scheduler {
   Scheduler(std::uint64_t seed, std::chrono::milliseconds hold);
   ~Scheduler();
 
+  /// Draws other priorities from now on.
+  void reseed(std::uint64_t seed);
+
   /// The first of `count` new lanes.
   std::uint64_t new_lanes(std::uint64_t count);
 
@@ -93,7 +96,7 @@ class Scheduler {
   void host_knows(const KnownDone& done);
   void start_threads();
 
-  const std::uint64_t seed_;
+  std::uint64_t seed_;
   const std::chrono::milliseconds hold_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // something to do, or something done

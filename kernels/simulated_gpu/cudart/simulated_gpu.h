@@ -11,6 +11,8 @@
 
 namespace gradring::simulated_gpu {
 
+class PageableMemory;
+
 /// What a process simulates.
 struct SimulationOptions {
   std::string card = "h100";  ///< a name of kCardNames
@@ -21,6 +23,8 @@ struct SimulationOptions {
   bool checks_races = true;
   /// How long enqueued work waits for a call that asks for it, before it runs all the same.
   std::chrono::milliseconds hold{20};
+  /// Memory of the host that kernels may use though it was not given to CUDA; null: a fault, as on most machines.
+  PageableMemory* pageable = nullptr;
 };
 
 /// Writes to a range that is watched.

@@ -16,6 +16,7 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr std::size_t kMostFreed = 4096;  // blocks that are remembered, so that a late access can be explained
+constexpr int kNoDevice = -1;             // of pageable memory
 
 struct Freed {
   std::size_t bytes = 0;
@@ -24,6 +25,7 @@ struct Freed {
 };
 
 std::string place_of(int device, bool is_pinned_host) {
+  if (device == kNoDevice) return "pageable host memory";
   return is_pinned_host ? "pinned host memory" : "GPU " + std::to_string(device);
 }
 
@@ -33,6 +35,7 @@ struct GlobalMemory::Parts {
   bool checks_order = false;
   mutable std::mutex uses_mutex;  ///< of all blocks' uses but marks
   WorkLog log;
+  PageableMemory* pageable = nullptr;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address
   std::map<std::uint64_t, Freed> freed;
@@ -43,10 +46,28 @@ struct GlobalMemory::Parts {
     const auto next = blocks.upper_bound(address);
     return next == blocks.begin() ? nullptr : &std::prev(next)->second;
   }
+  const Block* with(std::uint64_t address, std::size_t bytes) const {
+    const Block* const block = before(address);
+    if (block == nullptr) return nullptr;
+    const std::uint64_t offset = address - block->address;
+    return offset <= block->bytes && bytes <= block->bytes - offset ? block : nullptr;
+  }
   void forget_freed(std::uint64_t address, std::size_t bytes) {
     auto first = freed.upper_bound(address);
     if (first != freed.begin() && std::prev(first)->first + std::prev(first)->second.bytes > address) --first;
     while (first != freed.end() && first->first < address + bytes) first = freed.erase(first);
+  }
+  void insert(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
+    Block block{.address = reinterpret_cast<std::uint64_t>(data),
+                .bytes = bytes,
+                .device = device,
+                .is_pinned_host = is_pinned_host,
+                .written = std::make_unique<std::uint8_t[]>(bytes)};
+    if (is_pinned_host) std::memset(block.written.get(), 1, bytes);
+    if (checks_order) block.uses = std::make_unique<BlockUses>(bytes);
+    forget_freed(block.address, bytes);
+    blocks.insert_or_assign(block.address, std::move(block));
+    ++generation;
   }
   /// Within uses_mutex.
   void note(const GlobalMemory& memory, std::uint64_t address, std::size_t bytes, bool is_write, std::uint32_t entry,
@@ -64,23 +85,15 @@ struct GlobalMemory::Parts {
   }
 };
 
-GlobalMemory::GlobalMemory(bool checks_order) : parts_(std::make_unique<Parts>()) {
+GlobalMemory::GlobalMemory(bool checks_order, PageableMemory* pageable) : parts_(std::make_unique<Parts>()) {
   parts_->checks_order = checks_order;
+  parts_->pageable = pageable;
 }
 GlobalMemory::~GlobalMemory() = default;
 
 void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
-  Block block{.address = reinterpret_cast<std::uint64_t>(data),
-              .bytes = bytes,
-              .device = device,
-              .is_pinned_host = is_pinned_host,
-              .written = std::make_unique<std::uint8_t[]>(bytes)};
-  if (is_pinned_host) std::memset(block.written.get(), 1, bytes);
-  if (parts_->checks_order) block.uses = std::make_unique<BlockUses>(bytes);
   const std::unique_lock lock(parts_->mutex);
-  parts_->forget_freed(block.address, bytes);
-  parts_->blocks.insert_or_assign(block.address, std::move(block));
-  ++parts_->generation;
+  parts_->insert(data, bytes, device, is_pinned_host);
 }
 
 void GlobalMemory::remove(const void* data) {
@@ -96,11 +109,17 @@ void GlobalMemory::remove(const void* data) {
 }
 
 const GlobalMemory::Block* GlobalMemory::find(std::uint64_t address, std::size_t bytes) const {
-  const std::shared_lock lock(parts_->mutex);
-  const Block* const block = parts_->before(address);
-  if (block == nullptr) return nullptr;
-  const std::uint64_t offset = address - block->address;
-  return offset <= block->bytes && bytes <= block->bytes - offset ? block : nullptr;
+  {
+    const std::shared_lock lock(parts_->mutex);
+    if (const Block* const block = parts_->with(address, bytes)) return block;
+  }
+  if (parts_->pageable == nullptr) return nullptr;
+  const PageableMemory::Range range = parts_->pageable->find(reinterpret_cast<const void*>(address));
+  if (range.data == nullptr) return nullptr;
+  const std::unique_lock lock(parts_->mutex);
+  if (!parts_->with(reinterpret_cast<std::uint64_t>(range.data), range.bytes))
+    parts_->insert(range.data, range.bytes, kNoDevice, true);
+  return parts_->with(address, bytes);
 }
 
 std::uint64_t GlobalMemory::generation() const { return parts_->generation.load(std::memory_order_acquire); }

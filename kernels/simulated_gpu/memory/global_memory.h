@@ -12,6 +12,22 @@
 
 namespace gradring::simulated_gpu {
 
+/// Memory of the host that nobody gave to CUDA, where kernels may use it all the same, as with heterogeneous memory management.
+///
+/// Threads   any.
+class PageableMemory {
+ public:
+  struct Range {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  virtual ~PageableMemory() = default;
+  /// The block that holds the byte at `address`; empty without such a block. Whoever gives it back calls
+  /// GlobalMemory::remove first.
+  virtual Range find(const void* address) = 0;
+};
+
 /// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a
 /// note of which bytes were written. Addresses are those of the process (unified addressing).
 ///
@@ -22,13 +38,14 @@ class GlobalMemory {
     std::uint64_t address = 0;
     std::size_t bytes = 0;
     int device = 0;
-    bool is_pinned_host = false;
+    bool is_pinned_host = false;              ///< or pageable
     std::unique_ptr<std::uint8_t[]> written;  ///< a byte for each byte, 0: not written
     std::unique_ptr<BlockUses> uses;          ///< null: nobody looks for races
   };
 
-  /// `checks_order`: looks for races between work that nothing puts in an order.
-  explicit GlobalMemory(bool checks_order = false);
+  /// `checks_order`: looks for races between work that nothing puts in an order. `pageable`: null if kernels may not use such
+  /// memory.
+  explicit GlobalMemory(bool checks_order = false, PageableMemory* pageable = nullptr);
   ~GlobalMemory();
 
   /// `is_written`: pinned memory of the host, which may be written unseen.

@@ -91,10 +91,12 @@ __global__ void multiply_by_warpgroup_kernel(OperandStorage a_storage, OperandSt
     const int at = static_cast<int>(i);
     b_operand[place_of(b_storage, at % 128, at / 128)] = b[i];
   }
+  lib::warpgroup_publish();
   __syncthreads();  // both operands are there
   if (fault == ProductFault::off_the_pattern) a_operand += 64;
   if (fault == ProductFault::outside) b_operand += 64 * 512;
   float sums[lib::kSumsOf64x128] = {};
+  lib::warpgroup_expose(sums);
   if (fault != ProductFault::no_fence) lib::warpgroup_fence();
   lib::warpgroup_mma_m64n128k16<T, kTransposeA, kTransposeB>(sums, descriptor_of(a_operand, a_storage),
                                                              descriptor_of(b_operand, b_storage));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/lib/kernels.h"
-#include "tests/support/host_streams.h"
+#include "tests/support/each_stream.h"
 
 namespace gradring::tests {
 namespace {
@@ -22,7 +22,7 @@ std::vector<float> counting(std::size_t elements) {
 TEST(BlockSum, AddsEveryColumnOfEveryBlock) {
   constexpr unsigned kBlocks = 5;
   const std::vector<float> values = counting(64 * kBlocks * 3);
-  for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+  for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
     std::vector<float> sums(kBlocks * 3, -1);
     add_blocks(stream, values.data(), sums.data(), kBlocks);
     finish(stream);
@@ -38,7 +38,7 @@ TEST(BlockSum, AddsEveryColumnOfEveryBlock) {
 TEST(BlockSum, AddsWholeNumbers) {
   std::vector<std::int32_t> values(256);
   std::iota(values.begin(), values.end(), 1 << 20);
-  for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+  for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
     std::int32_t sum = -1;
     add_block(stream, values.data(), &sum);
     finish(stream);
@@ -50,7 +50,7 @@ TEST(Rows, VisitEveryElementOnce) {
   const Shape shapes[] = {{1, 1, 1}, {1, 8, 32}, {7, 8, 32}, {3, 3, 5}, {100, 1, 1}};
   for (std::int64_t rows : {0, 1, 33, 1023})
     for (int cols : {1, 7, 33})
-      for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+      for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
         const std::vector<std::int32_t> once(static_cast<std::size_t>(rows * cols), 1);
         std::vector<std::int32_t> visits(once.size());
         visit_matrix(stream, rows, cols, visits.data());
@@ -68,7 +68,7 @@ TEST(Rows, VisitEveryElementOnce) {
 
 TEST(Strip, AddsAnyWidthWithoutReadingPastIt) {
   for (int width = 1; width <= 16; ++width)
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       constexpr int kRows = 5;
       const auto columns = static_cast<std::size_t>(width);
       const std::vector<float> x = counting(kRows * columns);
@@ -87,7 +87,7 @@ TEST(Strip, AddsAnyWidthWithoutReadingPastIt) {
 TEST(Dots, MultiplyAnyLengthWithoutReadingPastIt) {
   for (int rows = 1; rows <= 4; ++rows)
     for (int length : {0, 1, 7, 8, 9, 31, 32, 33})
-      for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+      for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
         const auto n = static_cast<std::size_t>(length);
         const std::vector<float> x = counting(n);
         const std::vector<float> w = counting(n * static_cast<std::size_t>(rows));
@@ -104,7 +104,7 @@ TEST(Dots, MultiplyAnyLengthWithoutReadingPastIt) {
 TEST(Divisor, DividesAsTheProcessorDoes) {
   constexpr int kMost = std::numeric_limits<int>::max();
   for (int divisor : {1, 2, 3, 5, 7, 9, 13, 26, 32, 169, 641, 65535, 65536, 65537, (1 << 30) - 1, 1 << 30, kMost})
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       std::vector<int> dividends = {0, 1, 2, 3, 1000, 12345678, kMost - 1, kMost};
       for (int multiple = 1; multiple <= kMost / divisor && multiple <= 5; ++multiple)
         for (int off : {-1, 0}) dividends.push_back(multiple * divisor + off);

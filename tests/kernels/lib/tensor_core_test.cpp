@@ -13,8 +13,8 @@
 #include "kernels/simt/error.h"
 #include "kernels/simt/tensor_layout.h"
 #include "tests/kernels/lib/kernels.h"
+#include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
-#include "tests/support/host_streams.h"
 #include "tests/support/values.h"
 
 namespace gradring::tests {
@@ -73,7 +73,7 @@ struct LoadCase {
 
 TEST(LoadMatrices, GivesEveryLaneTheDocumentedWords) {
   for (bool transpose : {false, true})
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       LoadCase c;
       c.load.transpose = transpose;
       load_matrices(stream, c.load);
@@ -90,7 +90,7 @@ TEST(LoadMatrices, GivesEveryLaneTheDocumentedWords) {
 }
 
 TEST(LoadMatrices, SeesWritesOfOtherLanesBeforeTheBarrier) {
-  for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+  for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
     std::vector<std::uint32_t> registers(32 * 4);
     load_what_others_wrote(stream, registers.data());
     finish(stream);
@@ -103,7 +103,7 @@ std::string message_of_load(const LoadCase& c) {
   return message_of([&](kernels::Stream& stream) { load_matrices(stream, c.load); });
 }
 
-TEST(LoadMatrices, RejectsMisalignedRowsAndMissingLanes) {
+TEST(LoadMatricesOnCpu, RejectsMisalignedRowsAndMissingLanes) {
   LoadCase misaligned;
   misaligned.load.skew = 8;
   EXPECT_THAT(message_of_load(misaligned),
@@ -115,7 +115,7 @@ TEST(LoadMatrices, RejectsMisalignedRowsAndMissingLanes) {
 
 TEST(Mma, MultipliesElementsAtTheirDocumentedPositions) {
   for (DType dtype : {DType::f16, DType::bf16})
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       const TypedArray a = eighths(dtype, 256, 1);
       const TypedArray b = eighths(dtype, 128, 2);
       TypedArray c(DType::f32, std::vector<double>(128, 3.0));
@@ -132,7 +132,7 @@ TEST(Mma, TakesLdmatrixOperandsInEitherStorage) {
   for (DType dtype : {DType::f16, DType::bf16})
     for (bool a_by_inner : {false, true})
       for (bool b_by_column : {false, true})
-        for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+        for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
           const TypedArray a = eighths(dtype, 256, 3);
           const TypedArray b = eighths(dtype, 256, 4);
           TypedArray c = TypedArray::unwritten(DType::f32, 256);
@@ -146,7 +146,7 @@ TEST(Mma, TakesLdmatrixOperandsInEitherStorage) {
         });
 }
 
-TEST(MatrixDescriptor, HasItsFieldsWherePtxSays) {
+TEST(MatrixDescriptorOnCpu, HasItsFieldsWherePtxSays) {
   constexpr auto kDescriptor = simt::MatrixDescriptor::of(0x12340, 0x2000, 0x400);
   EXPECT_EQ(kDescriptor.bits, 0x1234ull | 0x200ull << 16 | 0x40ull << 32 | 1ull << 62);
   EXPECT_EQ(kDescriptor.address(), 0x12340u);
@@ -156,7 +156,7 @@ TEST(MatrixDescriptor, HasItsFieldsWherePtxSays) {
   EXPECT_EQ(kDescriptor.swizzle_mode(), 1u);
 }
 
-TEST(MatrixDescriptor, ReachesIntoAPatternBySteppingAlongItsRow) {
+TEST(MatrixDescriptorOnCpu, ReachesIntoAPatternBySteppingAlongItsRow) {
   constexpr auto kFirst = simt::MatrixDescriptor::of(0x400, 0, 0x400);
   for (int step = 0; step < 4; ++step) {
     const auto later = simt::MatrixDescriptor::of(0x400 + static_cast<std::uint32_t>(step) * 32, 0, 0x400);
@@ -166,7 +166,7 @@ TEST(MatrixDescriptor, ReachesIntoAPatternBySteppingAlongItsRow) {
   }
 }
 
-TEST(WarpgroupPlaces, CoverTheTileOnce) {
+TEST(WarpgroupPlacesOnCpu, CoverTheTileOnce) {
   std::vector<int> visits(64 * 128);
   for (int thread = 0; thread < 128; ++thread)
     for (int i = 0; i < 64; ++i) {
@@ -203,7 +203,7 @@ TEST(WarpgroupMma, ReadsOperandsWhereTheirDescriptorsSay) {
   for (DType dtype : {DType::f16, DType::bf16})
     for (const OperandStorage& a_storage : a_storages)
       for (const OperandStorage& b_storage : b_storages)
-        for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+        for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
           Product one(dtype);
           one.multiply(stream, a_storage, b_storage);
           finish(stream);
@@ -211,7 +211,7 @@ TEST(WarpgroupMma, ReadsOperandsWhereTheirDescriptorsSay) {
         });
 }
 
-TEST(WarpgroupMma, LandsInTheWait) {
+TEST(WarpgroupMmaOnCpu, LandsInTheWait) {
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   Product one(DType::f16);
@@ -219,7 +219,7 @@ TEST(WarpgroupMma, LandsInTheWait) {
   EXPECT_THAT(one.c.values(), testing::Each(0.0));
 }
 
-TEST(WarpgroupMma, ErrorsNameTheMistake) {
+TEST(WarpgroupMmaOnCpu, ErrorsNameTheMistake) {
   const auto message = [](ProductFault fault) {
     return message_of([&](kernels::Stream& stream) { Product(DType::f16).multiply(stream, {}, {}, fault); });
   };
@@ -258,7 +258,7 @@ TEST(BulkLoad, LaysRowsSwizzledAndZerosOutside) {
   };
   for (const Case& one : {Case{64, 64, 0, 0}, Case{130, 136, 64, 64}, Case{130, 136, 128, 128}, Case{3, 8, 0, 0},
                           Case{100, 72, -5, 40}, Case{100, 72, 10, -8}, Case{64, 64, 64, 0}})
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       SCOPED_TRACE(testing::Message() << one.rows << "x" << one.columns << " from " << one.row << ", " << one.column);
       Box box(one.rows, one.columns, one.row, one.column);
       load_box(stream, box.load);
@@ -276,7 +276,7 @@ std::string message_of_load(const std::function<void(BoxLoad&)>& change) {
   return message_of([&](kernels::Stream& stream) { load_box(stream, box.load); });
 }
 
-TEST(BulkLoad, CountsBytes) {
+TEST(BulkLoadOnCpu, CountsBytes) {
   EXPECT_THAT(
       message_of_load([](BoxLoad& load) { load.expected_bytes += 16; }),
       testing::AllOf(testing::HasSubstr("deadlock"), testing::HasSubstr("lacks 0 of 1 arrival(s) and 16 byte(s)"),
@@ -287,14 +287,14 @@ TEST(BulkLoad, CountsBytes) {
               testing::HasSubstr("expected at most 1048575"));
 }
 
-TEST(BulkLoad, RequiresAnAlignedAddressInSharedMemory) {
+TEST(BulkLoadOnCpu, RequiresAnAlignedAddressInSharedMemory) {
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.skew = 64; }),
               testing::HasSubstr("not a multiple of 128 bytes"));
   EXPECT_THAT(message_of_load([](BoxLoad& load) { load.skew = 2048; }),
               testing::HasSubstr("outside of the block's dynamic shared memory"));
 }
 
-TEST(MakeTensorMap, RejectsWhatTheCopyEngineCannotRead) {
+TEST(MakeTensorMapOnCpu, RejectsWhatTheCopyEngineCannotRead) {
   EXPECT_THROW(message_of_load([](BoxLoad& load) { ++load.matrix; }), InvalidArgument);
   EXPECT_THROW(message_of_load([](BoxLoad& load) { load.columns = 60; }), InvalidArgument);
   EXPECT_THROW(message_of_load([](BoxLoad& load) { load.rows = 0; }), InvalidArgument);
@@ -302,7 +302,7 @@ TEST(MakeTensorMap, RejectsWhatTheCopyEngineCannotRead) {
 
 TEST(BarrierPipe, DeliversEveryRoundOnce) {
   for (int rounds : {1, 2, 3, 8})
-    for_each_host_stream([&](kernels::Device&, kernels::Stream& stream) {
+    for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
       Box box(64 * rounds, 64, 0, 0);
       std::vector<std::uint16_t> to(static_cast<std::size_t>(64 * 64 * rounds), 0);
       copy_through_pipe(stream, box.load.matrix, rounds, to.data());
@@ -311,7 +311,7 @@ TEST(BarrierPipe, DeliversEveryRoundOnce) {
     });
 }
 
-TEST(BarrierPipe, ErrorsNameTheMistake) {
+TEST(BarrierPipeOnCpu, ErrorsNameTheMistake) {
   const auto message = [](PipeFault fault) {
     Box box(64 * 4, 64, 0, 0);
     std::vector<std::uint16_t> to(64 * 64 * 4);
