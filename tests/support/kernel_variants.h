@@ -6,19 +6,12 @@
 #include <span>
 #include <string>
 
+#include "kernels/can_run.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "tests/support/each_stream.h"
 
 namespace gradring::tests {
-
-/// Whether a variant is right for `dtype` on the device; on a CPU, be it chosen there or not.
-template <class Variant>
-bool can_run(const Variant& variant, const kernels::Device& device, kernels::DType dtype) {
-  if constexpr (requires { variant.computes; })
-    if (variant.computes && device.id().kind == kernels::DeviceKind::cpu) return variant.computes(dtype);
-  return variant.supports(device, dtype);
-}
 
 /// Calls body(variant, stream) for every variant of a table that can run `dtype`, on every kind of stream.
 /// Failures name all three. The body waits with finish(stream) before it looks at results.
@@ -26,7 +19,7 @@ template <class Variant, class Body>
 void for_each_variant(std::span<const Variant> table, kernels::DType dtype, Body body) {
   for_each_stream([&](kernels::Device& device, kernels::Stream& stream) {
     for (const Variant& variant : table) {
-      if (!can_run(variant, device, dtype)) continue;
+      if (!kernels::can_run(variant, device, dtype)) continue;
       SCOPED_TRACE(std::string(variant.name) + ", " + std::string(name_of(dtype)));
       body(variant, stream);
     }

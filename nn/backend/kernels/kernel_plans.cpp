@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/kernels/kernel_plans.h"
 
+#include "kernels/can_run.h"
 #include "kernels/runtime/error.h"
 #include "kernels/variant.h"
 
@@ -332,7 +333,7 @@ const Variant& choose(std::span<const Variant> table, const std::string& name, c
                       kernels::DType dtype) {
   if (name == kAuto) return pick_variant(table, device, dtype);
   const Variant& named = kernels::find_variant(table, name);
-  if (named.supports(device, dtype)) return named;
+  if (kernels::can_run(named, device, dtype)) return named;
   throw InvalidArgument("variant '" + name + "' does not support " + std::string(kernels::name_of(dtype)) + " on " +
                         device.id().to_string() + ": name another, or auto");
 }
