@@ -164,6 +164,22 @@ function(gradring_built_file test definition target)
   add_dependencies(${test} ${target})
 endfunction()
 
+# gradring_test_gpus(test_nn): the test runs on real or simulated GPUs, from GpuModules of tests/support/test_gpus.h.
+function(gradring_test_gpus test)
+  target_link_libraries(${test} PRIVATE gradring_test_gpus)
+  foreach(module cuda simulated_gpu_module)
+    set(definition GRADRING_CUDA_MODULE)
+    if(module STREQUAL simulated_gpu_module)
+      set(definition GRADRING_SIMULATED_GPU_MODULE)
+    endif()
+    if(TARGET gradring_${module})
+      gradring_built_file(${test} ${definition} gradring_${module})
+    else()
+      target_compile_definitions(${test} PRIVATE ${definition}="")
+    endif()
+  endforeach()
+endfunction()
+
 # gradring_test_lower_levels(kernels [FILTER]): the suite once more at each level below the processor's highest; skipped where
 # the processor has no higher one. FILTER is a --gtest_filter.
 function(gradring_test_lower_levels name)

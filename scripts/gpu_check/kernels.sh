@@ -78,13 +78,12 @@ check_odd_shapes() {
 # test_binary SUITE: every test must pass. Skipped may be what needs a machine without a GPU, what needs another cuDNN than
 # this one, as comparisons with the recorded version do, and what a simulated GPU does otherwise than a real one.
 test_binary() {
-  local suite=$1 binary skipped other_cudnn expected='only without a GPU'
+  local suite=$1 gpu=real binary skipped other_cudnn expected='only without a GPU'
   [[ -n $build && -d $build/tests ]] || not_made "no test binaries: ${build:-no --build-dir}${build:+ has no folder tests}"
-  if [[ -n $simulated ]]; then suite=$(simulated_suite "$1") expected+='|: a simulated GPU '; fi
+  if [[ -n $simulated ]]; then suite=$(simulated_suite "$1") gpu=h100 expected+='|: a simulated GPU '; fi
   binary=$(test_binary_path "$build" "$suite")
   [[ -n $binary ]] || not_made "no test_$suite below $build/tests"
-  if [[ -n $simulated && $suite == kernels_runtime ]]; then binary=$(with_simulated_module "$binary"); fi
-  run "$binary"
+  run env GRADRING_TEST_GPU="$gpu" "$binary"
   if ((code == 127)); then not_made "test_$suite does not start here: $(last_message)"; fi
   ((code == 0)) ||
     fail "exit code $code: $(grep -aE '^\[  FAILED  \] [^ ]*\.' "$work/output" | sort -u | head -n 3 | tr '\n' ' ')"

@@ -31,16 +31,6 @@ simulated_suite() {
   esac
 }
 
-# with_simulated_module TEST-PROGRAM: the path of a copy in another build folder, in which the module of simulated GPUs has the
-# place of the CUDA module.
-with_simulated_module() {
-  local folder=$work/build program=${1#"$build/"}
-  mkdir -p "$(dirname "$folder/$program")"
-  cp "$1" "$folder/$program"
-  ln -sf "$(realpath "$build")/libgradring_simulated_gpu.so" "$folder/libgradring_cuda.so"
-  echo "$folder/$program"
-}
-
 # big_endian NUMBER: its four bytes, as escapes of printf.
 big_endian() { printf '\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)); }
 

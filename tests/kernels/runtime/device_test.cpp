@@ -20,8 +20,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/engine/sanitizer.h"
-#include "tests/support/built_file.h"
-#include "train/cuda_module/cuda_module.h"
+#include "tests/support/test_gpus.h"
 
 namespace gradring::kernels {
 
@@ -34,10 +33,10 @@ struct DeviceCase {
 /// "cpu_in_place"
 std::string name_of(const DeviceCase& device_case);
 
-/// The device of a case. Where this build or this machine has no GPU: none, and the reason in `why_not`.
+/// The device of a case; a GPU is real or simulated (tests/support/test_gpus.h). Without one: null, and the reason.
 std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not);
 
-/// Runs on the CPU, and on the GPU where there is one; skipped, with the reason, where there is none.
+/// Runs on the CPU and on a GPU; skipped, with the reason, where there is none.
 class EachDevice : public testing::TestWithParam<DeviceCase> {
  protected:
   void SetUp() override {
@@ -71,18 +70,9 @@ std::string name_of(const DeviceCase& device_case) {
 
 std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not) {
   if (kind == DeviceKind::cpu) return std::make_unique<HostDevice>();
-  if (std::string_view(GRADRING_CUDA_MODULE).empty()) {
-    why_not = "this build has no CUDA module";
-    return nullptr;
-  }
-  const train::CudaModule& module = train::open_cuda_module(tests::built_file(GRADRING_CUDA_MODULE));
-  try {
-    return module.make_device(0);
-  } catch (const std::exception& error) {
-    if (module.device_count() > 0) throw;  // there is one, and it does not open: that is a failure
-    why_not = error.what();
-    return nullptr;
-  }
+  const tests::TestGpus gpus = tests::open_test_gpus({GRADRING_CUDA_MODULE, GRADRING_SIMULATED_GPU_MODULE});
+  why_not = gpus.why_not;
+  return gpus.make_device();
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
 #include "tests/support/built_file.h"
+#include "tests/support/test_gpus.h"
 
 namespace gradring::train {
 namespace {
@@ -73,16 +74,21 @@ TEST_F(OpenedModule, SaysWhyThereIsNoSuchDevice) {
   EXPECT_THAT(error, count == 0 ? HasSubstr("no CUDA device: ") : HasSubstr("no device cuda:"));
 }
 
-TEST_F(OpenedModule, MakesEveryDeviceThatItCounts) {
-  const CudaModule& module = open_cuda_module(file_);
-  if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
-  for (int index = 0; index < module.device_count(); ++index)
-    EXPECT_EQ(module.make_device(index)->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
+class ModuleWithGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!gpus_.module) GTEST_SKIP() << gpus_.why_not;
+  }
+  const tests::TestGpus gpus_ = tests::open_test_gpus({GRADRING_CUDA_MODULE, GRADRING_SIMULATED_GPU_MODULE});
+};
+
+TEST_F(ModuleWithGpus, MakesEveryDeviceThatItCounts) {
+  for (int index = 0; index < gpus_.module->device_count(); ++index)
+    EXPECT_EQ(gpus_.module->make_device(index)->id(), (kernels::DeviceId{kernels::DeviceKind::cuda, index}));
 }
 
-TEST_F(OpenedModule, TellsWhatALaunchTakesOfAGpu) {
-  const CudaModule& module = open_cuda_module(file_);
-  if (module.device_count() == 0) GTEST_SKIP() << error_of([&] { module.make_device(0); });
+TEST_F(ModuleWithGpus, TellsWhatALaunchTakesOfAGpu) {
+  const CudaModule& module = *gpus_.module;
   const auto device = module.make_device(0);
   const auto stream = device->make_stream(kernels::StreamMode::asynchronous);
   constexpr std::size_t kElements = 1001;
@@ -93,10 +99,12 @@ TEST_F(OpenedModule, TellsWhatALaunchTakesOfAGpu) {
   stream->synchronize(Deadline::after(std::chrono::seconds(30)));
   ASSERT_EQ(log.launches().size(), 1u);
   const kernels::LaunchReport& launch = log.launches().front();
-  EXPECT_EQ(launch.kernel, "fill_flat_kernel<float>");
+  EXPECT_EQ(launch.kernel, "fill_flat_kernel<unsigned int>");
   EXPECT_EQ(launch.threads, 256u);
   ASSERT_TRUE(launch.resources.has_value());
-  EXPECT_GT(launch.resources->registers, 0);
+  if (!gpus_.simulator) {
+    EXPECT_GT(launch.resources->registers, 0);
+  }
   EXPECT_GT(launch.resources->resident_warps, 0);
   EXPECT_LE(launch.resources->resident_warps, launch.resources->most_warps);
 }
