@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <utility>
 
 #include "kernels/cross_entropy/cross_entropy.h"
-#include "tests/nn/support/program_rig.h"
+#include "tests/nn/support/gpu_rig.h"
 
 namespace gradring::tests {
 namespace {
@@ -50,7 +52,9 @@ std::vector<AgreeCase> cases() {
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
 
-TEST(Backends, AgreeWithTheReference) {
+class EachBackend : public testing::TestWithParam<std::string> {};
+
+TEST_P(EachBackend, AgreesWithTheReference) {
   for (const AgreeCase& c : cases()) {
     SCOPED_TRACE(c.name);
     std::mt19937 random(11);
@@ -62,19 +66,22 @@ TEST(Backends, AgreeWithTheReference) {
     ProgramRig reference(c.model, c.batch, "reference");
     reference.draw_weights(4);
     const auto expected = reference.run(images, labels);
-    for (const std::string backend : {"cpu", "kernels"}) {
-      SCOPED_TRACE(backend);
-      ProgramRig rig(c.model, c.batch, backend);
-      rig.draw_weights(4);
-      const auto actual = rig.run(images, labels);
-      EXPECT_LT(relative_error(actual.logits, expected.logits), 1e-5);
-      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
-      EXPECT_EQ(actual.correct, expected.correct);
-      for (std::size_t i = 0; i < rig.parameters().size(); ++i)
-        EXPECT_LT(relative_error(rig.gradient(i), reference.gradient(i)), 1e-5) << rig.parameters()[i].name;
-    }
+    std::string why_not;
+    RigDevice on = on_any_device(GetParam(), why_not);
+    if (!on.device) GTEST_SKIP() << why_not;
+    ProgramRig rig(c.model, c.batch, std::move(on));
+    rig.draw_weights(4);
+    const auto actual = rig.run(images, labels);
+    EXPECT_LT(relative_error(actual.logits, expected.logits), 1e-5);
+    EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+    EXPECT_EQ(actual.correct, expected.correct);
+    for (std::size_t i = 0; i < rig.parameters().size(); ++i)
+      EXPECT_LT(relative_error(rig.gradient(i), reference.gradient(i)), 1e-5) << rig.parameters()[i].name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, EachBackend, testing::Values("cpu", "kernels", "cuda"),
+                         [](const auto& test) { return test.param; });
 
 /// How many layers the plan of the loss takes along.
 std::size_t in_head(const nn::Layer& last, std::int64_t classes, kernels::DType dtype) {

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <utility>
 
-#include "tests/nn/support/program_rig.h"
+#include "tests/nn/support/gpu_rig.h"
 #include "tests/support/safetensors.h"
 
 namespace gradring::tests {
@@ -35,7 +36,10 @@ TEST_P(GoldenStep, LogitsLossAndEveryGradientMatchPyTorch) {
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = (static_cast<float>(pixels[i]) / 255.0f - 0.5f) / 0.5f;
   const std::vector<std::int32_t> labels(classes.begin(), classes.begin() + kBatch);
 
-  ProgramRig rig(nn::convnet({28, 28, 1}, 10), kBatch, GetParam().backend, nn::ProgramMode::training, GetParam().dtype);
+  std::string why_not;
+  RigDevice on = on_any_device(GetParam().backend, why_not);
+  if (!on.device) GTEST_SKIP() << why_not;
+  ProgramRig rig(nn::convnet({28, 28, 1}, 10), kBatch, std::move(on), nn::ProgramMode::training, GetParam().dtype);
   rig.draw_weights(0);
   nn::NoObserver observer;
   const auto result = rig.run(images, labels, &observer);
@@ -55,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(GoldenCase{"reference", DType::f32, 1e-4, 1e-4}, GoldenCase{"cpu", DType::f32, 1e-4, 1e-4},
                     GoldenCase{"kernels", DType::f32, 1e-4, 1e-4}, GoldenCase{"cpu", DType::f16, 4e-3, 4e-2},
                     GoldenCase{"kernels", DType::f16, 4e-3, 4e-2}, GoldenCase{"cpu", DType::bf16, 3e-2, 0.13},
-                    GoldenCase{"kernels", DType::bf16, 3e-2, 0.13}),
+                    GoldenCase{"kernels", DType::bf16, 3e-2, 0.13}, GoldenCase{"cuda", DType::f32, 1e-4, 1e-4},
+                    GoldenCase{"cuda", DType::f16, 4e-3, 4e-2}, GoldenCase{"cuda", DType::bf16, 3e-2, 0.13}),
     [](const auto& test) { return test.param.backend + "_" + std::string(name_of(test.param.dtype)); });
 
 }  // namespace

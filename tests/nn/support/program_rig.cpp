@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/nn/support/program_rig.h"
 
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <utility>
 
 #include "kernels/elementwise/elementwise.h"
 #include "nn/backend/cpu/cpu_backend.h"
@@ -16,6 +19,12 @@ std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels
   return std::make_unique<nn::CpuBackend>(device);
 }
 
+RigDevice on_host(const std::string& backend) {
+  auto device = std::make_unique<kernels::HostDevice>();
+  auto made = make_backend(backend, *device);
+  return {std::move(device), std::move(made)};
+}
+
 namespace {
 
 /// Values of a type in memory.
@@ -26,29 +35,50 @@ std::vector<std::byte> rounded(const std::vector<float>& values, kernels::DType 
   return bytes;
 }
 
+std::vector<float> widened(const void* values, kernels::DType dtype, std::size_t elements) {
+  std::vector<float> wide(elements);
+  kernels::cast::reference::run(
+      {.from = dtype, .to = kernels::DType::f32, .x = values, .y = wide.data(), .elements = elements});
+  return wide;
+}
+
+constexpr std::chrono::minutes kPatience(2);
+
 }  // namespace
 
 std::vector<float> logits_of(const nn::Program& program, std::int64_t elements) {
-  std::vector<float> logits(static_cast<std::size_t>(elements));
-  kernels::cast::reference::run({.from = program.dtype(),
-                                 .to = kernels::DType::f32,
-                                 .x = program.logits(),
-                                 .y = logits.data(),
-                                 .elements = logits.size()});
-  return logits;
+  return widened(program.logits(), program.dtype(), static_cast<std::size_t>(elements));
 }
 
-ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode,
+ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice on, nn::ProgramMode mode,
                        kernels::DType dtype, const nn::Checkpointing& checkpointing)
     : model_(model),
       parameters_(nn::parameters_of(model)),
       layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
-      backend_(make_backend(backend, device_)),
-      stream_(device_.make_stream(kernels::StreamMode::in_place)),
+      on_(std::move(on)),
+      stream_(on_.device->make_stream(kernels::StreamMode::in_place)),
       weights_(layout_.elements()),
-      gradients_(layout_.elements(), std::nanf("")),
       mode_(mode),
-      program_(model, max_batch, mode, *backend_, device_, dtype, checkpointing) {}
+      program_(model, max_batch, mode, *on_.backend, *on_.device, dtype, checkpointing) {
+  const std::vector<float> unwritten(layout_.elements(), std::nanf(""));
+  gradients_ = on_device(unwritten.data(), unwritten.size() * sizeof(float));
+  stream_->synchronize(Deadline::after(kPatience));
+}
+
+ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend, nn::ProgramMode mode,
+                       kernels::DType dtype, const nn::Checkpointing& checkpointing)
+    : ProgramRig(model, max_batch, on_host(backend), mode, dtype, checkpointing) {}
+
+kernels::Buffer ProgramRig::on_device(const void* data, std::size_t bytes) {
+  kernels::Buffer buffer = on_.device->allocate(bytes);
+  if (bytes > 0) stream_->enqueue_copy(buffer.data(), data, bytes);
+  return buffer;
+}
+
+void ProgramRig::copy_to_host(void* data, const void* from, std::size_t bytes) const {
+  stream_->enqueue_copy(data, from, bytes);
+  stream_->synchronize(Deadline::after(kPatience));
+}
 
 void ProgramRig::draw_weights(std::uint64_t seed) {
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);
@@ -59,38 +89,46 @@ void ProgramRig::draw_weights(std::uint64_t seed) {
 
 ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
                                    nn::StepObserver* observer) {
+  const auto batch = static_cast<std::int64_t>(labels.size());
   const auto weight_bytes = rounded(weights_, program_.dtype());
   const auto image_bytes = rounded(images, program_.dtype());
-  const nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weight_bytes.data());
-  const nn::Gradients gradients = nn::gradients_in({layout_, gradients_.data()});
+  const kernels::Buffer weights_there = on_device(weight_bytes.data(), weight_bytes.size());
+  const kernels::Buffer images_there = on_device(image_bytes.data(), image_bytes.size());
+  const kernels::Buffer labels_there = on_device(labels.data(), labels.size() * sizeof(std::int32_t));
+  const kernels::Buffer loss_sum = on_.device->allocate(sizeof(float));
+  const kernels::Buffer correct = on_.device->allocate(sizeof(std::int32_t));
+  const nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weights_there.data());
   nn::NoObserver nobody;
-  const auto batch = static_cast<std::int64_t>(labels.size());
-  Result result;
-  float loss_sum = 0;
-  const nn::Program::LossTarget target{.labels = labels.data(),
+  const nn::Program::LossTarget target{.labels = labels_there.as<std::int32_t>(),
                                        .scale = 1.0f / static_cast<float>(batch),
-                                       .loss_sum = &loss_sum,
-                                       .correct = &result.correct};
-  program_.enqueue_forward(*stream_, weights, image_bytes.data(), batch, observer ? *observer : nobody);
+                                       .loss_sum = loss_sum.as<float>(),
+                                       .correct = correct.as<std::int32_t>()};
+  program_.enqueue_forward(*stream_, weights, images_there.data(), batch, observer ? *observer : nobody);
   if (mode_ == nn::ProgramMode::evaluation)
     program_.enqueue_loss(*stream_, target);
   else
-    program_.enqueue_backward(*stream_, weights, gradients, target, observer ? *observer : nobody);
-  stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
-  result.loss = loss_sum / static_cast<double>(batch);
-  result.logits = logits_of(program_, batch * model_.classes);
+    program_.enqueue_backward(*stream_, weights, gradients(), target, observer ? *observer : nobody);
+  Result result;
+  float sum = 0;
+  std::vector<std::byte> logits(static_cast<std::size_t>(batch * model_.classes) * kernels::size_of(program_.dtype()));
+  copy_to_host(&sum, loss_sum.data(), sizeof sum);
+  copy_to_host(&result.correct, correct.data(), sizeof result.correct);
+  copy_to_host(logits.data(), program_.logits(), logits.size());
+  result.loss = sum / static_cast<double>(batch);
+  result.logits = widened(logits.data(), program_.dtype(), static_cast<std::size_t>(batch * model_.classes));
   return result;
 }
 
 void ProgramRig::run_nothing(nn::StepObserver& observer) {
-  program_.enqueue_empty_batch(*stream_, nn::gradients_in({layout_, gradients_.data()}), observer);
-  stream_->synchronize(Deadline::after(std::chrono::minutes(2)));
+  program_.enqueue_empty_batch(*stream_, gradients(), observer);
+  stream_->synchronize(Deadline::after(kPatience));
 }
 
 std::vector<float> ProgramRig::gradient(std::size_t parameter) const {
   const auto& slice = layout_.parameter(static_cast<int>(parameter));
-  std::vector<float> torch(slice.elements);
-  nn::to_torch_order(parameters_[parameter], {gradients_.data() + slice.offset, slice.elements}, torch);
+  std::vector<float> ours(slice.elements), torch(slice.elements);
+  copy_to_host(ours.data(), gradients_.as<float>() + slice.offset, slice.elements * sizeof(float));
+  nn::to_torch_order(parameters_[parameter], ours, torch);
   return torch;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/host/host_device.h"
+#include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 
@@ -14,12 +15,25 @@ namespace gradring::tests {
 
 std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels::Device& device);
 
-/// The logits of a program's last forward, widened to f32.
+/// The logits of a program's last forward on a CPU, widened to f32.
 std::vector<float> logits_of(const nn::Program& program, std::int64_t elements);
 
-/// A model with weights and gradients on the CPU, and a program over it: what one forward and backward pass needs.
+/// What a program runs on.
+struct RigDevice {
+  std::unique_ptr<kernels::Device> device;
+  std::unique_ptr<nn::Backend> backend;
+};
+
+/// The CPU, with a backend of make_backend.
+RigDevice on_host(const std::string& backend);
+
+/// A model with weights and gradients, and a program over it: what one forward and backward pass needs.
 class ProgramRig {
  public:
+  ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice on,
+             nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32,
+             const nn::Checkpointing& checkpointing = {});
+  /// on_host(backend).
   ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend,
              nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32,
              const nn::Checkpointing& checkpointing = {});
@@ -47,14 +61,19 @@ class ProgramRig {
   const nn::Program& program() const { return program_; }
 
  private:
+  /// Enqueues a copy to the device, which is there after the next wait.
+  kernels::Buffer on_device(const void* data, std::size_t bytes);
+  /// Waits for it.
+  void copy_to_host(void* data, const void* from, std::size_t bytes) const;
+  nn::Gradients gradients() const { return nn::gradients_in({layout_, gradients_.as<float>()}); }
+
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
-  kernels::HostDevice device_;
-  std::unique_ptr<nn::Backend> backend_;
+  RigDevice on_;
   std::unique_ptr<kernels::Stream> stream_;
   std::vector<float> weights_;
-  std::vector<float> gradients_;
+  kernels::Buffer gradients_;
   nn::ProgramMode mode_;
   nn::Program program_;
 };
