@@ -9,6 +9,7 @@
 set -euo pipefail
 document=$1
 shift
+# shellcheck disable=SC2016  # backquotes of Markdown
 expected=$(grep -oE '^\| `[A-Z][A-Za-z0-9_/]*\.[A-Za-z0-9_/]+`' "$document" | tr -d '|` ' | sort -u)
 found=$(for program in "$@"; do
   GRADRING_TEST_GPU=h100 "$program" --gtest_color=no || echo "failed: $program" >&2
