@@ -73,6 +73,19 @@ std::optional<ptx::CompiledKernel> KernelTable::code_for(const Binary& binary, c
   return found == best->kernels.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<std::string> KernelTable::unused() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [host, kernel] : kernels_)
+    if (kernel.loaded.empty()) names.push_back(demangled(kernel.name));
+  return names;
+}
+
+std::size_t KernelTable::size() const {
+  const std::lock_guard lock(mutex_);
+  return kernels_.size();
+}
+
 KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
   Text* best = nullptr;
   for (Text& text : binary.texts) {

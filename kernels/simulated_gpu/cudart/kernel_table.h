@@ -42,6 +42,10 @@ class KernelTable {
   /// Errors    Misuse: no such kernel, no PTX for such devices, or something in it that is not simulated.
   const LoadedKernel& load(const void* host, int compute_capability);
 
+  /// The names of the kernels that no call has loaded yet; for tests.
+  std::vector<std::string> unused() const;
+  std::size_t size() const;
+
  private:
   struct Text {
     int compute_capability = 0;

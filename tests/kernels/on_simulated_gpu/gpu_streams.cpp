@@ -14,6 +14,7 @@
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
+#include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "tests/kernels/on_simulated_gpu/host_heap.h"
 #include "tests/support/each_stream.h"
@@ -61,8 +62,13 @@ class SimulatedGpu {
     device_ = std::make_unique<kernels::CudaDevice>(0);
   }
   ~SimulatedGpu() {
-    std::cout << "Executed " << launches_ << " launches of kernels on a " << device_->description() << ", with "
-              << seeds_.size() << " seed(s) from " << seeds_.front() << " to " << seeds_.back() << std::endl;
+    const simulated_gpu::KernelTable& kernels = simulated_gpu::kernel_table();
+    const std::vector<std::string> unused = kernels.unused();
+    std::cout << "Executed " << launches_ << " launches of " << kernels.size() - unused.size() << " of "
+              << kernels.size() << " kernels on a " << device_->description() << ", with " << seeds_.size()
+              << " seed(s) from " << seeds_.front() << " to " << seeds_.back() << std::endl;
+    if (std::getenv("GRADRING_TEST_LIST_UNUSED"))
+      for (const std::string& name : unused) std::cout << "not used: " << name << std::endl;
   }
 
   kernels::CudaDevice& device() { return *device_; }
