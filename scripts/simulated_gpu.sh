@@ -46,6 +46,10 @@ filter='-*OnCpu.*:*.Reference*:*.Rejects*'
 counted='^\[  PASSED|^\[  FAILED|^Executed'
 hopper='WarpgroupMma.*:BulkLoad.*:BarrierPipe.*' # instructions that an A100 lacks
 part "kernels_h100" "$counted" env GRADRING_TEST_SEEDS="$seeds" "$kernels" "--gtest_filter=$filter"
+grep -qE 'launches of ([0-9]+) of \1 kernels' "$logs/kernels_h100.log" || {
+  failed=1
+  report+=("FAILED: not every kernel was executed on an H100; GRADRING_TEST_LIST_UNUSED=1 lists the others")
+}
 part "kernels_a100" "$counted" env GRADRING_TEST_GPU=a100 GRADRING_TEST_SEEDS="${seeds%%[-,]*}" "$kernels" \
   "--gtest_filter=$filter:$hopper"
 for card in h100 a100; do

@@ -119,7 +119,7 @@ constexpr Geometry kCases[] = {
 
 /// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
 std::span<const Geometry> cases_for(DType dtype) {
-  return std::span(kCases).first(dtype == DType::bf16 ? 6 : std::size(kCases));
+  return std::span(kCases).first(dtype == DType::bf16 ? 7 : std::size(kCases));
 }
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }

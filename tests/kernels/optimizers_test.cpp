@@ -226,21 +226,24 @@ TYPED_TEST(OptimizerTest, WritesTheRoundedWeightsToTheCopy) {
 
 TYPED_TEST(OptimizerTest, EveryVariantGivesTheSameBitsAlignedOrNot) {
   const auto after_a_step = [&](const auto& variant, Stream& stream, std::size_t elements, const auto& hyper,
-                                bool aligned) {
+                                DType copy_dtype, bool aligned) {
     Arena arena = this->arena_of(elements);
     for (std::vector<float>& moment : arena.moments) moment.assign(elements, 0.25f);
     arena.state.applied_steps = 2;
     const std::vector<float> gradients = this->gradients_of(elements, 0);
-    TypedArray copy(DType::bf16, std::vector<double>(elements, 3));
+    TypedArray copy(copy_dtype, std::vector<double>(elements, 3));
+    const bool has_copy = copy_dtype != DType::f32;
     auto args = TypeParam::args_of(arena, gradients, hyper);
-    args.copy_dtype = DType::bf16;
-    args.copy = copy.data();
+    if (has_copy) {
+      args.copy_dtype = copy_dtype;
+      args.copy = copy.data();
+    }
     if (!aligned) {
       --args.elements;
       args.weights += 1;
       args.gradients += 1;
       TypeParam::skip_one_moment(args);
-      args.copy = copy.template as<std::uint16_t>() + 1;
+      if (has_copy) args.copy = copy.template as<std::uint16_t>() + 1;
     }
     variant.run(stream, args);
     finish(stream);
@@ -248,15 +251,16 @@ TYPED_TEST(OptimizerTest, EveryVariantGivesTheSameBitsAlignedOrNot) {
   };
   for (const auto& hyper : TypeParam::hypers)
     for (const std::size_t elements : {2, 4, 5, 33, 1023})
-      for (const bool aligned : {true, false})
-        for_each_variant(TypeParam::variants(), DType::f32, [&](const auto& variant, Stream& stream) {
-          const auto& first = TypeParam::variants().front();
-          const auto [expected, expected_copy] = after_a_step(first, stream, elements, hyper, aligned);
-          const auto [actual, copy] = after_a_step(variant, stream, elements, hyper, aligned);
-          EXPECT_EQ(actual.weights, expected.weights);
-          EXPECT_EQ(actual.moments, expected.moments);
-          expect_equal(copy, expected_copy);
-        });
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+        for (const bool aligned : {true, false})
+          for_each_variant(TypeParam::variants(), DType::f32, [&](const auto& variant, Stream& stream) {
+            const auto& first = TypeParam::variants().front();
+            const auto [expected, expected_copy] = after_a_step(first, stream, elements, hyper, dtype, aligned);
+            const auto [actual, copy] = after_a_step(variant, stream, elements, hyper, dtype, aligned);
+            EXPECT_EQ(actual.weights, expected.weights);
+            EXPECT_EQ(actual.moments, expected.moments);
+            expect_equal(copy, expected_copy);
+          });
 }
 
 TYPED_TEST(OptimizerTest, ChangesNothingInASkippedStep) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -74,6 +75,27 @@ TEST(SumOfSquares, StaysWithinItsBound) {
           EXPECT_LT(expected.tiny, static_cast<std::int64_t>(elements) / 2);
         }
       });
+}
+
+TEST(SumOfSquares, GivesTheSameBitsForElementsAlignedToOneElement) {
+  for (DType dtype : kTypes) {
+    std::vector<double> values = random_values(1023, 5);
+    const TypedArray aligned(dtype, values);
+    values.insert(values.begin(), 100.0);
+    const TypedArray shifted(dtype, values);
+    for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
+      const Results expected = run(variant, stream, aligned, 0.125f);
+      Results actual;
+      std::vector<float> workspace;
+      Args args = args_of(aligned, 0.125f, actual, workspace);
+      args.x = static_cast<const std::byte*>(shifted.data()) + size_of(dtype);
+      variant.run(stream, args);
+      finish(stream);
+      EXPECT_EQ(actual.sum, expected.sum);
+      EXPECT_EQ(actual.tiny, expected.tiny);
+      EXPECT_EQ(actual.non_finite, 0);
+    });
+  }
 }
 
 TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
