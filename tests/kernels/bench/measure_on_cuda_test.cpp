@@ -54,7 +54,7 @@ class MeasureOnCuda : public testing::Test {
   std::unique_ptr<Stream> stream_ = device_.make_stream(StreamMode::in_place);
   CaseMaker make_{{.kernels = {}, .device = device_, .stream = *stream_}};
   KernelCase c_ = make_.make("clearing");
-  BenchArray& y_ = make_.output(c_, DType::f32, 3, exact());
+  BenchArray& y_ = make_.output(c_, "y", DType::f32, 3, exact());
   LongFlush machine_{device_.record(*stream_, [this] {
     for (int i = 0; i < 100; ++i) clear(*stream_);
   })};
