@@ -102,9 +102,7 @@ TEST_F(ModuleWithGpus, TellsWhatALaunchTakesOfAGpu) {
   EXPECT_EQ(launch.kernel, "fill_flat_kernel<unsigned int>");
   EXPECT_EQ(launch.threads, 256u);
   ASSERT_TRUE(launch.resources.has_value());
-  if (!gpus_.simulator) {
-    EXPECT_GT(launch.resources->registers, 0);
-  }
+  EXPECT_GT(launch.resources->registers, 0);
   EXPECT_GT(launch.resources->resident_warps, 0);
   EXPECT_LE(launch.resources->resident_warps, launch.resources->most_warps);
 }
