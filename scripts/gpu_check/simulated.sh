@@ -8,7 +8,7 @@ simulated_limit=600 # seconds for each check at most: a simulated GPU is slow
 # Checks without a counterpart on a simulated GPU, and why.
 declare -A not_simulated=(
   [train_autotune]='cuDNN is not opened: a simulated GPU executes our own kernels only'
-  [trace]='CUPTI records what a driver executes, and there is none'
+  [trace]='CUPTI needs a driver'
   [tests_nn_cuda]='cuDNN and cuBLASLt are not opened: a simulated GPU executes our own kernels only'
   [memory]='no driver tells the memory in use'
   [shared_gpu]='each process has simulated GPUs of its own: ranks cannot share one'

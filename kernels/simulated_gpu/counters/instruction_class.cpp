@@ -132,7 +132,7 @@ InstructionClass class_of_arithmetic(const ptx::Instruction& instruction) {
   return integer;
 }
 
-/// The numbers of m16n8k16; 0 if the word is none of this form.
+/// The numbers of m16n8k16; 0 for other words.
 std::array<std::uint64_t, 3> shape_of(std::string_view word) {
   std::array<std::uint64_t, 3> shape{};
   const char* at = word.data();

@@ -34,7 +34,7 @@ std::string place_of(int device, bool is_pinned_host) {
 struct GlobalMemory::Parts {
   bool checks_order = false;
   PageableMemory* pageable = nullptr;
-  mutable std::mutex uses_mutex;  ///< of all blocks' uses but marks
+  mutable std::mutex uses_mutex;  ///< of all blocks' uses
   WorkLog log;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address

@@ -36,7 +36,7 @@ std::string name_of(const DeviceCase& device_case);
 /// The device of a case; a GPU is real or simulated (tests/support/test_gpus.h). Without one: null, and the reason.
 std::unique_ptr<Device> open_device(DeviceKind kind, std::string& why_not);
 
-/// Runs on the CPU and on a GPU; skipped, with the reason, where there is none.
+/// Runs on the CPU and on a GPU; skipped, with the reason, without one.
 class EachDevice : public testing::TestWithParam<DeviceCase> {
  protected:
   void SetUp() override {
