@@ -57,15 +57,4 @@ std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
   return distinct.find(reads_, counts);
 }
 
-std::optional<AccessLog::Conflict> AccessLog::with(const AccessLog& later) const {
-  const auto counts = [](const Access& write, const Access& other) {
-    return !(write.kind == Kind::atomic && other.kind == Kind::atomic);
-  };
-  if (const auto found = find(later.writes_, counts)) return found;
-  if (const auto found = find(later.reads_, counts)) return found;
-  auto found = later.find(reads_, counts);
-  if (found) std::swap(found->earlier, found->later);
-  return found;
-}
-
 }  // namespace gradring::simulated_gpu

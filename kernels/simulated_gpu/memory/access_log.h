@@ -86,7 +86,7 @@ void ByteSet::take(const Visit& visit) {
   index_.clear();
 }
 
-/// What a launch, or another piece of work, did with global memory: finds accesses that nothing orders.
+/// What a launch did with global memory: finds accesses of its blocks that nothing orders.
 ///
 /// Threads   one.
 class AccessLog {
@@ -111,16 +111,13 @@ class AccessLog {
   const std::vector<Access>& reads() const { return reads_; }
   /// Atomics, too.
   const std::vector<Access>& writes() const { return writes_; }
-  bool empty() const { return reads_.empty() && writes_.empty(); }
   std::size_t size() const { return reads_.size() + writes_.size(); }
-  /// Where nothing more is added: makes the questions fast.
+  /// Where nothing more is added: makes between_blocks() fast.
   void finish();
 
   /// Two blocks of the launch access the same bytes, one of them writes them, not both atomically; blocks that
   /// executed fences for the whole GPU are taken to be ordered by them. After finish().
   std::optional<Conflict> between_blocks() const;
-  /// The same for two pieces of work that nothing orders: any of their accesses. After finish() of both.
-  std::optional<Conflict> with(const AccessLog& later) const;
 
  private:
   template <class Counts>

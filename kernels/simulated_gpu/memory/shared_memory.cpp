@@ -75,12 +75,17 @@ SharedFinding SharedMemory::note_read(std::uint64_t address, std::size_t bytes, 
   return finding.problem != Problem::none ? finding : find_unordered(atomics_, range, access, Problem::unordered_write);
 }
 
-SharedFinding SharedMemory::note_write(std::uint64_t address, std::size_t bytes, unsigned thread) {
-  const Range range = range_of(address, bytes);
-  const Access access{.warp = thread / kWarpSize, .self = thread};
+SharedFinding SharedMemory::find_unordered_use(Range range, const Access& access) const {
   SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
   if (finding.problem == Problem::none) finding = find_unordered(reads_, range, access, Problem::unordered_read);
   if (finding.problem == Problem::none) finding = find_unordered(atomics_, range, access, Problem::unordered_write);
+  return finding;
+}
+
+SharedFinding SharedMemory::note_write(std::uint64_t address, std::size_t bytes, unsigned thread) {
+  const Range range = range_of(address, bytes);
+  const Access access{.warp = thread / kWarpSize, .self = thread};
+  SharedFinding finding = find_unordered_use(range, access);
   std::fill(writes_.begin() + static_cast<std::ptrdiff_t>(range.first),
             writes_.begin() + static_cast<std::ptrdiff_t>(range.end), clocks_.stamp(thread));
   return finding;
@@ -100,9 +105,7 @@ SharedFinding SharedMemory::note_late_write(std::uint64_t address, std::size_t b
                                             const Knowledge& knowledge) {
   const Range range = range_of(address, bytes);
   const Access access{thread / kWarpSize, thread, &knowledge};
-  SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
-  if (finding.problem == Problem::none) finding = find_unordered(reads_, range, access, Problem::unordered_read);
-  if (finding.problem == Problem::none) finding = find_unordered(atomics_, range, access, Problem::unordered_write);
+  SharedFinding finding = find_unordered_use(range, access);
   const bool is_asynchronous = !Accessor{who_of(mine)}.is_thread();
   for (std::size_t i = range.first; i < range.end; ++i) {
     if (is_asynchronous && finding.problem == Problem::none && writes_[i] >= clocks_.block_begin() &&

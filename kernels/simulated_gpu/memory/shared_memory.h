@@ -96,6 +96,8 @@ class SharedMemory {
                                SharedFinding::Problem problem) const;
   SharedFinding find_unordered(const Rows& rows, Range range, const Access& access,
                                SharedFinding::Problem problem) const;
+  /// A write, read or atomic.
+  SharedFinding find_unordered_use(Range range, const Access& access) const;
   void mark(Rows& rows, Range range, unsigned thread);
   template <unsigned kGranules>
   bool note_warp_read_of(const std::uint64_t* addresses, Mask lanes, unsigned warp);
