@@ -22,9 +22,11 @@ constexpr unsigned kMostIdleWakes = 1000;
 }  // namespace
 
 Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
-    : program_(program), launch_(launch), options_(options), global_(memory), mbarriers_(shared_.clocks(), [this] {
-        note_progress();
-      }) {
+    : program_(program),
+      launch_(launch),
+      options_(options),
+      global_(memory, launch.device),
+      mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
   counters_.instructions.resize(program.operations.size());
   if (options.checks_races) accesses_.emplace(program);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;

@@ -37,6 +37,16 @@ std::vector<U32> numbered(std::size_t count) {
   return words;
 }
 
+TEST(Memory, OfAnotherGpuIsNotReached) {
+  GlobalMemory memory;
+  DeviceArray<U32> own(memory, 32), other(memory, numbered(32), 1);
+  const TestKernel kernel(kThread + "ld.global.u32 %r1, [%p1]; st.global.u32 [%address], %r1;", 2);
+  const std::string fault = fault_of([&] { kernel.run(memory, {own.address(), other.address()}, {}, {32}); });
+  EXPECT_NE(fault.find("global memory is read by a kernel of GPU 0, which cannot reach it: 4 bytes at "), fault.npos)
+      << fault;
+  EXPECT_NE(fault.find("of GPU 1"), fault.npos) << fault;
+}
+
 TEST(Memory, LoadsExtendToTheRegister) {
   std::vector<U32> result;
   run_on({0x8180ff80, 0, 0},

@@ -22,18 +22,19 @@
 
 namespace gradring::simulated_gpu {
 
-/// Memory of GPU 0 for the time of its life, aligned as cudaMalloc aligns it.
+/// Memory of a GPU, 0 if not said otherwise, for the time of its life, aligned as cudaMalloc aligns it.
 template <class T>
 class DeviceArray {
  public:
   /// Memory that was not written.
-  DeviceArray(GlobalMemory& memory, std::size_t count)
+  DeviceArray(GlobalMemory& memory, std::size_t count, int device = 0)
       : memory_(memory),
         count_(count),
         values_(static_cast<T*>(std::aligned_alloc(256, (count * sizeof(T) + 255) / 256 * 256))) {
-    memory_.add(values_.get(), count * sizeof(T), 0, false);
+    memory_.add(values_.get(), count * sizeof(T), device, false);
   }
-  DeviceArray(GlobalMemory& memory, const std::vector<T>& values) : DeviceArray(memory, values.size()) {
+  DeviceArray(GlobalMemory& memory, const std::vector<T>& values, int device = 0)
+      : DeviceArray(memory, values.size(), device) {
     std::ranges::copy(values, values_.get());
     memory_.mark_written(address(), count_ * sizeof(T));
   }

@@ -61,9 +61,14 @@ bool all_written(const std::uint8_t* written, std::size_t bytes) { return std::m
 
 [[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
                                std::uint64_t address) {
+  const GlobalMemory& memory = warp.block().global().memory();
+  const bool is_of_another = memory.find(address, bytes) != nullptr;
   warp.fail(operation, lane,
             std::string("global memory is ") + verb(access) +
-                " out of bounds: " + warp.block().global().memory().describe(address, bytes));
+                (is_of_another ? " by a kernel of GPU " + std::to_string(warp.block().launch().device) +
+                                     ", which cannot reach it: "
+                               : " out of bounds: ") +
+                memory.describe(address, bytes));
 }
 
 void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
