@@ -17,8 +17,6 @@ using namespace gradring::simulated_gpu;
 
 namespace {
 
-/// Between host and device, by PCI Express 4.0 x16; within a device it is its memory's.
-constexpr double kHostBytesPerSecond = 25e9;
 /// Of a copy or a clearing, besides its bytes.
 constexpr double kLeastSeconds = 1e-6;
 
@@ -89,8 +87,9 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
   carry_written(rt, target, place_of(to), source, place_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
-  count(counted, bytes, within_device ? card.bytes_per_second / 2 : card.host_bytes_per_second);
-  return kLeastSeconds + static_cast<double>(bytes) / (within_device ? card.bytes_per_second / 2 : kHostBytesPerSecond);
+  const double bytes_per_second = within_device ? card.bytes_per_second / 2 : card.host_bytes_per_second;
+  count(counted, bytes, bytes_per_second);
+  return kLeastSeconds + static_cast<double>(bytes) / bytes_per_second;
 }
 
 double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card, CountedWork* counted) {
@@ -161,7 +160,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
       rt.enqueue(stream, copying([&rt, to, staged, &card](CountedWork* counted) {
                    return copy(rt, to, staged->data(), staged->size(), card, counted);
                  }));
-    } else if (is_on_host(rt, from) && !stream.capture) {
+    } else if (rt.options.checks_races && is_on_host(rt, from) && !stream.capture) {
       rt.enqueue(stream,
                  copying([&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card](CountedWork* counted) {
                    source.require_unchanged(rt);

@@ -21,7 +21,8 @@ gradring_simulated_gpu() {
           [](const void* data, std::size_t bytes, bool is_write) {
             const auto address = reinterpret_cast<std::uintptr_t>(data);
             GlobalMemory& memory = runtime().memory;
-            memory.note_use(address, bytes, is_write, "a function of the host");
+            const char* const who = this_thread().host_function;
+            memory.note_use(address, bytes, is_write, who ? who : "the host");
             if (is_write) memory.mark_written(address, bytes);
           },
       .watch = [](const void* data,

@@ -35,7 +35,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 3;
+inline constexpr int kSimulatedGpuVersion = 4;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {
@@ -47,7 +47,7 @@ struct SimulatedGpu {
   /// What kernels and calls did that they must not, in the order in which it was seen. Each was printed to stderr.
   std::vector<std::string> (*faults)() = nullptr;
   /// For stand-ins of libraries that enqueue work of their own: cudaLaunchHostFunc by its arguments and result. `name`: of the
-  /// library's function that the work stands for.
+  /// library's function that the work stands for; it stays.
   int (*launch_host_function)(void* stream, const char* name, void (*function)(void*), void* argument) = nullptr;
   /// The same libraries: their host functions, one of which is running, use this memory of a device. What they wrote, kernels may
   /// read.

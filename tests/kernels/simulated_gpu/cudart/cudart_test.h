@@ -11,6 +11,10 @@
 
 #include "kernels/simulated_gpu/cudart/error_text.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
+#include "kernels/simulated_gpu/cudart/simulated_gpu.h"
+
+/// What the module exports.
+extern "C" const gradring::simulated_gpu::SimulatedGpu* gradring_simulated_gpu();
 
 namespace gradring::tests {
 

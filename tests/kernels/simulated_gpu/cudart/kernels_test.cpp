@@ -6,8 +6,6 @@
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
 #include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
 
-extern "C" const gradring::simulated_gpu::SimulatedGpu* gradring_simulated_gpu();
-
 namespace gradring::tests {
 namespace {
 

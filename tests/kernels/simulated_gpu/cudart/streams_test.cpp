@@ -79,6 +79,14 @@ TEST_F(OrderOfStreams, IsMissingIfTheEventIsRecordedTooEarly) {
   expect_race("written by cudaMemsetAsync", "written by cudaFreeAsync");
 }
 
+TEST_F(OrderOfStreams, IsMissingBesideAFunctionOfTheHost) {
+  ok(cudaMemsetAsync(data_, 1, 256, first_));
+  ok(cudaLaunchHostFunc(
+      second_, [](void* data) { gradring_simulated_gpu()->note_use(data, 4, false); }, data_));
+  (void)wait(first_);
+  expect_race("by cudaMemsetAsync", "read by cudaLaunchHostFunc");
+}
+
 TEST_F(OrderOfStreams, IsMadeByEventsThroughOtherStreams) {
   ok(cudaMemsetAsync(data_, 1, 256, first_));
   ok(cudaEventRecord(event_, first_));
