@@ -88,6 +88,7 @@ class RestartedTraining {
   template <class Condition>
   void await(const char* what, Condition condition);
   std::string log_of(int rank) const;
+  /// Of the last line of the metrics; -1: it is not about a step.
   std::int64_t steps() const;
   pid_t process_of(int rank) const;
 
@@ -114,7 +115,16 @@ void RestartedTraining::await(const char* what, Condition condition) {
 
 std::string RestartedTraining::log_of(int rank) const { return text_of(log_file(run_, rank), kTail); }
 
-std::int64_t RestartedTraining::steps() const { return number_after(text_of(metrics_of(run_), kTail), "\"step\":"); }
+std::int64_t RestartedTraining::steps() const {
+  const std::string text = text_of(metrics_of(run_), kTail);
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string::npos || end == 0) return -1;
+  const std::size_t before = text.rfind('\n', end - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  // The line is not whole if it is longer than the tail.
+  const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+  return line.is_object() ? line.value("step", std::int64_t{-1}) : -1;
+}
 
 pid_t RestartedTraining::process_of(int rank) const {
   return static_cast<pid_t>(number_after(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
