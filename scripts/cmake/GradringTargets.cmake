@@ -142,18 +142,24 @@ const char* const @constant@ = R"EMBEDDED(@text@)EMBEDDED";
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-# gradring_test(name SOURCES ... LIBRARIES ... [FILTER ...]): one GoogleTest binary, each of its tests known to ctest, labelled
-# `name`; with FILTER, a --gtest_filter, those alone.
+# gradring_test(name SOURCES ... LIBRARIES ... [FILTER ... | SERIAL ...]): one GoogleTest binary, each of its tests known to ctest,
+# labelled `name`; with FILTER, a --gtest_filter, those alone. Of those that match SERIAL, another, ctest runs one at a time.
 function(gradring_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILTER" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILTER;SERIAL" "SOURCES;LIBRARIES")
   add_executable(test_${name} ${arg_SOURCES})
   if(GRADRING_UNITY)
     set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   target_link_libraries(test_${name} PRIVATE gradring_light ${arg_LIBRARIES} GTest::gmock_main)
   gradring_reuse_headers(test_${name} test_headers)
+  set(properties LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
+  if(arg_SERIAL)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER "${arg_SERIAL}" TEST_LIST serial NO_PRETTY_VALUES
+      DISCOVERY_TIMEOUT 60 PROPERTIES ${properties} RESOURCE_LOCK ${name})
+    set(arg_FILTER "-${arg_SERIAL}")
+  endif()
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER "${arg_FILTER}" NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)
+    PROPERTIES ${properties})
 endfunction()
 
 # gradring_built_file(test_cuda_module GRADRING_CUDA_MODULE gradring_cuda): the definition is the path of the built target
