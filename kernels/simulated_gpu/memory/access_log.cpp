@@ -5,10 +5,9 @@
 
 namespace gradring::simulated_gpu {
 
-std::uint32_t ByteSet::find(std::uint64_t number) {
-  const auto [entry, is_new] = index_.try_emplace(number, static_cast<std::uint32_t>(pages_.size()));
-  if (is_new) pages_.push_back({.number = number});
-  return entry->second;
+void ByteSet::grow() {
+  slots_.assign(std::max<std::size_t>(4 * pages_.size(), 64), 0);
+  for (std::size_t i = 0; i < pages_.size(); ++i) slot_of(pages_[i].number) = static_cast<std::uint32_t>(i + 1);
 }
 
 void AccessLog::append(const AccessLog& other) {
@@ -20,7 +19,10 @@ void AccessLog::finish() {
   std::ranges::sort(writes_, {}, &Access::first);
   furthest_.resize(writes_.size());
   std::uint64_t end = 0;
-  for (std::size_t i = 0; i < writes_.size(); ++i) furthest_[i] = end = std::max(end, writes_[i].end);
+  for (std::size_t i = 0; i < writes_.size(); ++i) {
+    writes_overlap_ |= writes_[i].first < end;
+    furthest_[i] = end = std::max(end, writes_[i].end);
+  }
 }
 
 /// The first of `others` that overlaps a write, and with it counts.
@@ -43,6 +45,7 @@ std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
     return write.block != other.block && other.block != kAllBlocks &&
            !(write.kind == Kind::atomic && other.kind == Kind::atomic) && !(write.is_fenced && other.is_fenced);
   };
+  if (!writes_overlap_) return find(reads_, counts);
   // Of atomics of the same bytes one says as much as all: with thousands of blocks, pairs would be too many.
   AccessLog distinct;
   for (const Access& write : writes_) {

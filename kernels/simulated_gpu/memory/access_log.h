@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace gradring::simulated_gpu {
@@ -33,19 +32,29 @@ class ByteSet {
  private:
   static constexpr std::size_t kWordBits = 64;
   static constexpr std::size_t kPageBytes = 512;
-  static constexpr std::size_t kRecent = 32;
   struct Page {
     std::uint64_t number = 0;
     std::array<std::uint64_t, kPageBytes / kWordBits> bits{};
   };
 
   Page& page(std::uint64_t number) {
-    std::uint32_t& recent = recent_[number % kRecent];
-    if (recent >= pages_.size() || pages_[recent].number != number) [[unlikely]]
-      recent = find(number);
-    return pages_[recent];
+    if (2 * pages_.size() >= slots_.size()) [[unlikely]]
+      grow();
+    std::uint32_t& slot = slot_of(number);
+    if (slot == 0) [[unlikely]] {
+      pages_.push_back({.number = number});
+      slot = static_cast<std::uint32_t>(pages_.size());
+    }
+    return pages_[slot - 1];
   }
-  std::uint32_t find(std::uint64_t number);
+  /// That of the page, or the empty one where it belongs.
+  std::uint32_t& slot_of(std::uint64_t number) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (number * 0x9e3779b97f4a7c15 >> 32) & mask;  // Fibonacci hashing
+    while (slots_[slot] != 0 && pages_[slots_[slot] - 1].number != number) slot = (slot + 1) & mask;
+    return slots_[slot];
+  }
+  void grow();
   static void add_within(Page& page, std::size_t first, std::size_t bytes) {
     while (bytes > 0) {
       const std::size_t bit = first % kWordBits;
@@ -57,8 +66,8 @@ class ByteSet {
   }
 
   std::vector<Page> pages_;
-  std::unordered_map<std::uint64_t, std::uint32_t> index_;
-  std::array<std::uint32_t, kRecent> recent_{};
+  std::vector<std::uint32_t>
+      slots_;  ///< a hash table with open addressing, a power of two: indices of pages plus 1, 0: empty
 };
 
 template <class Visit>
@@ -83,7 +92,7 @@ void ByteSet::take(const Visit& visit) {
     }
   if (open.end != 0) visit(open);
   pages_.clear();
-  index_.clear();
+  std::ranges::fill(slots_, 0);
 }
 
 /// What a launch did with global memory: finds accesses of its blocks that nothing orders.
@@ -126,6 +135,7 @@ class AccessLog {
   std::vector<Access> reads_;
   std::vector<Access> writes_;           ///< atomics, too
   std::vector<std::uint64_t> furthest_;  ///< the largest end of these writes up to each
+  bool writes_overlap_ = false;
 };
 
 }  // namespace gradring::simulated_gpu

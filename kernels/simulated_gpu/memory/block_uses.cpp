@@ -21,11 +21,15 @@ BlockUses::BlockUses(std::size_t bytes) : reader_(entries(words_in(bytes))), wri
 
 std::optional<BlockUses::Race> BlockUses::note(std::size_t offset, std::size_t bytes, bool is_write,
                                                std::uint32_t entry, OrderCheck& check) {
+  std::uint32_t last_writer = 0, last_reader = 0;  // of the word before: mostly those of this one, too
+  bool is_behind_reader = true;
   for (std::size_t word = offset / kWordBytes; word < words_in(offset + bytes); ++word) {
     std::uint32_t& reader = reader_[word];
     std::uint32_t& writer = writer_[word];
-    if (!check.is_in_order(writer)) return Race{word * kWordBytes, is_write, true, writer};
-    const bool is_behind_reader = check.is_in_order(reader);
+    if (writer != last_writer && !check.is_in_order(writer)) return Race{word * kWordBytes, is_write, true, writer};
+    if (reader != last_reader) is_behind_reader = check.is_in_order(reader);
+    last_writer = writer;
+    last_reader = reader;
     if (!is_write) {
       if (is_behind_reader) reader = entry;
       continue;

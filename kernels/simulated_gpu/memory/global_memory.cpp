@@ -2,13 +2,13 @@
 #include "kernels/simulated_gpu/memory/global_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "kernels/simulated_gpu/fault.h"
 
@@ -32,6 +32,7 @@ std::string place_of(int device, bool is_pinned_host) {
 }  // namespace
 
 struct GlobalMemory::Parts {
+  std::atomic<std::uint64_t>& generation;
   bool checks_order = false;
   PageableMemory* pageable = nullptr;
   mutable std::mutex uses_mutex;  ///< of all blocks' uses
@@ -39,7 +40,6 @@ struct GlobalMemory::Parts {
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address
   std::map<std::uint64_t, Freed> freed;
-  std::atomic<std::uint64_t> generation{1};
 
   /// The last block that begins at the address or before it; null without such a block.
   const Block* before(std::uint64_t address) const {
@@ -48,9 +48,7 @@ struct GlobalMemory::Parts {
   }
   const Block* with(std::uint64_t address, std::size_t bytes) const {
     const Block* const block = before(address);
-    if (block == nullptr) return nullptr;
-    const std::uint64_t offset = address - block->address;
-    return offset <= block->bytes && bytes <= block->bytes - offset ? block : nullptr;
+    return block != nullptr && block->holds(address, bytes) ? block : nullptr;
   }
   void forget_freed(std::uint64_t address, std::size_t bytes) {
     auto first = freed.upper_bound(address);
@@ -70,9 +68,8 @@ struct GlobalMemory::Parts {
     ++generation;
   }
   /// Within uses_mutex.
-  void note(const GlobalMemory& memory, std::uint64_t address, std::size_t bytes, bool is_write, std::uint32_t entry,
-            OrderCheck& check) {
-    const Block* const block = memory.find(address, bytes);
+  void note(const GlobalMemory& memory, const Block* block, std::uint64_t address, std::size_t bytes, bool is_write,
+            std::uint32_t entry, OrderCheck& check) {
     if (block == nullptr || block->uses == nullptr) return;
     const auto race = block->uses->note(address - block->address, bytes, is_write, entry, check);
     if (!race) return;
@@ -85,10 +82,8 @@ struct GlobalMemory::Parts {
   }
 };
 
-GlobalMemory::GlobalMemory(bool checks_order, PageableMemory* pageable) : parts_(std::make_unique<Parts>()) {
-  parts_->checks_order = checks_order;
-  parts_->pageable = pageable;
-}
+GlobalMemory::GlobalMemory(bool checks_order, PageableMemory* pageable)
+    : parts_(new Parts{.generation = generation_, .checks_order = checks_order, .pageable = pageable}) {}
 GlobalMemory::~GlobalMemory() = default;
 
 void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
@@ -103,9 +98,9 @@ void GlobalMemory::remove(const void* data) {
   if (parts_->freed.size() >= kMostFreed)
     parts_->freed.erase(
         std::ranges::min_element(parts_->freed, {}, [](const auto& entry) { return entry.second.order; }));
-  parts_->freed[found->first] = {found->second.bytes, found->second.device, parts_->generation};
+  parts_->freed[found->first] = {found->second.bytes, found->second.device, generation_};
   parts_->blocks.erase(found);
-  ++parts_->generation;
+  ++generation_;
 }
 
 const GlobalMemory::Block* GlobalMemory::find(std::uint64_t address, std::size_t bytes) const {
@@ -121,8 +116,6 @@ const GlobalMemory::Block* GlobalMemory::find(std::uint64_t address, std::size_t
     parts_->insert(range.data, range.bytes, kNoDevice, true);
   return parts_->with(address, bytes);
 }
-
-std::uint64_t GlobalMemory::generation() const { return parts_->generation.load(std::memory_order_acquire); }
 
 std::string GlobalMemory::describe(std::uint64_t address, std::size_t bytes) const {
   const std::shared_lock lock(parts_->mutex);
@@ -168,13 +161,21 @@ bool GlobalMemory::is_written(std::uint64_t address, std::size_t bytes) const {
 void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describe& describe) {
   if (!parts_->checks_order || current_work == nullptr) return;
   OrderCheck check(parts_->log, *current_work);
-  std::map<std::uint32_t, std::uint32_t> entries;  // by position
+  std::vector<std::uint32_t> entries;  // by position; 0: none yet
+  const Block* block = nullptr;        // of the access before, or of this one
+  std::uint64_t generation_then = 0;
   const std::lock_guard lock(parts_->uses_mutex);
   for (const std::vector<AccessLog::Access>* list : {&accesses.reads(), &accesses.writes()})
     for (const AccessLog::Access& access : *list) {
+      if (access.position >= entries.size()) entries.resize(access.position + 1);
       std::uint32_t& entry = entries[access.position];
       if (entry == 0) entry = parts_->log.add(*current_work, describe, access.position);
-      parts_->note(*this, access.first, access.end - access.first, list == &accesses.writes(), entry, check);
+      const std::size_t bytes = access.end - access.first;
+      const std::uint64_t generation_now = generation();
+      if (generation_now != generation_then || block == nullptr || !block->holds(access.first, bytes))
+        block = find(access.first, bytes);
+      generation_then = generation_now;
+      parts_->note(*this, block, access.first, bytes, list == &accesses.writes(), entry, check);
     }
 }
 
@@ -184,7 +185,7 @@ void GlobalMemory::note_use(std::uint64_t address, std::size_t bytes, bool is_wr
   OrderCheck check(parts_->log, *current_work);
   const std::uint32_t entry = parts_->log.add(*current_work, [name](std::uint32_t) { return name; });
   const std::lock_guard lock(parts_->uses_mutex);
-  parts_->note(*this, address, bytes, is_write, entry, check);
+  parts_->note(*this, find(address, bytes), address, bytes, is_write, entry, check);
 }
 
 std::uint32_t GlobalMemory::newest_writer(std::uint64_t address, std::size_t bytes) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +42,11 @@ class GlobalMemory {
     bool is_pinned_host = false;              ///< or pageable
     std::unique_ptr<std::uint8_t[]> written;  ///< a byte for each byte, 0: not written
     std::unique_ptr<BlockUses> uses;          ///< null: nobody looks for races
+
+    bool holds(std::uint64_t first, std::size_t count) const {
+      const std::uint64_t offset = first - address;
+      return offset <= bytes && count <= bytes - offset;
+    }
   };
 
   /// `checks_order`: looks for races between work that nothing puts in an order. `pageable`: null if kernels may not use such
@@ -56,7 +62,7 @@ class GlobalMemory {
   /// The block that holds all of [address, address + bytes); null without such a block. Valid until it is removed.
   const Block* find(std::uint64_t address, std::size_t bytes) const;
   /// Changes with each add and remove: what find() returned before may be gone.
-  std::uint64_t generation() const;
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   /// "16 bytes at 0x7f..., 4 bytes behind the end of a block of 4096 bytes of GPU 0", "... in a block that was
   /// freed", ...
   std::string describe(std::uint64_t address, std::size_t bytes) const;
@@ -79,6 +85,7 @@ class GlobalMemory {
  private:
   struct Parts;
   WriteWatch watch_;
+  std::atomic<std::uint64_t> generation_{1};
   std::unique_ptr<Parts> parts_;
 };
 

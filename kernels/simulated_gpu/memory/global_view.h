@@ -32,9 +32,7 @@ inline const GlobalMemory::Block* GlobalView::find(std::uint64_t address, std::s
     recent_.fill(nullptr);
   }
   for (const GlobalMemory::Block* block : recent_)
-    if (block != nullptr && address - block->address < block->bytes &&
-        bytes <= block->bytes - (address - block->address))
-      return block;
+    if (block != nullptr && block->holds(address, bytes)) return block;
   const GlobalMemory::Block* const found = memory_.find(address, bytes);
   if (found != nullptr && !found->is_pinned_host && found->device != device_) return nullptr;
   if (found != nullptr) {

@@ -6,30 +6,17 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/lib/level_copies.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/transactions.h"
 #include "kernels/simulated_gpu/memory/address_space.h"
 
 namespace gradring::simulated_gpu {
+
+GRADRING_DECLARE_COPIES(SpanOf, span_loop);  // span.cpp
+
 namespace {
-
-/// What a warp's addresses have in common.
-struct Span {
-  std::uint64_t first = ~std::uint64_t{0};
-  std::uint64_t last = 0;
-  bool is_consecutive = false;  ///< each lane accesses what follows the bytes of the one before
-};
-
-Span span_of(const Addresses& addresses, unsigned bytes) {
-  if (are_consecutive(addresses, bytes)) return {addresses.lane[0], addresses.lane[kWarpSize - 1], true};
-  Span span;
-  for (const std::uint64_t address : addresses.lane) {
-    span.first = std::min(span.first, address);
-    span.last = std::max(span.last, address);
-  }
-  return span;
-}
 
 const char* verb(Access access) {
   return access == Access::read ? "read" : access == Access::write ? "written" : "updated";
@@ -40,10 +27,8 @@ std::string bytes_at(unsigned bytes, std::uint64_t address) {
 }
 
 void check_alignment(const Operation& operation, const Warp& warp, Mask active, unsigned bytes,
-                     const Addresses& addresses, const char* space) {
-  std::uint64_t bits = 0;
-  for (const std::uint64_t address : addresses.lane) bits |= address;
-  if ((bits & (bytes - 1)) == 0) [[likely]]
+                     const Addresses& addresses, const Span& span, const char* space) {
+  if ((span.bits & (bytes - 1)) == 0) [[likely]]
     return;
   for_each_lane(active, [&](unsigned lane) {
     if ((addresses.lane[lane] & (bytes - 1)) != 0)
@@ -57,7 +42,13 @@ Counters::Instruction& counters_of(const Operation& operation, Warp& warp) {
   return warp.block().counters().instructions[warp.block().program().position_of(operation)];
 }
 
-bool all_written(const std::uint8_t* written, std::size_t bytes) { return std::memchr(written, 0, bytes) == nullptr; }
+/// Each is 0 or 1.
+bool all_written(const std::uint8_t* written, std::size_t bytes) {
+  if (bytes == 1) return *written != 0;
+  if (bytes == 2) return load_from<std::uint16_t>(reinterpret_cast<std::uint64_t>(written)) == 0x0101;
+  if (bytes == 4) return load_from<std::uint32_t>(reinterpret_cast<std::uint64_t>(written)) == 0x01010101;
+  return std::memchr(written, 0, bytes) == nullptr;
+}
 
 [[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
                                std::uint64_t address) {
@@ -108,7 +99,7 @@ bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
 void count_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                   const Addresses& addresses, const Span& span) {
   const std::size_t extent = span.last - span.first + bytes;
-  count_sectors(counters_of(operation, warp), active, bytes, addresses, span.first, extent, span.is_consecutive);
+  count_sectors(counters_of(operation, warp), active, bytes, addresses, span);
   if (!warp.block().counts_sectors()) [[likely]]
     return;
   Counters& counters = warp.block().counters();
@@ -120,11 +111,10 @@ void count_global(const Operation& operation, Warp& warp, Mask active, Access ac
   for_each_lane(active, [&](unsigned lane) { add(addresses.lane[lane], bytes); });
 }
 
-void resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses) {
   const Span span = span_of(addresses, bytes);
-  if (!span.is_consecutive || span.first % bytes != 0)
-    check_alignment(operation, warp, active, bytes, addresses, "global");
+  check_alignment(operation, warp, active, bytes, addresses, span, "global");
   const std::size_t extent = span.last - span.first + bytes;
   count_global(operation, warp, active, access, bytes, addresses, span);
   if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
@@ -136,22 +126,25 @@ void resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
       const GlobalMemory::Block* const own = warp.block().global().find(address, bytes);
       if (own == nullptr) fail_outside(operation, warp, lane, access, bytes, address);
       touch_global(operation, warp, lane, access, bytes, *own, address);
-      note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {address, address, false}, own->address);
+      note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {.first = address, .last = address},
+                  own->address);
     });
-    return;
+    return false;
   }
+  const bool is_one_address = span.first == span.last;
   note_access(operation, warp, active, access, bytes, addresses, span, block->address);
   std::uint8_t* const written = block->written.get() + (span.first - block->address);
   const bool is_dense = extent <= std::size_t{kWarpSize} * bytes;
   if (access == Access::read) {
     if (is_dense && all_written(written, extent)) [[likely]]
-      return;
+      return is_one_address;
   } else if (access == Access::write && active == kAllLanes && span.is_consecutive) {
     std::memset(written, 1, extent);
-    return;
+    return false;
   }
   for_each_lane(
       active, [&](unsigned lane) { touch_global(operation, warp, lane, access, bytes, *block, addresses.lane[lane]); });
+  return is_one_address;
 }
 
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
@@ -177,7 +170,7 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
 
 void resolve_local(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                    Addresses& addresses) {
-  check_alignment(operation, warp, active, bytes, addresses, "local");
+  check_alignment(operation, warp, active, bytes, addresses, span_of(addresses, bytes), "local");
   for_each_lane(active, [&](unsigned lane) {
     const std::uint64_t offset = addresses.lane[lane] - kFirstLocalAddress;
     if (offset >= warp.local_bytes() || bytes > warp.local_bytes() - offset)
@@ -191,8 +184,8 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
 
 void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                         Addresses& addresses) {
-  check_alignment(operation, warp, active, bytes, addresses, "parameter");
   const Span span = span_of(addresses, bytes);
+  check_alignment(operation, warp, active, bytes, addresses, span, "parameter");
   if (access == Access::read && is_parameter(warp, span.first, static_cast<unsigned>(span.last - span.first) + bytes))
       [[likely]]
     return;
@@ -227,6 +220,11 @@ void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access
 
 }  // namespace
 
+Span span_of(const Addresses& addresses, unsigned bytes) {
+  static const SpanOf loop = GRADRING_COPY_TO_RUN(span_loop)();
+  return loop(addresses, bytes);
+}
+
 Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active) {
   Addresses addresses;
   if (operand.width == 4) {
@@ -246,10 +244,10 @@ Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active) {
 
 void check_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                   const Addresses& addresses) {
-  check_alignment(operation, warp, active, bytes, addresses, "shared");
+  const Span span = span_of(addresses, bytes);
+  check_alignment(operation, warp, active, bytes, addresses, span, "shared");
   const SharedMemory& shared = warp.block().shared();
   const SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
-  const Span span = span_of(addresses, bytes);
   const bool is_inside = shared.holds(span.first, bytes) && shared.holds(span.last, bytes);
   if (!is_inside || mbarriers.overlaps(span.first, span.last - span.first + bytes)) [[unlikely]]
     for_each_lane(active, [&](unsigned lane) {
@@ -263,7 +261,7 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
         warp.fail(operation, lane,
                   "an mbarrier is " + std::string(verb(access)) + " by an instruction that is not for mbarriers");
     });
-  count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span.is_consecutive);
+  count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span);
 }
 
 void count_global_reads(const Operation& operation, Warp& warp, Mask active, unsigned bytes,
@@ -283,15 +281,16 @@ void check_global_read(const Operation& operation, Warp& warp, unsigned lane, un
     accesses->note_read(operation, address, address + bytes, block->address);
 }
 
-void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
+bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses) {
   switch (space) {
     case StateSpace::global: return resolve_global(operation, warp, active, access, bytes, addresses);
-    case StateSpace::shared: return resolve_shared(operation, warp, active, access, bytes, addresses);
-    case StateSpace::local: return resolve_local(operation, warp, active, access, bytes, addresses);
-    case StateSpace::param: return resolve_parameters(operation, warp, active, access, bytes, addresses);
-    case StateSpace::generic: return resolve_generic(operation, warp, active, access, bytes, addresses);
+    case StateSpace::shared: resolve_shared(operation, warp, active, access, bytes, addresses); break;
+    case StateSpace::local: resolve_local(operation, warp, active, access, bytes, addresses); break;
+    case StateSpace::param: resolve_parameters(operation, warp, active, access, bytes, addresses); break;
+    case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses); break;
   }
+  return false;
 }
 
 StateSpace take_state_space(Decoder& decoder) {

@@ -6,6 +6,7 @@
 
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/machine/operations/span.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 
@@ -30,19 +31,15 @@ struct AccessDetails {
 
 enum class Access : std::uint8_t { read, write, atomic };
 
-/// An address for each lane of a warp; those of lanes that do not take part are equal to another one's.
-struct Addresses {
-  alignas(64) std::uint64_t lane[kWarpSize];
-};
-
 /// The addresses of `active` lanes, in the state space of the instruction.
 Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active);
 
 /// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether
 /// what is read was written, races. Notes what is written, and counts.
 ///
+/// Returns   whether all lanes are known to access the same bytes.
 /// Errors    Fault.
-void resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
+bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses);
 
 /// The part of these checks that does not depend on when bytes of shared memory are accessed: alignment, bounds,

@@ -14,11 +14,17 @@ template <class M, class R>
 void load(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
-  resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
+  const bool is_one_address = resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
   for (unsigned i = 0; i < details.elements; ++i) {
     R* const d = warp.row<R>(operation.slots[i]);
-    for_lanes(active,
-              [&](unsigned lane) { d[lane] = static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M))); });
+    const auto value = [&](unsigned lane) {
+      return static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M)));
+    };
+    if (is_one_address)
+      map_lanes(
+          active, [one = value(0)] { return one; }, d);
+    else
+      for_lanes(active, [&](unsigned lane) { d[lane] = value(lane); });
   }
 }
 

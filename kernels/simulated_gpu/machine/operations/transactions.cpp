@@ -74,23 +74,16 @@ unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
 
 }  // namespace
 
-bool are_consecutive(const Addresses& addresses, unsigned bytes) {
-  std::uint64_t differences = 0;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane)
-    differences |= addresses.lane[lane] ^ (addresses.lane[0] + std::uint64_t{lane} * bytes);
-  return differences == 0;
-}
-
 void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
-                   std::uint64_t first, std::size_t extent, bool is_consecutive) {
+                   const Span& span) {
   const std::uint64_t asked = std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
-  const std::uint64_t spanned = (first + extent - 1) / kSectorBytes - first / kSectorBytes + 1;
+  const std::uint64_t spanned = (span.last + bytes - 1) / kSectorBytes - span.first / kSectorBytes + 1;
   std::uint64_t sectors = spanned;
-  if (spanned > 2 && !is_consecutive) {
+  if (spanned > 2 && !span.is_consecutive) {
     if (spanned <= 64) {
       std::uint64_t touched = 0;
       for_each_lane(active, [&](unsigned lane) {
-        touched |= std::uint64_t{1} << (addresses.lane[lane] / kSectorBytes - first / kSectorBytes);
+        touched |= std::uint64_t{1} << (addresses.lane[lane] / kSectorBytes - span.first / kSectorBytes);
       });
       sectors = static_cast<std::uint64_t>(std::popcount(touched));
     } else {
@@ -104,7 +97,9 @@ void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes,
 }
 
 void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
-                      bool is_consecutive) {
+                      const Span& span) {
+  const bool is_free =  // neighbouring words are in different banks
+      span.is_consecutive || (span.last + bytes - 1) / kBankBytes - span.first / kBankBytes < kBanks;
   const unsigned lanes_together = bytes <= 4 ? kWarpSize : bytes == 8 ? kWarpSize / 2 : kWarpSize / 4;
   const Mask first_group = lanes_together == kWarpSize ? kAllLanes : (Mask{1} << lanes_together) - 1;
   unsigned groups = 0;
@@ -113,7 +108,7 @@ void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned byt
     const Mask lanes = active & (first_group << lane);
     if (lanes == 0) continue;
     ++groups;
-    wavefronts += is_consecutive ? 1 : wavefronts_of(lanes, bytes, addresses);
+    wavefronts += is_free ? 1 : wavefronts_of(lanes, bytes, addresses);
   }
   ++counters.shared_requests;
   counters.wavefronts += wavefronts;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simulated_gpu/machine/lanes.h"
+
+namespace gradring::simulated_gpu {
+
+/// An address for each lane of a warp; those of lanes that do not take part are equal to another one's.
+struct Addresses {
+  alignas(64) std::uint64_t lane[kWarpSize];
+};
+
+/// What a warp's addresses have in common.
+struct Span {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint64_t bits = 0;       ///< those that are set in any of them
+  bool is_consecutive = false;  ///< each lane accesses what follows the bytes of the one before
+};
+
+/// The lanes access `bytes` bytes each.
+Span span_of(const Addresses& addresses, unsigned bytes);
+
+/// span_of as compiled for a level of the instruction set (kernels/lib/level_copies.h).
+using SpanOf = Span (*)(const Addresses& addresses, unsigned bytes);
+
+}  // namespace gradring::simulated_gpu
