@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/gemm.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -25,23 +26,38 @@ void check_args(const Args& args) {
 }
 
 namespace reference {
+namespace {
+
+/// A factor row by row, as the product sees it.
+std::vector<double> read_rows(DType dtype, const void* from, std::size_t rows, std::size_t columns,
+                              bool is_transposed) {
+  std::vector<double> values = lib::read_values(dtype, from, rows * columns);
+  if (!is_transposed) return values;
+  std::vector<double> turned(values.size());
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t column = 0; column < columns; ++column)
+      turned[row * columns + column] = values[column * rows + row];
+  return turned;
+}
+
+}  // namespace
 
 void run(const Args& args) {
   check_args(args);
   const auto m = static_cast<std::size_t>(args.m);
   const auto n = static_cast<std::size_t>(args.n);
   const auto k = static_cast<std::size_t>(args.k);
-  const std::vector<double> a = lib::read_values(args.dtype, args.a, m * k);
-  const std::vector<double> b = lib::read_values(args.dtype, args.b, k * n);
+  const std::vector<double> a = read_rows(args.dtype, args.a, m, k, args.transpose_a);
+  const std::vector<double> b = read_rows(args.dtype, args.b, k, n, args.transpose_b);
   std::vector<double> c(m * n, 0.0);
   if (args.accumulate) c = lib::read_values(args.c_dtype, args.c, m * n);
-  for (std::size_t row = 0; row < m; ++row)
-    for (std::size_t col = 0; col < n; ++col) {
-      double sum = 0;
-      for (std::size_t i = 0; i < k; ++i)
-        sum += a[args.transpose_a ? i * m + row : row * k + i] * b[args.transpose_b ? col * k + i : i * n + col];
-      c[row * n + col] += sum;
-    }
+  std::vector<double> sums(n);
+  for (std::size_t row = 0; row < m; ++row) {
+    std::ranges::fill(sums, 0.0);
+    for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t column = 0; column < n; ++column) sums[column] += a[row * k + i] * b[i * n + column];
+    for (std::size_t column = 0; column < n; ++column) c[row * n + column] += sums[column];
+  }
   lib::write_values(args.c_dtype, args.c, c);
 }
 

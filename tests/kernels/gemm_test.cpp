@@ -44,7 +44,9 @@ std::size_t largest_workspace() {
 /// Inputs in [-1, 1) and what the reference makes of them.
 struct Case {
   Args args;
-  TypedArray a, b, c;
+  TypedArray a, b;
+  TypedArray start;  ///< C before
+  TypedArray c;
 
   Case(const Extents& e, DType dtype, DType c_dtype, bool transpose_a, bool transpose_b, bool accumulate)
       : args{.dtype = dtype,
@@ -57,11 +59,10 @@ struct Case {
              .accumulate = accumulate},
         a(dtype, random_values(size(e.m * e.k), 1)),
         b(dtype, random_values(size(e.k * e.n), 2)),
-        c(start()) {
+        start(c_dtype, random_values(size(e.m * e.n), 3)),
+        c(start) {
     reference::run(with_c(c));
   }
-
-  TypedArray start() const { return TypedArray(args.c_dtype, random_values(size(args.m * args.n), 3)); }
 
   Args with_c(TypedArray& to) const {
     static std::vector<std::byte> workspace(largest_workspace() + 64);
@@ -84,7 +85,7 @@ void expect_product(const Case& expected, const TypedArray& actual) {
 }
 
 void run_and_expect(const Case& expected, const Variant& variant, Stream& stream) {
-  TypedArray c = expected.start();
+  TypedArray c = expected.start;
   variant.run(stream, expected.with_c(c));
   finish(stream);
   expect_product(expected, c);
@@ -117,6 +118,22 @@ TEST(Gemm, StaysWithinItsBound) {
   }
 }
 
+// Several tiles in each direction, inner indices that no tile divides, long sums, thin products.
+// docs/results/simulated_gpu_speed.md times a simulated GPU with these.
+TEST(Gemm, StaysWithinItsBoundOverManyTiles) {
+  constexpr Extents kManyTiles[] = {{136, 72, 200}, {16, 264, 72}, {33, 19, 45}, {256, 128, 1024}, {64, 64, 64}};
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    std::vector<Case> cases;
+    for (const Extents& extents : kManyTiles) add_all_storages(extents, dtype, cases);
+    for_each_variant(kernel_set().gemm, dtype, [&](const Variant& variant, Stream& stream) {
+      for (const Case& expected : cases) {
+        SCOPED_TRACE(testing::Message() << expected.args.m << "x" << expected.args.n << "x" << expected.args.k);
+        run_and_expect(expected, variant, stream);
+      }
+    });
+  }
+}
+
 TEST(Gemm, WritesAndAddsToBothTypesOfC) {
   for (DType dtype : {DType::f16, DType::bf16})
     for (bool accumulate : {false, true})
@@ -136,7 +153,7 @@ TEST(Gemm, AcceptsOperandsAlignedToOneElement) {
   };
   TypedArray a = shifted(aligned.a), b = shifted(aligned.b);
   for_each_variant(kernel_set().gemm, DType::f16, [&](const Variant& variant, Stream& stream) {
-    TypedArray c = aligned.start();
+    TypedArray c = aligned.start;
     Args args = aligned.with_c(c);
     args.a = a.as<Half>() + 1;
     args.b = b.as<Half>() + 1;
@@ -149,7 +166,7 @@ TEST(Gemm, AcceptsOperandsAlignedToOneElement) {
 TEST(Gemm, RequiresItsWorkspace) {
   const Case expected(kLongAndThin, DType::f16, DType::f32, false, false, false);
   for_each_variant(kernel_set().gemm, DType::f16, [&](const Variant& variant, Stream& stream) {
-    TypedArray c = expected.start();
+    TypedArray c = expected.start;
     Args args = expected.with_c(c);
     args.workspace = nullptr;
     if (variant.workspace_bytes) {

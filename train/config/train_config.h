@@ -106,6 +106,9 @@ inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
 /// Errors    UsageError if a GPU is to be simulated on another device than cuda.
 void check_simulated_gpu(const std::string& card, const std::string& device);
 
+/// "cuda:1", or "cuda:1, simulated": nobody may take a result for a GPU's.
+std::string shown_device(const std::string& id, bool is_simulated);
+
 /// Whether --resume looks for checkpoints in --run-dir.
 inline bool resumes_automatically(const TrainConfig& config) {
   return config.resume == "auto" || config.resume == "auto-or-restart";

@@ -239,7 +239,7 @@ Compute make_compute(const ComputeSpec& spec) {
 }
 
 std::string shown_device(const Compute& compute) {
-  return compute.device->id().to_string() + (compute.simulator ? ", simulated" : "");
+  return shown_device(compute.device->id().to_string(), compute.simulator != nullptr);
 }
 
 void check_simulation(const Compute& compute) {

@@ -77,7 +77,7 @@ std::filesystem::path plan_cache_file();
 ///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
 
-/// "cpu" or "cuda:1"; "cuda:1, simulated": nobody may take a result for a GPU's.
+/// "cpu", "cuda:1" or "cuda:1, simulated".
 std::string shown_device(const Compute& compute);
 
 /// At the end of what computes: nothing for a real device.

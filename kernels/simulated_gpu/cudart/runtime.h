@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/capture.h"
@@ -133,14 +134,19 @@ cudaError_t noted(cudaError_t result);
 /// Reports what broke a rule.
 cudaError_t misused(const char* name, const Misuse& misuse);
 
-/// Calls `body` with a Call, and returns what CUDA would.
+/// Calls `body` with a Call, and returns what CUDA would. A body returns nothing, or a result that is no error and thus no
+/// exception.
 template <class Body>
 cudaError_t call(const char* name, const Body& body) noexcept try {
   if (this_thread().host_function)
     return misused(name, {cudaErrorNotPermitted, "a call by a function that cudaLaunchHostFunc enqueued"});
   Call begun(name);
-  body(begun);
-  return cudaSuccess;
+  if constexpr (std::is_void_v<decltype(body(begun))>) {
+    body(begun);
+    return cudaSuccess;
+  } else {
+    return body(begun);
+  }
 } catch (const Refusal& refusal) {
   return noted(refusal.error);
 } catch (const Misuse& misuse) {

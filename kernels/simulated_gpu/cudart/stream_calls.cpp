@@ -24,10 +24,11 @@ struct HostFunctionScope {
   ~HostFunctionScope() { this_thread().host_function = nullptr; }
 };
 
-void query(Call& call, const Scheduler::WorkPtr& work) {
-  if (call.rt.scheduler.is_done(work)) return;
+/// Whether the work is done. Somebody waits for it, so if not, it is due.
+bool query(Call& call, const Scheduler::WorkPtr& work) {
+  if (call.rt.scheduler.is_done(work)) return true;
   call.rt.scheduler.request(work);
-  throw Refusal{cudaErrorNotReady};
+  return false;
 }
 
 /// Work of `stream` is behind `event` from now on.
@@ -104,8 +105,9 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     if (stream.capture)
       refuse_query(*stream.capture, cudaErrorStreamCaptureUnsupported, "a query of a stream that is captured");
     call.refuse_in_captures();
-    query(call, stream.tail);
+    if (!query(call, stream.tail)) return cudaErrorNotReady;
     call.on(stream.device);  // the work may have failed meanwhile
+    return cudaSuccess;
   });
 }
 
@@ -164,8 +166,9 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     if (event.capture)
       refuse_query(*event.capture, cudaErrorCapturedEvent, "a query of an event that was recorded in a capture");
     call.refuse_in_captures();
-    query(call, event.work);
+    if (!query(call, event.work)) return cudaErrorNotReady;
     call.on(event.device);
+    return cudaSuccess;
   });
 }
 
@@ -182,8 +185,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     require(start.has_timing && stop.has_timing, "an event without timing");
     require(start.is_recorded && stop.is_recorded, "an event that was never recorded");
     if (start.capture || stop.capture) throw Misuse{cudaErrorCapturedEvent, "an event that was recorded in a capture"};
-    query(call, start.work);
-    query(call, stop.work);
+    if (!query(call, start.work) || !query(call, stop.work)) throw Refusal{cudaErrorNotReady};
     const double seconds = call.rt.scheduler.end_seconds(stop.work) - call.rt.scheduler.end_seconds(start.work);
     constexpr double kMilliseconds = 1e3;
     *milliseconds = static_cast<float>(seconds * kMilliseconds);

@@ -90,8 +90,8 @@ void Grid::work() {
 }
 
 void Grid::check_races() {
-  accesses_.finish();
   if (blocks_ == 1) return;
+  accesses_.finish();
   if (const auto conflict = accesses_.between_blocks())
     throw Fault(describe_race(program_, launch_.grid, memory_, *conflict));
 }

@@ -72,6 +72,7 @@ TEST_F(SimulatedTraining, HasKernelsThatAgreeWithTheirReferences) {
 TEST_F(SimulatedTraining, HasTheLossesOfTheCpu) {
   expect_the_losses_of_the_cpu({"--precision", "fp32"}, 1e-4);
   EXPECT_THAT(tests::text_of(place_.path("gpu") / "metrics.jsonl"), HasSubstr("simulated NVIDIA H100"));
+  EXPECT_EQ(summary_in(place_.path("gpu")).at("device"), "cuda:0, simulated");
 }
 
 /// The variants that an H100 chooses, which the CPU runs by its execution model. Both sum products in f32 in the same order and
