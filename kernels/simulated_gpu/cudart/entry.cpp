@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
 
+#include <string>
 #include <utility>
 
+#include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
@@ -18,11 +20,13 @@ gradring_simulated_gpu() {
             return static_cast<int>(launch_host_function(name, static_cast<cudaStream_t>(stream), function, argument));
           },
       .note_use =
-          [](const void* data, std::size_t bytes, bool is_write) {
+          [](const char* call, const void* data, std::size_t bytes, bool is_write) {
             const auto address = reinterpret_cast<std::uintptr_t>(data);
             GlobalMemory& memory = runtime().memory;
-            const char* const who = this_thread().host_function;
-            memory.note_use(address, bytes, is_write, who ? who : "the host");
+            if (!memory.find(address, bytes))
+              throw IllegalAccess(std::string(call) + (is_write ? " writes " : " reads ") +
+                                  memory.describe(address, bytes));
+            memory.note_use(address, bytes, is_write, call);
             if (is_write) memory.mark_written(address, bytes);
           },
       .watch = [](const void* data,

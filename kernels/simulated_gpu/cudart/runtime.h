@@ -31,10 +31,10 @@ namespace gradring::simulated_gpu {
 
 /// What CUDA knows of each thread of the host.
 struct HostThread {
-  int device = 0;                       ///< current
-  bool has_selected = false;            ///< it called cudaSetDevice
-  bool has_context = false;             ///< of the current device: the driver's calls need it
-  const char* host_function = nullptr;  ///< what the function of the host that runs stands for; else null
+  int device = 0;                 ///< current
+  bool has_selected = false;      ///< it called cudaSetDevice
+  bool has_context = false;       ///< of the current device: the driver's calls need it
+  bool in_host_function = false;  ///< of cudaLaunchHostFunc
   cudaError_t last_error = cudaSuccess;
 };
 HostThread& this_thread();
@@ -138,7 +138,7 @@ cudaError_t misused(const char* name, const Misuse& misuse);
 /// exception.
 template <class Body>
 cudaError_t call(const char* name, const Body& body) noexcept try {
-  if (this_thread().host_function)
+  if (this_thread().in_host_function)
     return misused(name, {cudaErrorNotPermitted, "a call by a function that cudaLaunchHostFunc enqueued"});
   Call begun(name);
   if constexpr (std::is_void_v<decltype(body(begun))>) {

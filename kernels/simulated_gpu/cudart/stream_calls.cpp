@@ -20,8 +20,8 @@ namespace {
 
 /// While a function of the host runs, this thread may not call CUDA.
 struct HostFunctionScope {
-  explicit HostFunctionScope(const char* who) { this_thread().host_function = who; }
-  ~HostFunctionScope() { this_thread().host_function = nullptr; }
+  HostFunctionScope() { this_thread().in_host_function = true; }
+  ~HostFunctionScope() { this_thread().in_host_function = false; }
 };
 
 /// Whether the work is done. Somebody waits for it, so if not, it is due.
@@ -63,8 +63,8 @@ cudaError_t gradring::simulated_gpu::launch_host_function(const char* who, cudaS
     call.on(stream.device);
     if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
     call.rt.enqueue(stream, {.run =
-                                 [who, function, argument](CountedWork*) {
-                                   const HostFunctionScope scope(who);
+                                 [function, argument](CountedWork*) {
+                                   const HostFunctionScope scope;
                                    function(argument);
                                    return 0.0;
                                  },

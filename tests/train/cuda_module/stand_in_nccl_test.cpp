@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <string>
+#include <memory>
+#include <vector>
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "kernels/host/host_device.h"
@@ -12,30 +14,59 @@
 namespace gradring {
 namespace {
 
-/// The stand-in reports version 2.28, which has ncclCommRevoke.
-TEST(StandInNccl, RevokeEndsWaitingOperations) {
-  const tests::TempFolder messages;
-  ::setenv("GRADRING_STAND_IN_NCCL", messages.path().c_str(), 1);
-  const comm::nccl::Api api = comm::nccl::load_library(GRADRING_STAND_IN_FOLDER "/libnccl.so.2");
-  ncclUniqueId id{};
-  ASSERT_EQ(api.get_unique_id(&id), ncclSuccess);
-  ::unsetenv("GRADRING_STAND_IN_NCCL");
-  ASSERT_TRUE(api.comm_revoke);
+constexpr int kRanks = 2;
 
-  ncclComm_t comm = nullptr;
-  api.comm_init_rank_config(&comm, 2, id, 0, nullptr);
-  kernels::HostDevice device;
-  const auto stream = device.make_stream(kernels::StreamMode::asynchronous);
+/// Two ranks in one process, each with a stream.
+class StandInNccl : public testing::Test {
+ protected:
+  StandInNccl() {
+    ::setenv("GRADRING_STAND_IN_NCCL", messages_.path().c_str(), 1);
+    ncclUniqueId id{};
+    EXPECT_EQ(api_.get_unique_id(&id), ncclSuccess);
+    ::unsetenv("GRADRING_STAND_IN_NCCL");
+    for (int rank = 0; rank < kRanks; ++rank) {
+      api_.comm_init_rank_config(&comms_[rank], kRanks, id, rank, nullptr);
+      streams_.push_back(device_.make_stream(kernels::StreamMode::asynchronous));
+    }
+  }
+  ~StandInNccl() override {
+    for (ncclComm* comm : comms_) EXPECT_EQ(api_.comm_abort(comm), ncclSuccess);
+  }
+  cudaStream_t stream(int rank) { return static_cast<cudaStream_t>(streams_[rank]->native_handle()); }
+  void finish(int rank) { streams_[rank]->synchronize(Deadline::after(std::chrono::seconds(60))); }
+
+  const tests::TempFolder messages_;
+  const comm::nccl::Api api_ = comm::nccl::load_library(GRADRING_STAND_IN_FOLDER "/libnccl.so.2");
+  kernels::HostDevice device_;
+  std::vector<std::unique_ptr<kernels::Stream>> streams_;
+  ncclComm_t comms_[kRanks] = {};
+};
+
+/// It reports version 2.28, which has ncclCommRevoke.
+TEST_F(StandInNccl, RevokeEndsWaitingOperations) {
+  ASSERT_TRUE(api_.comm_revoke);
   float received = 0;
-  api.group_start();
-  api.recv(&received, 1, ncclFloat32, 1, comm, static_cast<cudaStream_t>(stream->native_handle()));
-  api.group_end();
-  EXPECT_EQ(api.comm_revoke(comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
-  EXPECT_NO_THROW(stream->synchronize(Deadline::after(std::chrono::seconds(60))));
+  api_.group_start();
+  api_.recv(&received, 1, ncclFloat32, 1, comms_[0], stream(0));
+  api_.group_end();
+  EXPECT_EQ(api_.comm_revoke(comms_[0], NCCL_REVOKE_DEFAULT), ncclSuccess);
+  EXPECT_NO_THROW(finish(0));
   ncclResult_t state = ncclInProgress;
-  EXPECT_EQ(api.comm_get_async_error(comm, &state), ncclSuccess);
+  EXPECT_EQ(api_.comm_get_async_error(comms_[0], &state), ncclSuccess);
   EXPECT_EQ(state, ncclSuccess);
-  EXPECT_EQ(api.comm_abort(comm), ncclSuccess);
+}
+
+TEST_F(StandInNccl, NamesRanksThatGiveOtherElements) {
+  float memory[kRanks][4] = {};
+  for (int rank = 0; rank < kRanks; ++rank) {
+    api_.group_start();
+    api_.all_reduce(memory[rank], memory[rank], rank == 0 ? 1 : 4, ncclFloat32, ncclSum, comms_[rank], stream(rank));
+    api_.group_end();
+  }
+  EXPECT_THAT([&] { finish(0); }, testing::ThrowsMessage<Error>(
+                                      testing::HasSubstr("ncclAllReduce: rank 0 gives 1 f32, rank 1 gives 4 f32")));
+  EXPECT_THAT([&] { finish(1); }, testing::ThrowsMessage<Error>(
+                                      testing::HasSubstr("ncclAllReduce: rank 1 gives 4 f32, rank 0 gives 1 f32")));
 }
 
 }  // namespace

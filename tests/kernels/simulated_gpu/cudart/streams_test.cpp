@@ -82,9 +82,9 @@ TEST_F(OrderOfStreams, IsMissingIfTheEventIsRecordedTooEarly) {
 TEST_F(OrderOfStreams, IsMissingBesideAFunctionOfTheHost) {
   ok(cudaMemsetAsync(data_, 1, 256, first_));
   ok(cudaLaunchHostFunc(
-      second_, [](void* data) { gradring_simulated_gpu()->note_use(data, 4, false); }, data_));
+      second_, [](void* data) { gradring_simulated_gpu()->note_use("ncclSend", data, 4, false); }, data_));
   (void)wait(first_);
-  expect_race("by cudaMemsetAsync", "read by cudaLaunchHostFunc");
+  expect_race("by cudaMemsetAsync", "read by ncclSend");
 }
 
 TEST_F(OrderOfStreams, IsMadeByEventsThroughOtherStreams) {

@@ -10,6 +10,6 @@ void enqueue(void* stream, std::function<void()> work) {
   static_cast<simt::LaunchQueue*>(stream)->enqueue_launch([work = std::move(work)](simt::Executor&) { work(); });
 }
 
-void note_use(const void*, std::size_t, bool) {}
+void note_use(const char*, const void*, std::size_t, bool) {}
 
 }  // namespace gradring::tests

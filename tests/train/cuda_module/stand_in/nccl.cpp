@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libnccl.so.2 for ranks that are processes, on the streams of stream_work.h: a message is a file in the folder that the environment
-// variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects; what NCCL
+// variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects. Where NCCL would
+// hang or compute wrongly because of a call's elements, the call's work fails with a message that names it; what else NCCL
 // forbids is checked by tests/support/fake_nccl.
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "comm/transport/sum.h"
+#include "kernels/runtime/error.h"
 #include "tests/support/fake_nccl/nccl_types.h"
 #include "tests/train/cuda_module/stand_in/stream_work.h"
 
@@ -33,6 +36,21 @@ using gradring::tests::dtype_of;
 
 constexpr std::align_val_t kAlignment{256};
 constexpr std::chrono::microseconds kNap(100);
+
+/// The elements of a call, of which both ranks of a message and all ranks of a collective must give the same.
+struct Elements {
+  std::size_t count = 0;
+  DType dtype = DType::u8;
+
+  std::size_t bytes() const { return count * size_of(dtype); }
+  std::string text() const { return std::to_string(count) + " " + std::string(name_of(dtype)); }
+  bool operator==(const Elements&) const = default;
+};
+
+struct Message {
+  Elements elements;
+  std::vector<std::byte> bytes;
+};
 
 /// What a rank's communicator shares with the work of its streams.
 struct Member {
@@ -61,24 +79,26 @@ struct Member {
       if (!fs::exists(place_of(who))) return;
     error = ncclSuccess;
   }
-  void put(const fs::path& name, const void* data, std::size_t bytes) {
+  void put(const fs::path& name, const Elements& elements, const void* data) {
     const fs::path draft = folder / (name.string() + ".draft");
     std::ofstream file(draft, std::ios::binary);
-    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    file.write(reinterpret_cast<const char*>(&elements), sizeof elements);
+    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(elements.bytes()));
     file.close();
     std::error_code failed;
     if (file) fs::rename(draft, folder / name, failed);
     if (!file || failed) error = ncclSystemError;
   }
-  /// Waits for the message; empty after an abort. NCCL's receive of another length waits for ever, too.
-  std::vector<std::byte> take(const fs::path& name, std::size_t bytes) {
+  /// Waits for the message; nothing after an abort.
+  std::optional<Message> take(const fs::path& name) {
     const fs::path path = folder / name;
-    std::error_code missing;
-    while (!aborted && (fs::file_size(path, missing) != bytes || missing)) std::this_thread::sleep_for(kNap);
-    if (aborted) return {};
-    std::vector<std::byte> message(bytes);
-    std::ifstream(path, std::ios::binary)
-        .read(reinterpret_cast<char*>(message.data()), static_cast<std::streamsize>(bytes));
+    while (!aborted && !fs::exists(path)) std::this_thread::sleep_for(kNap);
+    if (aborted) return std::nullopt;
+    Message message;
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(&message.elements), sizeof message.elements);
+    message.bytes.resize(message.elements.bytes());
+    file.read(reinterpret_cast<char*>(message.bytes.data()), static_cast<std::streamsize>(message.bytes.size()));
     return message;
   }
 };
@@ -89,12 +109,15 @@ struct Operation {
   std::shared_ptr<Member> member;
   const void* from = nullptr;
   void* to = nullptr;
-  std::size_t count = 0;
-  DType dtype = DType::u8;
+  Elements elements;
+  ncclRedOp_t reduction = ncclSum;
   int peer = 0;
   std::string message = {};  // its file, while it runs
 
-  std::size_t bytes() const { return count * size_of(dtype); }
+  const char* call() const {
+    if (kind == Kind::send) return "ncclSend";
+    return kind == Kind::receive ? "ncclRecv" : "ncclAllReduce";
+  }
   std::string part_of(int rank) const { return message + "-" + std::to_string(rank); }
 };
 
@@ -104,6 +127,8 @@ struct Group {
 };
 thread_local Group group;
 
+/// Gives the operation its message, and checks its memory. `to` is written from now on, also if an abort comes first: NCCL leaves
+/// there whatever has come, and what was enqueued behind still reads it.
 void start(Operation& operation) {
   Member& member = *operation.member;
   switch (operation.kind) {
@@ -111,40 +136,49 @@ void start(Operation& operation) {
     case Operation::Kind::receive: operation.message = member.next_message(operation.peer, member.rank); break;
     case Operation::Kind::all_reduce: operation.message = member.next_reduction(); break;
   }
+  if (operation.reduction != ncclSum)
+    throw gradring::DeviceError(std::string(operation.call()) +
+                                ": a reduction that is not simulated: expected ncclSum");
   if (operation.kind != Operation::Kind::receive)
-    gradring::tests::note_use(operation.from, operation.bytes(), false);
-  if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.from, operation.bytes());
+    gradring::tests::note_use(operation.call(), operation.from, operation.elements.bytes(), false);
+  if (operation.kind != Operation::Kind::send)
+    gradring::tests::note_use(operation.call(), operation.to, operation.elements.bytes(), true);
+  if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.elements, operation.from);
   if (operation.kind == Operation::Kind::all_reduce)
-    member.put(operation.part_of(member.rank), operation.from, operation.bytes());
+    member.put(operation.part_of(member.rank), operation.elements, operation.from);
 }
 
-/// After an abort `to` counts as written, too: NCCL leaves there whatever has come, and what was enqueued behind still
-/// reads it.
-void deliver(const Operation& operation, const std::vector<std::byte>& message) {
-  std::ranges::copy(message, static_cast<std::byte*>(operation.to));
-  gradring::tests::note_use(operation.to, operation.bytes(), true);
+/// What `peer` put into the file `name` for this operation; nothing after an abort.
+///
+/// Errors    DeviceError if it gives other elements.
+std::optional<Message> take(const Operation& operation, const std::string& name, int peer) {
+  std::optional<Message> message = operation.member->take(name);
+  if (message && message->elements != operation.elements)
+    throw gradring::DeviceError(std::string(operation.call()) + ": rank " + std::to_string(operation.member->rank) +
+                                " gives " + operation.elements.text() + ", rank " + std::to_string(peer) + " gives " +
+                                message->elements.text());
+  return message;
 }
 
 void receive(const Operation& operation) {
-  const std::vector<std::byte> message = operation.member->take(operation.message, operation.bytes());
-  deliver(operation, message);
-  if (message.empty()) return;
+  const std::optional<Message> message = take(operation, operation.message, operation.peer);
+  if (!message) return;
+  std::ranges::copy(message->bytes, static_cast<std::byte*>(operation.to));
   fs::remove(operation.member->folder / operation.message);
 }
 
 /// In rank order. The parts stay: nobody knows who reads one last.
 void all_reduce(const Operation& operation) {
-  Member& member = *operation.member;
   std::vector<std::byte> sum;
-  for (int rank = 0; rank < member.world_size; ++rank) {
-    const std::vector<std::byte> part = member.take(operation.part_of(rank), operation.bytes());
-    if (part.empty()) return deliver(operation, {});
-    if (sum.empty())
-      sum = part;
+  for (int rank = 0; rank < operation.member->world_size; ++rank) {
+    std::optional<Message> part = take(operation, operation.part_of(rank), rank);
+    if (!part) return;
+    if (rank == 0)
+      sum = std::move(part->bytes);
     else
-      gradring::comm::add_into(sum.data(), part.data(), operation.count, operation.dtype);
+      gradring::comm::add_into(sum.data(), part->bytes.data(), operation.elements.count, operation.elements.dtype);
   }
-  deliver(operation, sum);
+  std::ranges::copy(sum, static_cast<std::byte*>(operation.to));
 }
 
 /// Work of a stream. All sends leave first, so the order of receives does not matter.
@@ -256,8 +290,7 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, 
   return add(stream, {.kind = Operation::Kind::send,
                       .member = comm->member,
                       .from = from,
-                      .count = count,
-                      .dtype = dtype_of(type),
+                      .elements = {count, dtype_of(type)},
                       .peer = peer});
 }
 
@@ -266,19 +299,18 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer
   return add(stream, {.kind = Operation::Kind::receive,
                       .member = comm->member,
                       .to = to,
-                      .count = count,
-                      .dtype = dtype_of(type),
+                      .elements = {count, dtype_of(type)},
                       .peer = peer});
 }
 
-ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t,
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t reduction,
                            ncclComm_t comm, cudaStream_t stream) {
   return add(stream, {.kind = Operation::Kind::all_reduce,
                       .member = comm->member,
                       .from = from,
                       .to = to,
-                      .count = count,
-                      .dtype = dtype_of(type)});
+                      .elements = {count, dtype_of(type)},
+                      .reduction = reduction});
 }
 
 }  // extern "C"

@@ -54,7 +54,9 @@ void enqueue(void* stream, std::function<void()> work) {
       kept(std::move(work)));
 }
 
-void note_use(const void* data, std::size_t bytes, bool is_write) { simulator().note_use(data, bytes, is_write); }
+void note_use(const char* call, const void* data, std::size_t bytes, bool is_write) {
+  simulator().note_use(call, data, bytes, is_write);
+}
 
 }  // namespace gradring::tests
 
