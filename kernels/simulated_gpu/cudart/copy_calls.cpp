@@ -76,6 +76,7 @@ void count(CountedWork* counted, std::size_t bytes, double bytes_per_second) {
 }
 
 double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card, CountedWork* counted) {
+  rt.copy_targets.end(place_of(to), bytes);
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
   if (overlap(place_of(to), place_of(from), bytes))
@@ -100,10 +101,6 @@ double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card
   if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
   count(counted, bytes, card.bytes_per_second);
   return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
-}
-
-StreamWork copying(std::function<double(CountedWork*)> run) {
-  return {.run = std::move(run), .kind = CountedWork::Kind::copy, .name = "cudaMemcpyAsync"};
 }
 
 bool is_on_host(const Runtime& rt, const void* address) {
@@ -138,6 +135,13 @@ bool is_pageable(const Runtime& rt, const void* address) {
   return rt.addresses.state_of(address) == MappedRanges::State::unknown;
 }
 
+StreamWork copying(Runtime& rt, void* to, std::size_t bytes, int device, std::function<double(CountedWork*)> run) {
+  StreamWork work{.run = std::move(run), .kind = CountedWork::Kind::copy, .name = "cudaMemcpyAsync"};
+  if (rt.options.checks_races && is_on_host(rt, to) && !is_pageable(rt, to))
+    work.enqueued = [&rt, target = CopyTargets::Target{place_of(to), bytes, device}] { rt.copy_targets.begin(target); };
+  return work;
+}
+
 }  // namespace
 
 extern "C" {
@@ -154,23 +158,22 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     check_range(rt, to, bytes);
     check_range(rt, from, bytes);
     check_kind(rt, to, from, kind);
+    std::function<double(CountedWork*)> run;
     if (is_pageable(rt, from) && !stream.capture) {
       const auto* const begin = static_cast<const std::byte*>(from);
       const auto staged = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
-      rt.enqueue(stream, copying([&rt, to, staged, &card](CountedWork* counted) {
-                   return copy(rt, to, staged->data(), staged->size(), card, counted);
-                 }));
+      run = [&rt, to, staged, &card](CountedWork* counted) {
+        return copy(rt, to, staged->data(), staged->size(), card, counted);
+      };
     } else if (rt.options.checks_races && is_on_host(rt, from) && !stream.capture) {
-      rt.enqueue(stream,
-                 copying([&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card](CountedWork* counted) {
-                   source.require_unchanged(rt);
-                   return copy(rt, to, from, bytes, card, counted);
-                 }));
+      run = [&rt, to, source = PinnedSource(rt, from, bytes), from, bytes, &card](CountedWork* counted) {
+        source.require_unchanged(rt);
+        return copy(rt, to, from, bytes, card, counted);
+      };
     } else {
-      rt.enqueue(stream, copying([&rt, to, from, bytes, &card](CountedWork* counted) {
-                   return copy(rt, to, from, bytes, card, counted);
-                 }));
+      run = [&rt, to, from, bytes, &card](CountedWork* counted) { return copy(rt, to, from, bytes, card, counted); };
     }
+    rt.enqueue(stream, copying(rt, to, bytes, stream.device, std::move(run)));
     if (!is_pageable(rt, to) || stream.capture) return;
     const Scheduler::WorkPtr copied = stream.tail;
     call.lock.unlock();

@@ -17,6 +17,7 @@ struct StreamWork {
   CountedWork::Kind kind = CountedWork::Kind::kernel;
   std::string name{};    ///< of the call or library that enqueued it; of a kernel: its own, once it is executed
   bool on_host = false;  ///< a function of the host
+  std::function<void()> enqueued{};  ///< called whenever it is enqueued, also by a graph; may be empty
 };
 
 /// What is enqueued while somebody wants to know what it costs. Off at first; then it costs nothing.

@@ -23,7 +23,7 @@ FailureTexts& failure_texts() {
 
 }  // namespace
 
-void Device::fail(cudaError_t error, const char* what) {
+void Device::fail(cudaError_t error, const std::string& what) {
   const std::string fault = name() + ": " + what;
   faults_.add(fault);
   {
@@ -55,6 +55,12 @@ const char* described(cudaError_t error) {
   const std::lock_guard lock(known.mutex);
   const auto found = known.texts.find(error);
   return found == known.texts.end() ? error_text(error) : found->second.c_str();
+}
+
+void forget_failures() {
+  FailureTexts& known = failure_texts();
+  const std::lock_guard lock(known.mutex);
+  known.texts.clear();
 }
 
 }  // namespace gradring::simulated_gpu

@@ -43,10 +43,10 @@ class Device {
 
   /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
   StreamWork guarded(StreamWork work);
+  /// Reports what it fails with.
+  void fail(cudaError_t error, const std::string& what);
 
  private:
-  void fail(cudaError_t error, const char* what);
-
   const Card& card_;
   int index_;
   int number_;
@@ -59,5 +59,7 @@ class Device {
 ///
 /// Threads   any.
 const char* described(cudaError_t error);
+/// Ends the life of these texts; for tests.
+void forget_failures();
 
 }  // namespace gradring::simulated_gpu

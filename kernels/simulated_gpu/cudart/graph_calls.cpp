@@ -22,6 +22,7 @@ Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, cons
     for (const std::size_t other : node.after) after.push_back(made[other]);
     Frontier counted_after = node.after;
     for (std::size_t& other : counted_after) other += first_counted;
+    if (node.work.enqueued) node.work.enqueued();
     made.push_back(
         rt.scheduler.enqueue({.run = rt.counting.counted(node.work, stream.device, launch, std::move(counted_after)),
                               .on_host = node.work.on_host,

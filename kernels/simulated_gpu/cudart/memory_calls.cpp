@@ -188,9 +188,11 @@ cudaError_t cudaFreeHost(void* data) {
     call.release(this_thread().device);
     call.refuse_in_captures();
     if (!data) return;
-    block_at(call, data, true).is_freed = true;
+    Allocation& block = block_at(call, data, true);
+    block.is_freed = true;
     call.lock.unlock();
     call.rt.scheduler.wait_for_all();
+    call.rt.copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), block.bytes);
     call.rt.memory.remove(data);
     call.rt.addresses.release(data);
   });

@@ -74,6 +74,12 @@ HostThread& this_thread() {
 Runtime::Runtime(const SimulationOptions& wanted)
     : options(wanted),
       memory(wanted.checks_races, wanted.pageable),
+      copy_targets([this](const CopyTargets::Target& target) {
+        Device& failing = device(target.device);
+        if (failing.failure() != cudaSuccess) return;
+        failing.fail(cudaErrorIllegalAddress, "the host uses " + memory.describe(target.address, target.bytes) +
+                                                  ", before cudaMemcpyAsync has written them: wait for the copy first");
+      }),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
   for (const int number : visible(options.devices))
@@ -103,6 +109,7 @@ void restart(const SimulationOptions& options) {
   Process& own = process();
   const std::lock_guard lock(own.mutex);
   delete std::exchange(own.runtime, nullptr);
+  forget_failures();
   ++own.restarts;
 }
 
@@ -118,6 +125,7 @@ Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
     stream.capture->add(stream, std::move(guarded));
     return nullptr;
   }
+  if (guarded.enqueued) guarded.enqueued();
   const Scheduler::WorkPtr before = stream.tail;
   stream.tail = scheduler.enqueue(
       {.run = counting.counted(guarded, stream.device), .on_host = guarded.on_host, .lane = stream.lane}, {&before, 1});

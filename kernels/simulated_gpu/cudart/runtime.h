@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/capture.h"
+#include "kernels/simulated_gpu/cudart/copy_targets.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
@@ -35,6 +36,8 @@ struct HostThread {
   bool has_selected = false;      ///< it called cudaSetDevice
   bool has_context = false;       ///< of the current device: the driver's calls need it
   bool in_host_function = false;  ///< of cudaLaunchHostFunc
+  bool has_called = false;        ///< CUDA
+  bool in_call = false;           ///< of CUDA
   cudaError_t last_error = cudaSuccess;
 };
 HostThread& this_thread();
@@ -51,7 +54,7 @@ struct Allocation {
 
 /// The state behind CUDA's functions, of which a process has one.
 ///
-/// Threads   members but faults, memory, addresses and scheduler are guarded by `mutex`, which Call holds.
+/// Threads   members but faults, memory, addresses, copy_targets and scheduler are guarded by `mutex`, which Call holds.
 struct Runtime {
   explicit Runtime(const SimulationOptions& options);
 
@@ -72,6 +75,7 @@ struct Runtime {
   FaultLog faults;
   GlobalMemory memory;
   MappedRanges addresses;
+  CopyTargets copy_targets;
   std::deque<Device> devices;
   Handles<Stream, cudaStream_t> streams{"a stream"};
   Handles<Event, cudaEvent_t> events{"an event"};
@@ -100,7 +104,13 @@ void restart(const SimulationOptions& options);
 /// One call of CUDA's: holds the runtime's lock.
 class Call {
  public:
-  explicit Call(const char* name) : rt(runtime()), lock(rt.mutex), name_(name) {}
+  explicit Call(const char* name) : rt(runtime()), lock(rt.mutex), name_(name) {
+    this_thread().has_called = this_thread().in_call = true;
+    rt.copy_targets.protect_again();
+  }
+  ~Call() { this_thread().in_call = false; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
   /// Begins a call on the current device.
   ///

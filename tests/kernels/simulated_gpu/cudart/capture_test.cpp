@@ -186,6 +186,17 @@ TEST_F(CaptureRules, GraphsRunWhatWasCapturedAtEachLaunch) {
   expect_fault("cudaGraphDestroy: a graph that was destroyed");
 }
 
+TEST_F(CaptureRules, GraphsReportAHostThatReadsTheTargetOfACopyTooEarly) {
+  ok(cudaMemcpyAsync(data_ + 1, data_, 4, cudaMemcpyDefault, stream_));
+  const cudaGraphExec_t graph = instantiate();
+  ok(cudaGraphLaunch(graph, stream_));
+  finish(stream_);
+  EXPECT_EQ(data_[1], 0u);
+  ok(cudaGraphLaunch(graph, stream_));
+  EXPECT_EQ(data_[1], 0u);
+  expect_fault("before cudaMemcpyAsync has written them");
+}
+
 TEST_F(CaptureRules, GraphsKeepTheOrderOfTheirBranches) {
   ok(cudaMemsetAsync(data_, 1, 4, stream_));
   fork();

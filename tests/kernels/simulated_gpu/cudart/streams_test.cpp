@@ -11,13 +11,36 @@ class Streams : public Cudart {};
 
 TEST_F(Streams, RunWorkAfterItWasEnqueued) {
   const cudaStream_t stream = make_stream();
-  std::uint32_t* const from = pinned(1);
-  std::uint32_t* const to = pinned(1);
-  *from = 1;
-  ok(cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, stream));
-  EXPECT_EQ(*to, 0u) << "a program that does not wait finds out";
+  std::uint32_t* const data = pinned(1);
+  ok(cudaMemsetAsync(data, 1, 4, stream));
+  EXPECT_EQ(*data, 0u) << "a program that does not wait finds out";
   finish(stream);
-  EXPECT_EQ(*to, 1u);
+  EXPECT_EQ(*data, 0x01010101u);
+}
+
+TEST_F(Streams, ReportAHostThatReadsTheTargetOfACopyTooEarly) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const to = pinned(2);
+  ok(cudaMemcpyAsync(to, pinned(1), 4, cudaMemcpyDefault, stream));
+  EXPECT_EQ(*to, 0u);
+  EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
+  expect_fault("cuda:0: the host uses 4 bytes at ");
+  expect_fault("before cudaMemcpyAsync has written them");
+}
+
+/// A page may hold several results.
+TEST_F(Streams, LetAHostReadBesideTheTargetOfACopy) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const to = pinned(2);
+  for (int round = 0; round < 2; ++round) {
+    ok(cudaMemcpyAsync(to, pinned(1), 4, cudaMemcpyDefault, stream));
+    finish(stream);
+    ok(cudaMemcpyAsync(to + 1, pinned(1), 4, cudaMemcpyDefault, stream));
+    EXPECT_EQ(*to, 0u);
+  }
+  make_event();  // any call
+  EXPECT_EQ(to[1], 0u);
+  expect_fault("the host uses 4 bytes at ");
 }
 
 TEST_F(Streams, ReportAHostThatUsesAPinnedSourceAgainTooEarly) {

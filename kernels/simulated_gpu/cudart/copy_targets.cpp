@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/cudart/copy_targets.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "kernels/simulated_gpu/cudart/runtime.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+std::atomic<CopyTargets*> of_process{nullptr};
+struct sigaction action_before;
+
+/// A thread that is performing work, or a call of CUDA's, is the simulated GPU.
+bool is_host() {
+  const HostThread& thread = this_thread();
+  return thread.has_called && !thread.in_call;
+}
+
+/// What another fault does is decided by the handler before this one.
+void on_fault(int number, siginfo_t* info, void*) {
+  const int error = errno;
+  CopyTargets* const targets = of_process;
+  if (!targets || !targets->let_access(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+    ::sigaction(number, &action_before, nullptr);
+    (void)::raise(number);  // when this handler has returned
+  }
+  errno = error;
+}
+
+void install_handler() {
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &action_before);
+}
+
+}  // namespace
+
+CopyTargets::CopyTargets(std::function<void(const Target&)> report)
+    : report_(std::move(report)), page_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
+  of_process = this;
+  static std::once_flag installed;
+  std::call_once(installed, install_handler);
+}
+
+CopyTargets::~CopyTargets() {
+  of_process = nullptr;
+  for (const Target& target : targets_) set(target.address, target.bytes, PROT_READ | PROT_WRITE);
+}
+
+void CopyTargets::set(std::uintptr_t address, std::size_t bytes, int protection) {
+  const std::uintptr_t begin = address / page_ * page_;
+  const std::uintptr_t end = (address + bytes + page_ - 1) / page_ * page_;
+  for (std::uintptr_t page = begin; page < end; page += page_) pages_.insert(page);
+  ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection);
+}
+
+void CopyTargets::begin(const Target& target) {
+  const std::lock_guard lock(mutex_);
+  targets_.push_back(target);
+  set(target.address, target.bytes, PROT_NONE);
+}
+
+void CopyTargets::end(std::uintptr_t address, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      targets_, [&](const Target& target) { return target.address == address && target.bytes == bytes; });
+  if (found == targets_.end()) return;
+  targets_.erase(found);
+  set(address, bytes, PROT_READ | PROT_WRITE);
+  opened_ = true;  // another target may be on the same page
+}
+
+void CopyTargets::protect_again() {
+  if (!opened_.exchange(false)) return;
+  const std::lock_guard lock(mutex_);
+  for (const Target& target : targets_) set(target.address, target.bytes, PROT_NONE);
+}
+
+void CopyTargets::forget(std::uintptr_t address, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(targets_, [&](const Target& target) { return target.address - address < bytes; });
+  pages_.erase(pages_.lower_bound(address), pages_.lower_bound(address + bytes));
+}
+
+bool CopyTargets::let_access(std::uintptr_t address) {
+  std::optional<Target> used;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uintptr_t page = address / page_ * page_;
+    if (!pages_.contains(page)) return false;
+    ::mprotect(reinterpret_cast<void*>(page), page_, PROT_READ | PROT_WRITE);
+    opened_ = true;
+    const auto found =
+        std::ranges::find_if(targets_, [&](const Target& target) { return address - target.address < target.bytes; });
+    if (found != targets_.end() && is_host()) {
+      used = *found;
+      targets_.erase(found);
+    }
+  }
+  if (used) report_(*used);
+  return true;
+}
+
+}  // namespace gradring::simulated_gpu
