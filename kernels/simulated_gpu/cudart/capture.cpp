@@ -13,7 +13,7 @@ Capture::Capture(Stream& origin, cudaStreamCaptureMode mode) : origin_(&origin),
 }
 
 bool Capture::forbids_this_thread() const {
-  if (mode_ == cudaStreamCaptureModeGlobal) return true;
+  if (is_global()) return true;
   return mode_ == cudaStreamCaptureModeThreadLocal && thread_ == std::this_thread::get_id();
 }
 

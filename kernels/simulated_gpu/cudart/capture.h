@@ -37,6 +37,8 @@ class Capture {
   bool is_origin(const Stream& stream) const { return origin_ == &stream; }
   bool is_valid() const { return broken_.empty(); }
   bool has_ended() const { return ended_; }
+  /// Whether calls of all threads may break it.
+  bool is_global() const { return mode_ == cudaStreamCaptureModeGlobal; }
   /// Whether an unsafe call of this thread breaks it.
   bool forbids_this_thread() const;
   /// Whether only this thread may end it, and which that is.

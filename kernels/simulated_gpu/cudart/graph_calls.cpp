@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -31,6 +33,18 @@ Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, cons
   }
   made.insert(made.end(), before.begin(), before.end());
   return rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, made);
+}
+
+/// A capture in the global mode fails if another thread happens to call what it forbids. It is made to last so long that a thread
+/// that does so now and then, such as a watchdog, has done it.
+void await_other_threads(Call& call, const Capture& capture) {
+  constexpr std::chrono::milliseconds kDuration(200);
+  const auto until = std::chrono::steady_clock::now() + kDuration;
+  while (capture.is_valid() && std::chrono::steady_clock::now() < until) {
+    call.lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    call.lock.lock();
+  }
 }
 
 }  // namespace
@@ -68,6 +82,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
       throw Misuse{cudaErrorStreamCaptureUnmatched, "a stream that joined the capture, which another one began"};
     if (!capture->may_end_here())
       throw Misuse{cudaErrorStreamCaptureWrongThread, "a capture that another thread began"};
+    if (capture->is_global()) await_other_threads(call, *capture);
     std::erase(call.rt.captures, capture);
     *graph = call.rt.graphs.add({std::make_shared<const Recipe>(capture->end())});
   });

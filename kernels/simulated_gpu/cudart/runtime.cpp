@@ -178,14 +178,15 @@ Device& Call::on(int index) {
 }
 
 void Call::refuse_in_captures() {
-  bool refused = false;
+  const char* refused = nullptr;
   for (const auto& capture : rt.captures)
     if (capture->forbids_this_thread()) {
       capture->invalidate(name_);
-      refused = true;
+      refused = capture->is_global()
+                    ? "a call that CUDA forbids all threads during a capture in cudaStreamCaptureModeGlobal"
+                    : "a call that CUDA forbids while this thread captures a stream";
     }
-  if (refused)
-    throw Misuse{cudaErrorStreamCaptureUnsupported, "a call that CUDA forbids while this thread captures a stream"};
+  if (refused) throw Misuse{cudaErrorStreamCaptureUnsupported, refused};
 }
 
 Stream& Call::stream(cudaStream_t handle) {

@@ -70,7 +70,23 @@ TEST_F(CaptureRules, InTheGlobalModeForbidAllThreads) {
   ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
   std::thread([&] { EXPECT_EQ(cudaEventQuery(event_), cudaErrorStreamCaptureUnsupported); }).join();
   EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-  expect_fault("cudaEventQuery: a call that CUDA forbids");
+  expect_fault("cudaEventQuery: a call that CUDA forbids all threads during a capture in cudaStreamCaptureModeGlobal");
+}
+
+/// However short they are.
+TEST_F(CaptureRules, InTheGlobalModeAreBrokenByThreadsThatQueryNowAndThen) {
+  ok(end());
+  std::jthread watchdog([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+      if (cudaEventQuery(event_) != cudaSuccess) return;
+  });
+  for (const auto mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    ok(cudaStreamBeginCapture(stream_, mode));
+    ok(end());
+  }
+  ok(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+  expect_fault("cudaStreamEndCapture: a capture that was invalidated by cudaEventQuery");
 }
 
 TEST_F(CaptureRules, ForbidPinnedMemory) {
