@@ -37,7 +37,7 @@ const std::vector<Card>& cards() {
                                            .shared_bytes_per_multiprocessor = 228 * kKibibyte,
                                            .shared_bytes_per_block = 227 * kKibibyte,
                                            .bus_bits = 5120,
-                                           .clock_hertz = 1.83e9,
+                                           .clock_hertz = 1.98e9,
                                            .bytes_per_second = 3.35e12,
                                            .host_bytes_per_second = 64e9,
                                            .tensor_flops_per_cycle = 4096}};

@@ -11,7 +11,8 @@ namespace gradring::simulated_gpu {
 ///
 /// Source    limits: CUDA Programming Guide 13.0, "Technical specifications per compute capability"; processors, memory, cache:
 ///           "NVIDIA A100 Tensor Core GPU Architecture" (2020) and "NVIDIA H100 Tensor Core GPU Architecture" (2022), SXM with
-///           80 GB. A real card reports about 1 % less memory, which it keeps for itself.
+///           80 GB. A real card reports about 1 % less memory, which it keeps for itself. Of the clocks, the boost clock
+///           outside tensor cores: with 1.98 GHz an H100 has the paper's FP32 peak, with 1.83 GHz that of its tensor cores.
 struct Card {
   std::string_view name;  ///< "h100"
   const char* full_name;  ///< as the driver names the real one
@@ -23,7 +24,7 @@ struct Card {
   int shared_bytes_per_multiprocessor = 0;
   int shared_bytes_per_block = 0;  ///< that a kernel may have if it asks for more than 48 KB
   int bus_bits = 0;
-  double clock_hertz = 0;             ///< boost
+  double clock_hertz = 0;             ///< the highest: a bound holds at any other
   double bytes_per_second = 0;        ///< of its memory
   double host_bytes_per_second = 0;   ///< of PCI Express with 16 lanes, in one direction
   double tensor_flops_per_cycle = 0;  ///< of a multiprocessor, with factors of 16 bits and without sparsity

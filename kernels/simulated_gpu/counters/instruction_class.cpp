@@ -107,7 +107,7 @@ constexpr std::array<Throughput, kInstructionClasses> kThroughputs = {{
     {64, 64},    // integer: add, multiply, multiply-add, shift, logic
     {64, 64},    // comparison, minimum, maximum
     {16, 16},    // population count, leading zeros, reversal
-    {64, 64},    // conversion: of integers with 8 and 16 bits; 16 for others
+    {128, 128},  // conversion: f16 to f32; 64 of integers with 8 and 16 bits, 16 for others
     {16, 16},    // special: reciprocal, root, exponential, logarithm, sine
     {0, 0},      // tensor: by its operations
     {32, 32},    // load, store

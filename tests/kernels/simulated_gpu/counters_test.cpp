@@ -190,23 +190,31 @@ TEST(InstructionClasses, FollowOpcodeAndType) {
   EXPECT_EQ(4 * tensor_flops(wgmma), 2u * 64 * 16 * 16) << "four warps together";
 }
 
-/// `adds` additions, besides what kGridThread has.
-std::string additions(int adds) {
+std::string repeated(const std::string& instruction, int times) {
   std::string text;
-  for (int i = 0; i < adds; ++i) text += "add.u32 %r4, %r4, 1;";
+  for (int i = 0; i < times; ++i) text += instruction;
   return text;
 }
 
 TEST(TimeBounds, AreThoseOfTheBusiestMultiprocessor) {
   constexpr int kAdds = 61;  // and three integers of kGridThread
   for (const auto& [card, blocks, busiest, clock] :
-       {std::tuple("h100", 132u, 1, 1.83e9), std::tuple("h100", 133u, 2, 1.83e9),
+       {std::tuple("h100", 132u, 1, 1.98e9), std::tuple("h100", 133u, 2, 1.98e9),
         std::tuple("a100", 217u, 3, 1.41e9)}) {
-    const TimeBound bound = counts_of(additions(kAdds), {blocks}, {64}, 1 << 14, card).bound;
+    const TimeBound bound = counts_of(repeated("add.u32 %r4, %r4, 1;", kAdds), {blocks}, {64}, 1 << 14, card).bound;
     EXPECT_EQ(bound.issue_cycles, busiest * 2 * 64 * 32 / 64) << card << ", " << blocks;
     EXPECT_EQ(bound.busiest, "integer");
     EXPECT_DOUBLE_EQ(bound.seconds(), bound.issue_cycles / clock);
     EXPECT_STREQ(bound.limit(), "issue");
+  }
+}
+
+TEST(TimeBounds, TakeConversionsOfHalvesForAdditions) {
+  const std::string body = ".reg .b16 %h; mov.b16 %h, 0;" + repeated("cvt.f32.f16 %f1, %h;", 64);
+  for (const char* card : {"a100", "h100"}) {
+    const TimeBound bound = counts_of(body, {1}, {64}, 1 << 14, card).bound;
+    EXPECT_EQ(bound.issue_cycles, 2 * (kIntegersOfThread + 64 + 1) / 4.0) << card;
+    EXPECT_EQ(bound.busiest, "issue") << card;
   }
 }
 

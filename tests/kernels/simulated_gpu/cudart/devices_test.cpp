@@ -20,10 +20,10 @@ TEST_F(Devices, HaveTheLimitsOfTheirCards) {
   struct Row {
     const char* card;
     const char* name;
-    int major, processors, shared_of_block, shared_of_multiprocessor;
+    int major, processors, shared_of_block, shared_of_multiprocessor, kilohertz;
   };
-  for (const Row& row : {Row{"a100", "simulated NVIDIA A100-SXM4-80GB", 8, 108, 166912, 167936},
-                         Row{"h100", "simulated NVIDIA H100 80GB HBM3", 9, 132, 232448, 233472}}) {
+  for (const Row& row : {Row{"a100", "simulated NVIDIA A100-SXM4-80GB", 8, 108, 166912, 167936, 1410000},
+                         Row{"h100", "simulated NVIDIA H100 80GB HBM3", 9, 132, 232448, 233472, 1980000}}) {
     restart({.card = row.card, .devices = 3});
     int count = 0;
     ok(cudaGetDeviceCount(&count));
@@ -38,6 +38,8 @@ TEST_F(Devices, HaveTheLimitsOfTheirCards) {
     int value = 0;
     ok(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 2));
     EXPECT_EQ(value, row.shared_of_block);
+    ok(cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, 2));
+    EXPECT_EQ(value, row.kilohertz);
     char bus[16];
     ok(cudaDeviceGetPCIBusId(bus, sizeof bus, 2));
     EXPECT_THAT(bus, StrEq("0000:02:00.0"));
