@@ -55,12 +55,13 @@ KernelCase CaseMaker::make(const std::string& name) {
   return made;
 }
 
-BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high) {
+BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high, double step) {
   std::vector<double> values(static_cast<std::size_t>(elements));
   const std::uint64_t seed = ++arrays_;
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * uniform_from(philox(seed, i)[0]);
-  if (!lib::is_floating(dtype))
-    std::ranges::transform(values, values.begin(), [](double value) { return std::floor(value); });
+  if (!lib::is_floating(dtype)) step = 1;
+  if (step > 0)
+    std::ranges::transform(values, values.begin(), [step](double value) { return std::floor(value / step) * step; });
   return add(to, dtype, values);
 }
 
@@ -70,6 +71,14 @@ BenchArray& CaseMaker::output(KernelCase& to, const std::string& name, DType dty
   BenchArray& array = add(to, dtype, std::vector<double>(static_cast<std::size_t>(elements), nothing));
   also_output(to, name, array, std::move(bound));
   to.unread_bytes += static_cast<double>(array.bytes());
+  return array;
+}
+
+BenchArray& CaseMaker::sum(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements, Bound bound,
+                           bool accumulate) {
+  if (!accumulate) return output(to, name, dtype, elements, std::move(bound));
+  BenchArray& array = input(to, dtype, elements);
+  also_output(to, name, array, std::move(bound));
   return array;
 }
 
@@ -114,6 +123,7 @@ std::span<const CaseFamily> case_families() {
                                              {"scale", scale_cases},
                                              {"accumulate", accumulate_cases},
                                              {"cast", cast_cases},
+                                             {"exact_sum", exact_sum_cases},
                                              {"relu", relu_cases},
                                              {"bias", bias_cases},
                                              {"max_pool2d", max_pool2d_cases},

@@ -108,12 +108,17 @@ class CaseMaker {
   /// A case with the extents named since the last one.
   KernelCase make(const std::string& name);
 
-  /// Adds an array of numbers in [low, high), the same in every run; of small integers for an integer type.
-  BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1);
+  /// Adds an array of numbers in [low, high), the same in every run; of multiples of `step`, which is 1 for an integer
+  /// type. 0: of any.
+  BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1,
+                    double step = 0);
   /// Adds an array of these values.
   BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
   /// Adds an array that the operation overwrites; before, it holds values that no result has.
   BenchArray& output(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements, Bound bound);
+  /// Adds a result that the operation overwrites or, if `accumulate`, adds to.
+  BenchArray& sum(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements, Bound bound,
+                  bool accumulate);
   /// Adds memory that is no result.
   BenchArray& workspace(KernelCase& to, std::size_t bytes);
   /// Adds one object by its bytes, such as a StepState.
@@ -187,6 +192,7 @@ Cases cast_cases(CaseMaker& make);
 Cases conv2d_cases(CaseMaker& make);
 Cases conv_relu_pool_cases(CaseMaker& make);
 Cases ema_cases(CaseMaker& make);
+Cases exact_sum_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);
 Cases gather_batch_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);

@@ -85,16 +85,16 @@ KernelCase conv2d_dgrad(CaseMaker& make, const SeedConvolution& seed) {
   return c;
 }
 
-KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed) {
+KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed, bool accumulate) {
   const conv2d::Geometry g = convolution_of(make, seed);
   const DType dtype = make.dtype();
-  KernelCase c = make.make("conv2d wgrad");
+  KernelCase c = make.make(accumulate ? "conv2d wgrad accumulated" : "conv2d wgrad");
   BenchArray& x = make.input(c, dtype, g.in_elements());
   BenchArray& dy = make.input(c, dtype, g.out_elements());
-  BenchArray& dw = make.output(c, "dw", DType::f32, g.weight_elements(),
-                               sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()));
+  BenchArray& dw = make.sum(c, "dw", DType::f32, g.weight_elements(),
+                            sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()), accumulate);
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv2d, g));
-  c.bytes = static_cast<double>(x.bytes() + dy.bytes() + dw.bytes());
+  c.bytes = static_cast<double>(x.bytes() + dy.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
   make.run(c, make.kernels().conv2d, &conv2d::Variant::wgrad, conv2d::reference::wgrad, [&](Side side) {
@@ -103,6 +103,7 @@ KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed) {
                              .x = x.at(side),
                              .dy = dy.at(side),
                              .dw = dw.as<float>(side),
+                             .accumulate = accumulate,
                              .workspace = scratch.at(side)};
   });
   return c;
@@ -115,7 +116,7 @@ Cases conv2d_cases(CaseMaker& make) {
   for (const SeedConvolution& seed : seed_convolutions(make)) {
     cases.push_back(conv2d_forward(make, seed));
     cases.push_back(conv2d_dgrad(make, seed));
-    cases.push_back(conv2d_wgrad(make, seed));
+    for (const bool accumulate : {false, true}) cases.push_back(conv2d_wgrad(make, seed, accumulate));
   }
   return cases;
 }
@@ -141,16 +142,17 @@ std::vector<double> some_codes(const conv_relu_pool::Geometry& g) {
   return packed;
 }
 
-/// The codes are no result to compare: where two maxima are closer than rounding, variants may choose differently.
+/// Inputs are multiples of a quarter, so that sums are exact in any order, and every variant finds the same maxima.
 KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) {
   const conv_relu_pool::Geometry g = pooled_convolution_of(make, seed);
   const DType dtype = make.dtype();
   KernelCase c = make.make("conv_relu_pool forward");
-  BenchArray& x = make.input(c, dtype, g.conv.in_elements());
-  BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
-  BenchArray& b = make.input(c, dtype, g.conv.out_channels);
+  constexpr double kStep = 0.25;
+  BenchArray& x = make.input(c, dtype, g.conv.in_elements(), -1, 1, kStep);
+  BenchArray& w = make.input(c, dtype, g.conv.weight_elements(), -1, 1, kStep);
+  BenchArray& b = make.input(c, dtype, g.conv.out_channels, -1, 1, kStep);
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
-  BenchArray& codes = make.workspace(c, static_cast<std::size_t>(g.code_bytes()));
+  BenchArray& codes = make.output(c, "codes", DType::u8, g.code_bytes(), exact());
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes() + codes.bytes());
   c.flops = 2.0 * static_cast<double>(g.out_elements() * g.window * g.window) *  // of all outputs that fill a window
@@ -170,25 +172,29 @@ KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) 
   return c;
 }
 
-/// With dx, which the seed's first convolution does without.
-KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed) {
+/// With dx, which the seed's first convolution does without, or accumulated and without it.
+KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed, bool accumulate) {
   const conv_relu_pool::Geometry g = pooled_convolution_of(make, seed);
   const DType dtype = make.dtype();
-  KernelCase c = make.make("conv_relu_pool backward");
+  KernelCase c = make.make(accumulate ? "conv_relu_pool backward accumulated, without dx" : "conv_relu_pool backward");
   const std::int64_t positions = g.conv.batch * g.out_height() * g.out_width();
   BenchArray& x = make.input(c, dtype, g.conv.in_elements());
   BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& codes = make.array(c, DType::u8, some_codes(g));
-  BenchArray& dx =
-      make.output(c, "dx", dtype, g.conv.in_elements(),
-                  sum_of_products(dtype, g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
-  BenchArray& dw = make.output(c, "dw", DType::f32, g.conv.weight_elements(), sum_of_products(DType::f32, positions));
-  BenchArray& db = make.output(c, "db", DType::f32, g.conv.out_channels, sum_of_products(DType::f32, positions));
+  const BenchArray* dx =
+      accumulate
+          ? nullptr
+          : &make.output(c, "dx", dtype, g.conv.in_elements(),
+                         sum_of_products(dtype, g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
+  const Bound bound = sum_of_products(DType::f32, positions);
+  BenchArray& dw = make.sum(c, "dw", DType::f32, g.conv.weight_elements(), bound, accumulate);
+  BenchArray& db = make.sum(c, "db", DType::f32, g.conv.out_channels, bound, accumulate);
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv_relu_pool, g));
-  c.bytes = static_cast<double>(x.bytes() + w.bytes() + dy.bytes() + codes.bytes() + dx.bytes() + dw.bytes());
+  c.bytes = static_cast<double>(x.bytes() + dy.bytes() + codes.bytes() + (accumulate ? 2u : 1u) * dw.bytes() +
+                                (dx ? w.bytes() + dx->bytes() : 0));
   const double passing = 0.5 * static_cast<double>(g.out_elements());  // some_codes cuts off the rest
-  c.flops = 4.0 * passing * static_cast<double>(g.conv.filter_elements());
+  c.flops = (dx ? 4.0 : 2.0) * passing * static_cast<double>(g.conv.filter_elements());
   c.factors = dtype;
   make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::backward, conv_relu_pool::reference::backward,
            [&](Side side) {
@@ -198,9 +204,10 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed)
                                                  .w = w.at(side),
                                                  .dy = dy.at(side),
                                                  .codes = codes.as<std::uint8_t>(side),
-                                                 .dx = dx.at(side),
+                                                 .dx = dx ? dx->at(side) : nullptr,
                                                  .dw = dw.as<float>(side),
                                                  .db = db.as<float>(side),
+                                                 .accumulate = accumulate,
                                                  .workspace = scratch.at(side)};
            });
   return c;
@@ -212,7 +219,7 @@ Cases conv_relu_pool_cases(CaseMaker& make) {
   Cases cases;
   for (const SeedConvolution& seed : seed_convolutions(make)) {
     cases.push_back(conv_relu_pool_forward(make, seed));
-    cases.push_back(conv_relu_pool_backward(make, seed));
+    for (const bool accumulate : {false, true}) cases.push_back(conv_relu_pool_backward(make, seed, accumulate));
   }
   return cases;
 }

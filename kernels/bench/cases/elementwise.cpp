@@ -2,27 +2,78 @@
 // fill, scale, accumulate, cast, relu, bias: loops over elements.
 // gather_batch: what begins a step.
 
+#include <string>
+#include <vector>
+
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/plain_loops.h"
+#include "kernels/lib/reference.h"
 
 namespace gradring::kernels::bench {
 namespace {
 
 constexpr std::int64_t kActivations = 64 * 26 * 26 * 32;  // after its first convolution, at batch 64
 
-}  // namespace
+/// In f32, the default, these; else the type of the run, as no run is in integers.
+std::vector<DType> types_of(const CaseMaker& make, std::vector<DType> with_f32) {
+  if (make.dtype() == DType::f32) return with_f32;
+  return {make.dtype()};
+}
 
-Cases fill_cases(CaseMaker& make) {
+KernelCase fill_of(CaseMaker& make, DType dtype) {
+  constexpr float kValue = 5;
   const std::int64_t n = make.extent("elements", kActivations);
-  const DType dtype = make.dtype();
   KernelCase c = make.make("fill");
+  c.dtype = dtype;
   BenchArray& y = make.output(c, "y", dtype, n, exact());
   c.bytes = static_cast<double>(y.bytes());
   make.run(c, make.kernels().fill, &fill::Variant::run, fill::reference::run, [&](Side side) {
-    return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = 0.5};
+    return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = kValue};
   });
-  if (make.has_plain_loops()) c.plain_loop = [&y] { plain().fill(y.floats(), y.elements(), 0.5f); };
-  return only(std::move(c));
+  if (dtype == DType::f32 && make.has_plain_loops())
+    c.plain_loop = [&y] { plain().fill(y.floats(), y.elements(), kValue); };
+  return c;
+}
+
+KernelCase accumulate_of(CaseMaker& make, DType dtype) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  const double most = lib::is_floating(dtype) ? 1 : 1e6;
+  KernelCase c = make.make("accumulate");
+  c.dtype = dtype;
+  BenchArray& x = make.input(c, dtype, n, -most, most);
+  BenchArray& y = make.input(c, dtype, n, -most, most);
+  CaseMaker::also_output(c, "y", y, roundings(dtype, 2));
+  c.bytes = 3 * static_cast<double>(y.bytes());
+  c.flops = static_cast<double>(n);
+  make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference::run, [&](Side side) {
+    return accumulate::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
+  });
+  if (dtype == DType::f32 && make.has_plain_loops())
+    c.plain_loop = [&x, &y] { plain().accumulate(x.floats(), y.floats(), x.elements()); };
+  return c;
+}
+
+KernelCase cast_to(CaseMaker& make, DType to) {
+  const DType from = make.dtype();
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("cast to " + std::string(name_of(to)));
+  BenchArray& x = make.input(c, from, n);
+  BenchArray& y = make.output(c, "y", to, n, exact());
+  c.bytes = static_cast<double>(x.bytes() + y.bytes());
+  make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference::run, [&](Side side) {
+    return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
+  });
+  if (to == DType::f16 && make.has_plain_loops())
+    c.plain_loop = [&x, &y] { plain().cast(x.floats(), y.as<lib::NativeHalf>(Side::device), x.elements()); };
+  return c;
+}
+
+}  // namespace
+
+Cases fill_cases(CaseMaker& make) {
+  Cases cases;
+  for (const DType dtype : types_of(make, {DType::f32, DType::u8, DType::i64})) cases.push_back(fill_of(make, dtype));
+  return cases;
 }
 
 Cases scale_cases(CaseMaker& make) {
@@ -41,36 +92,17 @@ Cases scale_cases(CaseMaker& make) {
 }
 
 Cases accumulate_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kSeedParameters);
-  const DType dtype = make.dtype();
-  KernelCase c = make.make("accumulate");
-  BenchArray& x = make.input(c, dtype, n);
-  BenchArray& y = make.input(c, dtype, n);
-  CaseMaker::also_output(c, "y", y, roundings(dtype, 2));
-  c.bytes = 3 * static_cast<double>(y.bytes());
-  c.flops = static_cast<double>(n);
-  make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference::run, [&](Side side) {
-    return accumulate::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
-  });
-  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().accumulate(x.floats(), y.floats(), x.elements()); };
-  return only(std::move(c));
+  Cases cases;
+  for (const DType dtype : types_of(make, {DType::f32, DType::i32, DType::i64}))
+    cases.push_back(accumulate_of(make, dtype));
+  return cases;
 }
 
-/// From f32 to f16, or from another type to f32.
+/// To every floating type, the run's own included.
 Cases cast_cases(CaseMaker& make) {
-  const DType from = make.dtype();
-  const DType to = from == DType::f32 ? DType::f16 : DType::f32;
-  const std::int64_t n = make.extent("elements", kSeedParameters);
-  KernelCase c = make.make("cast to " + std::string(name_of(to)));
-  BenchArray& x = make.input(c, from, n);
-  BenchArray& y = make.output(c, "y", to, n, exact());
-  c.bytes = static_cast<double>(x.bytes() + y.bytes());
-  make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference::run, [&](Side side) {
-    return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
-  });
-  if (make.has_plain_loops())
-    c.plain_loop = [&x, &y] { plain().cast(x.floats(), y.as<lib::NativeHalf>(Side::device), x.elements()); };
-  return only(std::move(c));
+  Cases cases;
+  for (const DType to : {DType::f16, DType::f32, DType::bf16}) cases.push_back(cast_to(make, to));
+  return cases;
 }
 
 namespace {
@@ -128,22 +160,26 @@ KernelCase bias_add(CaseMaker& make) {
   return c;
 }
 
-KernelCase bias_grad(CaseMaker& make) {
+KernelCase bias_grad(CaseMaker& make, bool accumulate) {
   const std::int64_t rows = make.extent("rows", 64 * 26 * 26);
   const std::int64_t channels = make.extent("channels", 32);
   const DType dtype = make.dtype();
-  KernelCase c = make.make("bias grad");
+  KernelCase c = make.make(accumulate ? "bias grad accumulated" : "bias grad");
   BenchArray& dy = make.input(c, dtype, rows * channels);
   const auto terms = static_cast<double>(rows);
-  BenchArray& db =
-      make.output(c, "db", DType::f32, channels, roundings(DType::f32, 1, (terms / 256 + 256) * 0x1p-24 * terms));
+  BenchArray& db = make.sum(c, "db", DType::f32, channels,
+                            roundings(DType::f32, 2, (terms / 256 + 256) * 0x1p-24 * terms), accumulate);
   c.bytes = static_cast<double>(dy.bytes());
   c.flops = static_cast<double>(rows * channels);
   make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference::grad, [&](Side side) {
-    return bias::GradArgs{
-        .dtype = dtype, .rows = rows, .channels = channels, .dy = dy.at(side), .db = db.as<float>(side)};
+    return bias::GradArgs{.dtype = dtype,
+                          .rows = rows,
+                          .channels = channels,
+                          .dy = dy.at(side),
+                          .db = db.as<float>(side),
+                          .accumulate = accumulate};
   });
-  if (make.has_plain_loops())
+  if (!accumulate && make.has_plain_loops())
     c.plain_loop = [&dy, &db, rows, channels] {
       plain().bias_grad(dy.floats(), db.floats(), static_cast<std::size_t>(rows), static_cast<std::size_t>(channels));
     };
@@ -206,7 +242,7 @@ Cases relu_cases(CaseMaker& make) {
 Cases bias_cases(CaseMaker& make) {
   Cases cases;
   cases.push_back(bias_add(make));
-  cases.push_back(bias_grad(make));
+  for (const bool accumulate : {false, true}) cases.push_back(bias_grad(make, accumulate));
   return cases;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_of_squares, step_state, adam, sgd, ema: what ends a step.
+// exact_sum, sum_of_squares, step_state, adam, sgd, ema: what ends a step.
 #include <cmath>
 
 #include "kernels/bench/kernel_case.h"
@@ -50,7 +50,84 @@ KernelCase step_state_advance(CaseMaker& make) {
   return c;
 }
 
+constexpr double kUnit = 0x1p-44;
+
+/// One number in a thousand is too large.
+KernelCase exact_sum_add(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("exact_sum add");
+  BenchArray& x = make.input(c, DType::f32, n, -0x1p-4, 0x1p-4);
+  BenchArray& units = make.input(c, DType::i64, n, -0x1p40, 0x1p40);
+  BenchArray& refused = make.object(c, std::int64_t{0});
+  CaseMaker::also_output(c, "units", units, exact());
+  CaseMaker::also_output(c, "refused", refused, exact());
+  c.bytes = static_cast<double>(x.bytes() + 2 * units.bytes());
+  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::add, exact_sum::reference::add, [&](Side side) {
+    return exact_sum::AddArgs{.elements = x.elements(),
+                              .x = x.as<float>(side),
+                              .units = units.as<std::int64_t>(side),
+                              .refused = refused.as<std::int64_t>(side),
+                              .unit = kUnit,
+                              .most = std::int64_t{1023} << 30};
+  });
+  return c;
+}
+
+KernelCase exact_sum_read(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("exact_sum read");
+  BenchArray& units = make.input(c, DType::i64, n, -0x1p44, 0x1p44);
+  BenchArray& refused = make.object(c, std::int64_t{0});
+  BenchArray& x = make.output(c, "x", DType::f32, n, exact());
+  c.bytes = static_cast<double>(units.bytes() + x.bytes());
+  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::read, exact_sum::reference::read, [&](Side side) {
+    return exact_sum::ReadArgs{.elements = x.elements(),
+                               .units = units.as<std::int64_t>(side),
+                               .refused = refused.as<std::int64_t>(side),
+                               .x = x.as<float>(side),
+                               .unit = kUnit};
+  });
+  return c;
+}
+
+KernelCase sgd_of(CaseMaker& make, bool has_momentum) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  const std::string name = has_momentum ? "sgd with momentum" : "sgd";
+  KernelCase c = make.make(name + (make.dtype() == DType::f32 ? "" : has_momentum ? " and a copy" : " with a copy"));
+  const Bound bound = [](double) { return 16 * 0x1p-24; };
+  BenchArray& w = make.input(c, DType::f32, n);
+  BenchArray& g = make.input(c, DType::f32, n);
+  BenchArray& state = state_of(make, c);
+  CaseMaker::also_output(c, "w", w, bound);
+  const BenchArray* buffer = has_momentum ? &make.input(c, DType::f32, n) : nullptr;
+  if (buffer) CaseMaker::also_output(c, "buffer", *buffer, bound);
+  const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
+  c.bytes = (has_momentum ? 5 : 3) * static_cast<double>(w.bytes()) + c.unread_bytes;
+  make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference::run, [&](Side side) {
+    return sgd::Args{.elements = w.elements(),
+                     .weights = w.as<float>(side),
+                     .gradients = g.as<float>(side),
+                     .momentum_buffer = buffer ? buffer->as<float>(side) : nullptr,
+                     .state = state.as<step_state::StepState>(side),
+                     .hyper = {.momentum = has_momentum ? static_cast<double>(kMomentum) : 0},
+                     .copy_dtype = make.dtype(),
+                     .copy = copy ? copy->at(side) : nullptr};
+  });
+  if (buffer && make.has_plain_loops())
+    c.plain_loop = [&w, &g, buffer] {
+      plain().sgd(w.floats(), g.floats(), buffer->floats(), w.elements(), kMomentum, kLearningRate);
+    };
+  return c;
+}
+
 }  // namespace
+
+Cases exact_sum_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(exact_sum_add(make));
+  cases.push_back(exact_sum_read(make));
+  return cases;
+}
 
 Cases sum_of_squares_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
@@ -126,32 +203,9 @@ Cases adam_cases(CaseMaker& make) {
 }
 
 Cases sgd_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kSeedParameters);
-  KernelCase c = make.make(make.dtype() == DType::f32 ? "sgd with momentum" : "sgd with momentum and a copy");
-  const Bound bound = [](double) { return 16 * 0x1p-24; };
-  BenchArray& w = make.input(c, DType::f32, n);
-  BenchArray& g = make.input(c, DType::f32, n);
-  BenchArray& buffer = make.input(c, DType::f32, n);
-  BenchArray& state = state_of(make, c);
-  CaseMaker::also_output(c, "w", w, bound);
-  CaseMaker::also_output(c, "buffer", buffer, bound);
-  const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
-  c.bytes = 5 * static_cast<double>(w.bytes()) + c.unread_bytes;
-  make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference::run, [&](Side side) {
-    return sgd::Args{.elements = w.elements(),
-                     .weights = w.as<float>(side),
-                     .gradients = g.as<float>(side),
-                     .momentum_buffer = buffer.as<float>(side),
-                     .state = state.as<step_state::StepState>(side),
-                     .hyper = {.momentum = static_cast<double>(kMomentum)},
-                     .copy_dtype = make.dtype(),
-                     .copy = copy ? copy->at(side) : nullptr};
-  });
-  if (make.has_plain_loops())
-    c.plain_loop = [&w, &g, &buffer] {
-      plain().sgd(w.floats(), g.floats(), buffer.floats(), w.elements(), kMomentum, kLearningRate);
-    };
-  return only(std::move(c));
+  Cases cases;
+  for (const bool has_momentum : {true, false}) cases.push_back(sgd_of(make, has_momentum));
+  return cases;
 }
 
 Cases ema_cases(CaseMaker& make) {

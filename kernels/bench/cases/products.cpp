@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm: the three products of the first linear layer.
+// gemm: the three products of the first linear layer, one of them accumulated, and the fourth form.
 // softmax_cross_entropy: the loss; linear_cross_entropy: with the last layer and all gradients.
 // peak: nothing but arithmetic.
 
@@ -26,12 +26,12 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
   KernelCase c = make.make(name);
   BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
   BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
-  BenchArray& result =
-      make.output(c, "c", problem.c_dtype, problem.m * problem.n, sum_of_products(problem.c_dtype, problem.k));
+  BenchArray& result = make.sum(c, "c", problem.c_dtype, problem.m * problem.n,
+                                sum_of_products(problem.c_dtype, problem.k), problem.accumulate);
   std::size_t bytes = 0;
   for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
   BenchArray& scratch = make.workspace(c, bytes);
-  c.bytes = static_cast<double>(a.bytes() + b.bytes() + result.bytes());
+  c.bytes = static_cast<double>(a.bytes() + b.bytes() + (problem.accumulate ? 2u : 1u) * result.bytes());
   c.flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
   c.factors = problem.dtype;
   make.run(c, make.kernels().gemm, &gemm::Variant::run, gemm::reference::run, [&](Side side) {
@@ -56,8 +56,25 @@ Cases gemm_cases(CaseMaker& make) {
   cases.push_back(product(make, "gemm dx = dy w", [&](const Layer& l) -> gemm::Args {
     return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.in, .k = l.out};
   }));
-  cases.push_back(product(make, "gemm dw = dy^T x", [&](const Layer& l) -> gemm::Args {
-    return {.dtype = dtype, .c_dtype = DType::f32, .m = l.out, .n = l.in, .k = l.batch, .transpose_a = true};
+  for (const bool accumulate : {false, true})
+    cases.push_back(
+        product(make, accumulate ? "gemm dw += dy^T x" : "gemm dw = dy^T x", [&](const Layer& l) -> gemm::Args {
+          return {.dtype = dtype,
+                  .c_dtype = DType::f32,
+                  .m = l.out,
+                  .n = l.in,
+                  .k = l.batch,
+                  .transpose_a = true,
+                  .accumulate = accumulate};
+        }));
+  cases.push_back(product(make, "gemm a^T b^T", [&](const Layer& l) -> gemm::Args {  // no layer has it
+    return {.dtype = dtype,
+            .c_dtype = dtype,
+            .m = l.batch,
+            .n = l.out,
+            .k = l.in,
+            .transpose_a = true,
+            .transpose_b = true};
   }));
   return cases;
 }
@@ -117,14 +134,13 @@ struct HeadBounds {
   double dw() const { return rows * d() + (rows / 64 + 66) * unit * rows * scale; }
 };
 
-}  // namespace
-
-Cases linear_cross_entropy_cases(CaseMaker& make) {
+/// Inputs are such that logits are exact, and every variant finds the same maxima.
+KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
   constexpr double kWeight = 1.0 / 16;
   const std::int64_t rows = make.extent("rows", 64);
   const std::int64_t in = make.extent("in", 256);
   const std::int64_t classes = make.extent("classes", 10);
-  KernelCase c = make.make("linear_cross_entropy");
+  KernelCase c = make.make(accumulate ? "linear_cross_entropy accumulated" : "linear_cross_entropy");
   const DType dtype = make.dtype();
   const float scale = 1.0f / static_cast<float>(rows);
   const HeadBounds bounds{.rows = static_cast<double>(rows),
@@ -132,17 +148,18 @@ Cases linear_cross_entropy_cases(CaseMaker& make) {
                           .classes = static_cast<double>(classes),
                           .w = kWeight,
                           .scale = scale};
-  BenchArray& h = make.input(c, dtype, rows * in);
-  BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight);
-  BenchArray& b = make.input(c, dtype, classes);
+  BenchArray& h = make.input(c, dtype, rows * in, -1, 1, 0.25);
+  BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight, kWeight / 4);
+  BenchArray& b = make.input(c, dtype, classes, -1, 1, 0.25);
   BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
   BenchArray& dh = make.output(c, "dh", dtype, rows * in, roundings(dtype, 2, bounds.dh()));
-  BenchArray& dw = make.output(c, "dw", DType::f32, classes * in, roundings(DType::f32, 2, bounds.dw()));
-  BenchArray& db = make.output(c, "db", DType::f32, classes, roundings(DType::f32, 2, bounds.dw()));
+  const Bound of_sums = roundings(DType::f32, 2, bounds.dw());
+  BenchArray& dw = make.sum(c, "dw", DType::f32, classes * in, of_sums, accumulate);
+  BenchArray& db = make.sum(c, "db", DType::f32, classes, of_sums, accumulate);
   BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
-  BenchArray& correct = make.workspace(c, sizeof(std::int32_t));  // two classes may be too close to tell
+  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
   BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
-  c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + dw.bytes());
+  c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
   c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
   make.run(c, make.kernels().linear_cross_entropy, &linear_cross_entropy::Variant::run,
            linear_cross_entropy::reference::run, [&](Side side) {
@@ -158,11 +175,20 @@ Cases linear_cross_entropy_cases(CaseMaker& make) {
                                                .dh = dh.at(side),
                                                .dw = dw.as<float>(side),
                                                .db = db.as<float>(side),
+                                               .accumulate = accumulate,
                                                .loss_sum = loss.as<float>(side),
                                                .correct = correct.as<std::int32_t>(side),
                                                .workspace = scratch.at(side)};
            });
-  return only(std::move(c));
+  return c;
+}
+
+}  // namespace
+
+Cases linear_cross_entropy_cases(CaseMaker& make) {
+  Cases cases;
+  for (const bool accumulate : {false, true}) cases.push_back(linear_cross_entropy_of(make, accumulate));
+  return cases;
 }
 
 Cases peak_cases(CaseMaker& make) {

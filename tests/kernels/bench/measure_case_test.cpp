@@ -207,6 +207,29 @@ TEST_P(EveryOperation, HasCasesWhoseVariantsAllPass) {
   }
 }
 
+TEST_P(EveryOperation, HasCasesThatFindOneWrongElementOfAnyResult) {
+  World world;
+  for (const CaseFamily& family : case_families()) {
+    CaseMaker make = world.maker(kSmall, GetParam());
+    for (KernelCase& c : family.cases(make)) {
+      const auto run = c.variants.front().run;
+      for (const KernelCase::Output& output : c.outputs) {
+        SCOPED_TRACE(c.name + ", " + output.name);
+        const std::size_t index = output.array->elements() / 2, bytes = output.array->element_bytes();
+        std::byte& highest = output.array->as<std::byte>(Side::device)[(index + 1) * bytes - 1];
+        c.variants = {{"planted", [&](Stream& stream) { run(stream), highest ^= std::byte{0x40}; }}};
+        const auto results = check(c, *world.stream, "");
+        ASSERT_EQ(results.size(), 1u);
+        EXPECT_FALSE(results[0].right());
+        ASSERT_TRUE(results[0].first_wrong);
+        EXPECT_EQ(results[0].first_wrong->output, output.name);
+        EXPECT_EQ(results[0].first_wrong->index, index);
+        EXPECT_EQ(results[0].first_wrong->wrong_elements, 1u);
+      }
+    }
+  }
+}
+
 /// A plain loop is worth comparing with only if it computes the same.
 TEST(PlainLoops, ComputeWhatTheReferenceDoes) {
   World world;

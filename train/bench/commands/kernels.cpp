@@ -220,7 +220,7 @@ void for_each_case(const KernelsBenchOptions& options, kb::CaseMaker::World worl
     kb::CaseMaker make(world);
     for (const kb::CaseFamily& family : families_of(options))
       for (const kb::KernelCase& c : family.cases(make))
-        if (seen.insert(c.name + " " + c.shape).second) visit(c);
+        if (seen.insert(fmt::format("{} {} {}", c.name, c.shape, name_of(c.dtype))).second) visit(c);
   }
 }
 
