@@ -8,6 +8,7 @@
 #   the tests of all kernels, all variants, types and shapes, on an H100 with every seed of SEEDS (default: 1-20; ranges and
 #   numbers, as in 1-3,7), and on an A100 with the first of them
 #   gradring bench kernels: every variant at its usual shapes in FP32, FP16 and BF16, on both cards
+#   scripts/count_lessons.py --check: the counted tables of the lessons; another nvcc than 13.0 may count otherwise
 #   the other tests that run on a simulated GPU
 # Prints what each part checked and the seconds of CPU that it took; ends with an error if anything is wrong. Needs nvcc.
 
@@ -57,6 +58,7 @@ for card in h100 a100; do
     part "bench_${card}_$dtype" 'results,' build/release/gradring bench kernels --device cuda --simulate-gpu "$card" --dtype "$dtype"
   done
 done
+part lessons '[0-9] tables' scripts/count_lessons.py --check
 part other_tests '[0-9] passed,' run_tests release -R 'simulated|/cuda(_|$)|ModuleWithGpus' -E '^kernels_on_simulated_gpu'
 
 say "Summary, $(elapsed)"
