@@ -73,6 +73,7 @@ struct KernelCase {
     std::string name;  ///< that of the contract's argument
     const BenchArray* array = nullptr;
     Bound bound;
+    bool is_of_peers = true;  ///< libraries write it, too
   };
   std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all arrays of the call
   std::vector<Output> outputs{};                      ///< those that it writes

@@ -35,9 +35,14 @@ std::vector<Problem> problems_of(const PeerNames& names) {
   };
 }
 
+bool accumulates(const kb::KernelCase& c) {
+  return c.name.find("accumulated") != std::string::npos || c.name.find("+=") != std::string::npos;
+}
+
 void expect_peer(const kb::KernelCase& c, const std::string& name, kernels::Device& device, kernels::Stream& stream,
                  kb::Machine& machine) {
   SCOPED_TRACE(c.name + " [" + c.shape + "] " + std::string(name_of(c.dtype)));
+  if (accumulates(c) && c.peers.empty()) return;  // most libraries' calls overwrite their results
   if (name.empty()) {
     EXPECT_TRUE(c.peers.empty());
     return;
