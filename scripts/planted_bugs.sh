@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants bugs in the code for GPUs, one at a time, and reports which of them a simulated GPU finds. Needs nvcc and no GPU.
 #
-# Usage: scripts/planted_bugs.sh [--seeds N] [--time-limit N] [--jobs N] FOLDER|FILE.patch...
+# Usage: scripts/planted_bugs.sh [--seeds N] [--time-limit N] [--jobs N] [FOLDER|FILE.patch...]
 #
 #   --seeds N        orders to try besides the default one, until one finds the bug: --simulate-seed 1 to N (default 5)
 #   --time-limit N   seconds for one command (default 300)
 #   --jobs N         compilations at once (default 1)
+#
+# Without a folder or patch it takes scripts/planted_bugs, whose patches are for the commit in docs/results/planted_bugs.md;
+# later changes of the code make some of them not apply.
 #
 # A patch is one bug. git ignores what stands before its first "diff --git"; there it has these lines:
 #
@@ -18,7 +21,7 @@
 # HEAD, without uncommitted changes, is checked out and built in build/planted_bugs/tree. Each command first runs unchanged and
 # must end with 0 and without a word from the simulator. Then its patch is applied, what it changes is compiled, for compute
 # capability 9.0 alone, the command runs again, and the patch is taken back. Ranks meet through the tests' stand-in for NCCL.
-# NUMBER-NAME.result beside each patch has the verdict and what the command printed:
+# build/planted_bugs/NUMBER-NAME.result has the verdict and what the command printed:
 #
 #   caught and named   the command fails, and a message names a kernel and its source line, or a call of CUDA or NCCL
 #   caught, not named  the command fails, for instance because a result is wrong
@@ -47,6 +50,7 @@ while (($#)); do
     *) patches+=("$(from_here "$1")"); shift ;;
   esac
 done
+((${#patches[@]})) || patches=("$PWD/scripts/planted_bugs")
 for path in "${patches[@]}"; do
   [[ -e $path ]] || die "$path does not exist: give a folder of patches, or patches"
 done
@@ -175,7 +179,7 @@ for patch in "${patches[@]}"; do
     [[ -z $expected ]] || echo "other weights with seeds: ${differing[*]:-none}"
     printf '\n'
     [[ $verdict == missed ]] || short_output
-  } >"${patch%.patch}.result"
+  } >"build/planted_bugs/$name.result"
   [[ $verdict == caught* ]] || failed=1
   say "$name: $verdict ($(elapsed))"
   rows+=("$(printf '%-3s %-30s %-17s %4s %4s  %s' "${name%%-*}" "$(field category "$patch")" "$verdict" "$seed" "$code" \
