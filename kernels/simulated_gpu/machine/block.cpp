@@ -28,7 +28,7 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
       global_(memory, launch.device),
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
   counters_.instructions.resize(program.operations.size());
-  if (options.checks_races) accesses_.emplace(program);
+  if (options.checks_races) accesses_.emplace(program, launch, memory);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
     warps_.push_back(std::make_unique<Warp>(*this, warp));

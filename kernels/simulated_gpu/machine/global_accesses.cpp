@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/machine/global_accesses.h"
 
+#include <cstring>
 #include <utility>
 
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -22,12 +23,32 @@ const char* verb(AccessLog::Kind kind) {
 
 }  // namespace
 
+GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory)
+    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()) {
+  for (const std::size_t offset : program.written_parameters->offsets())
+    if (const std::uint64_t allocation = allocation_at(offset); allocation != 0) written_.push_back(allocation);
+}
+
+std::uint64_t GlobalAccesses::allocation_at(std::size_t offset) const {
+  std::uint64_t pointer = 0;
+  std::memcpy(&pointer, &launch_.parameters[offset], sizeof pointer);
+  const GlobalMemory::Block* const block = memory_.find(pointer, 1);
+  return block == nullptr ? 0 : block->address;
+}
+
+void GlobalAccesses::add_written(std::uint64_t allocation) {
+  written_.push_back(allocation);
+  for (std::size_t offset = 0; offset + sizeof allocation <= launch_.parameters.size(); offset += sizeof allocation)
+    if (allocation_at(offset) == allocation) program_.written_parameters->add(offset);
+}
+
 void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation) {
   if (used.allocation != allocation) add_range(used, position);
   used.allocation = allocation;
   const bool is_known = std::ranges::find(written_, allocation) != written_.end();
-  if (kind != AccessLog::Kind::read && !is_known) written_.push_back(allocation);
-  used.kind = program_.strong_accesses.contains(position) ? AccessLog::Kind::atomic : kind;
+  if (kind != AccessLog::Kind::read && !is_known) add_written(allocation);
+  used.kind = kind;
+  used.is_strong = kind == AccessLog::Kind::atomic || program_.strong_accesses.contains(position);
   used.is_exact = is_known || kind != AccessLog::Kind::read;
   if (!std::exchange(used.is_in_block, true)) in_block_.push_back(position);
 }
@@ -38,7 +59,13 @@ void GlobalAccesses::end_block(std::uint64_t block) {
     const bool is_kept = used.kind != AccessLog::Kind::read || log_.size() < kMostAccesses;
     used.bytes.take([&](const ByteSet::Range& range) {
       if (is_kept)
-        log_.add({range.first, range.end, block, static_cast<std::uint32_t>(position), used.kind, is_fenced_});
+        log_.add({.first = range.first,
+                  .end = range.end,
+                  .block = block,
+                  .position = static_cast<std::uint32_t>(position),
+                  .kind = used.kind,
+                  .is_strong = used.is_strong,
+                  .is_fenced = is_fenced_});
     });
     used.is_in_block = false;
   }
@@ -49,7 +76,11 @@ void GlobalAccesses::end_block(std::uint64_t block) {
 /// What was read of an allocation by all blocks together.
 void GlobalAccesses::add_range(Used& used, std::size_t position) {
   if (used.end != 0 && used.kind == AccessLog::Kind::read)
-    log_.add({used.first, used.end, AccessLog::kAllBlocks, static_cast<std::uint32_t>(position), used.kind, false});
+    log_.add({.first = used.first,
+              .end = used.end,
+              .block = AccessLog::kAllBlocks,
+              .position = static_cast<std::uint32_t>(position),
+              .kind = used.kind});
   used.first = ~std::uint64_t{0};
   used.end = 0;
 }

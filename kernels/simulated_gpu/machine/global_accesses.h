@@ -15,11 +15,12 @@
 namespace gradring::simulated_gpu {
 
 /// What blocks of a launch that one host thread executes do with global memory: each byte that a block writes; of what
-/// it reads, each byte if the launch writes that allocation, else the range from the lowest to the highest address of an
-/// instruction, because kernels read far more than they write.
+/// it reads, each byte if the launch is known to write that allocation, else the range from the lowest to the highest address
+/// of an instruction, because kernels read far more than they write. It is known from the first write on, or from an earlier
+/// launch of the kernel that wrote through the same parameter.
 class GlobalAccesses {
  public:
-  explicit GlobalAccesses(const Program& program) : program_(program), used_(program.operations.size()) {}
+  GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory);
 
   /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.
   void note(const Operation& operation, AccessLog::Kind kind, Mask active, unsigned bytes,
@@ -46,6 +47,7 @@ class GlobalAccesses {
   /// By an instruction.
   struct Used {
     AccessLog::Kind kind = AccessLog::Kind::read;
+    bool is_strong = false;
     std::uint64_t allocation = 0;
     bool is_in_block = false;
     bool is_exact = false;
@@ -61,9 +63,14 @@ class GlobalAccesses {
     return used;
   }
   void add_range(Used& used, std::size_t position);
+  void add_written(std::uint64_t allocation);
+  /// That of the pointer in the parameters at `offset`; 0 if there is none.
+  std::uint64_t allocation_at(std::size_t offset) const;
   void begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation);
 
   const Program& program_;
+  const LaunchSpec& launch_;
+  const GlobalMemory& memory_;
   std::vector<Used> used_;  ///< by position
   std::vector<std::size_t> in_block_;
   std::vector<std::uint64_t> written_;  ///< allocations

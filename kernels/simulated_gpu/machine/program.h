@@ -11,6 +11,7 @@
 
 #include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/machine/written_parameters.h"
 
 namespace gradring::simulated_gpu {
 
@@ -71,6 +72,8 @@ struct Program {
 
   std::deque<std::vector<Slot>> slot_lists;
   std::vector<std::shared_ptr<const void>> details;
+
+  std::shared_ptr<WrittenParameters> written_parameters = std::make_shared<WrittenParameters>();
 
   std::size_t position_of(const Operation& operation) const {
     return static_cast<std::size_t>(&operation - operations.data());

@@ -42,18 +42,21 @@ std::optional<AccessLog::Conflict> AccessLog::find(const std::vector<Access>& ot
 
 std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
   const auto counts = [](const Access& write, const Access& other) {
-    return write.block != other.block && other.block != kAllBlocks &&
-           !(write.kind == Kind::atomic && other.kind == Kind::atomic) && !(write.is_fenced && other.is_fenced);
+    return write.block != other.block && other.block != kAllBlocks && !(write.is_strong && other.is_strong) &&
+           !(write.is_fenced && other.is_fenced);
   };
   if (!writes_overlap_) return find(reads_, counts);
-  // Of atomics of the same bytes one says as much as all: with thousands of blocks, pairs would be too many.
+  // Of strong writes of the same bytes, those of two blocks say as much as all: with thousands of blocks, pairs would be too many.
   AccessLog distinct;
+  std::size_t equal = 0;  // strong writes of the bytes of the last one that are kept
   for (const Access& write : writes_) {
-    const bool is_known = !distinct.writes_.empty() && write.kind == Kind::atomic &&
-                          distinct.writes_.back().kind == Kind::atomic &&
-                          distinct.writes_.back().first == write.first && distinct.writes_.back().end == write.end &&
-                          distinct.writes_.back().is_fenced == write.is_fenced;
-    if (!is_known) distinct.writes_.push_back(write);
+    const Access* const last = distinct.writes_.empty() ? nullptr : &distinct.writes_.back();
+    const bool is_equal = last != nullptr && write.is_strong && last->is_strong && last->first == write.first &&
+                          last->end == write.end && last->is_fenced == write.is_fenced;
+    equal = is_equal ? equal : 0;
+    if (is_equal && (equal == 2 || last->block == write.block)) continue;
+    ++equal;
+    distinct.writes_.push_back(write);
   }
   distinct.finish();
   if (const auto found = distinct.find(distinct.writes_, counts)) return found;

@@ -108,6 +108,7 @@ class AccessLog {
     std::uint64_t block = 0;     ///< of the grid
     std::uint32_t position = 0;  ///< of the instruction
     Kind kind = Kind::read;
+    bool is_strong = false;  ///< an atomic, or volatile, relaxed, acquire or release
     bool is_fenced = false;  ///< the block executed a fence for the whole GPU
   };
   struct Conflict {
@@ -124,7 +125,7 @@ class AccessLog {
   /// Where nothing more is added: makes between_blocks() fast.
   void finish();
 
-  /// Two blocks of the launch access the same bytes, one of them writes them, not both atomically; blocks that
+  /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses; blocks that
   /// executed fences for the whole GPU are taken to be ordered by them. After finish().
   std::optional<Conflict> between_blocks() const;
 

@@ -54,7 +54,7 @@ class GlobalMemory {
   explicit GlobalMemory(bool checks_order = false, PageableMemory* pageable = nullptr);
   ~GlobalMemory();
 
-  /// `is_written`: pinned memory of the host, which may be written unseen.
+  /// Pinned memory of the host counts as written, as the host may write it unseen.
   void add(const void* data, std::size_t bytes, int device, bool is_pinned_host);
   /// Later accesses are faults that name the freed block.
   void remove(const void* data);

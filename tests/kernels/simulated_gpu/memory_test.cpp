@@ -307,6 +307,24 @@ TEST(Race, BlocksOfALaunchAreNotOrdered) {
             "");
 }
 
+/// Block 0 comes first, and only reads.
+TEST(Race, OfAReadBeforeTheWriteOfAnotherBlockIsKnownFromTheSecondLaunchOn) {
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(32));
+  const TestKernel kernel(kThread +
+                              "mov.u32 %r1, %ctaid.x; setp.eq.u32 %q1, %r1, 0; @%q1 ld.global.u32 %r2, [%p0]; @!%q1 "
+                              "st.global.u32 [%p0], %r1;",
+                          1);
+  const auto launch = [&] { kernel.run(memory, {array.address()}, {2}, {1}); };
+  fault_of(launch);
+  EXPECT_NE(fault_of(launch).find("race in global memory"), std::string::npos);
+}
+
+TEST(Race, OfAPlainWriteWithAnotherBlocksAtomicsIsFound) {
+  const std::string begin = "setp.eq.u32 %q1, %r1, 0;";
+  EXPECT_NE(fault_of_blocks(begin + "@%q1 st.global.u32 [%p0], 1; red.global.add.u32 [%p0], 1;"), "");
+}
+
 TEST(Race, FencesForTheGpuOrderBlocks) {
   // Each block leaves its part, and counts in the first word; the last thread of all reads what block 0 left.
   const auto sum = [](const std::string& fence) {
