@@ -6,16 +6,12 @@
 #include <cstring>
 #include <string>
 
-#include "kernels/lib/level_copies.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/transactions.h"
 #include "kernels/simulated_gpu/memory/address_space.h"
 
 namespace gradring::simulated_gpu {
-
-GRADRING_DECLARE_COPIES(SpanOf, span_loop);  // span.cpp
-
 namespace {
 
 const char* verb(Access access) {
@@ -90,7 +86,7 @@ void note_access(const Operation& operation, Warp& warp, Mask active, Access acc
                  allocation);
 }
 
-bool is_parameter(const Warp& warp, std::uint64_t address, unsigned bytes) {
+bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
   const std::span<const std::byte> parameters = warp.block().launch().parameters;
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(parameters.data());
   return offset < parameters.size() && bytes <= parameters.size() - offset;
@@ -186,8 +182,7 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
                         Addresses& addresses) {
   const Span span = span_of(addresses, bytes);
   check_alignment(operation, warp, active, bytes, addresses, span, "parameter");
-  if (access == Access::read && is_parameter(warp, span.first, static_cast<unsigned>(span.last - span.first) + bytes))
-      [[likely]]
+  if (access == Access::read && is_parameter(warp, span.first, span.last - span.first + bytes)) [[likely]]
     return;
   for_each_lane(active, [&](unsigned lane) {
     if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
@@ -219,11 +214,6 @@ void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access
 }
 
 }  // namespace
-
-Span span_of(const Addresses& addresses, unsigned bytes) {
-  static const SpanOf loop = GRADRING_COPY_TO_RUN(span_loop)();
-  return loop(addresses, bytes);
-}
 
 Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active) {
   Addresses addresses;

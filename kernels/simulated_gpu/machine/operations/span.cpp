@@ -1,37 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/machine/operations/span.h"
 
-#include <algorithm>
+#include "kernels/lib/level_copies.h"
 
 namespace gradring::simulated_gpu {
-inline namespace GRADRING_KERNEL_COPY {
-namespace {
 
-// Signed: vectors of unsigned numbers have no minimum before x86-64-v4. No address has the highest bit.
-Span find_span(const Addresses& addresses, unsigned bytes) {
-  const std::uint64_t begin = addresses.lane[0];
-  std::uint64_t bits = 0;
-  std::uint64_t unequal = 0;
-  std::uint64_t unconnected = 0;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    bits |= addresses.lane[lane];
-    unequal |= addresses.lane[lane] ^ begin;
-    unconnected |= addresses.lane[lane] ^ (begin + std::uint64_t{lane} * bytes);
-  }
-  if (unequal == 0) return {begin, begin, bits, false};
-  if (unconnected == 0) return {begin, addresses.lane[kWarpSize - 1], bits, true};
-  auto first = static_cast<std::int64_t>(addresses.lane[0]);
-  std::int64_t last = first;
-  for (const std::uint64_t address : addresses.lane) {
-    first = std::min(first, static_cast<std::int64_t>(address));
-    last = std::max(last, static_cast<std::int64_t>(address));
-  }
-  return {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(last), bits, false};
+GRADRING_DECLARE_COPIES(SpanOf, span_loop);  // span_loop.cpp
+
+Span span_of(const Addresses& addresses, unsigned bytes) {
+  static const SpanOf loop = GRADRING_COPY_TO_RUN(span_loop)();
+  return loop(addresses, bytes);
 }
 
-}  // namespace
-
-SpanOf span_loop() { return find_span; }
-
-}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::simulated_gpu

@@ -6,7 +6,7 @@
 
 #include "kernels/simulated_gpu/machine/counters.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
-#include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/span.h"
 
 namespace gradring::simulated_gpu {
 
