@@ -116,8 +116,8 @@ double Scheduler::end_seconds(const WorkPtr& work) const {
 }
 
 void Scheduler::add_request(const WorkPtr& work) {
-  last_call_ = std::chrono::steady_clock::now();
   if (!work || work->done || std::ranges::find(requests_, work, &Request::target) != requests_.end()) return;
+  last_call_ = std::chrono::steady_clock::now();
   requests_.push_back({last_number_, work});
   changed_.notify_all();
 }
@@ -161,11 +161,13 @@ std::uint64_t Scheduler::priority(std::uint64_t lane) const {
 
 Scheduler::MutableWork Scheduler::best_ready(std::uint64_t limit) {
   auto best = ready_.end();
+  const auto comes_first = [this](const Work& a, const Work& b) {
+    const std::uint64_t priority_of_a = priority(a.spec.lane), priority_of_b = priority(b.spec.lane);
+    return priority_of_a != priority_of_b ? priority_of_a > priority_of_b : a.order.number < b.order.number;
+  };
   for (auto work = ready_.begin(); work != ready_.end(); ++work) {
     if ((*work)->order.number > limit) continue;
-    if (best == ready_.end() || std::pair(priority((*work)->spec.lane), (*best)->order.number) >
-                                    std::pair(priority((*best)->spec.lane), (*work)->order.number))
-      best = work;
+    if (best == ready_.end() || comes_first(**work, **best)) best = work;
   }
   if (best == ready_.end()) return nullptr;
   MutableWork work = std::move(*best);
@@ -192,7 +194,7 @@ void Scheduler::serve() {
       perform(lock, work);
       continue;
     }
-    if (ready_.empty() || !requests_.empty()) {
+    if (ready_.empty()) {
       changed_.wait(lock);
       continue;
     }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace gradring::simulated_gpu {
@@ -174,6 +175,32 @@ TEST(Scheduler, FunctionsOfTheHostThatWaitDoNotStopTheDevice) {
   scheduler.wait(scheduler.enqueue({.run = [&] { return reached = true, 0.0; }, .lane = 2}, {}));
   scheduler.wait(waiting);
   EXPECT_TRUE(scheduler.is_done(waiting));
+}
+
+/// As of a receive whose sender waits for what this process enqueued later.
+TEST(Scheduler, GoesOnWithLaterWorkWhileATargetWaitsForAFunctionOfTheHost) {
+  std::atomic<bool> is_over{false};
+  Scheduler scheduler(0, std::chrono::milliseconds(20));
+  const WorkPtr waiting = scheduler.enqueue({.run =
+                                                 [&] {
+                                                   while (!is_over) std::this_thread::yield();
+                                                   return 0.0;
+                                                 },
+                                             .on_host = true,
+                                             .lane = 0},
+                                            {});
+  scheduler.request(waiting);
+  const WorkPtr later = scheduler.enqueue({.run =
+                                               [&] {
+                                                 is_over = true;
+                                                 return 0.0;
+                                               },
+                                           .lane = 1},
+                                          {});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!scheduler.is_done(waiting) && std::chrono::steady_clock::now() < until) scheduler.request(waiting);
+  EXPECT_TRUE(scheduler.is_done(later));
+  is_over = true;
 }
 
 TEST(Scheduler, CountsTimeAlongTheLongestChain) {
