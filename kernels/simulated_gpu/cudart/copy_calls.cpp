@@ -138,7 +138,9 @@ bool is_pageable(const Runtime& rt, const void* address) {
 StreamWork copying(Runtime& rt, void* to, std::size_t bytes, int device, std::function<double(CountedWork*)> run) {
   StreamWork work{.run = std::move(run), .kind = CountedWork::Kind::copy, .name = "cudaMemcpyAsync"};
   if (rt.options.checks_races && is_on_host(rt, to) && !is_pageable(rt, to))
-    work.enqueued = [&rt, target = CopyTargets::Target{place_of(to), bytes, device}] { rt.copy_targets.begin(target); };
+    work.enqueued = [&rt, to, target = CopyTargets::Target{place_of(to), bytes, device}] {
+      if (rt.addresses.state_of(to) == MappedRanges::State::live) rt.copy_targets.begin(target);
+    };
   return work;
 }
 
@@ -178,6 +180,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     const Scheduler::WorkPtr copied = stream.tail;
     call.lock.unlock();
     rt.scheduler.wait(copied);
+    call.lock.lock();
+    call.on(stream.device);  // the copy may have failed
   });
 }
 

@@ -24,21 +24,28 @@ bool is_host() {
   return thread.has_called && !thread.in_call;
 }
 
-/// What another fault does is decided by the handler before this one.
-void on_fault(int number, siginfo_t* info, void*) {
+/// Another fault is for the handler before this one; without one, it ends the process where it happens again.
+void give_to_handler_before(int number, siginfo_t* info, void* context) {
+  if ((action_before.sa_flags & SA_SIGINFO) != 0) return action_before.sa_sigaction(number, info, context);
+  if (action_before.sa_handler != SIG_DFL && action_before.sa_handler != SIG_IGN)
+    return action_before.sa_handler(number);
+  ::sigaction(number, &action_before, nullptr);
+  const bool was_sent = info->si_code <= 0;  // by a process, not by an instruction
+  if (was_sent) (void)::raise(number);
+}
+
+void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
   CopyTargets* const targets = of_process;
-  if (!targets || !targets->let_access(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
-    ::sigaction(number, &action_before, nullptr);
-    (void)::raise(number);  // when this handler has returned
-  }
+  if (!targets || !targets->let_access(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+    give_to_handler_before(number, info, context);
   errno = error;
 }
 
 void install_handler() {
   struct sigaction action {};
   action.sa_sigaction = &on_fault;
-  action.sa_flags = SA_SIGINFO;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigaction(SIGSEGV, &action, &action_before);
 }
 
@@ -56,16 +63,17 @@ CopyTargets::~CopyTargets() {
   for (const Target& target : targets_) set(target.address, target.bytes, PROT_READ | PROT_WRITE);
 }
 
-void CopyTargets::set(std::uintptr_t address, std::size_t bytes, int protection) {
+bool CopyTargets::set(std::uintptr_t address, std::size_t bytes, int protection) const {
   const std::uintptr_t begin = address / page_ * page_;
   const std::uintptr_t end = (address + bytes + page_ - 1) / page_ * page_;
-  for (std::uintptr_t page = begin; page < end; page += page_) pages_.insert(page);
-  ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection);
+  return ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
 void CopyTargets::begin(const Target& target) {
   const std::lock_guard lock(mutex_);
   targets_.push_back(target);
+  for (std::uintptr_t page = target.address / page_ * page_; page < target.address + target.bytes; page += page_)
+    pages_.insert(page);
   set(target.address, target.bytes, PROT_NONE);
 }
 
@@ -97,7 +105,7 @@ bool CopyTargets::let_access(std::uintptr_t address) {
     const std::lock_guard lock(mutex_);
     const std::uintptr_t page = address / page_ * page_;
     if (!pages_.contains(page)) return false;
-    ::mprotect(reinterpret_cast<void*>(page), page_, PROT_READ | PROT_WRITE);
+    if (!set(page, page_, PROT_READ | PROT_WRITE)) return false;
     opened_ = true;
     const auto found =
         std::ranges::find_if(targets_, [&](const Target& target) { return address - target.address < target.bytes; });

@@ -15,6 +15,7 @@ namespace gradring::simulated_gpu {
 /// pages of its target are protected. A thread that accesses them comes to a handler of SIGSEGV, which takes the protection away, so
 /// that the thread goes on, and reports a thread of the host that accesses a byte of a target.
 ///
+/// Limits    a system call that is given a protected page fails with EFAULT; a thread that never called CUDA is not reported.
 /// Threads   any.
 class CopyTargets {
  public:
@@ -41,8 +42,8 @@ class CopyTargets {
   bool let_access(std::uintptr_t address);
 
  private:
-  /// Sets the protection of the pages of a range.
-  void set(std::uintptr_t address, std::size_t bytes, int protection);
+  /// Sets the protection of the pages of a range; false if the system refuses, which has a limit of mappings.
+  bool set(std::uintptr_t address, std::size_t bytes, int protection) const;
 
   const std::function<void(const Target&)> report_;
   const std::uintptr_t page_;

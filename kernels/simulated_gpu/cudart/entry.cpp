@@ -21,6 +21,7 @@ gradring_simulated_gpu() {
           },
       .note_use =
           [](const char* call, const void* data, std::size_t bytes, bool is_write) {
+            if (bytes == 0) return;
             const auto address = reinterpret_cast<std::uintptr_t>(data);
             GlobalMemory& memory = runtime().memory;
             if (!memory.find(address, bytes))

@@ -46,7 +46,7 @@ HostThread& this_thread();
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
-  bool is_freed = false;           ///< cudaFreeAsync was called
+  bool is_freed = false;           ///< by cudaFreeAsync or cudaFreeHost
   std::shared_ptr<PoolUse> use{};  ///< of its pool; null: pinned memory
   std::shared_ptr<std::atomic<bool>> is_there =
       std::make_shared<std::atomic<bool>>(false);  ///< its stream has come to it
@@ -54,7 +54,8 @@ struct Allocation {
 
 /// The state behind CUDA's functions, of which a process has one.
 ///
-/// Threads   members but faults, memory, addresses, copy_targets and scheduler are guarded by `mutex`, which Call holds.
+/// Threads   what changes is guarded by `mutex`, which Call holds, but for members that guard themselves: faults, memory,
+///           addresses, copy_targets, the failure of a device, and scheduler.
 struct Runtime {
   explicit Runtime(const SimulationOptions& options);
 
@@ -105,8 +106,8 @@ void restart(const SimulationOptions& options);
 class Call {
  public:
   explicit Call(const char* name) : rt(runtime()), lock(rt.mutex), name_(name) {
-    this_thread().has_called = this_thread().in_call = true;
     rt.copy_targets.protect_again();
+    this_thread().has_called = this_thread().in_call = true;
   }
   ~Call() { this_thread().in_call = false; }
   Call(const Call&) = delete;
@@ -122,7 +123,8 @@ class Call {
   /// The same for what releases something, which works after a failure as well.
   void release(int index) { open_context(index); }
 
-  /// Errors    Misuse, and the capture is invalidated, if this thread's capture forbids calls like this one.
+  /// Errors    Misuse, and the capture is invalidated, if a capture of this thread, or one in the global mode of any thread, forbids
+  ///           calls like this one.
   void refuse_in_captures();
   /// Errors    Misuse for the default streams, which are not simulated, and for what is no stream.
   Stream& stream(cudaStream_t handle);

@@ -185,10 +185,11 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     require(start.has_timing && stop.has_timing, "an event without timing");
     require(start.is_recorded && stop.is_recorded, "an event that was never recorded");
     if (start.capture || stop.capture) throw Misuse{cudaErrorCapturedEvent, "an event that was recorded in a capture"};
-    if (!query(call, start.work) || !query(call, stop.work)) throw Refusal{cudaErrorNotReady};
+    if (!query(call, start.work) || !query(call, stop.work)) return cudaErrorNotReady;
     const double seconds = call.rt.scheduler.end_seconds(stop.work) - call.rt.scheduler.end_seconds(start.work);
     constexpr double kMilliseconds = 1e3;
     *milliseconds = static_cast<float>(seconds * kMilliseconds);
+    return cudaSuccess;
   });
 }
 }
