@@ -36,6 +36,13 @@ const CudaModule& open_cuda_module(const std::filesystem::path& file) {
   return module;
 }
 
+const CudaModule& open_real_gpus(const std::filesystem::path& file) {
+  const CudaModule& module = open_cuda_module(file);
+  if (::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry) != nullptr)
+    throw DeviceError(file.string() + " simulates GPUs: install the CUDA module there, or use --simulate-gpu h100");
+  return module;
+}
+
 SimulatedModule open_simulated_gpus(const std::filesystem::path& file,
                                     const simulated_gpu::SimulationOptions& options) {
   const CudaModule& module = open_cuda_module(file);

@@ -64,6 +64,11 @@ inline constexpr const char* kCudaModuleEntry = "gradring_cuda_module";
 /// Errors    DeviceError if the file is missing, or is not a module of this version; says what to do.
 const CudaModule& open_cuda_module(const std::filesystem::path& file);
 
+/// The same for libgradring_cuda.so, whose GPUs must be real.
+///
+/// Errors    as open_cuda_module; DeviceError if the module simulates GPUs.
+const CudaModule& open_real_gpus(const std::filesystem::path& file);
+
 /// A module whose GPUs are simulated, and what simulates them.
 struct SimulatedModule {
   const CudaModule& module;

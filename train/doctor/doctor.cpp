@@ -56,7 +56,7 @@ Finding cuda_module() {
   if (file.empty())
     return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
   try {
-    open_cuda_module(file);
+    open_real_gpus(file);
     return {"CUDA module", file.string()};
   } catch (const DeviceError& error) {
     return {"CUDA module", "does not open", error.what()};

@@ -25,8 +25,11 @@ template <class Open>
 auto opened(const std::string& choice, std::string_view library, const std::string& without,
             const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
   if (choice != kAuto && choice != library) return nullptr;
+  if (!options.has_libraries && choice == library)
+    throw InvalidArgument(std::string(library) +
+                          " is not simulated: a simulated GPU executes our own kernels; name one of them, or auto");
+  if (!options.has_libraries) return nullptr;
   try {
-    check_libraries(options);
     return open();
   } catch (const DeviceError& error) {
     if (choice == library) throw;

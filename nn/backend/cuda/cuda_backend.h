@@ -26,8 +26,8 @@ class CudaBackend final : public Backend {
 
   /// `kernels` are those compiled by nvcc; `device` must outlive the backend and its plans.
   ///
-  /// Errors    InvalidArgument if a chosen name is unknown; DeviceError if a chosen library is missing or does not
-  ///           start.
+  /// Errors    InvalidArgument if a chosen name is unknown, or that of a library that may not be opened; DeviceError if a
+  ///           chosen library is missing or does not start.
   CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options);
   /// With these libraries, for tests.
   CudaBackend(const kernels::KernelSet& kernels, kernels::Device& device, const CudaBackendOptions& options,

@@ -16,12 +16,6 @@
 
 namespace gradring::nn {
 
-/// Errors    DeviceError if no library may be opened.
-inline void check_libraries(const CudaBackendOptions& options) {
-  if (!options.has_libraries)
-    throw DeviceError("a simulated GPU opens neither cuDNN nor cuBLASLt: leave out --conv cudnn and --gemm cublas");
-}
-
 /// Makes `device` current for this thread's calls of NVIDIA's libraries. Does nothing for a CPU, which tests use.
 inline void make_current(const kernels::Device& device) {
   if (device.id().kind == kernels::DeviceKind::cuda) kernels::make_current(device.id().index);

@@ -19,11 +19,11 @@ constexpr const char* kConvolution = "cudnn";
 constexpr const char* kProduct = "cublaslt";
 constexpr const char* kThenPool = "cudnn, then pooling";
 
-/// Opens a library; null if it is missing.
+/// Opens a library; null if it is missing, or may not be opened.
 template <class Open>
 auto opened(const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
+  if (!options.has_libraries) return nullptr;
   try {
-    check_libraries(options);
     return open();
   } catch (const DeviceError& error) {
     options.say(std::string("no peer: ") + error.what());
