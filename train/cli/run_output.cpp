@@ -164,7 +164,7 @@ UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress
           .seconds = made.seconds,
           .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0,
           .world_size = world_size,
-          .device = shown_device(resolved.device, resolved.simulate_gpu != "none"),
+          .device = shown_device(resolved.device, resolved.simulate_gpu),
           .backend = resolved.backend,
           .precision = resolved.precision};
 }

@@ -196,6 +196,7 @@ Summary train_and_record(Trainer& trainer, const Compute& compute, MetricsFan& m
     if (trace) trace->finish();
     return summary;
   } catch (const Preempted& request) {
+    check_simulation(compute);
     metrics.event(end_of(request, trainer.progress()));
     metrics.finish();
     if (trace) trace->finish();

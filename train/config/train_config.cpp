@@ -54,7 +54,9 @@ void check_simulated_gpu(const std::string& card, const std::string& device) {
     throw UsageError("--simulate-gpu " + card + " requires --device cuda, found " + device);
 }
 
-std::string shown_device(const std::string& id, bool is_simulated) { return id + (is_simulated ? ", simulated" : ""); }
+std::string shown_device(const std::string& id, const std::string& simulated) {
+  return simulated == "none" ? id : id + ", simulated " + simulated;
+}
 
 bool logs_to(const TrainConfig& config, std::string_view sink) {
   return std::ranges::count(comma_separated(config.log), sink) > 0;

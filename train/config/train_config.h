@@ -103,11 +103,13 @@ struct TrainConfig {
 /// The words that --simulate-gpu takes.
 inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
 
+inline bool is_simulated(const TrainConfig& config) { return config.simulate_gpu != kSimulatedGpus[0]; }
+
 /// Errors    UsageError if a GPU is to be simulated on another device than cuda.
 void check_simulated_gpu(const std::string& card, const std::string& device);
 
-/// "cuda:1", or "cuda:1, simulated": nobody may take a result for a GPU's.
-std::string shown_device(const std::string& id, bool is_simulated);
+/// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's. `simulated`: the card, or none.
+std::string shown_device(const std::string& id, const std::string& simulated);
 
 /// Whether --resume looks for checkpoints in --run-dir.
 inline bool resumes_automatically(const TrainConfig& config) {

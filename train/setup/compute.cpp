@@ -60,7 +60,7 @@ const CudaModule& real_gpus() {
   if (file.empty())
     throw DeviceError("no CUDA module found (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
                       "): install the package gradring-cuda, or build with the preset cuda");
-  return open_cuda_module(file);
+  return open_real_gpus(file);
 }
 
 /// Errors    DeviceError if the module is missing.
@@ -82,13 +82,16 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
     const SimulatedModule simulated = simulated_gpus(spec);
     compute.module = &simulated.module;
     compute.simulator = &simulated.gpus;
+    compute.simulated = spec.simulate_gpu;
   }
   compute.kernels = compute.module->kernels();
   compute.device = compute.module->make_device(index);
   const auto remark = [&compute](const std::string& text) { compute.remarks.push_back(text); };
   if (compute.simulator)
-    remark(
-        fmt::format("the GPU is simulated on the CPU ({} threads): times tell nothing about a real one", spec.threads));
+    remark(fmt::format(
+        "the GPU is simulated on the CPU ({} thread{}), by our own kernels alone: times tell nothing about a "
+        "real one",
+        spec.threads, spec.threads == 1 ? "" : "s"));
   compute.backend = compute.module->make_backend(*compute.device, {.conv = spec.conv,
                                                                    .gemm = spec.gemm,
                                                                    .reproducible = spec.reproducible,
@@ -118,7 +121,7 @@ bool gpu_is_there(std::string& why_not) {
   const std::filesystem::path file = cuda_module_file();
   try {
     if (file.empty()) throw DeviceError("this build has no CUDA module");
-    const CudaModule& module = open_cuda_module(file);
+    const CudaModule& module = open_real_gpus(file);
     if (module.device_count() == 0) module.make_device(0);  // says what is missing
     return true;
   } catch (const DeviceError& error) {
@@ -239,7 +242,7 @@ Compute make_compute(const ComputeSpec& spec) {
 }
 
 std::string shown_device(const Compute& compute) {
-  return shown_device(compute.device->id().to_string(), compute.simulator != nullptr);
+  return shown_device(compute.device->id().to_string(), compute.simulated);
 }
 
 void check_simulation(const Compute& compute) {

@@ -64,6 +64,7 @@ struct Compute {
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
   const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< of the GPU; null if it is real
+  std::string simulated = "none";                          ///< the card of a simulated GPU
   unsigned threads = 1;                                    ///< of a CPU backend
   std::vector<std::string> remarks;                        ///< for the log: why no GPU is used, missing libraries
 };
@@ -77,7 +78,7 @@ std::filesystem::path plan_cache_file();
 ///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
 
-/// "cpu", "cuda:1" or "cuda:1, simulated".
+/// "cpu", "cuda:1" or "cuda:1, simulated h100".
 std::string shown_device(const Compute& compute);
 
 /// At the end of what computes: nothing for a real device.

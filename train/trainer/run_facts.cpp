@@ -53,7 +53,7 @@ Summary summary_of(const RunFacts& facts, const TrainingProgress& progress, cons
           .seconds = progress.seconds,
           .samples_per_second = share(static_cast<double>(progress.samples), progress.seconds),
           .world_size = facts.world.group.world_size(),
-          .device = shown_device(facts.world.device.id().to_string(), facts.config.simulate_gpu != "none"),
+          .device = shown_device(facts.world.device.id().to_string(), facts.config.simulate_gpu),
           .backend = std::string(facts.world.backend.name()),
           .precision = precision_name(facts.replica.program().dtype()),
           .parameters_sha256 = to_hex(result.weights),

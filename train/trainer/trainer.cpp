@@ -32,6 +32,12 @@ bool runs_ahead(const kernels::Device& device) { return device.id().kind == kern
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
 Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
 
+/// The same for a step. A simulated GPU may take minutes for one, and finds by itself what never ends.
+Deadline after_step(const TrainConfig& config) {
+  constexpr std::chrono::hours kSimulated(24);
+  return is_simulated(config) ? Deadline::after(kSimulated) : after_collectives(config.timeout);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
@@ -222,11 +228,11 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps. The same collective
-/// brings the times of all ranks to rank 0.
+/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps, but of a simulated one, whose
+/// steps take seconds, after each. The same collective brings the times of all ranks to rank 0.
 RunRequest Trainer::agree_on_request(bool ends_epoch) {
   constexpr std::int64_t kStepsAhead = 32;
-  if (runs_ahead(world_.device) && enqueued_ % kStepsAhead != 0) return RunRequest::none;
+  if (runs_ahead(world_.device) && !is_simulated(config_) && enqueued_ % kStepsAhead != 0) return RunRequest::none;
   const RunRequest mine = world_.requests ? world_.requests->take() : RunRequest::none;
   std::vector<std::int64_t> sums = {mine == RunRequest::save, mine == RunRequest::stop};
   const bool collects = enqueued_ - collected_ >= config_.log_every || (ends_epoch && enqueued_ > collected_);
@@ -293,8 +299,7 @@ std::optional<BatchLoader::Next> Trainer::next_batch() {
 void Trainer::take_results(bool all) {
   while (!pending_.empty()) {
     const bool must = all || replica_.step().full();
-    const std::optional<StepResult> result =
-        must ? replica_.step().wait(after_collectives(config_.timeout)) : replica_.step().poll();
+    const std::optional<StepResult> result = must ? replica_.step().wait(after_step(config_)) : replica_.step().poll();
     if (!result) return;
     report(*result);
   }

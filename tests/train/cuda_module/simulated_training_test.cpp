@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -72,7 +73,7 @@ TEST_F(SimulatedTraining, HasKernelsThatAgreeWithTheirReferences) {
 TEST_F(SimulatedTraining, HasTheLossesOfTheCpu) {
   expect_the_losses_of_the_cpu({"--precision", "fp32"}, 1e-4);
   EXPECT_THAT(tests::text_of(place_.path("gpu") / "metrics.jsonl"), HasSubstr("simulated NVIDIA H100"));
-  EXPECT_EQ(summary_in(place_.path("gpu")).at("device"), "cuda:0, simulated");
+  EXPECT_EQ(summary_in(place_.path("gpu")).at("device"), "cuda:0, simulated h100");
 }
 
 /// The variants that an H100 chooses, which the CPU runs by its execution model. Both sum products in f32 in the same order and
@@ -145,13 +146,41 @@ TEST_F(SimulatedTraining, ReducesExactSumsInTheBenchmark) {
   EXPECT_THAT(end.out, HasSubstr("# the GPU is simulated on the CPU"));
 }
 
+TEST_F(SimulatedTraining, IsComparedByWhatIsCountedOnOneCard) {
+  const auto bench = [&](const std::string& card, const std::string& file) {
+    const ProgramEnd end = place_.run({"bench", "step", "--device", "cuda", "--simulate-gpu", card, "--dataset",
+                                       "digits", "--batch-size", "8", "--steps", "1", "--counters", "-J", file});
+    EXPECT_EQ(end.code, 0) << end.err;
+  };
+  bench("h100", "one.json");
+  bench("h100", "again.json");
+  bench("a100", "other.json");
+  const ProgramEnd same = place_.run({"bench", "diff", "--threshold", "0", "one.json", "again.json"});
+  EXPECT_EQ(same.code, 0) << same.out << same.err;
+  const ProgramEnd other = place_.run({"bench", "diff", "--threshold", "0", "one.json", "other.json"});
+  EXPECT_THAT(other.out + other.err, HasSubstr("simulated a100"));
+  EXPECT_THAT(other.out, HasSubstr("0 slower, 0 faster, 0 same"));
+}
+
+/// After any step, not only after every 32nd as on a real GPU.
+TEST_F(SimulatedTraining, StopsOnRequest) {
+  tests::RunningProgram interrupted(place_.gradring(
+      tests::short_training({"--device", "cuda", "--simulate-gpu", "h100", "--epochs", "20", "--steps", "31",
+                             "--batch-size", "8", "--run-dir", "run", "--inject", "delay:rank=0,step=6,ms=1500"})));
+  ASSERT_TRUE(trains(run()));
+  ::kill(interrupted.pid(), SIGINT);
+  const ProgramEnd end = interrupted.wait();
+  EXPECT_EQ(end.code, 130) << end.err;
+  EXPECT_EQ(summary_in(run()).at("outcome"), "interrupted");
+}
+
 TEST_F(SimulatedTraining, LabelsResults) {
   const Words gpu = {"--device", "cuda", "--simulate-gpu", "h100"};
   const ProgramEnd kernels =
       place_.run(joined({"bench", "kernels", "--op", "relu", "--shape", "elements=99", "-J", "relu.json"}, gpu));
   ASSERT_EQ(kernels.code, 0) << kernels.err;
   const json relu = json::parse(tests::text_of(place_.path("relu.json")));
-  EXPECT_EQ(relu.at("device"), "cuda:0, simulated");
+  EXPECT_EQ(relu.at("device"), "cuda:0, simulated h100");
   EXPECT_EQ(relu.at("cases").at(0).at("variants").at(0).at("right"), true);
 
   const ProgramEnd end = train(joined(gpu, {"--trace", "trace.json", "--trace-steps", "1:2", "--run-dir", "run"}));
@@ -159,7 +188,7 @@ TEST_F(SimulatedTraining, LabelsResults) {
   EXPECT_THAT(end.out + end.err, HasSubstr("the trace has no GPU activities: the GPU is simulated"));
   const ProgramEnd eval = place_.run(joined({"eval", "run", "--simulate-seed", "3"}, gpu));
   ASSERT_EQ(eval.code, 0) << eval.err;
-  EXPECT_THAT(eval.out, HasSubstr(", cuda:0, simulated by cuda"));
+  EXPECT_THAT(eval.out, HasSubstr(", cuda:0, simulated h100 by cuda"));
 }
 
 TEST_F(SimulatedTraining, RefusesBenchmarksOfTimes) {

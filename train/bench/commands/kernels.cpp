@@ -239,7 +239,7 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
   for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
   const std::clock_t begin = std::clock();
-  SimulatedKernels checked(*compute.simulator, options.simulated.counters, run);
+  SimulatedKernels checked(*compute.simulator, kind_of(compute), options.simulated.counters, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) { checked.check(c, world.stream, options.variant); });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
@@ -247,7 +247,7 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   results["device"] = shown_device(compute);
   run.finish(results);
   if (checked.wrong() > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong(), checked.count()));
-  fmt::print("{} results, none wrong; {:.2f} s of CPU\n", checked.count(), seconds);
+  fmt::print("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count(), checked.count() == 1 ? "" : "s", seconds);
 }
 
 void run(KernelsBenchOptions& options) {

@@ -74,7 +74,7 @@ std::string missing_gpu() {
 }
 
 std::string kind_of(const Compute& compute) {
-  if (compute.simulator) return "simulated cuda";
+  if (compute.simulator) return "simulated " + compute.simulated;
   return compute.device->id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
 }
 

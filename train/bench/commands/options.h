@@ -57,7 +57,7 @@ std::optional<int> gpu_of(const Compute& compute);
 /// Why this machine has no usable GPU; empty if it has one.
 std::string missing_gpu();
 
-/// "cpu", "cuda" or "simulated cuda", whose times are compared with no GPU's.
+/// "cpu", "cuda" or "simulated h100", whose times are compared with no GPU's.
 std::string kind_of(const Compute& compute);
 
 /// Prints a line for each word, indented below a title.

@@ -91,11 +91,8 @@ void SimulatedKernels::add_measurements(const kb::KernelCase& c, const std::stri
     seconds += launch.bound.seconds();
   }
   const auto key = [&](const char* counter) {
-    return bench::MeasurementKey{{"case", c.name},
-                                 {"shape", c.shape},
-                                 {"dtype", std::string(name_of(c.dtype))},
-                                 {"variant", variant},
-                                 {"counter", counter}};
+    return bench::MeasurementKey{{"case", c.name},     {"shape", c.shape},  {"dtype", std::string(name_of(c.dtype))},
+                                 {"variant", variant}, {"device", device_}, {"counter", counter}};
   };
   run_.add({.key = key("warp instructions"), .unit = "instructions", .samples = {instructions}});
   run_.add({.key = key("bound of the time"), .unit = "us", .samples = {seconds * kMicroseconds}});

@@ -17,8 +17,9 @@ namespace gradring::train {
 class SimulatedKernels {
  public:
   /// `run` gets the measurements. With counters, nobody asks who wrote a wrong element: the second run would be counted, too.
-  SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, bool counts, bench::BenchRun& run)
-      : gpus_(gpus), counts_(counts), run_(run) {}
+  /// `device`: kind_of, for the keys of what is counted.
+  SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, bool counts, bench::BenchRun& run)
+      : gpus_(gpus), device_(std::move(device)), counts_(counts), run_(run) {}
 
   /// `variant`: if not empty, the only one.
   ///
@@ -38,6 +39,7 @@ class SimulatedKernels {
                         std::span<const simulated_gpu::LaunchCounts> launches);
 
   const simulated_gpu::SimulatedGpu& gpus_;
+  std::string device_;
   bool counts_;
   bench::BenchRun& run_;
   nlohmann::json cases_ = nlohmann::json::array();

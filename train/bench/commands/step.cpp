@@ -240,6 +240,7 @@ bench::MeasurementKey key_of(const StepBenchOptions& options, const StepRank& ra
           {"comm", rank.group.world_size() > 1 ? options.comm : "none"}};
 }
 
+/// Of a real device: a simulated GPU's times tell nothing.
 void add_measurements(bench::BenchRun& run, const RankReport& of_rank, const bench::MeasurementKey& key) {
   const bench::StepTimes::Table& times = of_rank.report.times;
   for (const auto& part : times.parts)
@@ -289,13 +290,14 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
   const RankReport report = with_all_ranks(std::move(kept), rank.group);
   if (!run) return {};
   print_report(report, options);
-  add_measurements(*run, report, key_of(options, rank));
+  const bool is_real = rank.compute.simulator == nullptr;
+  if (is_real) add_measurements(*run, report, key_of(options, rank));
   nlohmann::json results = results_of(report, options, *rank.compute.backend);
   if (cut) {
     print_comparison(Comparison{report.report, *cut}, options);
     results["checkpointed"] = results_of(Comparison{report.report, *cut});
     const std::string part = "whole step, --checkpoint-activations " + show_checkpointing(options.checkpointing);
-    run->add(in_microseconds(bench::joined(key_of(options, rank), {{"part", part}}), cut->times.step));
+    if (is_real) run->add(in_microseconds(bench::joined(key_of(options, rank), {{"part", part}}), cut->times.step));
   }
   if (rank.counts) add_counters(results, report.report.counted, options, key_of(options, rank), *run);
   flush_standard_output();
