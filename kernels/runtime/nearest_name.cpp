@@ -2,13 +2,16 @@
 #include "kernels/runtime/nearest_name.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <vector>
 
 namespace gradring {
 namespace {
 
-/// Levenshtein's distance: how many letters to insert, delete or change.
+char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
+
+/// Levenshtein's distance: how many letters to insert, delete or change. Small letters and capitals are the same.
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -16,7 +19,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
     std::size_t diagonal = row[0];
     row[0] = i + 1;
     for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (from[i] == to[j] ? 0 : 1);
+      const std::size_t changed = diagonal + (lower(from[i]) == lower(to[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
     }

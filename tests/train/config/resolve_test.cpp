@@ -166,6 +166,7 @@ TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
                          "es"}}),
                 HasSubstr(std::string("--") + option + " is not UTF-8"));
   EXPECT_THAT(refuse({{"dataset", "mnits"}}), EndsWith("Did you mean 'mnist'?"));
+  EXPECT_THAT(refuse({{"simulate-gpu", "H100"}}), EndsWith("Did you mean 'h100'?"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"allreduce", "direct"}}), HasSubstr("leave out --allreduce direct"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or use --zero 2 or 3"));
   EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("unknown device 'gpu'"));
