@@ -3,8 +3,8 @@
 """Fills the tables of the lessons (kernels/*/README.md) with what a simulated GPU counts.
 
 A table that stands directly below a code block of `gradring bench kernels ... --counters` commands is theirs. The names of
-its columns say what they hold: those of COLUMNS below, or a class of instructions ("integer"), in percent of all. The
-columns case, variant and kernel say which launch a row is of; a table without rows gets all launches.
+its columns say what they hold: those of COLUMNS below, or a class of instructions ("integer") that some launch has, in
+percent of all. The columns case, variant and kernel say which launch a row is of; a table without rows gets all launches.
 """
 import argparse
 import difflib
@@ -19,8 +19,6 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COUNTED = re.compile(r"```\n((?:gradring bench kernels [^`\n]* --counters\n)+)```\n\n((?:\|.*\n)+)")
 KEYS = ("case", "variant", "kernel")
-CLASSES = ("fp32", "fp64", "fp16", "integer", "comparison", "bit_count", "conversion", "special", "tensor", "load_store",
-           "warp", "synchronization", "control", "move", "other")
 
 
 def resident_warps(launch):
@@ -43,7 +41,7 @@ def wavefronts(launch):
 
 def bound_by(launch):
     limit, busiest = launch["bound"]["limit"], launch["bound"]["busiest"]
-    return f"issue: {busiest}" if limit == "issue" != busiest else limit
+    return f"issue: {busiest}" if limit == "issue" and busiest != "issue" else limit
 
 
 # docs/counters.md says what each means.
@@ -71,8 +69,6 @@ COLUMNS = {
 def cell(launch, column):
     if column in COLUMNS:
         return COLUMNS[column](launch)
-    if column not in CLASSES:
-        sys.exit(f"unknown column '{column}'; there are {', '.join([*COLUMNS, *CLASSES])}")
     return f"{100 * launch['warp_instructions_by_class'].get(column, 0) / launch['warp_instructions']:.0f} %"
 
 
@@ -93,6 +89,10 @@ def filled(table, launches):
     """The table with the numbers of its rows' launches; several launches of one name are taken in their order."""
     rows = [[word.strip() for word in line.strip("|\n").split("|")] for line in table.splitlines()]
     columns = rows[0]
+    known = [*COLUMNS, *sorted({name for launch in launches for name in launch["warp_instructions_by_class"]})]
+    for column in columns:
+        if column not in known:
+            sys.exit(f"unknown column '{column}'; there are {', '.join(known)}")
     keys = [column for column in columns if column in KEYS]
     left = [([cell(launch, key) for key in keys], launch) for launch in launches]
     wanted = [[row[columns.index(key)] for key in keys] for row in rows[2:]] or [key for key, _ in left]
