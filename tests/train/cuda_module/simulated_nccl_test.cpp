@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "kernels/runtime/error.h"
 #include "tests/support/built_file.h"
-#include "tests/support/temp_folder.h"
+#include "tests/train/cuda_module/stand_in_messages.h"
 #include "train/cuda_module/cuda_module.h"
 
 namespace gradring {
@@ -21,13 +20,7 @@ using testing::ThrowsMessage;
 
 class SimulatedNccl : public testing::Test {
  protected:
-  SimulatedNccl() {
-    ::setenv("GRADRING_STAND_IN_NCCL", messages_.path().c_str(), 1);
-    ncclUniqueId id{};
-    EXPECT_EQ(api_.get_unique_id(&id), ncclSuccess);
-    ::unsetenv("GRADRING_STAND_IN_NCCL");
-    api_.comm_init_rank_config(&comm_, 1, id, 0, nullptr);
-  }
+  SimulatedNccl() { api_.comm_init_rank_config(&comm_, 1, messages_.make_id(api_), 0, nullptr); }
   ~SimulatedNccl() override { EXPECT_EQ(api_.comm_abort(comm_), ncclSuccess); }
 
   /// Of one rank, in place.
@@ -45,7 +38,7 @@ class SimulatedNccl : public testing::Test {
 
   const train::SimulatedModule opened_ = train::open_simulated_gpus(tests::built_file(GRADRING_SIMULATED_GPU_MODULE),
                                                                     {.card = "h100", .devices = 3, .threads = 1});
-  const tests::TempFolder messages_;
+  const tests::StandInMessages messages_;
   const comm::nccl::Api api_ = comm::nccl::load_stand_in(tests::built_file(GRADRING_SIMULATED_NCCL));
   ncclComm_t comm_ = nullptr;
 };

@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "kernels/host/host_device.h"
-#include "tests/support/temp_folder.h"
+#include "tests/train/cuda_module/stand_in_messages.h"
 
 namespace gradring {
 namespace {
@@ -20,10 +19,7 @@ constexpr int kRanks = 2;
 class StandInNccl : public testing::Test {
  protected:
   StandInNccl() {
-    ::setenv("GRADRING_STAND_IN_NCCL", messages_.path().c_str(), 1);
-    ncclUniqueId id{};
-    EXPECT_EQ(api_.get_unique_id(&id), ncclSuccess);
-    ::unsetenv("GRADRING_STAND_IN_NCCL");
+    const ncclUniqueId id = messages_.make_id(api_);
     for (int rank = 0; rank < kRanks; ++rank) {
       api_.comm_init_rank_config(&comms_[rank], kRanks, id, rank, nullptr);
       streams_.push_back(device_.make_stream(kernels::StreamMode::asynchronous));
@@ -35,7 +31,7 @@ class StandInNccl : public testing::Test {
   cudaStream_t stream(int rank) { return static_cast<cudaStream_t>(streams_[rank]->native_handle()); }
   void finish(int rank) { streams_[rank]->synchronize(Deadline::after(std::chrono::seconds(60))); }
 
-  const tests::TempFolder messages_;
+  const tests::StandInMessages messages_;
   const comm::nccl::Api api_ = comm::nccl::load_library(GRADRING_STAND_IN_FOLDER "/libnccl.so.2");
   kernels::HostDevice device_;
   std::vector<std::unique_ptr<kernels::Stream>> streams_;
