@@ -32,8 +32,7 @@ GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch,
 std::uint64_t GlobalAccesses::allocation_at(std::size_t offset) const {
   std::uint64_t pointer = 0;
   std::memcpy(&pointer, &launch_.parameters[offset], sizeof pointer);
-  const GlobalMemory::Block* const block = memory_.find(pointer, 1);
-  return block == nullptr ? 0 : block->address;
+  return memory_.begin_of(pointer);
 }
 
 void GlobalAccesses::add_written(std::uint64_t allocation) {

@@ -64,7 +64,8 @@ class GlobalAccesses {
   }
   void add_range(Used& used, std::size_t position);
   void add_written(std::uint64_t allocation);
-  /// That of the pointer in the parameters at `offset`; 0 if there is none.
+  /// That of the pointer in the parameters at `offset`; 0 if these bytes are no pointer. They may be padding, which holds
+  /// anything.
   std::uint64_t allocation_at(std::size_t offset) const;
   void begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation);
 

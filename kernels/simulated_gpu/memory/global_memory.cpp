@@ -117,6 +117,12 @@ const GlobalMemory::Block* GlobalMemory::find(std::uint64_t address, std::size_t
   return parts_->with(address, bytes);
 }
 
+std::uint64_t GlobalMemory::begin_of(std::uint64_t address) const {
+  const std::shared_lock lock(parts_->mutex);
+  const Block* const block = parts_->with(address, 1);
+  return block == nullptr ? 0 : block->address;
+}
+
 std::string GlobalMemory::describe(std::uint64_t address, std::size_t bytes) const {
   const std::shared_lock lock(parts_->mutex);
   std::ostringstream text;

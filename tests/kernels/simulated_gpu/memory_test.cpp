@@ -320,6 +320,25 @@ TEST(Race, OfAReadBeforeTheWriteOfAnotherBlockIsKnownFromTheSecondLaunchOn) {
   EXPECT_NE(fault_of(launch).find("race in global memory"), std::string::npos);
 }
 
+class NoPageableMemory : public PageableMemory {
+ public:
+  Range find(const void* address) override {
+    asked.push_back(reinterpret_cast<U64>(address));
+    return {};
+  }
+  std::vector<U64> asked;
+};
+
+/// As padding, which may hold an address by chance: of memory that its owner gives back without a word to the GPU.
+TEST(Race, IsLookedForWithoutTakingParametersForAddresses) {
+  NoPageableMemory pageable;
+  GlobalMemory memory(false, &pageable);
+  DeviceArray<U32> array(memory, numbered(32));
+  const U64 unrelated = reinterpret_cast<U64>(&memory);
+  TestKernel(kThread + "st.global.u32 [%address], %thread;", 2).run(memory, {array.address(), unrelated}, {}, {32});
+  EXPECT_TRUE(pageable.asked.empty());
+}
+
 TEST(Race, OfAPlainWriteWithAnotherBlocksAtomicsIsFound) {
   const std::string begin = "setp.eq.u32 %q1, %r1, 0;";
   EXPECT_NE(fault_of_blocks(begin + "@%q1 st.global.u32 [%p0], 1; red.global.add.u32 [%p0], 1;"), "");
