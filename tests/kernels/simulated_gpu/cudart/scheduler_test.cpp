@@ -160,6 +160,16 @@ TEST(Scheduler, GoesOnByItselfWhenNoCallComes) {
   while (!done) std::this_thread::yield();  // nobody asks
 }
 
+TEST(Scheduler, HoldsWorkBackAfterASlowRequest) {
+  constexpr std::chrono::milliseconds kHold(500);
+  Scheduler scheduler(0, kHold);
+  const auto is_slow = [&] { return std::this_thread::sleep_for(kHold + kHold / 2), 0.0; };
+  const WorkPtr slow = scheduler.enqueue({.run = is_slow, .lane = 1}, {});
+  const WorkPtr later = scheduler.enqueue({.run = [] { return 0.0; }, .lane = 1}, {&slow, 1});
+  scheduler.wait(slow);
+  EXPECT_FALSE(scheduler.is_done(later));
+}
+
 TEST(Scheduler, FunctionsOfTheHostThatWaitDoNotStopTheDevice) {
   Scheduler scheduler(0, kForever);
   std::atomic<bool> reached{false};
@@ -177,7 +187,7 @@ TEST(Scheduler, FunctionsOfTheHostThatWaitDoNotStopTheDevice) {
   EXPECT_TRUE(scheduler.is_done(waiting));
 }
 
-/// As of a receive whose sender waits for what this process enqueued later.
+/// A receive may wait for a sender that waits for later work of this process.
 TEST(Scheduler, GoesOnWithLaterWorkWhileATargetWaitsForAFunctionOfTheHost) {
   std::atomic<bool> is_over{false};
   Scheduler scheduler(0, std::chrono::milliseconds(20));
@@ -198,8 +208,9 @@ TEST(Scheduler, GoesOnWithLaterWorkWhileATargetWaitsForAFunctionOfTheHost) {
                                            .lane = 1},
                                           {});
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!scheduler.is_done(waiting) && std::chrono::steady_clock::now() < until) scheduler.request(waiting);
-  EXPECT_TRUE(scheduler.is_done(later));
+  const auto is_done = [&] { return scheduler.is_done(waiting) && scheduler.is_done(later); };
+  while (!is_done() && std::chrono::steady_clock::now() < until) scheduler.request(waiting);
+  EXPECT_TRUE(is_done());
   is_over = true;
 }
 
