@@ -9,7 +9,7 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Of a launch, about 170 MB: behind them, reads are not looked at.
+/// Of a launch, about 170 MB: behind them, reads are known as ranges only.
 constexpr std::size_t kMostAccesses = std::size_t{1} << 22;
 
 const char* verb(AccessLog::Kind kind) {
@@ -57,14 +57,14 @@ void GlobalAccesses::end_block(std::uint64_t block) {
     Used& used = used_[position];
     const bool is_kept = used.kind != AccessLog::Kind::read || log_.size() < kMostAccesses;
     used.bytes.take([&](const ByteSet::Range& range) {
-      if (is_kept)
-        log_.add({.first = range.first,
-                  .end = range.end,
-                  .block = block,
-                  .position = static_cast<std::uint32_t>(position),
-                  .kind = used.kind,
-                  .is_strong = used.is_strong,
-                  .is_fenced = is_fenced_});
+      if (!is_kept) return used.widen(range.first, range.end);
+      log_.add({.first = range.first,
+                .end = range.end,
+                .block = block,
+                .position = static_cast<std::uint32_t>(position),
+                .kind = used.kind,
+                .is_strong = used.is_strong,
+                .is_fenced = is_fenced_});
     });
     used.is_in_block = false;
   }
@@ -74,7 +74,7 @@ void GlobalAccesses::end_block(std::uint64_t block) {
 
 /// What was read of an allocation by all blocks together.
 void GlobalAccesses::add_range(Used& used, std::size_t position) {
-  if (used.end != 0 && used.kind == AccessLog::Kind::read)
+  if (used.end != 0)
     log_.add({.first = used.first,
               .end = used.end,
               .block = AccessLog::kAllBlocks,

@@ -27,9 +27,7 @@ class GlobalAccesses {
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
             std::uint64_t allocation) {
     Used& used = use(operation, kind, allocation);
-    used.first = std::min(used.first, first);
-    used.end = std::max(used.end, end);
-    if (!used.is_exact) return;
+    if (!used.is_exact) return used.widen(first, end);
     if (is_consecutive && active == kAllLanes) return used.bytes.add(first, end);
     for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
   }
@@ -54,6 +52,11 @@ class GlobalAccesses {
     std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, if it is not exact
     std::uint64_t end = 0;
     ByteSet bytes;
+
+    void widen(std::uint64_t from, std::uint64_t to) {
+      first = std::min(first, from);
+      end = std::max(end, to);
+    }
   };
 
   Used& use(const Operation& operation, AccessLog::Kind kind, std::uint64_t allocation) {

@@ -8,7 +8,7 @@
 
 namespace gradring::simulated_gpu {
 
-/// The pointers among a kernel's parameters to allocations that its launches wrote: what a launch knows of those before it.
+/// Which parameters of a kernel point to allocations that its earlier launches wrote.
 ///
 /// Threads   any.
 class WrittenParameters {

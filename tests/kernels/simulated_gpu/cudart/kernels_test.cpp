@@ -52,6 +52,22 @@ constexpr const char* kAddOne = R"(
 }
 )";
 
+/// Thread i reads data[40 * i], and writes data[60].
+constexpr const char* kReadApart = R"(
+.visible .entry read_apart(.param .u64 data) {
+  .reg .u64 %rd<5>;
+  .reg .u32 %r<3>;
+  ld.param.u64 %rd1, [data];
+  cvta.to.global.u64 %rd2, %rd1;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 160;
+  add.u64 %rd4, %rd2, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  st.global.u32 [%rd2+240], %r2;
+  ret;
+}
+)";
+
 /// Nothing, with 16 KB of static shared memory, in blocks of 64 threads at most.
 constexpr const char* kBounded = R"(
 .visible .entry bounded() .maxntid 64, 1, 1 {
@@ -65,12 +81,14 @@ class Kernels : public Cudart {
   void SetUp() override {
     Cudart::SetUp();
     static const auto kernels = [] {
-      RegisteredKernels made({{90, module_for("sm_90", std::string(kStore) + kAddOne + kBounded)}});
-      return std::array{made.kernel("store"), made.kernel("add_one"), made.kernel("bounded")};
+      RegisteredKernels made({{90, module_for("sm_90", std::string(kStore) + kAddOne + kReadApart + kBounded)}});
+      return std::array{made.kernel("store"), made.kernel("add_one"), made.kernel("bounded"),
+                        made.kernel("read_apart")};
     }();
     store_ = kernels[0];
     add_one_ = kernels[1];
     bounded_ = kernels[2];
+    read_apart_ = kernels[3];
     stream_ = make_stream();
   }
 
@@ -95,6 +113,7 @@ class Kernels : public Cudart {
   const void* store_ = nullptr;
   const void* add_one_ = nullptr;
   const void* bounded_ = nullptr;
+  const void* read_apart_ = nullptr;
   cudaStream_t stream_ = nullptr;
 };
 
@@ -127,6 +146,20 @@ TEST_F(Kernels, InGraphsKeepTheParametersOfTheCapture) {
   for (int launch = 0; launch < 3; ++launch) ok(cudaGraphLaunch(executable, stream_));
   finish(stream_);
   EXPECT_EQ(data[0], 6u);
+}
+
+/// From the second launch on it is known that they write the allocation, so each byte that they read counts.
+TEST_F(Kernels, MayReadAroundWhatAnotherStreamWrites) {
+  std::uint32_t* data = allocate(64, stream_);
+  ok(cudaMemsetAsync(data, 0, 256, stream_));
+  const auto read_apart = [&] { ok(launch(read_apart_, config(stream_, {1}, {2}), {static_cast<void*>(&data)})); };
+  read_apart();
+  finish(stream_);
+  const cudaStream_t other = make_stream();
+  read_apart();
+  ok(cudaMemsetAsync(data + 20, 1, 4, other));
+  finish(stream_);
+  finish(other);
 }
 
 TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
