@@ -6,15 +6,10 @@
 
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "tests/kernels/simulated_gpu/simulation.h"
-#include "tests/kernels/simulated_gpu/values.h"
+#include "tests/kernels/simulated_gpu/words.h"
 
 namespace gradring::simulated_gpu {
 namespace {
-
-const std::string kThread =
-    ".reg .b32 %thread; .reg .b64 %address; .reg .pred %q<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg "
-    ".b64 %rd<9>;\n"
-    "mov.u32 %thread, %tid.x; mul.wide.u32 %address, %thread, 4; add.u64 %address, %address, %p0;\n";
 
 void run_on(const std::vector<U32>& words, const std::string& body, unsigned threads = 32,
             std::vector<U32>* result = nullptr, const ExecutionOptions& options = {},
@@ -30,12 +25,6 @@ void run_on(const std::vector<U32>& words, const std::string& body, unsigned thr
     const std::string fault = fault_of([&] { run_on(words, __VA_ARGS__); }); \
     EXPECT_NE(fault.find(text), fault.npos) << "found: '" << fault << "'";   \
   } while (false)
-
-std::vector<U32> numbered(std::size_t count) {
-  std::vector<U32> words(count);
-  for (std::size_t i = 0; i < count; ++i) words[i] = static_cast<U32>(i);
-  return words;
-}
 
 TEST(Memory, OfAnotherGpuIsNotReached) {
   GlobalMemory memory;
@@ -271,88 +260,6 @@ TEST(Race, LanesThatWereOrderedAreNotSeveral) {
   for (std::uint64_t seed = 0; seed < 10; ++seed)
     run_on(numbered(64), body + "@%q2 st.shared.u32 [%r1], %r4;", 64, nullptr, {.seed = seed});
   EXPECT_FAULT("race in shared memory", numbered(64), body + "@%q1 st.shared.u32 [%r1], %r4;", 64);
-}
-
-/// Of a launch of two blocks of 32 threads on 64 words.
-std::string fault_of_blocks(const std::string& body, bool checks_races = true) {
-  GlobalMemory memory;
-  DeviceArray<U32> array(memory, numbered(64));
-  const TestKernel kernel(
-      kThread + "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 128; add.u64 %rd2, %address, %rd1;" + body, 1);
-  return fault_of([&] { kernel.run(memory, {array.address()}, {2}, {32}, {.checks_races = checks_races}); });
-}
-
-TEST(Race, BlocksOfALaunchAreNotOrdered) {
-  const std::string own = "ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd2], %r2;";
-  EXPECT_EQ(fault_of_blocks(own), "");
-  const std::string fault = fault_of_blocks(own + "ld.global.u32 %r2, [%p0+252];");  // the last word of block 1
-  EXPECT_NE(fault.find("race in global memory: 4 bytes at 0x"), fault.npos) << fault;
-  EXPECT_NE(fault.find("252 bytes into a block of 256 bytes of GPU 0, are written by block (1, 0, 0)\n   st.global.u32 "
-                       "[%rd2], %r2;\n   and read by block (0, 0, 0)\n   ld.global.u32 %r2, [%p0+252];\n   of the same "
-                       "launch of test"),
-            fault.npos)
-      << fault;
-  EXPECT_EQ(fault_of_blocks(own + "ld.global.u32 %r2, [%p0+252];", false), "");
-  // A sum without an atomic.
-  const std::string begin = "setp.eq.u32 %q1, %thread, 0;";
-  EXPECT_NE(
-      fault_of_blocks(begin + "@%q1 ld.global.u32 %r2, [%p0]; add.u32 %r2, %r2, 1; @%q1 st.global.u32 [%p0], %r2;"),
-      "");
-  EXPECT_EQ(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1;"), "");
-  EXPECT_NE(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1; @%q1 ld.global.u32 %r2, [%p0];"), "");
-  EXPECT_EQ(fault_of_blocks(begin + "@%q1 red.global.add.u32 [%p0], 1; @%q1 ld.volatile.global.u32 %r2, [%p0];"), "");
-  // Blocks write neighbouring bytes of a word.
-  EXPECT_EQ(fault_of_blocks(begin + "cvt.u16.u32 %rs1, %r1; cvt.u64.u32 %rd3, %r1; add.u64 %rd3, %rd3, %p0;"
-                                    "@%q1 st.global.u8 [%rd3], %rs1;"),
-            "");
-}
-
-/// Block 0 comes first, and only reads.
-TEST(Race, OfAReadBeforeTheWriteOfAnotherBlockIsKnownFromTheSecondLaunchOn) {
-  GlobalMemory memory;
-  DeviceArray<U32> array(memory, numbered(32));
-  const TestKernel kernel(kThread +
-                              "mov.u32 %r1, %ctaid.x; setp.eq.u32 %q1, %r1, 0; @%q1 ld.global.u32 %r2, [%p0]; @!%q1 "
-                              "st.global.u32 [%p0], %r1;",
-                          1);
-  const auto launch = [&] { kernel.run(memory, {array.address()}, {2}, {1}); };
-  fault_of(launch);
-  EXPECT_NE(fault_of(launch).find("race in global memory"), std::string::npos);
-}
-
-class NoPageableMemory : public PageableMemory {
- public:
-  Range find(const void* address) override {
-    asked.push_back(reinterpret_cast<U64>(address));
-    return {};
-  }
-  std::vector<U64> asked;
-};
-
-/// As padding, which may hold an address by chance: of memory that its owner gives back without a word to the GPU.
-TEST(Race, IsLookedForWithoutTakingParametersForAddresses) {
-  NoPageableMemory pageable;
-  GlobalMemory memory(false, &pageable);
-  DeviceArray<U32> array(memory, numbered(32));
-  const U64 unrelated = reinterpret_cast<U64>(&memory);
-  TestKernel(kThread + "st.global.u32 [%address], %thread;", 2).run(memory, {array.address(), unrelated}, {}, {32});
-  EXPECT_TRUE(pageable.asked.empty());
-}
-
-TEST(Race, OfAPlainWriteWithAnotherBlocksAtomicsIsFound) {
-  const std::string begin = "setp.eq.u32 %q1, %r1, 0;";
-  EXPECT_NE(fault_of_blocks(begin + "@%q1 st.global.u32 [%p0], 1; red.global.add.u32 [%p0], 1;"), "");
-}
-
-TEST(Race, FencesForTheGpuOrderBlocks) {
-  // Each block leaves its part, and counts in the first word; the last thread of all reads what block 0 left.
-  const auto sum = [](const std::string& fence) {
-    return "setp.ne.u32 %q2, %thread, 0; @%q2 st.global.u32 [%rd2], %thread;" + fence +
-           "bar.sync 0; atom.global.inc.u32 %r2, [%p0], 1000; setp.eq.u32 %q1, %r2, 63;" + fence +
-           "@%q1 ld.global.u32 %r3, [%p0+4];";
-  };
-  EXPECT_NE(fault_of_blocks(sum("fence.acq_rel.cta;")).find("race in global memory"), std::string::npos);
-  EXPECT_EQ(fault_of_blocks(sum("membar.gl;")), "");
 }
 
 TEST(Race, IsNotLookedForIfNotAsked) {
