@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "kernels/simulated_gpu/cudart/error_text.h"
@@ -42,6 +43,8 @@ StreamWork Device::guarded(StreamWork work) {
       return run(counted);
     } catch (const IllegalAccess& fault) {
       fail(cudaErrorIllegalAddress, fault.what());
+    } catch (const std::bad_alloc&) {
+      fail(cudaErrorMemoryAllocation, "this host has no memory left to simulate it: lower the batch size");
     } catch (const std::exception& fault) {
       fail(cudaErrorLaunchFailure, fault.what());
     }

@@ -145,7 +145,9 @@ cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_
     if (!take(call.rt, pool, bytes)) throw Refusal{cudaErrorMemoryAllocation};
     void* const made = call.rt.addresses.map(bytes);
     if (!made) {
-      give_back(*pool.use, bytes);
+      call.rt.device(pool.device)
+          .fail(cudaErrorMemoryAllocation,
+                "this host has no memory left for its " + std::to_string(bytes) + " bytes: lower the batch size");
       throw Refusal{cudaErrorMemoryAllocation};
     }
     const auto& [place, block] =

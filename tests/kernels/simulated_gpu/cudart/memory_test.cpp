@@ -2,6 +2,8 @@
 // Memory in the order of streams, pinned memory, copies.
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
 
 namespace gradring::tests {
@@ -112,6 +114,30 @@ TEST_F(Memory, UseAfterFreeNamesTheBlockAndFailsTheDevice) {
   EXPECT_EQ(wait(stream), cudaErrorIllegalAddress);
   expect_fault("cuda:0: cudaMemsetAsync writes 4 bytes at 0x");
   expect_fault("8 bytes into a block of 64 bytes of GPU 0 that was freed");
+}
+
+TEST_F(Memory, CopiesToPageableMemoryReturnTheirFault) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* const data = allocate(1, stream);
+  ok(cudaFreeAsync(data, stream));
+  std::uint32_t copied = 0;
+  EXPECT_EQ(cudaMemcpyAsync(&copied, data, sizeof copied, cudaMemcpyDefault, stream), cudaErrorIllegalAddress);
+  expect_fault("that was freed");
+}
+
+/// The card has 80 GB, this process 16 GiB.
+TEST_F(Memory, MissingOnTheHostFailsTheDevice) {
+  const cudaStream_t stream = make_stream();
+  const cudaMemPool_t pool = make_pool();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit less{.rlim_cur = rlim_t{16} << 30, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &less), 0);
+  void* data = nullptr;
+  EXPECT_EQ(cudaMallocFromPoolAsync(&data, std::size_t{32} << 30, pool, stream), cudaErrorMemoryAllocation);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  expect_fault("cuda:0: this host has no memory left for its 34359738368 bytes");
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorMemoryAllocation);
 }
 
 TEST_F(Memory, IsFreedOnce) {

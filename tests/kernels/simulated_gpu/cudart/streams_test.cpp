@@ -272,6 +272,13 @@ TEST_F(Streams, FunctionsOfTheHostRunInOrderOnAnotherThread) {
   EXPECT_NE(thread, std::this_thread::get_id());
 }
 
+TEST_F(Streams, FunctionsOfTheHostMayUseNoBytesOfNoMemory) {
+  const cudaStream_t stream = make_stream();
+  ok(cudaLaunchHostFunc(
+      stream, [](void* data) { gradring_simulated_gpu()->note_use("ncclSend", data, 0, false); }, nullptr));
+  finish(stream);
+}
+
 TEST_F(Streams, FunctionsOfTheHostMayNotCallCuda) {
   const cudaStream_t stream = make_stream();
   cudaError_t result = cudaSuccess;
