@@ -20,7 +20,7 @@ using testing::ThrowsMessage;
 
 class SimulatedNccl : public testing::Test {
  protected:
-  SimulatedNccl() { api_.comm_init_rank_config(&comm_, 1, messages_.make_id(api_), 0, nullptr); }
+  SimulatedNccl() { api_.comm_init_rank_config(&comm_, 1, messages_.make_unique_id(api_), 0, nullptr); }
   ~SimulatedNccl() override { EXPECT_EQ(api_.comm_abort(comm_), ncclSuccess); }
 
   /// Of one rank, in place.

@@ -10,11 +10,11 @@
 
 namespace gradring::tests {
 
-/// The folder in which ranks of the stand-in for NCCL meet, for the time of a test.
+/// The rendezvous folder of the stand-in for NCCL, for the time of a test.
 class StandInMessages {
  public:
-  /// Of a new group.
-  ncclUniqueId make_id(const comm::nccl::Api& api) const {
+  /// Of a new group of ranks.
+  ncclUniqueId make_unique_id(const comm::nccl::Api& api) const {
     ::setenv("GRADRING_STAND_IN_NCCL", folder_.path().c_str(), 1);
     ncclUniqueId id{};
     EXPECT_EQ(api.get_unique_id(&id), ncclSuccess);

@@ -8,6 +8,7 @@
 
 #include "comm/transport/nccl/nccl_api.h"
 #include "kernels/host/host_device.h"
+#include "kernels/runtime/error.h"
 #include "tests/train/cuda_module/stand_in_messages.h"
 
 namespace gradring {
@@ -19,7 +20,7 @@ constexpr int kRanks = 2;
 class StandInNccl : public testing::Test {
  protected:
   StandInNccl() {
-    const ncclUniqueId id = messages_.make_id(api_);
+    const ncclUniqueId id = messages_.make_unique_id(api_);
     for (int rank = 0; rank < kRanks; ++rank) {
       api_.comm_init_rank_config(&comms_[rank], kRanks, id, rank, nullptr);
       streams_.push_back(device_.make_stream(kernels::StreamMode::asynchronous));
@@ -50,6 +51,24 @@ TEST_F(StandInNccl, RevokeEndsWaitingOperations) {
   ncclResult_t state = ncclInProgress;
   EXPECT_EQ(api_.comm_get_async_error(comms_[0], &state), ncclSuccess);
   EXPECT_EQ(state, ncclSuccess);
+}
+
+/// Both send first, in a group of its own: neither comes to its receive.
+TEST_F(StandInNccl, SendsWaitForTheirReceives) {
+  const auto in_group = [&](const auto& call) {
+    api_.group_start();
+    call();
+    api_.group_end();
+  };
+  float sent = 1;
+  float received[kRanks] = {};
+  for (int rank = 0; rank < kRanks; ++rank) {
+    in_group([&] { api_.send(&sent, 1, ncclFloat32, 1 - rank, comms_[rank], stream(rank)); });
+    in_group([&] { api_.recv(&received[rank], 1, ncclFloat32, 1 - rank, comms_[rank], stream(rank)); });
+  }
+  EXPECT_THROW(streams_[0]->synchronize(Deadline::after(std::chrono::milliseconds(200))), DeviceError);
+  for (ncclComm* comm : comms_) api_.comm_revoke(comm, NCCL_REVOKE_DEFAULT);
+  for (int rank = 0; rank < kRanks; ++rank) finish(rank);
 }
 
 TEST_F(StandInNccl, NamesRanksThatGiveOtherElements) {

@@ -167,6 +167,12 @@ void receive(const Operation& operation) {
   fs::remove(operation.member->folder / operation.message);
 }
 
+/// NCCL may keep small messages and end the send at once: a program must not rely on it.
+void wait_until_received(const Operation& operation) {
+  const Member& member = *operation.member;
+  while (!member.aborted && fs::exists(member.folder / operation.message)) std::this_thread::sleep_for(kNap);
+}
+
 /// In rank order. The parts stay: nobody knows who reads one last.
 void all_reduce(const Operation& operation) {
   std::vector<std::byte> sum;
@@ -181,13 +187,15 @@ void all_reduce(const Operation& operation) {
   std::ranges::copy(sum, static_cast<std::byte*>(operation.to));
 }
 
-/// Work of a stream. All sends leave first, so the order of receives does not matter.
+/// Work of a stream. All sends leave first, so the order of receives does not matter; it ends when all were received.
 void run(std::vector<Operation> operations) {
   for (Operation& operation : operations) start(operation);
   for (const Operation& operation : operations) {
     if (operation.kind == Operation::Kind::receive) receive(operation);
     if (operation.kind == Operation::Kind::all_reduce) all_reduce(operation);
   }
+  for (const Operation& operation : operations)
+    if (operation.kind == Operation::Kind::send) wait_until_received(operation);
 }
 
 ncclResult_t add(cudaStream_t stream, Operation operation) {
