@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "train/config/resolve.h"
 #include "train/optim/optimizer.h"
@@ -31,12 +32,6 @@ bool runs_ahead(const kernels::Device& device) { return device.id().kind == kern
 /// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
 /// than the host's, and the error that follows names the missing rank: the host must not give up before.
 Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
-
-/// The same for a step. A simulated GPU may take minutes for one, and finds by itself what never ends.
-Deadline after_step(const TrainConfig& config) {
-  constexpr std::chrono::hours kSimulated(24);
-  return is_simulated(config) ? Deadline::after(kSimulated) : after_collectives(config.timeout);
-}
 
 }  // namespace
 
@@ -228,8 +223,7 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// Ranks that wait for every step agree after each; those that run ahead of a GPU every 32 steps, but of a simulated one, whose
-/// steps take seconds, after each. The same collective brings the times of all ranks to rank 0.
+/// On a GPU, ranks agree every 32 steps. On the CPU and on a simulated GPU, they agree after each step. The same collective brings the times of all ranks to rank 0.
 RunRequest Trainer::agree_on_request(bool ends_epoch) {
   constexpr std::int64_t kStepsAhead = 32;
   if (runs_ahead(world_.device) && !is_simulated(config_) && enqueued_ % kStepsAhead != 0) return RunRequest::none;
@@ -297,9 +291,12 @@ std::optional<BatchLoader::Next> Trainer::next_batch() {
 }
 
 void Trainer::take_results(bool all) {
+  // A request to stop waits for them, and a step of a simulated GPU takes long.
+  const std::size_t most_ahead = is_simulated(config_) ? 4 : std::numeric_limits<std::size_t>::max();
   while (!pending_.empty()) {
-    const bool must = all || replica_.step().full();
-    const std::optional<StepResult> result = must ? replica_.step().wait(after_step(config_)) : replica_.step().poll();
+    const bool must = all || replica_.step().full() || pending_.size() > most_ahead;
+    const std::optional<StepResult> result =
+        must ? replica_.step().wait(after_collectives(config_.timeout)) : replica_.step().poll();
     if (!result) return;
     report(*result);
   }
