@@ -50,12 +50,12 @@ void validate_data_parallel(const TrainConfig& config) {
 }  // namespace
 
 void check_simulated_gpu(const std::string& card, const std::string& device) {
-  if (card != "none" && !device.starts_with("cuda"))
+  if (is_simulated(card) && !device.starts_with("cuda"))
     throw UsageError("--simulate-gpu " + card + " requires --device cuda, found " + device);
 }
 
 std::string shown_device(const std::string& id, const std::string& simulated) {
-  return simulated == "none" ? id : id + ", simulated " + simulated;
+  return is_simulated(simulated) ? id + ", simulated " + simulated : id;
 }
 
 bool logs_to(const TrainConfig& config, std::string_view sink) {

@@ -103,7 +103,9 @@ struct TrainConfig {
 /// The words that --simulate-gpu takes.
 inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
 
-inline bool is_simulated(const TrainConfig& config) { return config.simulate_gpu != kSimulatedGpus[0]; }
+/// `card`: one of them.
+inline bool is_simulated(std::string_view card) { return card != kSimulatedGpus[0]; }
+inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
 
 /// Errors    UsageError if a GPU is to be simulated on another device than cuda.
 void check_simulated_gpu(const std::string& card, const std::string& device);

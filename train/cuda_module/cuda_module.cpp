@@ -15,9 +15,14 @@ namespace {
 void* opened(const std::filesystem::path& file) {
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw DeviceError("cannot open the CUDA module: " + std::string(::dlerror()) +
-                      "; build with GRADRING_CUDA=ON, or use --device cpu");
+    throw DeviceError("cannot open the module " + file.string() + ": " + ::dlerror() +
+                      "; build or install the program and its modules together");
   return library;
+}
+
+/// Null if the library does not simulate GPUs.
+simulated_gpu::SimulatedGpuEntry simulator_entry(const std::filesystem::path& file) {
+  return reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry));
 }
 
 }  // namespace
@@ -38,20 +43,24 @@ const CudaModule& open_cuda_module(const std::filesystem::path& file) {
 
 const CudaModule& open_real_gpus(const std::filesystem::path& file) {
   const CudaModule& module = open_cuda_module(file);
-  if (::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry) != nullptr)
-    throw DeviceError(file.string() + " simulates GPUs: install the CUDA module there, or use --simulate-gpu h100");
+  if (simulator_entry(file))
+    throw DeviceError(file.string() + " is the module that simulates GPUs: install the CUDA module there");
   return module;
+}
+
+SimulatedModule open_simulated_gpus(const std::filesystem::path& file) {
+  const CudaModule& module = open_cuda_module(file);
+  const auto entry = simulator_entry(file);
+  if (!entry || entry()->version != simulated_gpu::kSimulatedGpuVersion)
+    throw DeviceError(file.string() + " simulates no GPU for this gradring: build or install both together");
+  return {module, *entry()};
 }
 
 SimulatedModule open_simulated_gpus(const std::filesystem::path& file,
                                     const simulated_gpu::SimulationOptions& options) {
-  const CudaModule& module = open_cuda_module(file);
-  const auto entry =
-      reinterpret_cast<simulated_gpu::SimulatedGpuEntry>(::dlsym(opened(file), simulated_gpu::kSimulatedGpuEntry));
-  if (!entry || entry()->version != simulated_gpu::kSimulatedGpuVersion)
-    throw DeviceError(file.string() + " simulates no GPU for this gradring: build or install both together");
-  entry()->configure(options);
-  return {module, *entry()};
+  const SimulatedModule opened = open_simulated_gpus(file);
+  opened.gpus.configure(options);
+  return opened;
 }
 
 }  // namespace gradring::train

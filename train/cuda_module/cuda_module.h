@@ -77,7 +77,9 @@ struct SimulatedModule {
 
 /// The same for libgradring_simulated_gpu.so.
 ///
-/// Errors    as open_cuda_module; DeviceError if the module's GPUs are real; InvalidArgument for options that cannot be.
+/// Errors    as open_cuda_module; DeviceError if the module's GPUs are real, or simulated by another version; InvalidArgument for
+///           options that cannot be.
+SimulatedModule open_simulated_gpus(const std::filesystem::path& file);
 SimulatedModule open_simulated_gpus(const std::filesystem::path& file, const simulated_gpu::SimulationOptions& options);
 
 }  // namespace gradring::train

@@ -67,7 +67,7 @@ Finding simulated_gpu_module() {
   const auto file = simulated_gpu_module_file();
   if (file.empty()) return {"simulated GPU", "none", "to build it, install the CUDA toolkit (12.8 or later)"};
   try {
-    open_cuda_module(file);
+    open_simulated_gpus(file);
     return {"simulated GPU", file.string() + ", for --device cuda --simulate-gpu h100 or a100"};
   } catch (const DeviceError& error) {
     return {"simulated GPU", "does not open", error.what()};
@@ -91,7 +91,7 @@ std::vector<Finding> built_in() {
 std::vector<Finding> used_here(const VariableLookup& environment, const std::string& simulate_gpu) {
   const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, environment);
   const Compute compute = make_compute(
-      {.device = simulate_gpu == "none" ? "auto" : "cuda", .simulate_gpu = simulate_gpu, .threads = threads});
+      {.device = is_simulated(simulate_gpu) ? "cuda" : "auto", .simulate_gpu = simulate_gpu, .threads = threads});
   const kernels::Device& device = *compute.device;
   const bool gpu = device.id().kind == kernels::DeviceKind::cuda;
   return {{"device", device.id().to_string() + ": " + device.description(),

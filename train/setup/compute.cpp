@@ -27,7 +27,6 @@ using kernels::DeviceId;
 using kernels::DeviceKind;
 
 constexpr std::string_view kAuto = "auto";
-constexpr std::string_view kNone = "none";
 
 [[noreturn]] void throw_too_many_threads(const char* name, const std::string& value) {
   throw UsageError(fmt::format("{} is {}, expected at most {} threads: lower it", name, value, kMostThreads));
@@ -76,7 +75,7 @@ SimulatedModule simulated_gpus(const ComputeSpec& spec) {
 /// Errors    DeviceError if the module or the device is missing.
 Compute on_cuda(const ComputeSpec& spec, int index) {
   Compute compute;
-  if (spec.simulate_gpu == kNone) {
+  if (!is_simulated(spec.simulate_gpu)) {
     compute.module = &real_gpus();
   } else {
     const SimulatedModule simulated = simulated_gpus(spec);
@@ -111,8 +110,10 @@ Compute on_named_gpu(const ComputeSpec& spec, int index) {
   try {
     return on_cuda(spec, index);
   } catch (const DeviceError& error) {
+    const bool can_simulate = !is_simulated(spec.simulate_gpu) && !simulated_gpu_module_file().empty();
     throw EnvironmentError("cannot use " + DeviceId{DeviceKind::cuda, index}.to_string() + ": " + error.what() +
-                           "; or use --device cpu");
+                           "; or use --device cpu" +
+                           (can_simulate ? ", or --simulate-gpu h100, which computes slowly on the CPU" : ""));
   }
 }
 

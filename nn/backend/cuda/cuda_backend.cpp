@@ -20,14 +20,14 @@ VariantChoice ours(VariantChoice choice) {
   return choice;
 }
 
-/// Opens a library if `choice` allows it; if it fails, throws where the library is named, else returns null.
+/// Opens a library if `choice`, the value of `option`, allows it; if it fails, throws where the library is named, else returns null.
 template <class Open>
-auto opened(const std::string& choice, std::string_view library, const std::string& without,
+auto opened(std::string_view option, const std::string& choice, std::string_view library, const std::string& without,
             const CudaBackendOptions& options, const Open& open) -> decltype(open()) {
   if (choice != kAuto && choice != library) return nullptr;
   if (!options.has_libraries && choice == library)
-    throw InvalidArgument(std::string(library) +
-                          " is not simulated: a simulated GPU executes our own kernels; name one of them, or auto");
+    throw InvalidArgument(std::string(option) + " " + std::string(library) +
+                          " is not simulated: a simulated GPU executes our own kernels; choose one of them, or auto");
   if (!options.has_libraries) return nullptr;
   try {
     return open();
@@ -39,10 +39,12 @@ auto opened(const std::string& choice, std::string_view library, const std::stri
 }
 
 CudaLibraries open_libraries(const VariantChoice& choice, kernels::Device& device, const CudaBackendOptions& options) {
-  return {.cudnn = opened(choice.conv, CudaBackend::kConvLibrary, "no cuDNN: our own kernels compute every convolution",
-                          options, [&] { return open_cudnn(device, options); }),
-          .cublas = opened(choice.gemm, CudaBackend::kGemmLibrary, "no cuBLAS: our own kernels compute every product",
-                           options, [&] { return std::make_shared<CublasLt>(CublasLtApi::load(), device); })};
+  return {.cudnn = opened("--conv", choice.conv, CudaBackend::kConvLibrary,
+                          "no cuDNN: our own kernels compute every convolution", options,
+                          [&] { return open_cudnn(device, options); }),
+          .cublas = opened("--gemm", choice.gemm, CudaBackend::kGemmLibrary,
+                           "no cuBLAS: our own kernels compute every product", options,
+                           [&] { return std::make_shared<CublasLt>(CublasLtApi::load(), device); })};
 }
 
 [[noreturn]] void throw_unsupported(const NodeSpec& node, std::string_view library, std::string_view option) {

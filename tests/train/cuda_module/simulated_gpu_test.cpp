@@ -61,11 +61,12 @@ TEST_F(SimulatedGpus, HaveNoneOfNvidiasLibraries) {
   EXPECT_THAT(remarks, IsEmpty());
   options.gemm = "cublas";
   EXPECT_THAT([&] { opened_.module.make_backend(*device, options); },
-              testing::ThrowsMessage<InvalidArgument>(HasSubstr("cublas is not simulated")));
+              testing::ThrowsMessage<InvalidArgument>(HasSubstr("--gemm cublas is not simulated")));
 }
 
-TEST_F(SimulatedGpus, AreNotTakenForRealOnes) {
-  EXPECT_THAT([&] { open_real_gpus(file_); }, testing::ThrowsMessage<DeviceError>(HasSubstr("simulates GPUs")));
+TEST_F(SimulatedGpus, AreRefusedWhereRealOnesAreExpected) {
+  EXPECT_THAT([&] { open_real_gpus(file_); },
+              testing::ThrowsMessage<DeviceError>(HasSubstr("is the module that simulates GPUs")));
 }
 
 /// The last test: the fault stays.

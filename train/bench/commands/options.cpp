@@ -53,7 +53,7 @@ Option counters_option(SimulatedGpuOptions& options) {
 }
 
 void check_counters(const SimulatedGpuOptions& options) {
-  if (options.counters && options.card == "none")
+  if (options.counters && !is_simulated(options.card))
     throw UsageError(
         "--counters needs --simulate-gpu, because only a simulated GPU counts what kernels execute: add --device cuda "
         "--simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");

@@ -17,7 +17,7 @@ namespace gradring::train {
 class SimulatedKernels {
  public:
   /// `run` gets the measurements. With counters, nobody asks who wrote a wrong element: the second run would be counted, too.
-  /// `device`: kind_of, for the keys of what is counted.
+  /// `device`: as kind_of gives it; part of the keys of measurements.
   SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, bool counts, bench::BenchRun& run)
       : gpus_(gpus), device_(std::move(device)), counts_(counts), run_(run) {}
 
