@@ -7,13 +7,10 @@
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tensor_layout.h"
 
-#ifndef __CUDACC__
-#include "kernels/simt/cpu/hopper.h"
-#endif
-
 #ifdef __CUDACC__
 #include "kernels/simt/cuda/tensor_map.h"
 #else
+#include "kernels/simt/cpu/hopper.h"
 #endif
 
 /// Barriers that lie in shared memory, of which a block may have several. Each goes through phases: one ends when all
