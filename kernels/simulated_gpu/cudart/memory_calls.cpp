@@ -146,8 +146,8 @@ cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_
     void* const made = call.rt.addresses.map(bytes);
     if (!made) {
       call.rt.device(pool.device)
-          .fail(cudaErrorMemoryAllocation,
-                "this host has no memory left for its " + std::to_string(bytes) + " bytes: lower the batch size");
+          .fail(cudaErrorMemoryAllocation, "this host has no memory left for " + std::to_string(bytes) +
+                                               " bytes of device memory: lower the batch size");
       throw Refusal{cudaErrorMemoryAllocation};
     }
     const auto& [place, block] =

@@ -48,16 +48,14 @@ void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kin
   if (kind != AccessLog::Kind::read && !is_known) add_written(allocation);
   used.kind = kind;
   used.is_strong = kind == AccessLog::Kind::atomic || program_.strong_accesses.contains(position);
-  used.is_exact = is_known || kind != AccessLog::Kind::read;
+  used.is_exact = kind != AccessLog::Kind::read || (is_known && log_.size() < kMostAccesses);
   if (!std::exchange(used.is_in_block, true)) in_block_.push_back(position);
 }
 
 void GlobalAccesses::end_block(std::uint64_t block) {
   for (const std::size_t position : in_block_) {
     Used& used = used_[position];
-    const bool is_kept = used.kind != AccessLog::Kind::read || log_.size() < kMostAccesses;
     used.bytes.take([&](const ByteSet::Range& range) {
-      if (!is_kept) return used.widen(range.first, range.end);
       log_.add({.first = range.first,
                 .end = range.end,
                 .block = block,

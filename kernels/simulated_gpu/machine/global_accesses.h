@@ -27,7 +27,11 @@ class GlobalAccesses {
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
             std::uint64_t allocation) {
     Used& used = use(operation, kind, allocation);
-    if (!used.is_exact) return used.widen(first, end);
+    if (!used.is_exact) {
+      used.first = std::min(used.first, first);
+      used.end = std::max(used.end, end);
+      return;
+    }
     if (is_consecutive && active == kAllLanes) return used.bytes.add(first, end);
     for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
   }
@@ -49,14 +53,9 @@ class GlobalAccesses {
     std::uint64_t allocation = 0;
     bool is_in_block = false;
     bool is_exact = false;
-    std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, if it is not exact
+    std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, while it is not exact
     std::uint64_t end = 0;
-    ByteSet bytes;
-
-    void widen(std::uint64_t from, std::uint64_t to) {
-      first = std::min(first, from);
-      end = std::max(end, to);
-    }
+    ByteSet bytes;  ///< in the block, while it is exact
   };
 
   Used& use(const Operation& operation, AccessLog::Kind kind, std::uint64_t allocation) {

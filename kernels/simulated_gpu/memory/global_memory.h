@@ -61,8 +61,8 @@ class GlobalMemory {
 
   /// The block that holds all of [address, address + bytes); null without such a block. Valid until it is removed.
   const Block* find(std::uint64_t address, std::size_t bytes) const;
-  /// Where the block begins that holds the byte at `address`; 0 without such a block, and for pageable memory that was not
-  /// found before. For bytes that may be no address.
+  /// The begin of the block that holds the byte at `address`; 0 without such a block, or if it is pageable memory that find() has
+  /// not seen. For numbers that may be no address.
   std::uint64_t begin_of(std::uint64_t address) const;
   /// Changes with each add and remove: what find() returned before may be gone.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }

@@ -64,7 +64,7 @@ class NoPageableMemory : public PageableMemory {
   std::vector<U64> asked;
 };
 
-/// As padding, which may hold an address by chance: of memory that its owner gives back without a word to the GPU.
+/// Padding between parameters may hold the address of host memory, whose owner frees it without telling the GPU.
 TEST(BlockRace, DoesNotLookUpParametersInPageableMemory) {
   NoPageableMemory pageable;
   GlobalMemory memory(false, &pageable);

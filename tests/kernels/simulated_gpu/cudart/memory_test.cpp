@@ -136,7 +136,7 @@ TEST_F(Memory, MissingOnTheHostFailsTheDevice) {
   void* data = nullptr;
   EXPECT_EQ(cudaMallocFromPoolAsync(&data, std::size_t{32} << 30, pool, stream), cudaErrorMemoryAllocation);
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
-  expect_fault("cuda:0: this host has no memory left for its 34359738368 bytes");
+  expect_fault("cuda:0: this host has no memory left for 34359738368 bytes");
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorMemoryAllocation);
 }
 

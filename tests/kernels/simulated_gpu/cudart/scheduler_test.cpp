@@ -163,11 +163,18 @@ TEST(Scheduler, GoesOnByItselfWhenNoCallComes) {
 TEST(Scheduler, HoldsWorkBackAfterASlowRequest) {
   constexpr std::chrono::milliseconds kHold(500);
   Scheduler scheduler(0, kHold);
-  const auto is_slow = [&] { return std::this_thread::sleep_for(kHold + kHold / 2), 0.0; };
+  std::chrono::steady_clock::time_point ended;
+  const auto is_slow = [&] {
+    std::this_thread::sleep_for(kHold + kHold / 2);
+    ended = std::chrono::steady_clock::now();
+    return 0.0;
+  };
   const WorkPtr slow = scheduler.enqueue({.run = is_slow, .lane = 1}, {});
   const WorkPtr later = scheduler.enqueue({.run = [] { return 0.0; }, .lane = 1}, {&slow, 1});
   scheduler.wait(slow);
-  EXPECT_FALSE(scheduler.is_done(later));
+  const bool is_early = scheduler.is_done(later);
+  const bool is_late = std::chrono::steady_clock::now() > ended + kHold;  // this thread, on a busy machine
+  EXPECT_TRUE(!is_early || is_late);
 }
 
 TEST(Scheduler, FunctionsOfTheHostThatWaitDoNotStopTheDevice) {
