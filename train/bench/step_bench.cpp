@@ -139,7 +139,7 @@ class TimedRank {
         {.batch = batch_, .count = batch.count(), .global_samples = batch.count() * group_.world_size()});
   }
   void wait_for_steps() {
-    while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(kStepTimeout)).loss;
+    while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(group_.timeout())).loss;
   }
 
   StepBenchSpec spec_;

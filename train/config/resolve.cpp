@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kCommandLine = "command line";
 constexpr std::string_view kDefault = "default";
-constexpr std::chrono::hours kSimulatedTimeout(1);  // default where a rank may take minutes for a step
 
 /// The options that were given; later sources override earlier ones.
 GivenOptions gather(const OptionTexts& command_line, const Variables& environment,
@@ -83,7 +82,7 @@ ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environ
     if (found != given.end()) read(option, found->second, resolved.config);
   }
   if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
-  if (is_simulated(resolved.config) && !given.contains("timeout")) resolved.config.timeout = kSimulatedTimeout;
+  if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
   validate(resolved.config);
   return resolved;
 }

@@ -106,7 +106,8 @@ Options communication_options() {
       megabytes_option("bucket-mb", "size of a gradient bucket in MiB", &BucketLimits::rest_bytes),
       megabytes_option("first-bucket-mb", "size of the first gradient bucket of a step in MiB",
                        &BucketLimits::first_bytes),
-      option("timeout", "TIME", "longest wait of a rank for another: 500ms, 30s, 2m (on simulated GPUs default 1h)",
+      option("timeout", "TIME",
+             "longest wait of a rank for another: 500ms, 30s, 2m; on simulated GPUs 60m unless given",
              &TrainConfig::timeout, parse_duration,
              [](std::chrono::milliseconds time) { return quoted(show_duration(time)); }),
   };

@@ -7,6 +7,7 @@
 
 #include "kernels/lib/reference.h"
 #include "kernels/variant.h"
+#include "train/config/train_config.h"
 #include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
@@ -23,7 +24,7 @@ nn::ArenaLayout one_bucket(const std::vector<nn::Parameter>& parameters) {
 Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weights, const std::filesystem::path& from,
                      const Compute& compute)
     : compute_(compute),
-      self_(make_group({}, {}, &compute)),
+      self_(make_group({}, {.timeout = default_timeout(compute.simulated)}, &compute)),
       model_(nn::make_model(spec.model, spec.sample, spec.classes)),
       parameters_(nn::parameters_of(model_)),
       layout_(one_bucket(parameters_)),

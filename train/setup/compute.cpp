@@ -111,9 +111,9 @@ Compute on_named_gpu(const ComputeSpec& spec, int index) {
     return on_cuda(spec, index);
   } catch (const DeviceError& error) {
     const bool can_simulate = !is_simulated(spec.simulate_gpu) && !simulated_gpu_module_file().empty();
-    throw EnvironmentError("cannot use " + DeviceId{DeviceKind::cuda, index}.to_string() + ": " + error.what() +
-                           "; or use --device cpu" +
-                           (can_simulate ? ", or --simulate-gpu h100, which computes slowly on the CPU" : ""));
+    throw EnvironmentError(
+        "cannot use " + DeviceId{DeviceKind::cuda, index}.to_string() + ": " + error.what() + "; or use --device cpu" +
+        (can_simulate ? ", or --device cuda --simulate-gpu h100, which computes slowly on the CPU" : ""));
   }
 }
 

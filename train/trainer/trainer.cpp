@@ -223,7 +223,8 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// On a GPU, ranks agree every 32 steps. On the CPU and on a simulated GPU, they agree after each step. The same collective brings the times of all ranks to rank 0.
+/// On a GPU, ranks agree every 32 steps. On the CPU and on a simulated GPU, they agree after each step. The same collective
+/// brings the times of all ranks to rank 0.
 RunRequest Trainer::agree_on_request(bool ends_epoch) {
   constexpr std::int64_t kStepsAhead = 32;
   if (runs_ahead(world_.device) && !is_simulated(config_) && enqueued_ % kStepsAhead != 0) return RunRequest::none;
@@ -291,7 +292,7 @@ std::optional<BatchLoader::Next> Trainer::next_batch() {
 }
 
 void Trainer::take_results(bool all) {
-  // A request to stop waits for them, and a step of a simulated GPU takes long.
+  // A request to stop waits for all enqueued steps, and those of a simulated GPU are slow.
   const std::size_t most_ahead = is_simulated(config_) ? 4 : std::numeric_limits<std::size_t>::max();
   while (!pending_.empty()) {
     const bool must = all || replica_.step().full() || pending_.size() > most_ahead;

@@ -20,7 +20,8 @@ VariantChoice ours(VariantChoice choice) {
   return choice;
 }
 
-/// Opens a library if `choice`, the value of `option`, allows it; if it fails, throws where the library is named, else returns null.
+/// Opens a library if `choice`, the value of `option`, allows it; if it fails, throws where the library is named, else
+/// returns null.
 template <class Open>
 auto opened(std::string_view option, const std::string& choice, std::string_view library, const std::string& without,
             const CudaBackendOptions& options, const Open& open) -> decltype(open()) {

@@ -53,7 +53,7 @@ TEST_F(StandInNccl, RevokeEndsWaitingOperations) {
   EXPECT_EQ(state, ncclSuccess);
 }
 
-/// Both send first, in a group of its own: neither comes to its receive.
+/// Both ranks send first, each call in a group of its own: neither reaches its receive.
 TEST_F(StandInNccl, SendsWaitForTheirReceives) {
   const auto in_group = [&](const auto& call) {
     api_.group_start();

@@ -49,7 +49,7 @@ struct StepBenchOptions {
   CommonBenchOptions common;
 };
 
-constexpr auto kStepRankTimeout = std::chrono::minutes(2);
+constexpr std::chrono::milliseconds kStepRankTimeout = std::chrono::minutes(2);
 constexpr std::string_view kStepComm[] = {"auto", "shm", "tcp", "nccl"};
 
 CommandLine command_line(StepBenchOptions& options) {
@@ -317,7 +317,8 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   options.spec.precision = precision_named(options.precision, compute.device->id());
   options.device = shown_device(compute);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
-  const Ranks ranks = make_group(place, {.timeout = kStepRankTimeout, .comm = options.comm}, &compute);
+  const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
+  const Ranks ranks = make_group(place, {.timeout = timeout, .comm = options.comm}, &compute);
   if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
   const StepRank rank{
       .compute = compute, .group = *ranks.group, .dataset = *dataset, .counts = options.simulated.counters};
