@@ -48,14 +48,16 @@ struct Contender {
   Statistics statistics() const { return kernels::bench::statistics_of(seconds); }
 };
 
+/// torchrun with any free port: its --standalone takes port 29400 with torch 1.13, which another torchrun may have.
 std::vector<Contender> contenders_of(const LaunchBenchOptions& options, const PythonSearch& search) {
   const std::string workers = std::to_string(options.workers);
   std::vector<Contender> all = {
       {"gradring launch", {own_program(), "launch", "--nproc-per-node", workers, "--", kWorker}}};
   if (search.python)
     all.push_back({"torchrun",
-                   {*search.python, "-m", "torch.distributed.run", "--standalone", "--no_python", "--nproc_per_node",
-                    workers, "--monitor_interval", "0.05", "-r", "1", "-t", "1", kWorker}});
+                   {*search.python, "-m", "torch.distributed.run", "--rdzv_backend", "c10d", "--rdzv_endpoint",
+                    "localhost:0", "--rdzv_id", "bench", "--no_python", "--nproc_per_node", workers,
+                    "--monitor_interval", "0.05", "-r", "1", "-t", "1", kWorker}});
   return all;
 }
 
