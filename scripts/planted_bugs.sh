@@ -64,8 +64,6 @@ built=$tree/build/release
 unchanged=$PWD/build/planted_bugs/unchanged
 program_files=(gradring libgradring_simulated_gpu.so tests/train/cuda_module/stand_in/simulated/libnccl.so.2)
 targets=(gradring gradring_simulated_gpu_module gradring_simulated_nccl)
-# Other checkouts' objects serve here, too.
-export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

@@ -45,9 +45,11 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(GRADRING_CCACHE ccache)
 mark_as_advanced(GRADRING_CCACHE)
 if(GRADRING_CCACHE)
+  # Another clone or worktree finds what this one compiled.
+  set(gradring_ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   # ccache caches units that use a precompiled header only with this sloppiness and with
   # -fpch-preprocess (gcc) or -fno-pch-timestamp (clang).
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GRADRING_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${gradring_ccache} CCACHE_SLOPPINESS=pch_defines,time_macros ${GRADRING_CCACHE})
 endif()
 
 include(GradringLevels)
