@@ -129,11 +129,12 @@ class Pty {
     ASSERT_EQ(::ioctl(master_.get(), TIOCSWINSZ, &size), 0);
   }
   int fd() const { return slave_.get(); }
-  /// What was written since the last call.
+  /// What was written since the last call. It comes in pieces, the last of them a mark.
   std::string take() const {
-    std::string text(1 << 16, 0);
-    const ssize_t size = ::read(master_.get(), text.data(), text.size());
-    text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    constexpr char kEnd = '\0';
+    EXPECT_EQ(::write(slave_.get(), &kEnd, 1), 1);
+    std::string text;
+    for (char next = 0; ::read(master_.get(), &next, 1) == 1 && next != kEnd;) text += next;
     return text;
   }
 
