@@ -103,13 +103,14 @@ struct TrainConfig {
 /// The words that --simulate-gpu takes.
 inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
 
-/// `card`: one of them.
+/// `card`: one of kSimulatedGpus.
 inline bool is_simulated(std::string_view card) { return card != kSimulatedGpus[0]; }
-/// Of --timeout: a step of a simulated GPU may take minutes.
+inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
+
+/// The default of --timeout. `card`: one of kSimulatedGpus, on which a step may take minutes.
 inline std::chrono::milliseconds default_timeout(std::string_view card) {
   return is_simulated(card) ? std::chrono::hours(1) : TrainConfig().timeout;
 }
-inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
 
 /// Errors    UsageError if a GPU is to be simulated on another device than cuda.
 void check_simulated_gpu(const std::string& card, const std::string& device);

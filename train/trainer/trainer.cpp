@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "train/config/resolve.h"
 #include "train/optim/optimizer.h"
@@ -293,9 +292,10 @@ std::optional<BatchLoader::Next> Trainer::next_batch() {
 
 void Trainer::take_results(bool all) {
   // A request to stop waits for all enqueued steps, and those of a simulated GPU are slow.
-  const std::size_t most_ahead = is_simulated(config_) ? 4 : std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t kMostSimulated = 4;
   while (!pending_.empty()) {
-    const bool must = all || replica_.step().full() || pending_.size() > most_ahead;
+    const bool is_far_ahead = is_simulated(config_) && pending_.size() > kMostSimulated;
+    const bool must = all || replica_.step().full() || is_far_ahead;
     const std::optional<StepResult> result =
         must ? replica_.step().wait(after_collectives(config_.timeout)) : replica_.step().poll();
     if (!result) return;

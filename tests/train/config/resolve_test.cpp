@@ -37,6 +37,14 @@ TEST_F(Resolve, GivesTheDefaultsIfNobodySaysAnything) {
   for (const TrainOption& option : train_options()) EXPECT_EQ(resolved.sources.at(option.name), "default");
 }
 
+TEST_F(Resolve, WaitsLongerForSimulatedGpusUnlessToldOtherwise) {
+  using namespace std::chrono_literals;
+  const OptionTexts simulated = {{"device", "cuda"}, {"simulate-gpu", "h100"}};
+  EXPECT_EQ(resolve({}, {}, std::nullopt).config.timeout, 30s);
+  EXPECT_EQ(resolve(simulated, {}, std::nullopt).config.timeout, 60min);
+  EXPECT_EQ(resolve(simulated, {{"GRADRING_TIMEOUT", "5s"}}, std::nullopt).config.timeout, 5s);
+}
+
 TEST_F(Resolve, TheCommandLineWinsThenTheEnvironmentThenTheFile) {
   const std::string path = file("batch-size = 1\nlr = 0.1\nseed = 1\n");
   const ResolvedConfig resolved =

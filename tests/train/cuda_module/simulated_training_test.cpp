@@ -175,6 +175,20 @@ TEST_F(SimulatedTraining, StopsOnRequest) {
   EXPECT_LT(summary_in(run()).at("steps"), 31);
 }
 
+/// Of an epoch of many steps, 11 were enqueued. A request to stop would wait for those without a result.
+TEST_F(SimulatedTraining, LacksTheResultsOfFourStepsAtMost) {
+  const ProgramEnd end = place_.run({"train", "--device", "cuda", "--simulate-gpu", "h100", "--dataset", "digits",
+                                     "--batch-size", "8", "--run-dir", "run", "--inject", "kill:rank=0,step=12"});
+  EXPECT_EQ(end.code, 137) << end.err;
+  EXPECT_GE(losses_in("run").size(), 7u);
+}
+
+TEST_F(SimulatedTraining, IsOfferedWhereThereIsNoGpu) {
+  const ProgramEnd end = train({"--device", "cuda:99"});
+  EXPECT_EQ(end.code, 3) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("or use --device cpu, or --device cuda --simulate-gpu h100"));
+}
+
 TEST_F(SimulatedTraining, LabelsResults) {
   const Words gpu = {"--device", "cuda", "--simulate-gpu", "h100"};
   const ProgramEnd kernels =
