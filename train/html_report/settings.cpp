@@ -40,13 +40,11 @@ std::string details(const std::string& summary, const std::string& body) {
   return fmt::format("<details><summary>{}</summary>{}</details>", escaped(summary), body);
 }
 
-/// Defaults as texts like those of config_of. `card`: the one that the run simulated, or none.
-std::map<std::string, std::string> defaults(const std::string& card) {
+/// Defaults as texts like those of config_of.
+std::map<std::string, std::string> defaults() {
   std::map<std::string, std::string> values;
-  TrainConfig config;
-  config.timeout = default_timeout(card);
   for (const TrainOption& option : train_options()) {
-    std::string literal = option.show(config);
+    std::string literal = option.show(TrainConfig());
     if (literal.size() >= 2 && literal.front() == '"') literal = literal.substr(1, literal.size() - 2);
     values[option.name] = std::move(literal);
   }
@@ -55,10 +53,8 @@ std::map<std::string, std::string> defaults(const std::string& card) {
 
 std::string configuration_of(const Run& run) {
   Rows changed, unchanged;
-  const auto config = config_of(run);
-  const auto card = std::ranges::find(config, "simulate-gpu", &std::pair<std::string, std::string>::first);
-  const auto usual = defaults(card == config.end() ? "none" : card->second);
-  for (const auto& [name, value] : config) {
+  const auto usual = defaults();
+  for (const auto& [name, value] : config_of(run)) {
     const auto found = usual.find(name);
     const bool is_default = found != usual.end() && found->second == value;
     std::vector<std::string> row = {fmt::format("<code>--{}</code>", escaped(name)), value_cell(value)};
