@@ -181,9 +181,9 @@ Scheduler::MutableWork Scheduler::next() {
     return running_ == 0 &&
            std::ranges::none_of(ready_, [&](const auto& work) { return work->order.number <= request.limit; });
   };
-  if (std::erase_if(requests_, is_met) > 0)
-    last_call_ = std::chrono::steady_clock::now();  // the time without a call begins here
-  for (const Request& request : requests_)          // after the first, where that waits for a function of the host
+  // The time without a call counts from the end of a request: before it, the host was waiting.
+  if (std::erase_if(requests_, is_met) > 0) last_call_ = std::chrono::steady_clock::now();
+  for (const Request& request : requests_)  // after the first, where that waits for a function of the host
     if (MutableWork work = best_ready(request.limit)) return work;
   return nullptr;
 }

@@ -24,10 +24,10 @@ namespace gradring::simulated_gpu {
 /// Work waits for the work that it was enqueued behind, and for nothing else. Of what may run, the next is drawn from the seed.
 ///
 /// A GPU runs behind the host. This one runs as far behind as it may: work is held back until a call asks for its end (request),
-/// or until no call came for a while and none waits, as a GPU needs no call to go on. So a host that does not wait where it must is found out,
-/// and the order depends on the seed and the calls alone, not on the speed of the machine: what is performed for a request was
-/// enqueued before it. The exception: if a request waits for a function of the host, which may wait for another process, later work
-/// runs after the same delay.
+/// or until no call came for a while and none waits, as a GPU needs no call to go on. So a host that does not wait where it must
+/// is found out, and the order depends on the seed and the calls alone, not on the speed of the machine: what is performed for a
+/// request was enqueued before it. The exception: if a request waits for a function of the host, which may wait for another
+/// process, later work runs after the same delay.
 ///
 /// The order: work belongs to lanes (a stream, a branch of a graph). Each lane has a priority, drawn from the seed, and new ones
 /// are drawn after every few pieces of work. A missing dependency between two lanes is thus seen with about every second seed,

@@ -167,7 +167,7 @@ void receive(const Operation& operation) {
   fs::remove(operation.member->folder / operation.message);
 }
 
-/// NCCL may keep small messages and end the send at once: a program must not rely on it.
+/// NCCL may buffer a small message, so that the send ends at once; a program must not rely on it.
 void wait_until_received(const Operation& operation) {
   const Member& member = *operation.member;
   while (!member.aborted && fs::exists(member.folder / operation.message)) std::this_thread::sleep_for(kNap);
@@ -187,7 +187,7 @@ void all_reduce(const Operation& operation) {
   std::ranges::copy(sum, static_cast<std::byte*>(operation.to));
 }
 
-/// Work of a stream. All sends leave first, so the order of receives does not matter; it ends when all were received.
+/// Work of a stream. All sends leave first, so the order of receives does not matter. It ends when they were received.
 void run(std::vector<Operation> operations) {
   for (Operation& operation : operations) start(operation);
   for (const Operation& operation : operations) {
