@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to_wandb.py and to_mlflow.py share: arguments, and a reader of metrics.jsonl (docs/metrics.md, schema 1)."""
 import argparse
+import fcntl
 import importlib
 import json
 import math
+import os
 import pathlib
 import sys
 import time
@@ -58,10 +60,27 @@ def lines(path, follows):
                     part = ""
 
 
+def may_be_restarted(path):
+    """Whether a launcher that lives on this host may start the ranks of the run again: its lock file names the folder that
+    the launcher holds (train/setup/run_lock.h)."""
+    try:
+        folder = os.open(json.loads((path.parent / ".lock").read_text())["launch_folder"], os.O_RDONLY | os.O_DIRECTORY)
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    try:
+        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(folder)
+
+
 def read_events(path, follow=False):
-    """The events, each a dict. With `follow` until the run ends. Exits with a message if the file is of another kind."""
+    """The events, each a dict. With `follow` until the run has ended and no launcher may restart it. Exits with a message
+    if the file is of another kind."""
     ended = False  # by the last event: a run that was resumed has earlier ends
-    for number, line in enumerate(lines(path, lambda: follow and not ended), 1):
+    for number, line in enumerate(lines(path, lambda: follow and (not ended or may_be_restarted(path))), 1):
         try:
             event = json.loads(line)
             kind = event["event"]

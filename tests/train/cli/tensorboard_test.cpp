@@ -131,6 +131,12 @@ TEST_F(Trackers, MlflowHoldsWhatTheRunReported) {
   EXPECT_EQ(end.code, 0) << end.out << end.err;
 }
 
+TEST_F(Trackers, FollowARunOverItsRestarts) {
+  const std::string scripts = std::filesystem::path(GRADRING_TO_WANDB).parent_path().string();
+  const ProgramEnd end = python({GRADRING_CHECK_FOLLOW, scripts, place_.path("f").string()});
+  EXPECT_EQ(end.code, 0) << end.out << end.err;
+}
+
 TEST_F(Trackers, SayWhatIsMissing) {
   for (const char* script : {GRADRING_TO_WANDB, GRADRING_TO_MLFLOW}) {
     EXPECT_EQ(python({script, "--help"}).code, 0) << script;
