@@ -18,6 +18,7 @@
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/processors.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/executor.h"
 
@@ -303,7 +304,7 @@ HostDevice::HostDevice(simt::ExecutorOptions execution)
 HostDevice::~HostDevice() = default;
 
 std::string HostDevice::description() const {
-  return processor_name() + ", " + std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads, " +
+  return processor_name() + ", " + std::to_string(usable_processors()) + " threads, " +
          std::string(cpu_level_name(cpu_level())) + " code";
 }
 

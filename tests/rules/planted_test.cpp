@@ -170,6 +170,13 @@ TEST_F(Planted, DeviceCodeInTheWrongFile) {
   EXPECT_THAT(device_code(tree()), ElementsAre(at("kernels/relu/relu.cpp", 2), at("kernels/relu/host_only.cu", 0)));
 }
 
+TEST_F(Planted, ProcessorsCountedWithoutTheirQuota) {
+  plant("train/threads.cpp", "int n = std::thread::hardware_concurrency();");
+  plant("nn/threads.cpp", "int n = usable_processors();  // not hardware_concurrency");
+  plant("kernels/runtime/processors.cpp", "int n = ::sysconf(_SC_NPROCESSORS_ONLN);");
+  EXPECT_THAT(processor_counts(tree()), ElementsAre(at("train/threads.cpp", 2)));
+}
+
 TEST_F(Planted, HeaderWithoutGuard) {
   plant("nn/a.h", "int a();");
   plant("nn/b.h", "#pragma once");

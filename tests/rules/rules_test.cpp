@@ -34,6 +34,7 @@ TEST_F(Repository, KeepsVendorsBehindTheirDoors) { EXPECT_THAT(vendor_doors(tree
 TEST_F(Repository, HasNoIfInLogic) { EXPECT_THAT(conditional_compilation(tree_), IsEmpty()); }
 TEST_F(Repository, DeclaresSharedMemoryCheckably) { EXPECT_THAT(raw_shared_memory(tree_), IsEmpty()); }
 TEST_F(Repository, HasDeviceCodeInDeviceSources) { EXPECT_THAT(device_code(tree_), IsEmpty()); }
+TEST_F(Repository, CountsProcessorsInOnePlace) { EXPECT_THAT(processor_counts(tree_), IsEmpty()); }
 TEST_F(Repository, GuardsItsHeaders) { EXPECT_THAT(headers_once(tree_), IsEmpty()); }
 TEST_F(Repository, NamesItsLicenceOnTop) { EXPECT_THAT(licence_lines(tree_), IsEmpty()); }
 TEST_F(Repository, NamesNoPathOfOneMachine) { EXPECT_THAT(machine_paths(tree_), IsEmpty()); }

@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cpu_level.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/processors.h"
 #include "train/cli/resume_command.h"
 #include "train/launch/host.h"
 #include "train/report/csv.h"
@@ -22,7 +21,8 @@ namespace {
 
 constexpr int kSchema = 1;
 
-int machine_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+/// The load average counts on all of them.
+int machine_cores() { return processors().online; }
 
 MachineState machine_state(std::optional<int> gpu) {
   MachineState state = read_machine_state();

@@ -69,7 +69,7 @@ std::vector<Option> inference_options(InferenceOptions& options) {
       as_there("simulate-seed",
                "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)"),
       as_there("backend", "implementation of the layers (default auto)"),
-      as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 0)"),
+      as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all usable processors (default 0)"),
       switch_option("ema", "averaged weights of a training with --ema", options.ema),
       text_option("logits", "FILE.npy", "file for the logits, one row per sample", options.logits),
       json_switch(options.json)};

@@ -184,10 +184,10 @@ Options device_options() {
                        &TrainConfig::cuda_graph),
       word_option("resident", "training set in device memory, as bytes; auto: on a GPU", kResident,
                   &TrainConfig::resident),
-      integer_option(
-          "threads",
-          "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the cores",
-          {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
+      integer_option("threads",
+                     "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the "
+                     "usable processors",
+                     {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
       flag_option("pin", "CPU affinity: --threads cores of its own for every rank", &TrainConfig::pin),
       flag_option("allow-shared-gpu", "permission for several ranks to use one GPU, for tests; slow",
                   &TrainConfig::allow_shared_gpu),

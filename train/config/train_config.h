@@ -64,9 +64,9 @@ struct TrainConfig {
   bool reproducible = false;          ///< bitwise equal results in every run
   bool cuda_graph = true;             ///< a step on a GPU is one CUDA graph
   std::string resident = "auto";      ///< training set in device memory: auto, on, off
-  std::int64_t threads = 0;         ///< compute threads per rank; 0: OMP_NUM_THREADS, or the rank's share of the cores
-  bool pin = false;                 ///< every rank is bound to cores of its own
-  std::int64_t zero = 0;            ///< ZeRO stage: see ReplicaSpec
+  std::int64_t threads = 0;  ///< compute threads per rank; 0: OMP_NUM_THREADS, or its share of the usable processors
+  bool pin = false;          ///< every rank is bound to cores of its own
+  std::int64_t zero = 0;     ///< ZeRO stage: see ReplicaSpec
   bool sync_every_pass = false;     ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
   bool overlap = true;              ///< all-reduce overlaps with backward
   std::string comm = "auto";        ///< auto, nccl, shm, tcp

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <istream>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,9 +35,6 @@ struct Processor {
   static Processor read(std::istream& cpuinfo);
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };
-
-/// The processors that a control group grants, from the text of cpu.max: "150000 100000" is 1.5. nullopt: no limit.
-std::optional<double> cpu_quota(const std::string& cpu_max);
 
 /// Examines this machine: processor, memory, shared memory, GPU driver and libraries, a Python with torch for
 /// comparisons.

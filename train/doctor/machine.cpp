@@ -11,13 +11,12 @@
 #include <iterator>
 #include <memory>
 #include <sstream>
-#include <thread>
 
 #include "comm/transport/shared_memory/memfd.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/processors.h"
 #include "kernels/runtime/shared_library.h"
 #include "train/doctor/find_python.h"
-#include "train/launch/worker_environment.h"
 
 namespace gradring::train::doctor {
 namespace {
@@ -138,14 +137,11 @@ Processor processor() {
 }
 
 Finding cores() {
-  const int usable = usable_cores();
-  const auto online = std::thread::hardware_concurrency();
-  Finding finding{"cores", fmt::format("{} usable of {}", usable, online)};
-  const auto quota = cpu_quota(text_of("/sys/fs/cgroup/cpu.max"));
-  if (!quota || *quota >= usable) return finding;
-  finding.found += fmt::format(", time for {:.1f}", *quota);
-  finding.advice = fmt::format("this container is granted {:.1f} cores: start no more ranks than that", *quota);
-  return finding;
+  const Processors found = processors();
+  std::string text = fmt::format("{} usable of {}", found.usable(), found.online);
+  if (found.affinity < found.online) text += fmt::format("; CPU affinity: {}", found.affinity);
+  if (found.quota) text += fmt::format("; CPU quota of the control groups: {:.2f}", *found.quota);
+  return {"cores", text};
 }
 
 Finding features(const Processor& processor) {
@@ -234,14 +230,6 @@ Processor Processor::read(std::istream& cpuinfo) {
       for (std::string flag; value >> flag;) processor.flags.insert(flag);
   }
   return processor;
-}
-
-std::optional<double> cpu_quota(const std::string& cpu_max) {
-  std::istringstream words(cpu_max);
-  double quota = 0;
-  double period = 0;
-  if (!(words >> quota >> period) || period <= 0) return std::nullopt;  // "max 100000"
-  return quota / period;
 }
 
 }  // namespace gradring::train::doctor

@@ -13,6 +13,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/processors.h"
 #include "train/launch/attempt.h"
 #include "train/launch/host.h"
 #include "train/launch/nodes/launch_nodes.h"
@@ -91,7 +92,7 @@ std::string own_program() {
 int launch_main(std::span<const std::string> args) {
   try {
     const ParsedLaunch parsed = parse_launch(args, {.lookup = system_variable,
-                                                    .cores = usable_cores(),
+                                                    .cores = usable_processors(),
                                                     .gpus = visible_gpus(system_variable),
                                                     .own_program = own_program(),
                                                     .random_run_id = random_run_id,

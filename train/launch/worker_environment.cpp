@@ -2,13 +2,11 @@
 #include "train/launch/worker_environment.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
 #include <climits>
 #include <string>
-#include <thread>
 
 #include "kernels/runtime/error.h"
 
@@ -265,16 +263,9 @@ WorkerEnvironment WorkerEnvironment::from_environment(const VariableLookup& look
   return detect_environment(lookup).value_or(WorkerEnvironment());
 }
 
-Variables default_variables(int local_world_size, int cores) {
-  return {{"OMP_NUM_THREADS", std::to_string(std::max(1, cores / std::max(1, local_world_size)))},
+Variables default_variables(int local_world_size, int processors) {
+  return {{"OMP_NUM_THREADS", std::to_string(std::max(1, processors / std::max(1, local_world_size)))},
           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
-}
-
-int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than a cpu_set_t holds
 }
 
 }  // namespace gradring::train

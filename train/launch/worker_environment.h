@@ -65,12 +65,9 @@ struct WorkerEnvironment {
   static WorkerEnvironment from_environment(const VariableLookup& lookup);
 };
 
-/// What the launcher sets unless the user has: OMP_NUM_THREADS = the worker's share of `cores`, at least 1, and
+/// What the launcher sets unless the user has: OMP_NUM_THREADS = the worker's share of `processors`, at least 1, and
 /// TORCH_NCCL_ASYNC_ERROR_HANDLING = 1.
-Variables default_variables(int local_world_size, int cores);
-
-/// The number of cores that this process may run on.
-int usable_cores();
+Variables default_variables(int local_world_size, int processors);
 
 /// The environment of a worker as its launcher describes it; nothing if no known launcher started this process. Tries
 /// in this order:

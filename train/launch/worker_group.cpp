@@ -18,6 +18,7 @@
 
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/processors.h"
 #include "train/launch/worker_files.h"
 
 namespace gradring::train {
@@ -202,8 +203,8 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   add_launch_variables(options_, local_rank, variables);
   const WorkerCommand command{
       options_.program, arguments_of(options_, local_rank),
-      extended_environment(variables, default_variables(options_.nproc_per_node, usable_cores())), out.worker_end(),
-      err.worker_end()};
+      extended_environment(variables, default_variables(options_.nproc_per_node, usable_processors())),
+      out.worker_end(), err.worker_end()};
   auto process = WorkerProcess::start(environment.rank, command, signals_, reaper_);
   out.close_worker_end();
   err.close_worker_end();

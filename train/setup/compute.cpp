@@ -11,6 +11,7 @@
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/processors.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/cpu/onednn.h"
 #include "nn/backend/kernels/kernel_plans.h"
@@ -30,6 +31,22 @@ constexpr std::string_view kAuto = "auto";
 
 [[noreturn]] void throw_too_many_threads(const char* name, const std::string& value) {
   throw UsageError(fmt::format("{} is {}, expected at most {} threads: lower it", name, value, kMostThreads));
+}
+
+/// The first number of OMP_NUM_THREADS, a list with a number for each level of nested parallel regions; 0 without one.
+///
+/// Errors    UsageError if it is more than kMostThreads.
+unsigned omp_num_threads(const VariableLookup& environment) {
+  const std::string list = environment("OMP_NUM_THREADS").value_or("");
+  std::string first = list.substr(0, list.find(','));
+  first.erase(first.find_last_not_of(" \t") + 1);
+  first.erase(0, first.find_first_not_of(" \t"));
+  unsigned threads = 0;
+  const auto [end, failed] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  if (end != first.data() + first.size()) return 0;
+  if (failed == std::errc::result_out_of_range || threads > kMostThreads)
+    throw_too_many_threads("OMP_NUM_THREADS", list);
+  return failed == std::errc() ? threads : 0;
 }
 
 std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
@@ -153,14 +170,9 @@ Compute make(const ComputeSpec& spec) {
 unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment) {
   if (asked > kMostThreads) throw_too_many_threads("--threads", std::to_string(asked));
   if (asked > 0) return static_cast<unsigned>(asked);
-  const std::string given = environment("OMP_NUM_THREADS").value_or("");
-  unsigned threads = 0;
-  const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), threads);
-  const bool is_number = end == given.data() + given.size();
-  if (is_number && (failed == std::errc::result_out_of_range || threads > kMostThreads))
-    throw_too_many_threads("OMP_NUM_THREADS", given);
-  if (is_number && failed == std::errc() && threads > 0) return threads;
-  return static_cast<unsigned>(std::max(1, usable_cores() / place.local_world_size));
+  const unsigned given = omp_num_threads(environment);
+  if (given > 0) return given;
+  return static_cast<unsigned>(std::max(1, usable_processors() / place.local_world_size));
 }
 
 unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment place, const VariableLookup& environment) {

@@ -18,8 +18,8 @@
 
 namespace gradring::train {
 
-/// The number of a rank's compute threads: `asked` if above 0, else OMP_NUM_THREADS, else its share of the cores, at
-/// least one.
+/// The number of a rank's compute threads: `asked` if above 0, else the first number of OMP_NUM_THREADS, else its share
+/// of the processors that are usable (usable_processors), at least one.
 ///
 /// Errors    UsageError if either is more than kMostThreads.
 unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment);

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/runtime/processors.h"
+
 namespace gradring::comm {
 namespace {
 
@@ -56,7 +58,8 @@ Doorbell::Doorbell(std::vector<ControlBlock> blocks, int rank) : blocks_(std::mo
   status(rank_).cores_known.store(true, std::memory_order_release);
 }
 
-/// Counts the union of all ranks' cores, because ranks with CPU affinity have few each.
+/// Counts the union of all ranks' cores, because ranks with CPU affinity have few each, up to the CPU quota, which spinning
+/// ranks would spend.
 bool Doorbell::oversubscribed() {
   if (oversubscribed_) return *oversubscribed_;
   const auto known = [](const ControlBlock& block) {
@@ -69,7 +72,7 @@ bool Doorbell::oversubscribed() {
     for (const ControlBlock& block : blocks_) usable |= block.status().cores[word].load(std::memory_order_relaxed);
     cores += std::popcount(usable);
   }
-  oversubscribed_ = static_cast<int>(blocks_.size()) > cores;
+  oversubscribed_ = static_cast<int>(blocks_.size()) > Processors{.affinity = cores, .quota = cpu_quota()}.usable();
   return *oversubscribed_;
 }
 

@@ -154,7 +154,7 @@ CpuBackend::CpuBackend(const kernels::Device& device, unsigned threads, const Va
       plans_(kernels::kernel_set(), device, ours(choice)),
       relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)),
       cast_(kernels::pick_variant(kernels::kernel_set().cast, device, kernels::DType::f32)) {
-  if (threads > 0) set_onednn_threads(threads);
+  set_onednn_threads(threads);
 }
 
 std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {

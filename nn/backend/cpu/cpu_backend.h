@@ -12,10 +12,10 @@ class CpuBackend final : public Backend {
  public:
   static constexpr std::string_view kLibrary = "onednn";
 
-  /// `threads`: oneDNN's threads for work of the calling thread; 0: OpenMP's default.
+  /// `threads`: oneDNN's threads for work of the calling thread.
   ///
   /// Errors    InvalidArgument if a chosen name is unknown, or oneDNN is chosen and not built in.
-  explicit CpuBackend(const kernels::Device& device, unsigned threads = 0, const VariantChoice& choice = {});
+  explicit CpuBackend(const kernels::Device& device, unsigned threads = 1, const VariantChoice& choice = {});
 
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;

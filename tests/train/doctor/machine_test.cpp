@@ -32,12 +32,5 @@ TEST(Processor, ThatSaysNothingHasNothing) {
   EXPECT_TRUE(Processor::read(text).flags.empty());
 }
 
-TEST(CpuQuota, IsAPartOfThePeriod) {
-  EXPECT_EQ(cpu_quota("150000 100000\n"), 1.5);
-  EXPECT_EQ(cpu_quota("max 100000\n"), std::nullopt);
-  EXPECT_EQ(cpu_quota(""), std::nullopt);
-  EXPECT_EQ(cpu_quota("100000 0\n"), std::nullopt);
-}
-
 }  // namespace
 }  // namespace gradring::train::doctor

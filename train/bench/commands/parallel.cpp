@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
+#include "kernels/runtime/processors.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
@@ -14,7 +15,6 @@
 #include "train/bench/training_page.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/run_folder.h"
-#include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
 #include "train/report/named_file.h"
 
@@ -158,7 +158,7 @@ void run(ParallelBenchOptions& options) {
                           task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", options.global_batch,
                           options.output.rounds, options.output.rounds == 1 ? "" : "s"),
       .provenance = kernels::bench::provenance(),
-      .machine_cores = usable_cores()};
+      .machine_cores = usable_processors()};
   const RunFolder folder;
   std::vector<Contestant> contestants;
   for (const TrainingLayout& layout : layouts_of(options))

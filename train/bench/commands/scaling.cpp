@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
+#include "kernels/runtime/processors.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
 #include "train/bench/measured_rounds.h"
 #include "train/bench/training_page.h"
 #include "train/launch/run_folder.h"
-#include "train/launch/worker_environment.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
 #include "train/report/named_file.h"
@@ -101,7 +101,7 @@ void run(ScalingBenchOptions& options) {
                           task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", strong_batch(options),
                           options.batch_size),
       .provenance = kernels::bench::provenance(),
-      .machine_cores = usable_cores()};
+      .machine_cores = usable_processors()};
   if (options.last > table.machine_cores)
     table.remarks.push_back(fmt::format("{} ranks share {} cores.", options.last, table.machine_cores));
   const RunFolder folder;

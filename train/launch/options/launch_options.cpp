@@ -119,10 +119,11 @@ void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
 
 Options worker_options(LaunchDraft& draft) {
   LaunchOptions& options = draft.options;
-  Option nproc = option("nproc-per-node", "N",
-                        "workers on this node; cpu: one per core; gpu: one per GPU; auto: gpu if there is one, else "
-                        "cpu (default 1, or one per --devices)",
-                        into(draft.nproc));
+  Option nproc =
+      option("nproc-per-node", "N",
+             "workers on this node; cpu: one per usable processor; gpu: one per GPU; auto: gpu if there is one, else "
+             "cpu (default 1, or one per --devices)",
+             into(draft.nproc));
   nproc.aliases = {"nprocs"};
   return {nproc,
           option("devices", "LIST", "GPUs to use, as in CUDA_VISIBLE_DEVICES (default all)",
@@ -222,7 +223,7 @@ Options rendezvous_options(LaunchDraft& draft) {
 constexpr const char* kNotes =
     "Options are torchrun's and some more. PET_<NAME> in the environment stands in for each.\n\n"
     "Each worker gets RANK, WORLD_SIZE, LOCAL_RANK and the rest of torchrun's variables; OMP_NUM_THREADS, its share of "
-    "the cores, unless it is set; and GRADRING_STORE, a private folder for the rendezvous of the ranks. "
+    "the usable processors, unless it is set; and GRADRING_STORE, a private folder for the rendezvous of the ranks. "
     "TORCHELASTIC_RESTART_COUNT counts the restarts. A worker that writes its number of saved steps to the file "
     "GRADRING_PROGRESS_FILE is restarted as long as it makes progress.\n\n"
     "Ctrl-C, SIGTERM, SIGHUP (a closed terminal) and SIGQUIT ask the workers to end; a second Ctrl-C kills them. "
