@@ -84,6 +84,14 @@ std::string variants_of(const Compute& compute) {
                      name(kernels.conv2d), name(kernels.gemm), name(kernels.max_pool2d));
 }
 
+/// How OpenMP's threads wait for each other: the variable that says so, or the default of train/program/openmp_wait.h.
+std::string openmp_wait(const VariableLookup& environment) {
+  if (!nn::has_onednn()) return "no OpenMP in this build";
+  for (const char* variable : nn::kOpenmpWaitVariables)
+    if (const auto value = environment(variable)) return fmt::format("{}={}", variable, *value);
+  return "passively; OMP_WAIT_POLICY=active spins";
+}
+
 std::vector<Finding> built_in() {
   return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module(), simulated_gpu_module()};
 }
@@ -101,7 +109,8 @@ std::vector<Finding> used_here(const VariableLookup& environment, const std::str
                                   : gpu             ? "NVIDIA's libraries where they were found"
                                                     : nn::describe_onednn())},
           {"our kernels", variants_of(compute)},
-          {"threads", fmt::format("{} for one rank; several share the cores out, or take --threads each", threads)}};
+          {"threads", fmt::format("{} for one rank; several share the cores out, or take --threads each", threads)},
+          {"OpenMP wait", openmp_wait(environment)}};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "kernels/runtime/file.h"
 #include "train/cli/exit_code.h"
 #include "train/launch/signals.h"
+#include "train/program/openmp_wait.h"
 #include "train/program/program.h"
 
 namespace {
@@ -39,6 +40,11 @@ void load_unwinder() {
   ::backtrace(&frame, 1);
 }
 
+/// The launcher computes nothing, and starts sooner as it is.
+bool is_launcher(const std::vector<std::string>& args, const std::string& program) {
+  return program == "gradrun" || (!args.empty() && args.front() == "launch");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -46,9 +52,10 @@ int main(int argc, char** argv) {
   survive_file_size_limit();
   load_unwinder();
   try {
-    gradring::kernels::cpu_level();  // fails before any code of a level runs
     const std::vector<std::string> args(argv + 1, argv + argc);
     const std::string program = std::filesystem::path(argv[0]).filename().string();
+    if (!is_launcher(args, program)) gradring::train::wait_passively_in_openmp(argv);
+    gradring::kernels::cpu_level();  // fails before any code of a level runs
     return gradring::train::finish_standard_output(gradring::train::run_program(args, program));
   } catch (const std::exception& error) {
     if (gradring::train::is_output_failure(error))

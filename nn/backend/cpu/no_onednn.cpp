@@ -7,6 +7,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels:
 
 void set_onednn_threads(unsigned) {}
 
+void read_openmp_environment() {}
+
 bool has_onednn() { return false; }
 
 std::string describe_onednn() {

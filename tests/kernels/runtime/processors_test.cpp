@@ -120,8 +120,8 @@ TEST_F(CpuQuota, IsTheLesserOfBothVersions) {
 }
 
 TEST_F(CpuQuota, IsFoundAtEscapedPaths) {
-  process("0::/my group/a:b\n", {"/my\\040group /mnt/control\\040groups\\134 rw - cgroup2 cgroup2 rw"});
-  write("/mnt/control groups\\/a:b/cpu.max", "200000 100000\n");
+  process("0::/my group/a:b\n", {"/my\\040group /run/control\\040groups\\134 rw - cgroup2 cgroup2 rw"});
+  write("/run/control groups\\/a:b/cpu.max", "200000 100000\n");
   EXPECT_EQ(quota(), 2);
 }
 
