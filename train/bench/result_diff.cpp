@@ -22,6 +22,7 @@ MeasurementKey without(MeasurementKey key, const std::vector<std::string>& ignor
   return key;
 }
 
+using Rows = std::vector<const BenchMeasurement*>;
 /// Rows by their keys; members in any order.
 using RowsByKey = std::map<MeasurementKey, const BenchMeasurement*>;
 
@@ -30,15 +31,46 @@ MeasurementKey sorted_key(MeasurementKey key) {
   return key;
 }
 
-RowsByKey rows_by_key(const BenchResult& result, const DiffSpec& spec) {
-  RowsByKey rows;
-  for (const BenchMeasurement& each : result.measurements) {
-    const auto [row, fresh] = rows.emplace(sorted_key(without(each.key, spec.ignored)), &each);
+/// Of `rows`, which are of `result`.
+RowsByKey rows_by_key(const Rows& rows, const BenchResult& result, const std::vector<std::string>& ignored) {
+  RowsByKey by_key;
+  for (const BenchMeasurement* each : rows) {
+    const auto [row, fresh] = by_key.emplace(sorted_key(without(each->key, ignored)), each);
     if (!fresh)
       throw UsageError(fmt::format("without {}, two rows of {} have the same key: ignore fewer members",
-                                   fmt::join(spec.ignored, ", "), result.path.string()));
+                                   fmt::join(ignored, ", "), result.path.string()));
   }
-  return rows;
+  return by_key;
+}
+
+/// A row of the new file and its counterpart.
+struct Pair {
+  const BenchMeasurement* before = nullptr;  ///< null: none yet
+  const BenchMeasurement* after = nullptr;
+  MeasurementKey key{};  ///< what both have in common
+};
+
+/// Finds a counterpart for each row of `pairs` that has none among `rows`, and returns the rows that are left.
+Rows match(std::vector<Pair>& pairs, const Rows& rows, const BenchResult& old_result, const BenchResult& new_result,
+           const std::vector<std::string>& ignored) {
+  Rows unmatched;
+  for (const Pair& pair : pairs)
+    if (pair.before == nullptr) unmatched.push_back(pair.after);
+  rows_by_key(unmatched, new_result, ignored);  // checks the keys
+  RowsByKey by_key = rows_by_key(rows, old_result, ignored);
+  for (Pair& pair : pairs) {
+    if (pair.before != nullptr) continue;
+    MeasurementKey key = without(pair.after->key, ignored);
+    const auto found = by_key.find(sorted_key(key));
+    if (found == by_key.end() || found->second->unit != pair.after->unit) continue;
+    pair.before = found->second;
+    pair.key = std::move(key);
+    by_key.erase(found);
+  }
+  Rows left;
+  for (const BenchMeasurement* row : rows)
+    if (by_key.contains(sorted_key(without(row->key, ignored)))) left.push_back(row);
+  return left;
 }
 
 /// The spread of a difference of independent values.
@@ -56,9 +88,9 @@ DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec
   return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
 }
 
-DiffRow compared(const BenchMeasurement& before, const BenchMeasurement& after, const DiffSpec& spec,
-                 double least_change) {
-  DiffRow row{.key = without(after.key, spec.ignored),
+DiffRow compared(const Pair& pair, const DiffSpec& spec, double least_change) {
+  const BenchMeasurement &before = *pair.before, &after = *pair.after;
+  DiffRow row{.key = pair.key,
               .unit = after.unit,
               .old_values = kernels::bench::statistics_of(before.samples),
               .new_values = kernels::bench::statistics_of(after.samples),
@@ -125,21 +157,21 @@ ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_re
     throw UsageError(fmt::format("{} is a result of bench {}, but {} of bench {}: compare results of one benchmark",
                                  old_result.path.string(), old_result.benchmark, new_result.path.string(),
                                  new_result.benchmark));
-  RowsByKey before = rows_by_key(old_result, spec);
-  rows_by_key(new_result, spec);  // checks the keys
+  Rows rows;
+  for (const BenchMeasurement& each : old_result.measurements) rows.push_back(&each);
+  std::vector<Pair> pairs;
+  for (const BenchMeasurement& each : new_result.measurements) pairs.push_back({.after = &each});
+  rows = match(pairs, rows, old_result, new_result, {});
+  rows = match(pairs, rows, old_result, new_result, spec.ignored);
   ResultDiff diff{.rows = {}, .only_old = {}, .only_new = {}, .warnings = warnings_of(old_result, new_result)};
   const double least_change = old_result.files > 1 && new_result.files > 1 ? 0 : kRunToRun;
-  for (const BenchMeasurement& after : new_result.measurements) {
-    const auto found = before.find(sorted_key(without(after.key, spec.ignored)));
-    if (found == before.end() || found->second->unit != after.unit) {
-      diff.only_new.push_back(after.key);
-      continue;
-    }
-    diff.rows.push_back(compared(*found->second, after, spec, least_change));
-    before.erase(found);
+  for (const Pair& pair : pairs) {
+    if (pair.before == nullptr)
+      diff.only_new.push_back(pair.after->key);
+    else
+      diff.rows.push_back(compared(pair, spec, least_change));
   }
-  for (const BenchMeasurement& each : old_result.measurements)
-    if (before.contains(sorted_key(without(each.key, spec.ignored)))) diff.only_old.push_back(each.key);
+  for (const BenchMeasurement* row : rows) diff.only_old.push_back(row->key);
   return diff;
 }
 

@@ -36,8 +36,10 @@ struct DiffRow {
 
 /// How results are compared.
 struct DiffSpec {
-  std::optional<double> threshold{};   ///< change that counts, as a fraction; nothing: more than the noise
-  std::vector<std::string> ignored{};  ///< names of key members that may differ
+  std::optional<double> threshold{};  ///< change that counts, as a fraction; nothing: more than the noise
+  /// Names of key members that may differ. Rows whose whole keys are in both files are of the same work all the same, such
+  /// as a library's beside two variants, and are compared with each other.
+  std::vector<std::string> ignored{};
 };
 
 struct ResultDiff {
@@ -57,7 +59,7 @@ struct ResultDiff {
 /// moves more than they tell.
 ///
 /// Errors    UsageError if the results are of different benchmarks, or if, without the ignored members, two rows of a
-///           file have the same key.
+///           file have the same key, of those whose whole keys one file lacks.
 ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_result, const DiffSpec& spec);
 
 }  // namespace gradring::train::bench

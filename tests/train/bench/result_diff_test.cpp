@@ -82,10 +82,32 @@ TEST(ResultDiff, ListsRowsOfOneFileAndIgnoresMembers) {
   diff = diff_results(before, after, {.ignored = {"variant"}});
   ASSERT_EQ(diff.rows.size(), 1u);
   EXPECT_EQ(diff.rows[0].verdict, DiffVerdict::same);
-  after.measurements.push_back(before.measurements[0]);
+  after.measurements.push_back(after.measurements[0]);
+  after.measurements[1].key = {{"cache", "hot"}, {"variant", "mma"}};
   EXPECT_THROW(diff_results(before, after, {.ignored = {"variant"}}), UsageError) << "two rows become equal";
   after.benchmark = "step";
   EXPECT_THROW(diff_results(before, after, {}), UsageError);
+}
+
+TEST(ResultDiff, ComparesRowsOfEqualKeysWithEachOtherBeforeItIgnoresMembers) {
+  const auto rows = [](const std::vector<std::string>& variants) {
+    BenchResult result = result_with({1, 1, 1, 1, 1});
+    result.measurements.clear();
+    for (const std::string& variant : variants)
+      for (const char* cache : {"hot", "flushed"})
+        result.measurements.push_back({.key = {{"variant", variant}, {"cache", cache}}, .samples = {1, 1, 1, 1, 1}});
+    return result;
+  };
+  const DiffSpec spec{.ignored = {"variant"}};
+  const ResultDiff diff = diff_results(rows({"strips", "onednn"}), rows({"onednn", "tiled"}), spec);
+  std::vector<MeasurementKey> keys;
+  for (const DiffRow& row : diff.rows) keys.push_back(row.key);
+  EXPECT_THAT(keys, ElementsAre(MeasurementKey{{"variant", "onednn"}, {"cache", "hot"}},
+                                MeasurementKey{{"variant", "onednn"}, {"cache", "flushed"}},
+                                MeasurementKey{{"cache", "hot"}}, MeasurementKey{{"cache", "flushed"}}));
+  EXPECT_TRUE(diff.only_old.empty() && diff.only_new.empty());
+  EXPECT_EQ(diff_results(rows({"strips", "onednn"}), rows({"strips", "onednn"}), spec).rows.size(), 4u);
+  EXPECT_THROW(diff_results(rows({"strips", "onednn"}), rows({"tiled", "mma", "onednn"}), spec), UsageError);
 }
 
 TEST(ResultDiff, WarnsWhereMachineClockOrCommitMayMislead) {
