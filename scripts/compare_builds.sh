@@ -84,7 +84,7 @@ kernels_microseconds() {
   "$1" bench kernels --no-peers --seconds 0.02 >"$folder/table" || return
   awk -v names="$folder/kernels" '
     /^[a-z]/ { operation = $0; sub(/,.*/, "", operation); sub(/ \[.*/, "", operation) }
-    /^  [a-z]/ && !/^  plain loop/ && $3 >= 1 { n++; sum += log($3); time[n] = $3; name[n] = operation " " $1 }
+    /^  [a-z]/ && !/^  plain loop/ && $3 ~ /^[0-9]/ && $3 >= 1 { n++; sum += log($3); time[n] = $3; name[n] = operation " " $1 }
     END {
       print exp(sum / n); print "kernels, geometric mean" >names
       for (i = 1; i <= n; i++) { print time[i]; print name[i] >names }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/can_run.h"
 #include "kernels/kernel_set.h"
 #include "kernels/peers.h"
 #include "kernels/runtime/device.h"
@@ -79,10 +80,14 @@ struct KernelCase {
   std::vector<Output> outputs{};                      ///< those that it writes
 
   using Candidate = NamedCall;
-  std::function<void()> reference{};   ///< on the host side
-  std::vector<Candidate> variants{};   ///< on the device side: those of the table that can run here
-  std::vector<Candidate> peers{};      ///< on the device side: libraries that do the same
-  std::function<void()> plain_loop{};  ///< on the device side, CPU only: the obvious loop; or empty
+  std::function<void()> reference{};  ///< on the host side
+  std::vector<Candidate> variants{};  ///< on the device side: those of the table that are chosen here
+  /// On the device side: those that are right here, too, but made for GPUs. A CPU emulates them, so their times mean
+  /// nothing.
+  std::vector<Candidate> emulated{};
+  std::vector<std::string> unsupported{};  ///< the others of the table: not for this type, or not for this device
+  std::vector<Candidate> peers{};          ///< on the device side: libraries that do the same
+  std::function<void()> plain_loop{};      ///< on the device side, CPU only: the obvious loop; or empty
 };
 
 /// Extents that the user gave instead of the defaults: "batch" -> 512.
@@ -132,7 +137,7 @@ class CaseMaker {
     of.outputs.push_back({name, &array, std::move(bound)});
   }
 
-  /// Adds the reference, those variants of a table that can run here, and the peer of a library, if it has one.
+  /// Adds the reference, the variants of a table, and the peer of a library, if it has one.
   /// `pass` is the pass of a variant, `args_of` makes its arguments of the arrays of one side.
   ///
   /// Returns   the device's arguments.
@@ -141,10 +146,17 @@ class CaseMaker {
            void (*reference)(const Args&), const ArgsOf& args_of) const {
     to.reference = [reference, args = args_of(Side::host)] { reference(args); };
     const Args args = args_of(Side::device);
-    for (const Variant& variant : table)
-      if (variant.supports(world_.device, dtype()))
-        to.variants.push_back(
-            {std::string(variant.name), [run = variant.*pass, args](Stream& stream) { run(stream, args); }});
+    for (const Variant& variant : table) {
+      const std::string name(variant.name);
+      if (!can_run(variant, world_.device, dtype())) {
+        to.unsupported.push_back(name);
+        continue;
+      }
+      const bool is_chosen_here = variant.supports(world_.device, dtype());
+      (is_chosen_here ? to.variants : to.emulated).push_back({name, [run = variant.*pass, args](Stream& stream) {
+                                                                run(stream, args);
+                                                              }});
+    }
     if constexpr (requires(PeerMaker& peers) { peers.peer(args); })
       if (world_.peers)
         if (auto peer = world_.peers->peer(args)) to.peers.push_back(std::move(*peer));

@@ -142,11 +142,20 @@ std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>
                   [&](std::size_t i) { return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline()); });
 }
 
+struct Chosen {
+  const KernelCase::Candidate* candidate;
+  Measured::Kind kind;
+};
+
 /// The variants to run: all if `name` is empty.
-std::vector<const KernelCase::Candidate*> wanted(const KernelCase& c, const std::string& name) {
-  std::vector<const KernelCase::Candidate*> chosen;
-  for (const KernelCase::Candidate& candidate : c.variants)
-    if (name.empty() || candidate.name == name) chosen.push_back(&candidate);
+std::vector<Chosen> wanted(const KernelCase& c, const std::string& name) {
+  std::vector<Chosen> chosen;
+  const auto add = [&](const std::vector<KernelCase::Candidate>& candidates, Measured::Kind kind) {
+    for (const KernelCase::Candidate& candidate : candidates)
+      if (name.empty() || candidate.name == name) chosen.push_back({&candidate, kind});
+  };
+  add(c.variants, Measured::Kind::variant);
+  add(c.emulated, Measured::Kind::emulated);
   return chosen;
 }
 
@@ -165,8 +174,7 @@ std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::stri
   if (chosen.empty()) return {};
   const Expected expected = reference_of(c, stream);
   std::vector<Measured> results;
-  for (const KernelCase::Candidate* candidate : chosen)
-    results.push_back(checked(c, *candidate, Measured::Kind::variant, expected, stream, probe));
+  for (const auto& [candidate, kind] : chosen) results.push_back(checked(c, *candidate, kind, expected, stream, probe));
   return results;
 }
 
@@ -180,12 +188,11 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
   std::vector<Run> runs;
   const auto take = [&](const KernelCase::Candidate& candidate, Measured result) {
     results.push_back(std::move(result));
-    if (!results.back().right()) return;
+    if (!results.back().right() || results.back().kind == Measured::Kind::emulated) return;
     timed.push_back(results.size() - 1);
     runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
   };
-  for (const KernelCase::Candidate* candidate : chosen)
-    take(*candidate, checked(c, *candidate, Measured::Kind::variant, expected, stream));
+  for (const auto& [candidate, kind] : chosen) take(*candidate, checked(c, *candidate, kind, expected, stream));
   for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(c, peer, expected, device, stream));
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});

@@ -41,9 +41,10 @@ class ResultProbe {
   virtual std::string after_run() = 0;
 };
 
-/// The result of one candidate of a case. Candidates with wrong results, and peers that fail, are not timed.
+/// The result of one candidate of a case. Emulated variants, candidates with wrong results, and peers that fail are not
+/// timed.
 struct Measured {
-  enum class Kind : std::uint8_t { variant, peer, plain_loop };
+  enum class Kind : std::uint8_t { variant, emulated, peer, plain_loop };
   std::string name;  ///< of the variant or the library, or "plain loop"
   Kind kind = Kind::variant;
   double error = 0;      ///< the largest, relative to what the contract allows: above 1 the result is wrong

@@ -48,7 +48,7 @@ template <class Variant, class Geometry>
 std::size_t workspace_bytes(const CaseMaker& make, std::span<const Variant> table, const Geometry& g) {
   std::size_t bytes = 1;
   for (const Variant& variant : table)
-    if (variant.supports(make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
+    if (can_run(variant, make.device(), make.dtype())) bytes = std::max(bytes, variant.workspace_bytes(g));
   return bytes;
 }
 

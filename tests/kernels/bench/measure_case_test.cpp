@@ -109,6 +109,25 @@ TEST(MeasureCase, MeasuresOneVariantAndThePlainLoop) {
   EXPECT_TRUE(measure(c, world.device, *world.stream, *world.machine, kLittle, "none").empty());
 }
 
+TEST(MeasureCase, ChecksEmulatedVariantsWithoutTimingThem) {
+  World world;
+  CaseMaker make = world.maker({});
+  KernelCase c = ones(make, {{"ours", 1.0f}});
+  const BenchArray& y = *c.outputs[0].array;
+  for (const auto& [name, value] : {std::pair("right", 1.0f), std::pair("wrong", 2.0f)})
+    c.emulated.push_back({name, [&y, filled = value](Stream&) { std::fill_n(y.as<float>(Side::device), 3, filled); }});
+  const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_GT(results[0].hot.count, 0u);
+  for (std::size_t i : {1u, 2u}) {
+    EXPECT_EQ(results[i].kind, Measured::Kind::emulated);
+    EXPECT_EQ(results[i].hot.count, 0u);
+  }
+  EXPECT_TRUE(results[1].right());
+  EXPECT_FALSE(results[2].right());
+  EXPECT_EQ(measure(c, world.device, *world.stream, *world.machine, kLittle, "right").size(), 1u);
+}
+
 TEST(MeasureCase, ChecksAndTimesPeersForAnyVariant) {
   World world;
   CaseMaker make = world.maker({});
@@ -167,6 +186,28 @@ TEST(CaseMaker, RequestsPeersOfConvolutionsAndProducts) {
               ElementsAre("conv2d dgrad", "conv2d forward", "conv2d wgrad", "fused backward", "fused forward", "gemm"));
 }
 
+TEST(CaseMaker, SortsTheVariantsOfATableByWhereTheyRun) {
+  World world;
+  const auto names = [](const std::vector<KernelCase::Candidate>& candidates) {
+    std::vector<std::string> names;
+    for (const auto& candidate : candidates) names.push_back(candidate.name);
+    return names;
+  };
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    CaseMaker make = world.maker({}, dtype);
+    for (const KernelCase& c : gemm_cases(make)) {
+      EXPECT_THAT(names(c.variants), ElementsAre("strips"));
+      if (dtype == DType::f16) {
+        EXPECT_THAT(names(c.emulated), ElementsAre("tiled", "wmma", "mma", "wgmma"));
+        EXPECT_THAT(c.unsupported, ElementsAre());
+      } else {
+        EXPECT_THAT(names(c.emulated), ElementsAre("tiled"));
+        EXPECT_THAT(c.unsupported, ElementsAre("wmma", "mma", "wgmma"));
+      }
+    }
+  }
+}
+
 TEST(CaseMaker, NamesTheExtentsOfEachCase) {
   World world;
   CaseMaker make = world.maker({{"rows", 5}});
@@ -218,6 +259,7 @@ TEST_P(EveryOperation, HasCasesThatFindOneWrongElementOfAnyResult) {
         const std::size_t index = output.array->elements() / 2, bytes = output.array->element_bytes();
         std::byte& highest = output.array->as<std::byte>(Side::device)[(index + 1) * bytes - 1];
         c.variants = {{"planted", [&](Stream& stream) { run(stream), highest ^= std::byte{0x40}; }}};
+        c.emulated.clear();
         const auto results = check(c, *world.stream, "");
         ASSERT_EQ(results.size(), 1u);
         EXPECT_FALSE(results[0].right());

@@ -16,6 +16,7 @@ namespace gradring {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -41,6 +42,39 @@ TEST(BenchKernels, ChecksAndTimesEveryVariantOfAnOperation) {
   EXPECT_EQ(forward.at("variants").at(0).at("error"), 0);
   EXPECT_GT(forward.at("variants").at(0).at("times_plain_loop"), 0);
   EXPECT_GE(forward.at("variants").at(0).at("flushed_microseconds").at("count"), 5);
+}
+
+TEST(BenchKernels, ShowsEveryVariantOfAnOperation) {
+  const Workplace place;
+  const Words words = {"bench",     "kernels", "--op",      "gemm", "--shape", "batch=3,in=5,out=7",
+                       "--seconds", "0",       "--no-peers"};
+  const ProgramEnd end = place.run(words);
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(ContainsRegex("  strips +0"), ContainsRegex("  tiled +0.* not timed: made for GPUs"),
+                             HasSubstr("  not for f32 on cpu: wmma, mma, wgmma\n")));
+  Words half = words;
+  half.insert(half.end(), {"--dtype", "fp16", "-J", "bench.json"});
+  ASSERT_EQ(place.run(half).code, 0);
+  std::vector<std::string> kinds;
+  const auto results = json_of(place);  // outlives the loop over its parts
+  for (const auto& variant : results.at("cases").at(0).at("variants")) {
+    kinds.push_back(variant.at("name").get<std::string>() + " " + variant.at("kind").get<std::string>());
+    EXPECT_TRUE(variant.at("right"));
+  }
+  EXPECT_THAT(kinds,
+              ElementsAre("strips variant", "tiled emulated", "wmma emulated", "mma emulated", "wgmma emulated"));
+  half.insert(half.end(), {"--variant", "wgmma"});
+  EXPECT_THAT(place.run(half).out, AllOf(HasSubstr("  wgmma "), Not(HasSubstr("strips"))));
+}
+
+// The roofline is that of one core, and so are our kernels' and the library's times.
+TEST(BenchKernels, ComputesOnOneCore) {
+  const Workplace place;
+  const ProgramEnd end =
+      place.run({"bench", "kernels", "--op", "gemm", "--shape", "batch=64,in=256,out=128", "--seconds", "0"},
+                {{"OMP_NUM_THREADS", "4"}, {"OMP_DISPLAY_AFFINITY", "TRUE"}});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.err, Not(HasSubstr("level 1 thread"))) << "of a parallel region of several threads";
 }
 
 TEST(BenchKernels, NamesTheKernelsOfACallAlsoWhereThereAreNoRegisters) {

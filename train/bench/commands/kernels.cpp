@@ -51,7 +51,7 @@ struct KernelsBenchOptions {
 constexpr const char* kKernelsNotes =
     "Columns:\n"
     "  error    largest error as a fraction of the tolerance; wrong results are not\n"
-    "           timed\n"
+    "           timed, nor are variants for GPUs on a CPU, which emulates them\n"
     "  hot      arrays in cache as far as they fit\n"
     "  flushed  arrays in no cache; on a GPU the launch is included\n"
     "  roof     fraction of the roofline, whose peaks are measured in this run\n"
@@ -188,12 +188,25 @@ void check_name(const char* option, const std::string& name, const Names& known)
 
 /// Called before the measurements: making the cases takes a second, measuring them minutes.
 void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
-  Names variants;
+  Names variants, unsupported;
   for (const kb::CaseFamily& family : families_of(options))
-    for (const kb::KernelCase& c : family.cases(make))
-      for (const kb::KernelCase::Candidate& candidate : c.variants) variants.insert(candidate.name);
+    for (const kb::KernelCase& c : family.cases(make)) {
+      for (const auto* candidates : {&c.variants, &c.emulated})
+        for (const kb::KernelCase::Candidate& candidate : *candidates) variants.insert(candidate.name);
+      unsupported.insert(c.unsupported.begin(), c.unsupported.end());
+    }
   for (const auto& [name, value] : options.shapes.front()) check_name("--shape", name, make.extent_names());
-  if (!options.variant.empty()) check_name("--variant", options.variant, variants);
+  if (options.variant.empty()) return;
+  if (!variants.contains(options.variant) && unsupported.contains(options.variant))
+    throw UsageError(fmt::format("--variant {} does not compute {} on {}: choose another --dtype or --device",
+                                 options.variant, name_of(options.dtype), options.device));
+  check_name("--variant", options.variant, variants);
+}
+
+/// Why variants of the operation's table are missing among the results.
+void print_unsupported(const KernelsBenchOptions& options, const kb::KernelCase& c) {
+  if (options.variant.empty() && !c.unsupported.empty())
+    fmt::print("  not for {} on {}: {}\n", name_of(c.dtype), options.device, fmt::join(c.unsupported, ", "));
 }
 
 std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
@@ -228,8 +241,10 @@ void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world)
   fmt::print("cases [shape] type: variants, on {}\n", world.device.description());
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     std::vector<std::string> names;
-    for (const kb::KernelCase::Candidate& variant : c.variants)
-      if (options.variant.empty() || variant.name == options.variant) names.push_back(variant.name);
+    for (const auto* candidates : {&c.variants, &c.emulated})
+      for (const kb::KernelCase::Candidate& variant : *candidates)
+        if (options.variant.empty() || variant.name == options.variant)
+          names.push_back(variant.name + (candidates == &c.emulated ? " (not timed)" : ""));
     if (!names.empty()) fmt::print("  {} [{}] {}: {}\n", c.name, c.shape, name_of(c.dtype), fmt::join(names, " "));
   });
 }
@@ -240,7 +255,10 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
   const std::clock_t begin = std::clock();
   SimulatedKernels checked(*compute.simulator, kind_of(compute), options.simulated.counters, run);
-  for_each_case(options, world, [&](const kb::KernelCase& c) { checked.check(c, world.stream, options.variant); });
+  for_each_case(options, world, [&](const kb::KernelCase& c) {
+    checked.check(c, world.stream, options.variant);
+    print_unsupported(options, c);
+  });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
   nlohmann::json results = checked.results();
@@ -257,10 +275,11 @@ void run(KernelsBenchOptions& options) {
     return;
   }
   check_counters(options.simulated);
+  const bool simulates = is_simulated(options.simulated.card);
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
-                                        .threads = threads_of_rank(0, {}, system_variable)});
+                                        .threads = simulates ? threads_of_rank(0, {}, system_variable) : 1});
   const auto stream = compute.device->make_stream(kernels::StreamMode::in_place);
   kb::CaseMaker::World world{.kernels = compute.kernels,
                              .device = *compute.device,
@@ -279,7 +298,9 @@ void run(KernelsBenchOptions& options) {
   table.begin();
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     const auto results = kb::measure(c, *compute.device, *stream, *machine, options.effort, options.variant);
-    if (!results.empty()) table.add(c, results);
+    if (results.empty()) return;
+    table.add(c, results);
+    print_unsupported(options, c);
   });
   run.finish(table.results());
   if (table.wrong_variants() > 0) throw Error(fmt::format("{} results are wrong", table.wrong_variants()));

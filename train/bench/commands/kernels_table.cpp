@@ -19,6 +19,7 @@ constexpr double kPerGiga = 1e-9;
 std::string_view name_of(kb::Measured::Kind kind) {
   switch (kind) {
     case kb::Measured::Kind::variant: return "variant";
+    case kb::Measured::Kind::emulated: return "emulated";
     case kb::Measured::Kind::peer: return "peer";
     case kb::Measured::Kind::plain_loop: return "plain_loop";
   }
@@ -64,7 +65,9 @@ void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>&
   const kb::Measured* beside = yardstick_of(results);
   nlohmann::json variants = nlohmann::json::array();
   for (const kb::Measured& result : results)
-    variants.push_back(result.right() ? row(c, result, beside) : wrong(result));
+    variants.push_back(!result.right()                               ? wrong(result)
+                       : result.kind == kb::Measured::Kind::emulated ? emulated(result)
+                                                                     : row(c, result, beside));
   flush_standard_output();
   cases_.push_back({{"name", c.name},
                     {"shape", c.shape},
@@ -81,12 +84,17 @@ nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
     fmt::print("  {:<36} FAILED: {}\n", result.name, result.failure);
     return {{"name", result.name}, {"kind", name_of(result.kind)}, {"failure", result.failure}, {"right", false}};
   }
-  if (result.kind == kb::Measured::Kind::variant) ++wrong_;
+  if (result.kind != kb::Measured::Kind::peer) ++wrong_;
   fmt::print("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
   return {{"name", result.name},
           {"kind", name_of(result.kind)},
           {"error", std::min(result.error, 1e300)},
           {"right", false}};
+}
+
+nlohmann::json KernelsTable::emulated(const kb::Measured& result) {
+  fmt::print("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
+  return {{"name", result.name}, {"kind", name_of(result.kind)}, {"error", result.error}, {"right", true}};
 }
 
 nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside) {

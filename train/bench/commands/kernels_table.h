@@ -29,6 +29,7 @@ class KernelsTable {
 
  private:
   nlohmann::json wrong(const kernels::bench::Measured& result);
+  nlohmann::json emulated(const kernels::bench::Measured& result);
   /// `beside`: the result to compare with, or null.
   nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
                      const kernels::bench::Measured* beside);
