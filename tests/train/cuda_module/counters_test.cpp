@@ -88,6 +88,15 @@ TEST_F(BenchCounters, OfARecordedStep) {
   EXPECT_EQ(file.at("total").at("excluded_nodes"), 0);
 }
 
+TEST_F(BenchCounters, AreWhatAStepHasInsteadOfTimes) {
+  const ProgramEnd end = place_.run({"bench", "step", "--device", "cuda", "--simulate-gpu", "h100", "--batch-size", "8",
+                                     "--precision", "fp16", "-J", "result.json"});
+  ASSERT_EQ(end.code, 0) << end.out << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("critical path, marked by *"), HasSubstr("Loss after the last step"),
+                             testing::Not(HasSubstr("median us")), testing::Not(HasSubstr("samples a second"))));
+  EXPECT_GT(result().at("total").at("warp_instructions"), 10000);
+}
+
 TEST_F(BenchCounters, OfAStepWithALibraryHaveNoTotalUnlessItIsExcluded) {
   const Words step = {"step", "--batch-size", "4", "--steps", "1", "--warmup", "2", "--nprocs", "2"};
   const ProgramEnd failed = bench(step);

@@ -12,14 +12,13 @@
 #include "comm/bench/all_reduce_bench.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/bench/statistics.h"
-#include "nn/models/model.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/commands/step_options.h"
 #include "train/bench/counted_step.h"
 #include "train/bench/rank_processors.h"
 #include "train/bench/step_bench.h"
-#include "train/bench/sweep.h"
 #include "train/cli/exit_code.h"
 #include "train/config/train_config.h"
 #include "train/launch/launcher.h"
@@ -32,81 +31,7 @@
 namespace gradring::train {
 namespace {
 
-struct StepBenchOptions {
-  bench::StepBenchSpec spec;
-  nn::Checkpointing checkpointing;
-  std::vector<std::int64_t> batch_sizes = {256};
-  std::string device = "cpu";
-  SimulatedGpuOptions simulated;
-  std::vector<std::string> excluded;  ///< from the total of the counters
-  std::string backend = "auto";
-  int nprocs = 0;  ///< 0: not given
-  std::string comm = "auto";
-  std::string precision = "auto";
-  std::string dataset = "digits";
-  std::string data_dir;
-  std::int64_t threads = 1;
-  CommonBenchOptions common;
-};
-
 constexpr std::chrono::milliseconds kStepRankTimeout = std::chrono::minutes(2);
-constexpr std::string_view kStepComm[] = {"auto", "shm", "tcp", "nccl"};
-
-CommandLine command_line(StepBenchOptions& options) {
-  return {
-      .command = "gradring bench step",
-      .purpose = "duration of a training step, and of its parts",
-      .usage = {"gradring bench step [OPTIONS]", "gradring launch --nproc-per-node N bench step [OPTIONS]"},
-      .options = with_common_options(
-          dataset_options(
-              options.dataset, options.data_dir,
-              {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
-               {.name = "batch-size",
-                .value = "N",
-                .help = "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
-                .read = [&](std::string_view text) { options.batch_sizes = bench::parse_values("batch-size", text); }},
-               text_option("device", "auto|cpu|cuda[:I]", "device (default cpu)", options.device),
-               simulate_gpu_option(options.simulated),
-               simulate_seed_option(options.simulated),
-               counters_option(options.simulated),
-               {.name = "counters-exclude",
-                .value = "NAME",
-                .help =
-                    "node of the step's graph that --counters leaves out of the total, if it cannot be counted; may "
-                    "be repeated",
-                .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
-               text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
-                           options.backend),
-               nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
-               choice_option("comm", kStepComm, "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
-                             options.comm),
-               text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)",
-                           options.precision),
-               {.name = "checkpoint-activations",
-                .value = std::string(kCheckpointingValue),
-                .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
-                .read =
-                    [&](std::string_view text) {
-                      read_checkpointing("checkpoint-activations", text, options.checkpointing);
-                    }},
-               {.name = "activation-budget-mb",
-                .value = "F",
-                .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
-                .read =
-                    [&](std::string_view text) {
-                      options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
-                    }},
-               text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
-               count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all cores (default 1)", 0,
-                            options.threads),
-               count_option("steps", "measured steps (default 50)", 1, options.spec.steps),
-               count_option("warmup", "steps before the measured ones (default 10)", 0, options.spec.warmup)}),
-          options.common),
-      .notes =
-          "With several ranks the table is rank 0's; \"slowest rank\" is, step by step, the longest time of all. On a "
-          "GPU, kernels run asynchronously: the step is timed as a whole, as the mean of eight. gradring bench kernels "
-          "times each kernel there."};
-}
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
 
@@ -125,7 +50,7 @@ struct RankReport {
   int world_size = 1;
 };
 
-void print_report(const RankReport& of_rank, const StepBenchOptions& options) {
+void print_times(const RankReport& of_rank, const StepBenchOptions& options) {
   const bench::StepReport& report = of_rank.report;
   const auto& step = report.times.step;
   fmt::print("{:<44} {:>9} {:>9} {:>9} {:>7} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "noise",
@@ -133,9 +58,13 @@ void print_report(const RankReport& of_rank, const StepBenchOptions& options) {
   for (const auto& part : report.times.parts) print_row(part.name, part.seconds, options, step.median);
   print_row("whole step", step, options, step.median);
   if (of_rank.world_size > 1) print_row("slowest rank", of_rank.slowest, options, step.median);
-  fmt::print("\n{:.0f} samples a second{}; loss after the last step {:.4f}\n",
+  fmt::print("\n{:.0f} samples a second{}\n",
              static_cast<double>(options.spec.batch_size * of_rank.world_size) / of_rank.slowest.median,
-             of_rank.world_size > 1 ? fmt::format(" over {} ranks", of_rank.world_size) : "", report.loss);
+             of_rank.world_size > 1 ? fmt::format(" over {} ranks", of_rank.world_size) : "");
+}
+
+void print_loss_and_memory(const bench::StepReport& report) {
+  fmt::print("Loss after the last step {:.4f}\n", report.loss);
   fmt::print(
       "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
       "before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
@@ -289,9 +218,12 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
     std::tie(kept, cut) = bench::bench_steps_in_turns(options.spec, spec, rank.parts());
   const RankReport report = with_all_ranks(std::move(kept), rank.group);
   if (!run) return {};
-  print_report(report, options);
   const bool is_real = rank.compute.simulator == nullptr;
-  if (is_real) add_measurements(*run, report, key_of(options, rank));
+  if (is_real) {
+    print_times(report, options);
+    add_measurements(*run, report, key_of(options, rank));
+  }
+  print_loss_and_memory(report.report);
   nlohmann::json results = results_of(report, options, *rank.compute.backend);
   if (cut) {
     print_comparison(Comparison{report.report, *cut}, options);
@@ -302,6 +234,13 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& ra
   if (rank.counts) add_counters(results, report.report.counted, options, key_of(options, rank), *run);
   flush_standard_output();
   return results;
+}
+
+/// A simulated GPU has no times: what a step executes is its result. Not of two programs, nor with collectives, which cannot
+/// be counted, unless the user asks for it.
+bool counts_steps(const StepBenchOptions& options, const Compute& compute, int world_size) {
+  const bool is_one_program = options.checkpointing.kind == nn::Checkpointing::Kind::none;
+  return options.simulated.counters || (compute.simulator && is_one_program && world_size == 1);
 }
 
 /// All batch sizes on this rank.
@@ -320,8 +259,10 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
   const Ranks ranks = make_group(place, {.timeout = timeout, .comm = options.comm}, &compute);
   if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
-  const StepRank rank{
-      .compute = compute, .group = *ranks.group, .dataset = *dataset, .counts = options.simulated.counters};
+  const StepRank rank{.compute = compute,
+                      .group = *ranks.group,
+                      .dataset = *dataset,
+                      .counts = counts_steps(options, compute, ranks.group->world_size())};
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
   if (rank.leads()) {
@@ -345,33 +286,11 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   ranks.group->barrier_on_host();
 }
 
-void list_steps(const StepBenchOptions& options) {
-  const auto strings = [](const auto& words) { return std::vector<std::string>(words.begin(), words.end()); };
-  print_list("--model:", strings(nn::model_names()));
-  print_list("--dataset:", strings(data::dataset_names()));
-  const std::string missing = missing_gpu();
-  const std::string gpu = missing.empty() ? "" : ", not available here: " + missing;
-  print_list("--device, --backend:",
-             std::vector<std::string>{"cpu   cpu (oneDNN and our kernels), reference", "cuda  cuda" + gpu});
-  print_list("--precision:", std::vector<std::string>{"fp32", "fp16", "bf16"});
-  print_list("--comm, for --nprocs 2 or more:", std::vector<std::string>{"shm   CPU", "tcp   CPU", "nccl  GPU" + gpu});
-  std::vector<std::string> sizes;
-  for (const std::int64_t size : options.batch_sizes) sizes.push_back(std::to_string(size));
-  print_list("batch sizes:", sizes);
-}
-
-void check_options(const StepBenchOptions& options) {
-  check_counters(options.simulated);
-  if (!options.excluded.empty() && !options.simulated.counters)
-    throw UsageError("--counters-exclude is for --counters, which is not given: add it");
-  if (options.simulated.counters && options.checkpointing.kind != nn::Checkpointing::Kind::none)
-    throw UsageError("--counters counts one program, but --checkpoint-activations compares two: leave one out");
-}
-
 int run_step(Arguments args) {
   StepBenchOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
   check_options(options);
+  set_default_steps(options);
   if (options.common.list) {
     list_steps(options);
     return kOk;
