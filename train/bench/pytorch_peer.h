@@ -49,7 +49,7 @@ class PyTorchPeer {
   /// Starts from the same weights each time. Seconds of rank 0, processor seconds of all ranks, mean loss.
   TrainingTime train();
 
-  /// The file of PyTorch's BLAS library; empty if torch contains its own.
+  /// What PyTorch multiplies matrices by: the file of its BLAS library, or the name of what it contains ("MKL 2024.2").
   const std::string& blas() const { return blas_; }
 
  private:

@@ -12,11 +12,13 @@ Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSO
   channels_last      memory format of activations and weights
   dataloader         take batches from a torch.utils.data.DataLoader, rather than by indexing the tensor
   seed, store        of weights and shuffles; the file by which the ranks meet
-It answers {"blas": path of the library that multiplies matrices, or ""}, and each further line on stdin with a training from the same first weights:
+It answers {"blas": what multiplies matrices: "MKL 2024.2", or the path of a library}, and each further line on stdin with a training from the same first weights:
 {"seconds": ..., "processor_seconds": ..., "loss": ..., "resident_bytes": ..., and if evaluated "accuracy": ...}
 """
+import ctypes
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -45,12 +47,31 @@ def read(path):
     return torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.uint8)
 
 
+class FileOfSymbol(ctypes.Structure):
+    """Dl_info of dladdr(3)."""
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p),
+                ("address", ctypes.c_void_p)]
+
+
 def blas():
-    """The BLAS that torch was linked to; "" where it brought its own within itself, as PyPI's wheels do."""
-    with open("/proc/self/maps") as maps:
-        files = sorted({line.split()[-1] for line in maps if "/" in line})
-    names = [file for file in files if "blas" in os.path.basename(file) or "libmkl" in os.path.basename(file)]
-    return names[0] if names else ""
+    """The library from which torch has sgemm; if that is torch itself, as in PyPI's wheels, what it was built with. Others
+    with blas in their names are loaded as well: CUDA's, numpy's own."""
+    torch_cpu = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    found = FileOfSymbol()
+    try:
+        sgemm = ctypes.cast(ctypes.CDLL(torch_cpu).sgemm_, ctypes.c_void_p)
+        ctypes.CDLL(None).dladdr(sgemm, ctypes.byref(found))
+    except (OSError, AttributeError):  # a build in one file, or without Fortran's interface
+        pass
+    file = os.path.realpath(os.fsdecode(found.file or b""))
+    if found.file and file != os.path.realpath(torch_cpu):
+        return file
+    built = torch.__config__.show()
+    mkl = re.search(r"Math Kernel Library Version (\S+?)(-\S*)? ", built)
+    if mkl:
+        return f"MKL {mkl[1]}"
+    name = re.search(r"BLAS_INFO=(\w+)", built)
+    return f"{name[1]}, within torch" if name else "unknown, within torch"
 
 
 class Training:

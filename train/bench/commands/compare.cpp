@@ -109,14 +109,16 @@ class Peers {
   std::string blas() const { return peers_.empty() ? "" : peers_.front().second->blas(); }
 
  private:
-  /// The reference BLAS in Fortran takes half of PyTorch's time; readers of a ratio must know.
+  /// Readers of a ratio must know: the reference BLAS in Fortran takes half of PyTorch's time.
   void say_blas() const {
-    if (blas().empty()) return;
-    fmt::print("  PyTorch multiplies matrices by {}{}\n", blas(),
-               blas().find("/blas/libblas") == std::string::npos
-                   ? ""
-                   : ":\n  the reference BLAS, which is slow. To see PyTorch at its best, install "
-                     "libopenblas0-pthread, or unpack it\n  and let LD_LIBRARY_PATH point to its libblas.so.3");
+    fmt::print("  PyTorch multiplies matrices by {}\n", blas());
+    if (blas().find("/blas/libblas") != std::string::npos)
+      fmt::print(
+          "  that is the reference BLAS, which is slow: install libopenblas0-pthread, or the torch of PyPI, which has "
+          "MKL\n");
+    else if (!blas().starts_with("MKL") && blas().find("libmkl") == std::string::npos)
+      fmt::print(
+          "  on x86-64 the torch of PyPI, which has MKL, is a stronger peer: name its Python by GRADRING_PYTHON\n");
   }
 
   void add(const std::string& name, const std::string& python, const bench::TimedTrainingSpec& spec,
