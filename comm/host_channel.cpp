@@ -32,7 +32,9 @@ void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
   drive(collective, *transport_, Deadline::after(timeout_));
 }
 
-std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine) {
+std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine, std::string_view operation) {
+  Schedule schedule = kRingAllGather;
+  schedule.operation = operation;
   const auto world = static_cast<std::size_t>(transport_->world_size());
   const auto rank = static_cast<std::size_t>(transport_->rank());
   const std::size_t slot = staging_->size() / world;
@@ -40,13 +42,14 @@ std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine) 
   for (std::size_t begin = 0; begin < mine.size(); begin += slot) {
     const std::size_t bytes = std::min(slot, mine.size() - begin);
     std::memcpy(staging_->data() + rank * bytes, mine.data() + begin, bytes);
-    run(kRingAllGather, world * bytes, 0);
+    run(schedule, world * bytes);
     for (std::size_t from = 0; from < world; ++from)
       std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * bytes, bytes);
   }
   return all;
 }
 
+/// The length is equal on all ranks.
 void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
   for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
     const std::size_t length = std::min(staging_->size(), bytes.size() - begin);
@@ -67,6 +70,6 @@ std::string HostChannel::broadcast_text(const std::string& text, int root) {
   return result;
 }
 
-void HostChannel::barrier() { run(kDisseminationBarrier, 0, 0); }
+void HostChannel::barrier() { run(kDisseminationBarrier, 0); }
 
 }  // namespace gradring::comm

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/collectives/schedule.h"
@@ -24,10 +25,9 @@ class HostChannel {
   /// Blocks until all ranks have joined.
   HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout);
 
-  /// Every rank's bytes in rank order; the length is equal on all ranks.
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine);
-  /// Copies the root's bytes to all ranks; the length is equal on all ranks.
-  void broadcast(std::span<std::byte> bytes, int root);
+  /// Every rank's bytes in rank order; the length is equal on all ranks. So is `operation`, a literal that tells apart
+  /// what the bytes are for.
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine, std::string_view operation = "all_gather");
   /// The root's text, on every rank.
   ///
   /// Errors    InvalidArgument if the root is outside the world.
@@ -36,7 +36,8 @@ class HostChannel {
   void barrier();
 
  private:
-  void run(const Schedule& schedule, std::size_t bytes, int root);
+  void broadcast(std::span<std::byte> bytes, int root);
+  void run(const Schedule& schedule, std::size_t bytes, int root = kNoRoot);
 
   std::unique_ptr<Transport> transport_;
   std::chrono::nanoseconds timeout_;

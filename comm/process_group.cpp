@@ -43,8 +43,8 @@ class ExclusiveUse {
 };
 
 template <class T>
-void sum_on_host(HostChannel& channel, std::span<T> values) {
-  const std::vector<std::byte> all = channel.all_gather(std::as_bytes(values));
+void sum_on_host(HostChannel& channel, std::span<T> values, std::string_view operation) {
+  const std::vector<std::byte> all = channel.all_gather(std::as_bytes(values), operation);
   std::vector<T> part(values.size());
   for (std::size_t begin = 0; begin < all.size(); begin += values.size_bytes()) {
     std::memcpy(part.data(), all.data() + begin, values.size_bytes());
@@ -66,11 +66,8 @@ std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
   return data_->allocate(bytes, Deadline::after(timeout_));
 }
 
-void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream) {
+void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, kernels::Stream& stream, int root) {
   check_range(range, schedule);
-  check(root >= 0 && root < world_size(), [&] {
-    return fmt::format("{} has root rank {}: expected a rank of a world of {}", schedule.operation, root, world_size());
-  });
   const CollectiveSpec spec{.schedule = &schedule,
                             .range = range,
                             .chunk_bytes = data_->chunk_bytes(),
@@ -100,7 +97,7 @@ void ProcessGroup::all_reduce(const SegmentRange& range, kernels::Stream& stream
         "a direct all_reduce needs ranks that reach each other's memory, and this transport has no such access: use "
         "the ring");
   const bool direct = can_expose && algorithm != AllReduceAlgorithm::ring;
-  run(direct ? kDirectAllReduce : kRingAllReduce, range, 0, stream);
+  run(direct ? kDirectAllReduce : kRingAllReduce, range, stream);
 }
 
 void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream) {
@@ -114,18 +111,21 @@ void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stre
 }
 
 void ProcessGroup::reduce_scatter(const SegmentRange& range, kernels::Stream& stream) {
-  run(kRingReduceScatter, range, 0, stream);
+  run(kRingReduceScatter, range, stream);
 }
 
 void ProcessGroup::all_gather(const SegmentRange& range, kernels::Stream& stream) {
-  run(kRingAllGather, range, 0, stream);
+  run(kRingAllGather, range, stream);
 }
 
 void ProcessGroup::broadcast(const SegmentRange& range, int root, kernels::Stream& stream) {
-  run(kChainBroadcast, range, root, stream);
+  check(root >= 0 && root < world_size(), [&] {
+    return fmt::format("broadcast has root rank {}: expected a rank of a world of {}", root, world_size());
+  });
+  run(kChainBroadcast, range, stream, root);
 }
 
-void ProcessGroup::barrier(kernels::Stream& stream) { run(kDisseminationBarrier, {}, 0, stream); }
+void ProcessGroup::barrier(kernels::Stream& stream) { run(kDisseminationBarrier, {}, stream); }
 
 Slice ProcessGroup::shard(std::size_t elements, int rank) const {
   check(rank >= 0 && rank < world_size(),
@@ -133,8 +133,8 @@ Slice ProcessGroup::shard(std::size_t elements, int rank) const {
   return shard_of(elements, static_cast<std::size_t>(world_size()), static_cast<std::size_t>(rank));
 }
 
-void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*host_, values); }
-void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values); }
+void ProcessGroup::all_reduce_on_host(std::span<double> values) { sum_on_host(*host_, values, "all_reduce f64"); }
+void ProcessGroup::all_reduce_on_host(std::span<std::int64_t> values) { sum_on_host(*host_, values, "all_reduce i64"); }
 
 std::string ProcessGroup::broadcast_on_host(const std::string& text, int root) {
   return host_->broadcast_text(text, root);

@@ -95,7 +95,7 @@ class ProcessGroup {
   void barrier_on_host();
 
  private:
-  void run(const Schedule& schedule, const SegmentRange& range, int root, kernels::Stream& stream);
+  void run(const Schedule& schedule, const SegmentRange& range, kernels::Stream& stream, int root = kNoRoot);
   kernels::TraceRange range_of(const Schedule& schedule) const;
   void all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream);
 

@@ -45,6 +45,8 @@ void Collective::post_next() {
   const Step step{.range = spec_.range,
                   .moves = spec_.schedule->step(extent_, posted_),
                   .operation = spec_.schedule->operation,
+                  .algorithm = spec_.schedule->algorithm,
+                  .root = spec_.root,
                   .collective = spec_.number,
                   .index = posted_};
   ++posted_;

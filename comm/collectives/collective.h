@@ -15,7 +15,7 @@ struct CollectiveSpec {
   const Schedule* schedule = nullptr;
   SegmentRange range;
   std::size_t chunk_bytes = 0;  ///< largest payload of one move; 0 means no limit
-  int root = 0;
+  int root = kNoRoot;
   std::uint64_t number = 0;              ///< sequence number of the collective in its group
   kernels::TraceTrack* trace = nullptr;  ///< where it is recorded; null: nowhere
 };

@@ -52,8 +52,8 @@ std::vector<Move> all_reduce_step(const Extent& extent, std::size_t index) {
 
 }  // namespace
 
-const Schedule kRingReduceScatter{"reduce_scatter", true, one_lap_count, reduce_scatter_step};
-const Schedule kRingAllGather{"all_gather", false, one_lap_count, all_gather_step};
-const Schedule kRingAllReduce{"all_reduce", true, two_laps_count, all_reduce_step};
+const Schedule kRingReduceScatter{"reduce_scatter", Algorithm::ring, true, one_lap_count, reduce_scatter_step};
+const Schedule kRingAllGather{"all_gather", Algorithm::ring, false, one_lap_count, all_gather_step};
+const Schedule kRingAllReduce{"all_reduce", Algorithm::ring, true, two_laps_count, all_reduce_step};
 
 }  // namespace gradring::comm

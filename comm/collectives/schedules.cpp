@@ -31,15 +31,17 @@ std::vector<Move> broadcast_step(const Extent& extent, std::size_t index) {
   const std::size_t chunks = chunk_count(extent.elements, extent.chunk);
   const auto distance = static_cast<std::size_t>((extent.rank - extent.root + extent.world) % extent.world);
   const bool last = distance + 1 == static_cast<std::size_t>(extent.world);
+  const bool closes = index + 1 == chain_steps(extent);
+  const int next_rank = (extent.rank + 1) % extent.world;
+  const int prev_rank = (extent.rank + extent.world - 1) % extent.world;
   const auto slice = [&](std::size_t chunk) { return chunk_of({0, extent.elements}, extent.chunk, chunk); };
   const auto exists = [&](std::size_t behind) { return index >= behind && index - behind < chunks; };
 
   std::vector<Move> moves;
-  if (!last && exists(distance))
-    moves.push_back({Move::Kind::send, (extent.rank + 1) % extent.world, slice(index - distance)});
-  if (distance > 0 && exists(distance - 1))
-    moves.push_back(
-        {Move::Kind::receive, (extent.rank + extent.world - 1) % extent.world, slice(index - distance + 1)});
+  if (last ? closes : exists(distance))
+    moves.push_back({Move::Kind::send, next_rank, last ? Slice{} : slice(index - distance)});
+  if (distance == 0 ? closes : exists(distance - 1))
+    moves.push_back({Move::Kind::receive, prev_rank, distance == 0 ? Slice{} : slice(index - distance + 1)});
   return moves;
 }
 
@@ -55,10 +57,10 @@ std::vector<Move> barrier_step(const Extent& extent, std::size_t index) {
 
 }  // namespace
 
-const Schedule kDirectAllReduce{"all_reduce", true, direct_steps, direct_step};
+const Schedule kDirectAllReduce{"all_reduce", Algorithm::direct, true, direct_steps, direct_step};
 
-const Schedule kChainBroadcast{"broadcast", false, chain_steps, broadcast_step};
+const Schedule kChainBroadcast{"broadcast", Algorithm::chain, false, chain_steps, broadcast_step};
 
-const Schedule kDisseminationBarrier{"barrier", false, dissemination_steps, barrier_step};
+const Schedule kDisseminationBarrier{"barrier", Algorithm::dissemination, false, dissemination_steps, barrier_step};
 
 }  // namespace gradring::comm

@@ -17,7 +17,8 @@ namespace gradring::comm {
 extern const Schedule kDirectAllReduce;
 
 /// Chain broadcast: the root's elements travel from rank to rank in chunks, so that all links are busy at once. In step
-/// i the rank at distance d from the root sends chunk i - d and receives chunk i - d + 1.
+/// i the rank at distance d from the root sends chunk i - d and receives chunk i - d + 1. In the last step the last
+/// rank sends an empty message to the root, which otherwise would never learn that a rank names another root.
 ///
 /// Cost      chunks + W - 2 steps; every rank but the last sends all elements once.
 extern const Schedule kChainBroadcast;

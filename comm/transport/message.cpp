@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "comm/transport/sum.h"
 #include "kernels/runtime/error.h"
@@ -13,13 +15,94 @@ namespace gradring::comm {
 namespace {
 
 std::string describe(const MessageHeader& header) {
-  const std::string_view operation(header.operation.data());
-  return fmt::format("{} {}, step {}, {} of {} {}{} from element {} of segment {}", operation, header.collective,
-                     header.step, header.elements, header.range_elements, name_of(header.dtype),
-                     header.exposed ? " exposed" : "", header.range_offset, header.segment);
+  const std::string root = header.root == kNoRoot ? "" : fmt::format(", root {}", header.root);
+  const std::string step = fmt::format("{} {} ({}{}), step {}", header.operation.data(), header.collective,
+                                       name_of(header.algorithm), root, header.step);
+  if (header.segment == 0) return step;
+  return fmt::format("{}, {} of {} {}{} from element {} of segment {}, at element {}", step, header.elements,
+                     header.range_elements, name_of(header.dtype), header.exposed ? " exposed" : "",
+                     header.range_offset, header.segment, header.offset);
+}
+
+std::string place_of(const Step& step) { return fmt::format("{} step {}", step.operation, step.index); }
+
+bool sums(const Move& move) { return move.kind == Move::Kind::receive_add || move.kind == Move::Kind::reduce_exposed; }
+
+void check_move(const Step& step, const Move& move, const Transport& transport) {
+  const Slice& range = step.range.slice;
+  check(move.peer >= 0 && move.peer < transport.world_size() && move.peer != transport.rank(), [&] {
+    return fmt::format("{} has peer {}: expected another rank of a world of {}", place_of(step), move.peer,
+                       transport.world_size());
+  });
+  check(move.slice.offset <= range.elements && move.slice.elements <= range.elements - move.slice.offset, [&] {
+    return fmt::format("{} exceeds its range: found {} elements at {}, the range holds {}", place_of(step),
+                       move.slice.elements, move.slice.offset, range.elements);
+  });
+  check(transport.reaches_peers_memory() || !is_direct(move),
+        "expose and reduce_exposed need a transport that reaches its peers' memory: use send and receive");
+  check(!sums(move) || has_sum(step.range.dtype), [&] {
+    return fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64", step.operation,
+                       name_of(step.range.dtype));
+  });
+}
+
+/// Messages of one pair carry no names: a second one could be taken for the first.
+void check_one_message_each(const Step& step, std::vector<const Move*>& moves) {
+  const auto key = [](const Move* move) { return std::tuple(is_outgoing(*move), move->peer); };
+  std::ranges::sort(moves, {}, key);
+  const auto second = std::ranges::adjacent_find(moves, {}, key);
+  check(second == moves.end(), [&] {
+    return fmt::format("{} has two messages {} rank {}: expected at most one in a step; post them in two steps",
+                       place_of(step), is_outgoing(**second) ? "to" : "from", (*second)->peer);
+  });
+}
+
+/// Moves run in any order, so the result would depend on it. Two ranks that exchange one slice would wait forever: each
+/// writes it only when the other has read it.
+void check_disjoint(const Step& step, std::vector<const Move*>& moves) {
+  std::ranges::sort(moves, {}, [](const Move* move) { return move->slice.offset; });
+  const auto end_of = [](const Move* move) { return move->slice.offset + move->slice.elements; };
+  const Move *read = nullptr, *written = nullptr;  // the one that ends last so far
+  const Move* reduction = nullptr;                 // the first; all of them write one slice together
+  for (const Move* move : moves) {
+    if (move->kind == Move::Kind::reduce_exposed && reduction) {
+      check(move->slice == reduction->slice, [&] {
+        return fmt::format(
+            "{} sums two slices: found {} elements at {} and {} at {}; all reduce_exposed of a step name "
+            "one slice",
+            place_of(step), reduction->slice.elements, reduction->slice.offset, move->slice.elements,
+            move->slice.offset);
+      });
+      continue;
+    }
+    if (move->kind == Move::Kind::reduce_exposed) reduction = move;
+    if (move->slice.elements == 0) continue;
+    const bool reads = move->kind == Move::Kind::send;
+    const auto overlaps = [&](const Move* other) { return other && move->slice.offset < end_of(other); };
+    const Move* const other = overlaps(written) ? written : !reads && overlaps(read) ? read : nullptr;
+    check(!other, [&] {
+      return fmt::format(
+          "{} has moves that overlap: found {} elements at {} with rank {}, and {} at {} with rank {}; "
+          "use disjoint slices, or two steps",
+          place_of(step), other->slice.elements, other->slice.offset, other->peer, move->slice.elements,
+          move->slice.offset, move->peer);
+    });
+    const Move*& last = reads ? read : written;
+    if (!last || end_of(last) < end_of(move)) last = move;
+  }
 }
 
 }  // namespace
+
+std::string_view name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::ring: return "ring";
+    case Algorithm::direct: return "direct";
+    case Algorithm::chain: return "chain";
+    case Algorithm::dissemination: return "dissemination";
+  }
+  return "unknown";
+}
 
 MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segment) {
   MessageHeader header;
@@ -32,16 +115,11 @@ MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segmen
   header.range_elements = step.range.slice.elements;
   header.offset = step.range.slice.offset + move.slice.offset;
   header.elements = move.slice.elements;
+  header.root = step.root;
+  header.algorithm = step.algorithm;
   header.dtype = step.range.dtype;
   header.exposed = is_direct(move);
   return header;
-}
-
-bool matches(const MessageHeader& sent, const MessageHeader& expected) {
-  return sent.collective == expected.collective && sent.step == expected.step && sent.segment == expected.segment &&
-         sent.range_offset == expected.range_offset && sent.range_elements == expected.range_elements &&
-         sent.elements == expected.elements && sent.dtype == expected.dtype && sent.exposed == expected.exposed &&
-         sent.operation == expected.operation;
 }
 
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent) {
@@ -55,28 +133,16 @@ void check_step(const Step& step, const Transport& transport) {
   const SegmentRange& range = step.range;
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset, [&] {
-    return fmt::format("{} step {} exceeds its segment: found {} elements at {}, the segment holds {}", step.operation,
-                       step.index, range.slice.elements, range.slice.offset, room);
+    return fmt::format("{} exceeds its segment: found {} elements at {}, the segment holds {}", place_of(step),
+                       range.slice.elements, range.slice.offset, room);
   });
-  for (const Move& move : step.moves) {
-    check(move.peer >= 0 && move.peer < transport.world_size() && move.peer != transport.rank(), [&] {
-      return fmt::format("{} step {} has peer {}: expected another rank of a world of {}", step.operation, step.index,
-                         move.peer, transport.world_size());
-    });
-    check(move.slice.offset <= range.slice.elements && move.slice.elements <= range.slice.elements - move.slice.offset,
-          [&] {
-            return fmt::format("{} step {} exceeds its range: found {} elements at {}, the range holds {}",
-                               step.operation, step.index, move.slice.elements, move.slice.offset,
-                               range.slice.elements);
-          });
-    check(transport.reaches_peers_memory() || !is_direct(move),
-          "expose and reduce_exposed need a transport that reaches its peers' memory: use send and receive");
-    const bool sums = move.kind == Move::Kind::receive_add || move.kind == Move::Kind::reduce_exposed;
-    check(!sums || has_sum(range.dtype), [&] {
-      return fmt::format("{} does not support dtype {}: use f32, f16, bf16, i32 or i64", step.operation,
-                         name_of(range.dtype));
-    });
-  }
+  for (const Move& move : step.moves) check_move(step, move, transport);
+  if (step.moves.size() < 2) return;
+  std::vector<const Move*> moves;
+  moves.reserve(step.moves.size());
+  for (const Move& move : step.moves) moves.push_back(&move);
+  check_one_message_each(step, moves);
+  check_disjoint(step, moves);
 }
 
 }  // namespace gradring::comm

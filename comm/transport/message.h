@@ -20,23 +20,25 @@ struct MessageHeader {
   std::uint64_t range_elements = 0;
   std::uint64_t offset = 0;  ///< of this message's slice in the segment, in elements
   std::uint64_t elements = 0;
+  std::int32_t root = kNoRoot;
+  Algorithm algorithm = Algorithm::ring;
   kernels::DType dtype = kernels::DType::f32;
   bool exposed = false;  ///< whether the receiver may also write the slice
+
+  bool operator==(const MessageHeader&) const = default;
 };
 
 /// The header of the message that `move` sends or receives. `segment` is the number of the step's segment, or 0.
 MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segment);
-
-/// Whether both headers describe the same step of the same collective on the same range.
-bool matches(const MessageHeader& sent, const MessageHeader& expected);
 
 /// The error message of a Desync.
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent);
 
 /// Validates a step; every transport calls it before it runs one.
 ///
-/// Errors    InvalidArgument if the step exceeds its segment, names an invalid peer, sums a dtype without sum, or uses
-///           expose on a transport that does not reach its peers' memory.
+/// Errors    InvalidArgument if the step exceeds its segment, names an invalid peer, has two messages to or from one
+///           peer, has moves that overlap, sums a dtype without sum, or uses expose on a transport that does not reach
+///           its peers' memory.
 void check_step(const Step& step, const Transport& transport);
 
 }  // namespace gradring::comm

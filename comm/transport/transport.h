@@ -14,8 +14,8 @@
 
 namespace gradring::comm {
 
-/// One rank's part of one transfer with one peer. In the same step a send matches a receive or receive_add of as many
-/// elements on its peer, and an expose matches a reduce_exposed.
+/// One rank's part of one transfer with one peer. In the same step a send matches a receive or receive_add of the same
+/// slice on its peer, and an expose matches a reduce_exposed.
 ///
 /// expose: the peer may read and write the slice until it is done with it; then the slice holds the sum.
 /// reduce_exposed: the slices that peers expose are summed in the order of the step's moves, this rank's own part last,
@@ -40,13 +40,25 @@ constexpr bool is_direct(const Move& move) {
   return move.kind == Move::Kind::expose || move.kind == Move::Kind::reduce_exposed;
 }
 
+/// How a collective moves its data. Ranks that choose differently are out of sync.
+enum class Algorithm : std::uint8_t { ring, direct, chain, dissemination };
+
+std::string_view name_of(Algorithm algorithm);
+
+/// The root of a collective that has none.
+constexpr int kNoRoot = -1;
+
 /// Moves of one rank that may run concurrently. No two of them may touch the same elements, except that two sends may
-/// read them, and that all reduce_exposed name the same slice.
+/// read them, and that all reduce_exposed name the same slice. At most one goes to each peer and one comes from it, so
+/// that a message can be told from its sender. All but `range` and `moves` is equal on all ranks, and of the range its
+/// place and size.
 struct Step {
   SegmentRange range;
   std::vector<Move> moves;
-  std::string_view operation;    ///< a literal such as "all_reduce"; equal on all ranks
-  std::uint64_t collective = 0;  ///< sequence number of the collective in its group; equal on all ranks
+  std::string_view operation;  ///< a literal such as "all_reduce"
+  Algorithm algorithm = Algorithm::ring;
+  int root = kNoRoot;
+  std::uint64_t collective = 0;  ///< sequence number of the collective in its group
   std::size_t index = 0;         ///< of the step in the collective's schedule
 };
 

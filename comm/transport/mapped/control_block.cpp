@@ -7,7 +7,7 @@ namespace gradring::comm {
 namespace {
 
 /// "gradring", and a version that changes with the layout.
-constexpr std::uint64_t kMagic = 0x676e697264617267ull + 3;
+constexpr std::uint64_t kMagic = 0x676e697264617267ull + 4;
 
 }  // namespace
 

@@ -79,8 +79,7 @@ void MappedTransport::send(const Move& move) {
 const MessageHeader& MappedTransport::expect(const Move& move) {
   const MessageHeader& header = mailboxes_.front(move.peer);
   const MessageHeader expected = header_of(move);
-  if (!matches(header, expected))
-    monitor_.throw_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), op_);
+  if (header != expected) monitor_.throw_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), op_);
   return header;
 }
 

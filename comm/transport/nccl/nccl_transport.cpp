@@ -44,10 +44,17 @@ std::uint64_t number_of(const Segment* segment) {
   return segment ? static_cast<const NcclSegment*>(segment)->number() : 0;
 }
 
-/// "all_reduce 17 of 100 f32 from element 0 of segment 1"
-std::string describe(std::string_view operation, std::uint64_t number, const SegmentRange& range) {
-  return fmt::format("{} {} of {} {} from element {} of segment {}", operation, number, range.slice.elements,
-                     name_of(range.dtype), range.slice.offset, number_of(range.segment));
+/// "all_reduce 17 (ring) of 100 f32 from element 0 of segment 1"
+std::string describe(std::string_view operation, std::uint64_t number, std::string_view algorithm,
+                     const SegmentRange& range) {
+  return fmt::format("{} {} ({}) of {} {} from element {} of segment {}", operation, number, algorithm,
+                     range.slice.elements, name_of(range.dtype), range.slice.offset, number_of(range.segment));
+}
+
+std::string describe(const Step& step) {
+  const std::string algorithm = step.root == kNoRoot ? std::string(name_of(step.algorithm))
+                                                     : fmt::format("{}, root {}", name_of(step.algorithm), step.root);
+  return describe(step.operation, step.collective, algorithm, step.range);
 }
 
 PeerProcesses watched_processes(const std::vector<RankInfo>& ranks, int rank) {
@@ -144,8 +151,7 @@ void NcclTransport::enqueue(const Step& step) {
     peers.push_back(move.peer);
     slices = std::max(slices, slice_count(step, move));
   }
-  note({.operation = step.operation, .number = step.collective, .step = step.index},
-       describe(step.operation, step.collective, step.range), peers);
+  note({.operation = step.operation, .number = step.collective, .step = step.index}, describe(step), peers);
   for (std::size_t index = 0; index < slices; ++index) run(transfers_of(step, index));
 }
 
@@ -216,7 +222,7 @@ void NcclTransport::run_group(const std::function<ncclResult_t(ncclComm_t)>& cal
 
 void NcclTransport::all_reduce(const SegmentRange& range, std::uint64_t number, kernels::Stream& stream) {
   submit(stream, [&] {
-    note({.operation = "all_reduce", .number = number}, describe("all_reduce", number, range) + " by NCCL", {});
+    note({.operation = "all_reduce", .number = number}, describe("all_reduce", number, "nccl", range), {});
     if (range.slice.elements == 0) return;
     std::byte* const data = range.segment->data() + range.slice.offset * size_of(range.dtype);
     run_group([&](ncclComm_t comm) {

@@ -20,13 +20,16 @@ iovec buffer_of(const void* data, std::size_t bytes) { return {.iov_base = const
 
 bool is_valid(const Frame& frame, std::uint64_t sequence, int world_size) {
   return frame.magic == Frame::kMagic && frame.sequence == sequence && frame.kind <= FrameKind::goodbye &&
-         frame.dtype <= kernels::DType::u8 && frame.reason <= GroupState::desync && frame.subject >= -1 &&
-         frame.subject < world_size && frame.operation.back() == '\0';
+         frame.dtype <= kernels::DType::u8 && frame.algorithm <= Algorithm::dissemination &&
+         frame.reason <= GroupState::desync && frame.subject >= -1 && frame.subject < world_size &&
+         frame.operation.back() == '\0';
 }
 
 Frame data_frame(const MessageHeader& message) {
   Frame frame;
   frame.dtype = message.dtype;
+  frame.algorithm = message.algorithm;
+  frame.subject = message.root;
   frame.operation = message.operation;
   frame.collective = message.collective;
   frame.step = message.step;
@@ -41,6 +44,8 @@ Frame data_frame(const MessageHeader& message) {
 MessageHeader message_of(const Frame& frame) {
   MessageHeader message;
   message.dtype = frame.dtype;
+  message.algorithm = frame.algorithm;
+  message.root = frame.subject;
   message.operation = frame.operation;
   message.collective = frame.collective;
   message.step = frame.step;

@@ -31,9 +31,10 @@ struct Frame {
   std::uint32_t magic = kMagic;
   FrameKind kind = FrameKind::data;
   kernels::DType dtype = kernels::DType::u8;
-  std::uint16_t zero = 0;
+  Algorithm algorithm = Algorithm::ring;
+  std::uint8_t zero = 0;
   GroupState reason = GroupState::member;
-  std::int32_t subject = -1;
+  std::int32_t subject = -1;   ///< a rank: the root of a collective, the one that is awaited, or that failed; or -1
   std::uint64_t sequence = 0;  ///< number of the frame in this direction of the connection, from 1
   std::array<char, 16> operation{};
   std::uint64_t collective = 0;

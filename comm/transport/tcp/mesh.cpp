@@ -19,7 +19,7 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr int kProtocolVersion = 1;  // of the protocol between ranks
+constexpr int kProtocolVersion = 2;  // of the protocol between ranks
 
 std::string key_of(const TcpSpec& spec, int rank) { return fmt::format("tcp/{}/{}", spec.name, rank); }
 

@@ -133,8 +133,7 @@ bool TcpTransport::begin(PendingReceive& receive) {
   }
   const MessageHeader sent = tcp::message_of(*frame);
   const MessageHeader expected = header_of(move);
-  if (!matches(sent, expected))
-    detector_.throw_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), op_);
+  if (sent != expected) detector_.throw_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), op_);
   const auto holder = std::ranges::find_if(
       connections_, [&](const tcp::Connection& to) { return to.has_unsent_in(target(move), bytes_of(move)); });
   receive.blocked_by = holder == connections_.end() ? -1 : static_cast<int>(holder - connections_.begin());

@@ -23,8 +23,8 @@ constexpr std::size_t kChunks[] = {0, 1, 3, 1000};
 using Parts = std::map<int, int>;
 
 /// Simulates all ranks of a group and tracks which parts each element contains. Checks that every send matches a
-/// receive and every expose a reduce_exposed, and that no two moves of one rank and step touch the same elements,
-/// except reduce_exposed, which all name the same slice.
+/// receive of the same slice and every expose a reduce_exposed, that no two moves of one rank and step touch the same
+/// elements, except reduce_exposed, which all name the same slice, and that every rank hears of the rank before it.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {
@@ -35,6 +35,9 @@ class Simulation {
     const std::size_t steps = schedule_.step_count(extent_);
     for (int rank = 0; rank < extent_.world; ++rank) ASSERT_EQ(schedule_.step_count(at(rank)), steps);
     for (std::size_t index = 0; index < steps && !::testing::Test::HasFatalFailure(); ++index) step(index);
+    if (extent_.world > 1) {
+      ASSERT_EQ(hears_of_prev_rank_.size(), static_cast<std::size_t>(extent_.world));
+    }
   }
 
   const Parts& value(int rank, std::size_t element) const { return values_[static_cast<std::size_t>(rank)][element]; }
@@ -80,9 +83,10 @@ class Simulation {
       if (is_outgoing(move)) continue;
       const auto found = outgoing.find({move.peer, rank});
       ASSERT_TRUE(found != outgoing.end()) << "a receive of step " << index << " matches no send";
+      if ((move.peer + 1) % extent_.world == rank) hears_of_prev_rank_.insert(rank);
       const Slice& theirs = found->second.slice;
       ASSERT_EQ(is_direct(found->second), is_direct(move));
-      ASSERT_EQ(theirs.elements, move.slice.elements);
+      ASSERT_EQ(theirs, move.slice);
       for (std::size_t i = 0; i < move.slice.elements; ++i) {
         const Parts& incoming = before[static_cast<std::size_t>(move.peer)][theirs.offset + i];
         Parts& mine = values_[static_cast<std::size_t>(rank)][move.slice.offset + i];
@@ -107,6 +111,7 @@ class Simulation {
   const Schedule& schedule_;
   Extent extent_;
   std::vector<std::vector<Parts>> values_;
+  std::set<int> hears_of_prev_rank_;
 };
 
 Parts each_rank_once(int world) {

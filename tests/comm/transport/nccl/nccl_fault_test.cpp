@@ -112,8 +112,16 @@ TEST(NcclFaults, ReportsDifferentAlgorithms) {
   const std::vector<std::string> misuse = expect_desync(
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::ring); },
       [](auto& group, auto& work) { group.all_reduce(work.range(100), *work.stream, AllReduceAlgorithm::nccl); },
-      "of 100 f32", "by NCCL");
+      "(ring) of 100 f32", "(nccl) of 100 f32");
   EXPECT_THAT(misuse, IsEmpty());  // neither is connected
+}
+
+TEST(NcclFaults, ReportsDifferentRoots) {
+  const std::vector<std::string> misuse =
+      expect_desync([](auto& group, auto& work) { group.broadcast(work.range(100), 0, *work.stream); },
+                    [](auto& group, auto& work) { group.broadcast(work.range(100), 1, *work.stream); },
+                    "(chain, root 0) of 100 f32", "(chain, root 1) of 100 f32");
+  EXPECT_THAT(misuse, IsEmpty());  // both send, none receives
 }
 
 TEST(NcclFaults, ThrowsAgainAfterAFailure) {

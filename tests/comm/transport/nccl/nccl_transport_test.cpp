@@ -179,6 +179,14 @@ TEST(NcclTransport, RejectsInvalidReductions) {
   });
 }
 
+TEST(NcclTransport, RejectsTwoMessagesOfAPair) {
+  NcclRanks ranks(2);
+  const std::jthread other([&] { ranks.transport(1); });
+  const std::unique_ptr<Transport> transport = ranks.transport(0);
+  const std::vector<Move> moves(2, {Move::Kind::send, 1, {}});
+  EXPECT_THROW(transport->enqueue({.moves = moves, .operation = "test"}), InvalidArgument);
+}
+
 TEST(NcclTransport, MonitorsCapturedWorkOnlyOnReplay) {
   constexpr std::chrono::milliseconds kShort(1000);
   NcclRanks ranks(2, kShort);
