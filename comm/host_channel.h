@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/channel.h"
 #include "comm/collectives/schedule.h"
 #include "comm/transport/transport.h"
 
@@ -35,11 +36,13 @@ class HostChannel {
   /// Returns when every rank has called it.
   void barrier();
 
+  Channel& channel() { return channel_; }
+
  private:
   void broadcast(std::span<std::byte> bytes, int root);
   void run(const Schedule& schedule, std::size_t bytes, int root = kNoRoot);
 
-  std::unique_ptr<Transport> transport_;
+  Channel channel_;
   std::chrono::nanoseconds timeout_;
   std::unique_ptr<Segment> staging_;
   std::uint64_t collectives_ = 0;

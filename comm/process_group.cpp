@@ -30,17 +30,8 @@ void check_range(const SegmentRange& range, const Schedule& schedule) {
 }
 
 /// Collectives of one group on two streams at once would mix up their messages.
-class ExclusiveUse {
- public:
-  explicit ExclusiveUse(std::atomic<bool>& flag) : flag_(flag) {
-    check(!flag_.exchange(true),
-          "collectives of one group run on two streams at the same time: enqueue them on one stream");
-  }
-  ~ExclusiveUse() { flag_.store(false); }
-
- private:
-  std::atomic<bool>& flag_;
-};
+constexpr std::string_view kOneStream =
+    "collectives of one group run on two streams at the same time: enqueue them on one stream";
 
 template <class T>
 void sum_on_host(HostChannel& channel, std::span<T> values, std::string_view operation) {
@@ -58,11 +49,14 @@ ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Tran
     : ProcessGroup(std::move(data), std::make_unique<HostChannel>(std::move(control), timeout), timeout) {}
 
 ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<HostChannel> control, Duration timeout)
-    : data_(std::move(data)), host_(std::move(control)), timeout_(timeout) {}
+    : data_(std::move(data)), host_(std::move(control)), timeout_(timeout) {
+  Channel::fail_together(data_, host_->channel(), first_failure_);
+}
 
 ProcessGroup::~ProcessGroup() = default;
 
 std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
+  const Channel::Use use(data_, "memory is allocated while a collective runs: synchronize its stream first");
   return data_->allocate(bytes, Deadline::after(timeout_));
 }
 
@@ -78,7 +72,7 @@ void ProcessGroup::run(const Schedule& schedule, const SegmentRange& range, kern
   // once.
   const kernels::TraceRange traced = range_of(schedule);
   data_->submit(stream, [this, spec] {
-    const ExclusiveUse exclusive(in_use_);
+    const Channel::Use use(data_, kOneStream);
     Collective collective(spec, *data_);
     drive(collective, *data_, Deadline::after(timeout_));
   });
@@ -104,7 +98,7 @@ void ProcessGroup::all_reduce_by_vendor(const SegmentRange& range, kernels::Stre
   check_range(range, kRingAllReduce);
   VendorAllReduce* const vendor = data_->vendor_all_reduce();
   check(vendor != nullptr, "an NCCL all_reduce needs the NCCL transport, and this group has another one: use the ring");
-  const ExclusiveUse exclusive(in_use_);
+  const Channel::Use use(data_, kOneStream);
   ++collectives_;
   const kernels::TraceRange traced = range_of(kRingAllReduce);
   vendor->all_reduce(range, collectives_, stream);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/channel.h"
 #include "comm/collectives/schedule.h"
 #include "comm/transport/transport.h"
 #include "kernels/runtime/trace_track.h"
@@ -35,7 +35,8 @@ enum class AllReduceAlgorithm : std::uint8_t {
 ///           helpers use a second channel, block the caller, and may run while collectives are in flight.
 /// Threads   one thread makes the collective calls, one thread (the same or another) the host calls.
 /// Errors    InvalidArgument if a range does not fit its segment. CommError (PeerLost, Timeout, Desync) where the work
-///           runs: a threaded stream throws it from its next call. No wait exceeds the group's timeout.
+///           runs: a threaded stream throws it from its next call. No wait exceeds the group's timeout. A failure of a
+///           collective or of a host call fails both, with one error.
 /// Numerics  deterministic and bit-identical on all ranks: the order of sums is fixed (collectives/ring.h). f32, i32
 ///           and i64 are summed in their type; f16 and bf16 are added in f32 and rounded at every hop; u8 has no sum.
 class ProcessGroup {
@@ -99,12 +100,12 @@ class ProcessGroup {
   kernels::TraceRange range_of(const Schedule& schedule) const;
   void all_reduce_by_vendor(const SegmentRange& range, kernels::Stream& stream);
 
-  std::unique_ptr<Transport> data_;
+  FirstFailure first_failure_;
+  Channel data_;
   std::unique_ptr<HostChannel> host_;
   Duration timeout_;
   kernels::TraceTrack* trace_ = nullptr;
-  std::uint64_t collectives_ = 0;    // started so far
-  std::atomic<bool> in_use_{false};  // a stream is running a collective
+  std::uint64_t collectives_ = 0;  // started so far
 };
 
 }  // namespace gradring::comm

@@ -21,6 +21,15 @@ std::string place_of(const PendingOp& op) { return fmt::format("{}, step {}", op
 
 }  // namespace
 
+const FirstFailure::Cause& FirstFailure::keep(const Cause& cause) {
+  const std::lock_guard lock(mutex_);
+  if (!failed_.load()) {
+    cause_ = cause;
+    failed_.store(true);
+  }
+  return cause_;
+}
+
 GroupFailure::GroupFailure(int rank, Describe describe, Notify notify)
     : rank_(rank), describe_(std::move(describe)), notify_(std::move(notify)) {}
 
@@ -69,10 +78,25 @@ void GroupFailure::throw_desync(int peer, const std::string& message, const Pend
 
 template <class E>
 void GroupFailure::fail(GroupState reason, int failed_rank, const std::string& message, const PendingOp& op) {
-  const E error({rank_, failed_rank, operation_of(op), op.step}, message);
-  error_ = std::make_exception_ptr(error);
-  notify_(reason, failed_rank);
-  throw error;
+  const FirstFailure::Cause cause{std::make_exception_ptr(E({rank_, failed_rank, operation_of(op), op.step}, message)),
+                                  reason, failed_rank};
+  FirstFailure* const first = first_.load();
+  adopt(first ? first->keep(cause) : cause);
+  std::rethrow_exception(error_);
+}
+
+void GroupFailure::adopt(const FirstFailure::Cause& cause) {
+  error_ = cause.error;
+  notify_(cause.reason, cause.failed_rank);
+}
+
+bool GroupFailure::failed_elsewhere() const {
+  const FirstFailure* const first = first_.load();
+  return !error_ && first && first->cause();
+}
+
+void GroupFailure::adopt() {
+  if (failed_elsewhere()) adopt(*first_.load()->cause());
 }
 
 void GroupFailure::throw_if_failed() const {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,10 +25,32 @@ struct PendingOp {
   Deadline::Clock::time_point since = Deadline::Clock::now();
 };
 
-/// Fails a group in the same way for every transport: keeps the error, notifies the other ranks and throws. Every later
-/// call throws the same error.
+/// The first failure of a rank's group, shared by the group's transports: a rank that fails in one of them leaves all,
+/// and its peers must learn the cause in each, or they would take this rank for the cause.
 ///
-/// Threads   one thread at a time.
+/// Threads   safe.
+class FirstFailure {
+ public:
+  struct Cause {
+    std::exception_ptr error;
+    GroupState reason = GroupState::member;
+    int failed_rank = -1;
+  };
+  /// Keeps the cause unless there is one. Returns the kept one.
+  const Cause& keep(const Cause& cause);
+  /// Null until a transport has failed.
+  const Cause* cause() const { return failed_.load() ? &cause_ : nullptr; }
+
+ private:
+  std::mutex mutex_;
+  Cause cause_;  // constant once failed_ is set
+  std::atomic<bool> failed_{false};
+};
+
+/// Fails a group in the same way for every transport: keeps the error, notifies the other ranks and throws. Every later
+/// call throws the same error. A transport whose group has failed in another transport adopts that error.
+///
+/// Threads   one thread at a time, except `share`.
 class GroupFailure {
  public:
   /// Describes a peer in messages: "process 4711".
@@ -49,6 +73,12 @@ class GroupFailure {
                                   const PendingOp& op);
   [[noreturn]] void throw_desync(int peer, const std::string& message, const PendingOp& op);
 
+  /// From now on the transports that share `first` fail together. It must outlive this object.
+  void share(FirstFailure& first) { first_.store(&first); }
+  /// Whether another transport has failed, and this one has not adopted that yet.
+  bool failed_elsewhere() const;
+  /// If so, keeps that error and notifies the other ranks.
+  void adopt();
   /// Throws the error that failed the group, if any.
   void throw_if_failed() const;
   bool failed() const { return error_ != nullptr; }
@@ -56,11 +86,13 @@ class GroupFailure {
  private:
   template <class E>
   [[noreturn]] void fail(GroupState reason, int failed_rank, const std::string& message, const PendingOp& op);
+  void adopt(const FirstFailure::Cause& cause);
   std::string name_of(int peer) const;
 
   int rank_;
   Describe describe_;
   Notify notify_;
+  std::atomic<FirstFailure*> first_ = nullptr;
   std::exception_ptr error_;
 };
 

@@ -14,6 +14,8 @@
 
 namespace gradring::comm {
 
+class FirstFailure;
+
 /// One rank's part of one transfer with one peer. In the same step a send matches a receive or receive_add of the same
 /// slice on its peer, and an expose matches a reduce_exposed.
 ///
@@ -134,6 +136,13 @@ class Transport {
   /// Throws the error that failed the group, if any. Call it after waiting for a GPU's stream, which cannot throw: its
   /// work ends early when the group fails. CPU streams throw by themselves. Safe from any thread.
   virtual void throw_if_failed() const {}
+
+  /// From now on this transport and others that share `first`, which outlives them, fail together: each throws the first
+  /// error from its calls and waits, and tells its peers of it.
+  virtual void share_failure(FirstFailure& first) = 0;
+  /// Tells the peers of the first failure, if any, at once instead of in the next call. For a transport that has no
+  /// thread of its own, while no thread uses it.
+  virtual void announce_failure() {}
 };
 
 }  // namespace gradring::comm

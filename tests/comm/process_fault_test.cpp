@@ -11,6 +11,7 @@
 
 #include "comm/error.h"
 #include "kernels/host/host_device.h"
+#include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::comm {
@@ -148,6 +149,27 @@ TEST_P(ProcessFaults, TimeoutNamesTheStoppedProcess) {
     EXPECT_EQ(outcome.kind, "Timeout") << "the other ranks have timed out: " << outcome.message;
     EXPECT_EQ(outcome.peer, victim);
   }
+}
+
+/// Sockets do not tell whether a process is stopped.
+TEST(SharedMemoryFaults, TimeoutNamesAStoppedProcessBeforeASlowOne) {
+  constexpr int kVictim = 2;  // rank 1 is slow; rank 0 needs both, and rank 1 first
+  Processes processes(3, [](int rank, Store& store) {
+    const auto group =
+        tests::join(TransportKind::shared_memory, store, {.rank = rank, .world_size = 3, .timeout = kShort});
+    const tests::RankWorkspace work(*group);
+    store.set("joined/" + std::to_string(rank), "");
+    if (rank != 0) ::pause();
+    store.wait("stopped", Deadline::after(kFaultTimeout));
+    group->all_reduce(work.range(), *work.stream);
+  });
+  for (int rank = 0; rank < 3; ++rank)
+    processes.store().wait("joined/" + std::to_string(rank), Deadline::after(kFaultTimeout));
+  ::kill(processes.pid(kVictim), SIGSTOP);
+  processes.store().set("stopped", "");
+  const Outcome outcome = processes.outcome(0);
+  EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
+  EXPECT_EQ(outcome.peer, kVictim) << outcome.message;
 }
 
 TEST_P(ProcessFaults, ExitWithoutGoodbyeIsPeerLost) {

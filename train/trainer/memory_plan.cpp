@@ -26,6 +26,7 @@ class DryRunTransport final : public comm::Transport {
   void enqueue(const comm::Step&) override {}
   comm::Progress poll() override { return comm::Progress::done; }
   void wait(Deadline) override {}
+  void share_failure(comm::FirstFailure&) override {}
 
  private:
   class DryRunSegment final : public comm::Segment {

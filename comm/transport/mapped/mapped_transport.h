@@ -49,6 +49,8 @@ class MappedTransport final : public Transport {
   void enqueue(const Step& step) override;
   Progress poll() override;
   void wait(Deadline deadline) override;
+  void share_failure(FirstFailure& first) override { monitor_.failure().share(first); }
+  void announce_failure() override { monitor_.failure().adopt(); }
 
  private:
   /// A slice that a peer may still read, or also write if it is exposed.

@@ -44,6 +44,7 @@ void PeerMonitor::block_until(const std::function<bool()>& ready, const std::fun
 
 void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                               const PendingOp& op) {
+  throw_if_failed();
   const bool check_liveness = Deadline::Clock::now() >= next_liveness_check_;
   if (check_liveness) next_liveness_check_ = Deadline::Clock::now() + kCheckInterval;
   for (int peer = 0; peer < memory_.world_size(); ++peer) {
@@ -61,7 +62,7 @@ void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::fun
   }
 }
 
-/// A rank may have left because it lost the dead one in the other transport of its process group, so death comes first.
+/// A rank may have left normally before it could notice the death, so death comes first.
 void PeerMonitor::throw_if_peer_died(const PendingOp& op) {
   std::vector<int> dead;
   for (int peer = 0; peer < memory_.world_size(); ++peer)
@@ -70,12 +71,19 @@ void PeerMonitor::throw_if_peer_died(const PendingOp& op) {
 }
 
 void PeerMonitor::throw_timeout(const std::vector<int>& awaited, const PendingOp& op) {
-  const int failed_rank = awaited.empty() ? -1 : end_of_wait_chain(awaited.front());
+  const int failed_rank = failed_rank_of(awaited);
   const bool stopped = failed_rank >= 0 && memory_.stopped(failed_rank);
   failure_.throw_timeout(awaited, failed_rank,
                          stopped ? "is stopped by a signal; continue it (kill -CONT) or end the job"
                                  : "is slow or never joined the operation; look at its log, or raise the timeout",
                          op);
+}
+
+/// A stopped rank, rather than one that may be late because of it.
+int PeerMonitor::failed_rank_of(const std::vector<int>& awaited) const {
+  for (const int peer : awaited)
+    if (const int end = end_of_wait_chain(peer); memory_.stopped(end)) return end;
+  return awaited.empty() ? -1 : end_of_wait_chain(awaited.front());
 }
 
 /// Follows the chain of waiting ranks from `peer` on, to the rank that does not wait or is stopped.
@@ -89,6 +97,7 @@ int PeerMonitor::end_of_wait_chain(int peer) const {
 }
 
 void PeerMonitor::leave() {
+  failure_.adopt();
   if (failure_.failed()) return;  // keeps the failure for the other ranks to read
   status(rank_).state.store(GroupState::left);
   doorbell_.notify_all();

@@ -29,20 +29,25 @@ class PeerMonitor {
   /// To notify peers after a change that they may wait for.
   const Doorbell& doorbell() const { return doorbell_; }
 
-  /// Marks this rank as left; peers that still need it fail. Does not wait.
+  /// Marks this rank as left, unless the group has failed; peers that still need it fail. Does not wait.
   void leave();
   /// Fails the group: notifies the other ranks, and throws Desync.
   [[noreturn]] void throw_desync(int peer, const std::string& message, const PendingOp& op) {
     failure_.throw_desync(peer, message, op);
   }
   /// Throws the error that failed the group, if any.
-  void throw_if_failed() const { failure_.throw_if_failed(); }
+  void throw_if_failed() {
+    failure_.adopt();
+    failure_.throw_if_failed();
+  }
+  GroupFailure& failure() { return failure_; }
 
  private:
   void check_peers(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                    const PendingOp& op);
   void throw_if_peer_died(const PendingOp& op);
   [[noreturn]] void throw_timeout(const std::vector<int>& awaited, const PendingOp& op);
+  int failed_rank_of(const std::vector<int>& awaited) const;
   int end_of_wait_chain(int peer) const;
   ControlBlock::Status& status(int rank) const { return blocks_[static_cast<std::size_t>(rank)].status(); }
 

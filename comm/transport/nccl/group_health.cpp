@@ -51,6 +51,14 @@ void GroupHealth::follow(const RootCause& root_cause, const PendingOp& op) {
       op);
 }
 
+void GroupHealth::adopt(const PendingOp& op) {
+  if (failed() || !failure_.failed_elsewhere()) return;
+  fail(op, [](GroupFailure& failure) {
+    failure.adopt();
+    failure.throw_if_failed();
+  });
+}
+
 void GroupHealth::fail_with(const std::function<void(GroupFailure&)>& raise, const PendingOp& op) {
   std::string reason;
   try {

@@ -31,6 +31,10 @@ class GroupHealth {
   void fail_in_nccl(ncclResult_t result, const PendingOp& op);
   /// Fails the group with another rank's root cause.
   void follow(const RootCause& root_cause, const PendingOp& op);
+  /// As Transport::share_failure.
+  void share(FirstFailure& first) { failure_.share(first); }
+  /// Fails the group if another transport of it has failed.
+  void adopt(const PendingOp& op);
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// Throws the error that failed the group, if any.

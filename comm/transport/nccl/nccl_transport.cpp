@@ -92,6 +92,7 @@ NcclTransport::NcclTransport(const NcclOptions& options, const Dependencies& dep
 
 NcclTransport::~NcclTransport() {
   watchdog_.drain(Deadline::after(options_.timeout));
+  health_.adopt(op_);
   if (!health_.failed()) propagation_.leave(watchdog_.begun());
   health_.finish();
 }

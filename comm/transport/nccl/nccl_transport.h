@@ -43,6 +43,7 @@ class NcclTransport final : public Transport, public VendorAllReduce {
   void wait(Deadline deadline) override;
   void replay(kernels::Stream& stream, const std::function<void()>& launch) override;
   void throw_if_failed() const override { health_.throw_if_failed(); }
+  void share_failure(FirstFailure& first) override { health_.share(first); }
   void all_reduce(const SegmentRange& range, std::uint64_t number, kernels::Stream& stream) override;
 
  private:

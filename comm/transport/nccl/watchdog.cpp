@@ -135,6 +135,7 @@ void Watchdog::check(const std::optional<Collective>& oldest) {
 
 void Watchdog::check_peers(const std::optional<Collective>& oldest) {
   const PendingOp op = oldest ? oldest->op : PendingOp{.operation = "no collective"};
+  health_.adopt(op);
   std::vector<bool> gone;
   for (const auto& process : processes_) gone.push_back(process && process->gone());
   // What a rank writes to the store before it exits is read after that, so that it is final.

@@ -23,7 +23,7 @@ using PeerProcesses = std::vector<std::unique_ptr<ProcessHandle>>;
 /// started on its stream must end within the timeout. Work before it on the stream does not count. The watchdog fails
 /// the group if
 ///
-///   * another rank has failed it (ErrorPropagation);
+///   * another rank has failed it (ErrorPropagation), or this rank has, in another transport;
 ///   * a peer's process on this host has ended without leaving the group;
 ///   * NCCL reports an error, or a needed peer has left, while a collective waits;
 ///   * a collective exceeds the timeout. Late ranks publish their positions. A rank at another collective of the same

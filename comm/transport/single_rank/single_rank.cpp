@@ -39,6 +39,7 @@ class SingleRankTransport final : public Transport {
   }
   Progress poll() override { return Progress::done; }
   void wait(Deadline) override {}
+  void share_failure(FirstFailure&) override {}  // it cannot fail
 
  private:
   kernels::Device& device_;

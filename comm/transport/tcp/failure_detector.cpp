@@ -41,6 +41,7 @@ void FailureDetector::record_lost(int peer, int error_number) {
 }
 
 void FailureDetector::check(const std::vector<int>& awaited, const PendingOp& op) {
+  throw_if_failed();
   for (int peer = 0; peer < world_size(); ++peer) {
     const PeerState& theirs = state_of(peer);
     if (theirs.state > GroupState::left) failure_.throw_reported(peer, theirs.state, theirs.failed_rank, op);
@@ -51,7 +52,7 @@ void FailureDetector::check(const std::vector<int>& awaited, const PendingOp& op
   if (!lost.empty())
     failure_.throw_peer_lost(lost.front(), "is gone (" + state_of(lost.front()).why_lost + ")", op,
                              {lost.begin() + 1, lost.end()});
-  // Last, because a rank may have left after losing a dead rank in the other transport of its process group.
+  // Last, because a rank may have left normally before it could notice a death.
   for (int peer = 0; peer < world_size(); ++peer)
     if (state_of(peer).state == GroupState::left && std::ranges::find(awaited, peer) != awaited.end())
       failure_.throw_peer_left(peer, op);

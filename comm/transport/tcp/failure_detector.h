@@ -21,8 +21,8 @@ class FailureDetector {
   /// Records that a peer's connection has ended, and its errno.
   void record_lost(int peer, int error_number);
 
-  /// Throws the error that another rank reports; PeerLost if any rank is gone without a goodbye, or if one of `awaited`
-  /// has left.
+  /// Throws the error that failed the group, or that another rank reports; PeerLost if any rank is gone without a
+  /// goodbye, or if one of `awaited` has left.
   void check(const std::vector<int>& awaited, const PendingOp& op);
   /// Timeout that names the rank at the end of the chain of waiting ranks.
   [[noreturn]] void throw_timeout(const std::vector<int>& awaited, const PendingOp& op);
@@ -32,8 +32,11 @@ class FailureDetector {
   }
 
   /// Throws the error that failed the group, if any.
-  void throw_if_failed() const { failure_.throw_if_failed(); }
-  bool failed() const { return failure_.failed(); }
+  void throw_if_failed() {
+    failure_.adopt();
+    failure_.throw_if_failed();
+  }
+  GroupFailure& failure() { return failure_; }
 
  private:
   struct PeerState {

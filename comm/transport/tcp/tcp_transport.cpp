@@ -61,7 +61,8 @@ TcpTransport::TcpTransport(std::vector<tcp::Peer> peers, int rank)
       scratch_(std::make_unique<std::byte[]>(kScratchBytes)) {}
 
 TcpTransport::~TcpTransport() {
-  if (!detector_.failed()) send_goodbye(GroupState::left, -1);  // a failure has sent its goodbye already
+  detector_.failure().adopt();
+  if (!detector_.failure().failed()) send_goodbye(GroupState::left, -1);  // a failure has sent its goodbye already
   for (tcp::Connection& connection : connections_) connection.close();
 }
 

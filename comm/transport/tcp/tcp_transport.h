@@ -68,6 +68,8 @@ class TcpTransport final : public Transport {
   void enqueue(const Step& step) override;
   Progress poll() override;
   void wait(Deadline deadline) override;
+  void share_failure(FirstFailure& first) override { detector_.failure().share(first); }
+  void announce_failure() override { detector_.failure().adopt(); }
 
  private:
   /// An incomplete receive or receive_add of the newest step.

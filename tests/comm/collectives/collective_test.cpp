@@ -39,6 +39,7 @@ class ScriptedTransport final : public Transport {
     return progress;
   }
   void wait(Deadline) override { ++waits; }
+  void share_failure(FirstFailure&) override {}
 
   std::vector<Step> posted;
   std::deque<Progress> script;

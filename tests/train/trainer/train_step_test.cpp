@@ -109,6 +109,7 @@ class ReplayCounter final : public comm::Transport {
   void enqueue(const comm::Step& step) override { lone_->enqueue(step); }
   comm::Progress poll() override { return lone_->poll(); }
   void wait(Deadline deadline) override { lone_->wait(deadline); }
+  void share_failure(comm::FirstFailure& first) override { lone_->share_failure(first); }
   void replay(kernels::Stream& stream, const std::function<void()>& launch) override {
     ++replays_;
     lone_->replay(stream, launch);

@@ -124,6 +124,33 @@ TEST(NcclFaults, ReportsDifferentRoots) {
   EXPECT_THAT(misuse, IsEmpty());  // both send, none receives
 }
 
+/// Rank 2 is missing: rank 0 times out in a host call, while rank 1 needs rank 0 in a collective.
+TEST(NcclFaults, AFailureOfAHostCallFailsCollectivesToo) {
+  for (const bool leaves : {false, true}) {
+    NcclRanks ranks(3, kShort);
+    std::atomic<bool> failed{false}, over{false};
+    const auto wait_for = [](const std::atomic<bool>& flag) {
+      while (!flag) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    const auto errors = ranks.errors([&](ProcessGroup& group) {
+      RankWorkspace work(group);
+      if (group.rank() == 2) return wait_for(over);
+      try {
+        if (group.rank() == 1) {
+          wait_for(failed);
+          group.all_reduce(work.range(), *work.stream);
+        }
+        group.broadcast_on_host("", 2);
+      } catch (...) {
+        (group.rank() == 0 ? failed : over) = true;
+        if (group.rank() == 0 && !leaves) wait_for(over);
+        throw;
+      }
+    });
+    for (const std::size_t rank : {0, 1}) expect_error<Timeout>(errors[rank], 2, "rank 2");
+  }
+}
+
 TEST(NcclFaults, ThrowsAgainAfterAFailure) {
   NcclRanks ranks(2, kShort);
   ranks.errors([](ProcessGroup& group) {

@@ -39,6 +39,7 @@ class OwnStreamTransport final : public comm::Transport, public comm::VendorAllR
   comm::Progress poll() override { return inner_->poll(); }
   void wait(Deadline deadline) override { inner_->wait(deadline); }
   void throw_if_failed() const override { inner_->throw_if_failed(); }
+  void share_failure(comm::FirstFailure& first) override { inner_->share_failure(first); }
 
  private:
   void run(const std::function<void()>& enqueue_collective) {
