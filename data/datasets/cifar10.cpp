@@ -82,7 +82,7 @@ void append_cifar10(const fs::path& path, Cifar10Records& records) {
       throw DataError(path,
                       "has label " + std::to_string(record[0]) + " in record " + std::to_string(index) +
                           ", expected 0 to " + std::to_string(Cifar10Records::kClasses - 1),
-                      kDownloadAgain);
+                      "check that it is the binary version of CIFAR-10, not of another dataset");
     records.labels.push_back(record[0]);
     interleave(std::span(record).subspan<1>(), records.pixels.data() + filled);
   }
@@ -106,6 +106,8 @@ std::unique_ptr<Dataset> open_cifar10(const std::vector<fs::path>& files) {
   std::vector<std::size_t> counts;
   std::ranges::transform(files, std::back_inserter(counts), count_cifar10);
   check_equal_sizes(files, counts);
+  require_memory(files.front().parent_path(), "its " + std::to_string(files.size() * counts.front()) + " records",
+                 files.size() * counts.front() * kRecordBytes);
   Cifar10Records records;
   records.pixels.reserve(files.size() * counts.front() * Cifar10Records::kPixels);
   records.labels.reserve(files.size() * counts.front());

@@ -103,10 +103,13 @@ std::uint64_t IdxFile::count_values() const {
 std::vector<std::uint8_t> IdxFile::read_values() {
   constexpr std::size_t kFirstStep = 16u << 20;
   const std::string promised = "the " + std::to_string(count_) + " bytes that its header promises";
+  require_memory(path_, promised, count_);
   std::vector<std::uint8_t> values;
   while (values.size() < count_) {
     const std::size_t filled = values.size();
     const std::size_t step = std::min(count_ - filled, std::max(kFirstStep, filled));
+    require_memory(path_, promised, filled + step);  // beside what is filled
+    values.reserve(filled + step);
     values.resize(filled + step);
     if (source_->read(std::span(values).subspan(filled)) != step)
       throw DataError(path_, "ends before " + promised, kDownloadAgain);
@@ -136,8 +139,8 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
   if (outside != labels.end())
     throw DataError(files.labels,
                     "has label " + std::to_string(*outside) + " in sample " + std::to_string(outside - labels.begin()) +
-                        ", expected 0 to " + std::to_string(files.classes - 1),
-                    kDownloadAgain);
+                        ", but " + files.name + " has the classes 0 to " + std::to_string(files.classes - 1),
+                    "use the labels of " + files.name + ", or renumber these from 0");
   return std::make_unique<InMemoryDataset>(InMemoryDataset::Contents{.name = files.name,
                                                                      .shape = {extents[1], extents[2], 1},
                                                                      .classes = files.classes,

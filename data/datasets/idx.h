@@ -27,7 +27,8 @@ class IdxFile {
   const std::vector<std::int64_t>& extents() const { return extents_; }
   /// Call it once.
   ///
-  /// Cost      allocates as values arrive: at most about three times their size, whatever the header promises. A .gz is
+  /// Errors    DataError also if they need more memory than is available.
+  /// Cost      allocates as values arrive: at most about twice their size, whatever the header promises. A .gz is
   ///           inflated no further than one byte past them.
   std::vector<std::uint8_t> read_values();
 

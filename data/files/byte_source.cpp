@@ -13,6 +13,8 @@
 #include <string>
 #include <system_error>
 
+#include "kernels/runtime/available_memory.h"
+
 namespace gradring::data {
 namespace {
 
@@ -60,6 +62,8 @@ class PlainSource final : public ByteSource {
 
 class GzipSource final : public ByteSource {
  public:
+  static constexpr std::uint8_t kFirstByte = 0x1f, kSecondByte = 0x8b;
+
   explicit GzipSource(const fs::path& path) : path_(path), file_(open_plain(path)) {
     constexpr int kGzipOnly = 15 + 16;  // the largest window; 16 makes zlib require a gzip header
     if (inflateInit2(&inflater_, kGzipOnly) != Z_OK) throw std::bad_alloc();
@@ -79,7 +83,7 @@ class GzipSource final : public ByteSource {
 
  private:
   std::size_t inflate_some(std::span<std::uint8_t> out) {
-    if (inflater_.avail_in == 0) refill();
+    if (inflater_.avail_in == 0 && !refill()) fail("ends in the middle of its compressed data");
     const std::size_t room = std::min<std::size_t>(out.size(), 1u << 30);
     inflater_.next_out = out.data();
     inflater_.avail_out = static_cast<uInt>(room);
@@ -87,21 +91,30 @@ class GzipSource final : public ByteSource {
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_STREAM_END)
       fail(std::string("is not a valid .gz file (") + (inflater_.msg ? inflater_.msg : "no reason given") + ")");
-    if (result == Z_STREAM_END) finish();
+    if (result == Z_STREAM_END) next_member();  // zlib has verified checksum and length
     return room - inflater_.avail_out;
   }
 
-  void refill() {
+  /// Returns false at the end of the file.
+  bool refill() {
     inflater_.next_in = input_.data();
     inflater_.avail_in = static_cast<uInt>(file_->read(input_));
-    if (inflater_.avail_in == 0) fail("ends in the middle of its compressed data");
+    return inflater_.avail_in > 0;
   }
 
-  /// zlib has verified checksum and length.
-  void finish() {
+  /// A file may have several members (pigz, bgzip, cat), and zeros after each: gzip(1) ignores them, since tapes are
+  /// padded with them.
+  void next_member() {
+    while (inflater_.avail_in > 0 || refill()) {
+      if (*inflater_.next_in != 0) {
+        if (*inflater_.next_in != kFirstByte) fail("has bytes after the end of its compressed data");
+        inflateReset(&inflater_);
+        return;
+      }
+      ++inflater_.next_in;
+      --inflater_.avail_in;
+    }
     ended_ = true;
-    std::array<std::uint8_t, 1> more{};
-    if (inflater_.avail_in > 0 || file_->read(more) > 0) fail("has bytes after the end of its compressed data");
   }
 
   [[noreturn]] void fail(const std::string& found) const {
@@ -117,6 +130,13 @@ class GzipSource final : public ByteSource {
 
 }  // namespace
 
+void require_memory(const fs::path& path, std::string_view what, std::uint64_t bytes) {
+  const std::string lack = lack_of_memory(bytes);
+  if (!lack.empty())
+    throw DataError(path, std::string(what) + " need " + lack,
+                    "check where the file is from; if it is right, use a machine with more memory");
+}
+
 std::unique_ptr<ByteSource> open_plain(const fs::path& path) { return std::make_unique<PlainSource>(path); }
 
 std::unique_ptr<ByteSource> open_gzip(const fs::path& path) { return std::make_unique<GzipSource>(path); }
@@ -124,7 +144,7 @@ std::unique_ptr<ByteSource> open_gzip(const fs::path& path) { return std::make_u
 std::unique_ptr<ByteSource> open_plain_or_gzip(const fs::path& path) {
   std::array<std::uint8_t, 2> start{};
   open_plain(path)->read(start);
-  const bool is_gzip = start[0] == 0x1f && start[1] == 0x8b;
+  const bool is_gzip = start[0] == GzipSource::kFirstByte && start[1] == GzipSource::kSecondByte;
   return is_gzip ? open_gzip(path) : open_plain(path);
 }
 

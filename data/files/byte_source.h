@@ -28,6 +28,12 @@ class DataError : public Error, public ExitsWith<kBadData> {
   std::filesystem::path path_;
 };
 
+/// To be called before memory is allocated for what a file promises.
+///
+/// Errors    DataError if less than `bytes` is available: "path: 3 x 28 x 28 values need 20480 MiB of memory, ...".
+///           `what` needs them.
+void require_memory(const std::filesystem::path& path, std::string_view what, std::uint64_t bytes);
+
 /// Sequential reader of a file, decompressed if the file is compressed.
 class ByteSource {
  public:
@@ -45,7 +51,8 @@ class ByteSource {
 /// Errors    DataError if it is not a readable file; std::system_error if the system cannot open it.
 std::unique_ptr<ByteSource> open_plain(const std::filesystem::path& path);
 
-/// Reads a .gz file. Verifies the checksum at the end and rejects trailing bytes.
+/// Reads a .gz file of one or more members, each with any header fields. Verifies the checksum of each. Zeros may follow
+/// a member; other bytes are rejected.
 ///
 /// Source    RFC 1952 (gzip), RFC 1951 (deflate), by zlib.
 std::unique_ptr<ByteSource> open_gzip(const std::filesystem::path& path);
