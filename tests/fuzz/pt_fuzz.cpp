@@ -21,6 +21,7 @@ void read_and_write(const InputFile& file) {
   } catch (const CheckpointError&) {
     return;
   }
+  std::erase_if(tensors, [](const TensorRecord& tensor) { return names_of(tensor.type).torch.empty(); });  // not written
   gradring::tests::MemoryDisk disk;
   write_pt(disk, "/a", tensors);
   if (read_pt(*disk.open("/a"), "/a") != tensors) std::abort();
@@ -33,6 +34,8 @@ void read_and_write_optimizer(FileSystem& files) {
   } catch (const CheckpointError&) {
     return;
   }
+  for (auto& [number, state] : optimizer.state)
+    std::erase_if(state, [](const TensorRecord& tensor) { return names_of(tensor.type).torch.empty(); });
   gradring::tests::MemoryDisk disk;
   write_torch_optimizer(disk, "/a", optimizer);
   if (read_torch_optimizer(disk, "/a").state != optimizer.state) std::abort();

@@ -5,11 +5,11 @@
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <limits>
 #include <utility>
 
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/file_system.h"
+#include "train/checkpoint/pickle_names.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -20,17 +20,9 @@ using Kind = PickleValue::Kind;
 constexpr std::size_t kLargestPickle = 4u << 20;
 constexpr std::size_t kMostValues = 262'144;
 constexpr std::size_t kMostMarks = 1'024;
-constexpr const char* kOrderedDict = "collections.OrderedDict";
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& found) {
   throw CheckpointError(path, found, "save a state_dict, with tensors only: torch.save(model.state_dict(), ...)");
-}
-
-/// Whether a state_dict may use this name.
-bool is_known(std::string_view module, std::string_view name) {
-  if (module == "collections") return name == "OrderedDict";
-  if (module == "torch._utils") return name == "_rebuild_tensor_v2" || name == "_rebuild_parameter";
-  return module == "torch" && find_type(&TensorTypeNames::torch, name).has_value();
 }
 
 /// "INST (0x69)"
@@ -39,11 +31,9 @@ std::string opcode_name(std::uint8_t opcode) {
   // clang-format off
   constexpr std::pair<std::uint8_t, std::string_view> kOthers[] = {
       {'0', "POP"}, {'1', "POP_MARK"}, {'2', "DUP"}, {'F', "FLOAT"}, {'I', "INT"}, {'L', "LONG"}, {'P', "PERSID"},
-      {'S', "STRING"}, {'T', "BINSTRING"}, {'U', "SHORT_BINSTRING"}, {'V', "UNICODE"}, {'B', "BINBYTES"},
-      {'C', "SHORT_BINBYTES"}, {'d', "DICT"}, {'l', "LIST"}, {'g', "GET"}, {'p', "PUT"}, {'i', "INST"}, {'o', "OBJ"},
-      {0x81, "NEWOBJ"}, {0x82, "EXT1"}, {0x83, "EXT2"}, {0x84, "EXT4"}, {0x8b, "LONG4"}, {0x8d, "BINUNICODE8"},
-      {0x8e, "BINBYTES8"}, {0x8f, "EMPTY_SET"}, {0x90, "ADDITEMS"}, {0x91, "FROZENSET"}, {0x92, "NEWOBJ_EX"},
-      {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"}};
+      {'S', "STRING"}, {'V', "UNICODE"}, {'d', "DICT"}, {'l', "LIST"}, {'g', "GET"}, {'p', "PUT"}, {'i', "INST"},
+      {'o', "OBJ"}, {0x81, "NEWOBJ"}, {0x82, "EXT1"}, {0x83, "EXT2"}, {0x84, "EXT4"}, {0x8b, "LONG4"},
+      {0x92, "NEWOBJ_EX"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"}};
   // clang-format on
   std::array<char, 8> hex{};
   std::snprintf(hex.data(), hex.size(), "0x%02x", opcode);
@@ -62,6 +52,9 @@ class PickleMachine {
     }
     return std::move(pickle_);
   }
+
+  /// What follows the pickle.
+  std::string_view rest() const { return rest_; }
 
  private:
   [[noreturn]] void refuse(const std::string& found) const { train::refuse(path_, found); }
@@ -89,7 +82,6 @@ class PickleMachine {
 
   /// Two's complement of up to 8 bytes; no bytes mean 0.
   std::int64_t take_signed(std::size_t bytes) {
-    if (bytes > 8) refuse("has a number of more than 64 bits in its pickle");
     std::string padded(take(bytes));
     const bool negative = !padded.empty() && (static_cast<unsigned char>(padded.back()) & 0x80);
     padded.resize(8, negative ? '\xff' : '\0');
@@ -109,10 +101,11 @@ class PickleMachine {
     const auto opcode = static_cast<PickleOpcode>(code);
     if (opcode == PickleOpcode::stop) {
       pickle_.root = pop();
-      if (!stack_.empty() || !marks_.empty() || !rest_.empty()) refuse("has a pickle that continues after its end");
+      if (!stack_.empty() || !marks_.empty()) refuse("has a pickle that continues after its end");
       return false;
     }
-    const bool known = push_constant(opcode) || build_container(opcode) || use_memo(opcode) || call(opcode);
+    const bool known = push_constant(opcode) || push_bytes(opcode) || build_container(opcode) || build_set(opcode) ||
+                       use_memo(opcode) || call(opcode);
     if (!known) refuse("has the opcode " + opcode_name(code) + " in its pickle, which no state_dict needs");
     return true;
   }
@@ -127,12 +120,36 @@ class PickleMachine {
       case PickleOpcode::int1: integer(static_cast<std::int64_t>(take_number(1))); return true;
       case PickleOpcode::int2: integer(static_cast<std::int64_t>(take_number(2))); return true;
       case PickleOpcode::int4: integer(take_signed(4)); return true;
-      case PickleOpcode::long1: integer(take_signed(take_number(1))); return true;
+      case PickleOpcode::long1:
+        if (const std::size_t bytes = take_number(1); bytes <= sizeof(std::int64_t))
+          integer(take_signed(bytes));
+        else
+          push_other("an integer of more than 64 bits", bytes);
+        return true;
       case PickleOpcode::real: push({.kind = Kind::real, .real = take_real()}); return true;
+      case PickleOpcode::string1:  // Python 2's str
       case PickleOpcode::text1: text(take_number(1)); return true;
+      case PickleOpcode::string4:
       case PickleOpcode::text4: text(take_number(4)); return true;
+      case PickleOpcode::text8: text(take_number(8)); return true;
       default: return false;
     }
+  }
+
+  bool push_bytes(PickleOpcode opcode) {
+    switch (opcode) {
+      case PickleOpcode::bytes1: push_other("bytes", take_number(1)); return true;
+      case PickleOpcode::bytes4: push_other("bytes", take_number(4)); return true;
+      case PickleOpcode::bytes8:
+      case PickleOpcode::bytearray8: push_other("bytes", take_number(8)); return true;
+      default: return false;
+    }
+  }
+
+  /// Skips what no tensor needs.
+  void push_other(const char* what, std::size_t bytes) {
+    take(bytes);
+    push({.kind = Kind::other, .text = what});
   }
 
   bool build_container(PickleOpcode opcode) {
@@ -160,6 +177,21 @@ class PickleMachine {
       case PickleOpcode::appends: append(pop_to_mark()); return true;
       case PickleOpcode::set_item: set_items(pop_many(2)); return true;
       case PickleOpcode::set_items: set_items(pop_to_mark()); return true;
+      default: return false;
+    }
+  }
+
+  bool build_set(PickleOpcode opcode) {
+    switch (opcode) {
+      case PickleOpcode::empty_set: push({.kind = Kind::other, .text = "a set"}); return true;
+      case PickleOpcode::add_items:
+        pop_to_mark();
+        top(Kind::other, "a set");
+        return true;
+      case PickleOpcode::frozen_set:
+        pop_to_mark();
+        push({.kind = Kind::other, .text = "a set"});
+        return true;
       default: return false;
     }
   }
@@ -205,8 +237,9 @@ class PickleMachine {
   }
 
   void push_global(std::string_view module, std::string_view name) {
-    const std::string full = std::string(module) + "." + std::string(name);
-    if (!is_known(module, name)) refuse("uses " + in_quotes(full) + ", which is not part of a state_dict");
+    const std::string full = full_pickle_name(module, name);
+    if (pickle_name(full) == PickleName::unknown)
+      refuse("uses " + in_quotes(full) + ", which is not part of a state_dict");
     push({.kind = Kind::global, .text = full});
   }
 
@@ -216,14 +249,31 @@ class PickleMachine {
     const PickleValue& arguments = pickle_.at(parts[1]);
     if (function.kind != Kind::global || arguments.kind != Kind::tuple)
       refuse_invalid("it calls something else than a function");
-    if (function.text == kOrderedDict) {
-      if (!arguments.items.empty()) refuse("makes an OrderedDict with arguments, which no state_dict needs");
-      push({.kind = Kind::dictionary});
-    } else if (function.text.starts_with("torch._utils.")) {
-      push({.kind = Kind::call, .text = function.text, .items = {parts[1]}});
-    } else {
+    if (pickle_name(function.text) != PickleName::function)
       refuse("calls " + in_quotes(function.text) + ", which no state_dict does");
+    if (function.text == kOrderedDict)
+      push({.kind = Kind::dictionary, .items = pairs_of(arguments)});
+    else
+      push({.kind = Kind::call, .text = function.text, .items = {parts[1]}});
+  }
+
+  /// Of OrderedDict(), or of Python 2's OrderedDict([[key, value], ...]).
+  std::vector<PickleId> pairs_of(const PickleValue& arguments) {
+    std::vector<PickleId> items;
+    if (arguments.items.empty()) return items;
+    const auto is_sequence = [](const PickleValue& value) {
+      return value.kind == Kind::list || value.kind == Kind::tuple;
+    };
+    const PickleValue& pairs = pickle_.at(arguments.items[0]);
+    if (arguments.items.size() != 1 || !is_sequence(pairs)) refuse_invalid("an OrderedDict is not made of pairs");
+    pairs_ += pairs.items.size();  // a pickle can refer to one list many times
+    if (pairs_ > kMostValues) refuse("has a pickle of more than 262,144 values");
+    for (const PickleId id : pairs.items) {
+      const PickleValue& pair = pickle_.at(id);
+      if (!is_sequence(pair) || pair.items.size() != 2) refuse_invalid("an OrderedDict is not made of pairs");
+      items.insert(items.end(), pair.items.begin(), pair.items.end());
     }
+    return items;
   }
 
   void push(PickleValue value) {
@@ -275,6 +325,7 @@ class PickleMachine {
   std::vector<PickleId> stack_;
   std::vector<std::size_t> marks_;
   std::vector<PickleId> memo_;
+  std::size_t pairs_ = 0;
 };
 
 }  // namespace
@@ -282,61 +333,16 @@ class PickleMachine {
 Pickle read_pickle(std::string_view bytes, const std::filesystem::path& path) {
   if (bytes.size() > kLargestPickle)
     refuse(path, "has a pickle of " + std::to_string(bytes.size()) + " bytes, at most 4 MiB are supported");
-  return PickleMachine(bytes, path).run();
+  Pickle pickle = read_first_pickle(bytes, path);
+  if (!bytes.empty()) refuse(path, "has a pickle that continues after its end");
+  return pickle;
 }
 
-PickleWriter::PickleWriter() {
-  put(PickleOpcode::protocol);
-  bytes_ += '\2';
-}
-
-void PickleWriter::text(std::string_view value) {
-  put(PickleOpcode::text4);
-  put_little_endian(bytes_, static_cast<std::uint32_t>(value.size()));
-  bytes_ += value;
-}
-
-void PickleWriter::integer(std::int64_t value) {
-  if (value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max()) {
-    put(PickleOpcode::int4);
-    put_little_endian(bytes_, static_cast<std::uint32_t>(value));
-  } else {
-    put(PickleOpcode::long1);
-    bytes_ += '\10';  // eight bytes
-    put_little_endian(bytes_, static_cast<std::uint64_t>(value));
-  }
-}
-
-void PickleWriter::real(double value) {
-  std::string bytes;
-  put_little_endian(bytes, std::bit_cast<std::uint64_t>(value));
-  put(PickleOpcode::real);
-  bytes_.append(bytes.rbegin(), bytes.rend());
-}
-
-void PickleWriter::integers(std::span<const std::int64_t> values) {
-  mark();
-  for (std::int64_t value : values) integer(value);
-  end_tuple();
-}
-
-void PickleWriter::global(std::string_view module, std::string_view name) {
-  put(PickleOpcode::global);
-  bytes_ += module;
-  bytes_ += '\n';
-  bytes_ += name;
-  bytes_ += '\n';
-}
-
-void PickleWriter::empty_ordered_dict() {
-  global("collections", "OrderedDict");
-  put(PickleOpcode::empty_tuple);
-  call();
-}
-
-std::string PickleWriter::finish() {
-  put(PickleOpcode::stop);
-  return std::move(bytes_);
+Pickle read_first_pickle(std::string_view& bytes, const std::filesystem::path& path) {
+  PickleMachine machine(bytes.substr(0, kLargestPickle), path);
+  Pickle pickle = machine.run();
+  bytes.remove_prefix(std::min(bytes.size(), kLargestPickle) - machine.rest().size());
+  return pickle;
 }
 
 }  // namespace gradring::train

@@ -8,6 +8,7 @@
 
 #include "kernels/runtime/error.h"
 #include "train/checkpoint/error.h"
+#include "train/checkpoint/read_bytes.h"
 
 namespace gradring::train {
 namespace {
@@ -49,7 +50,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
     else
       entry_.shape.push_back(static_cast<std::int64_t>(value));
     if (offsets_.size() > 2) refuse("has more than two data_offsets");
-    if (entry_.shape.size() > kMostExtents) refuse("has more than 16 extents");
+    if (entry_.shape.size() > kMostExtents) refuse("has more than 64 extents");
     return true;
   }
 
@@ -192,7 +193,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   static constexpr std::size_t kMostTensors = 65'536;
   static constexpr std::size_t kMostMetadata = 4'096;
-  static constexpr std::size_t kMostExtents = 16;
+  static constexpr std::size_t kMostExtents = 64;  // PyTorch's and NumPy's limit
   static constexpr std::uint64_t kLargestInteger = (std::uint64_t{1} << 48) - 1;
 
   const fs::path& path_;
@@ -283,9 +284,7 @@ SafetensorsReader::SafetensorsReader(std::unique_ptr<InputFile> file, fs::path p
 }
 
 TensorRecord SafetensorsReader::read(const StoredTensor& tensor) const {
-  TensorRecord record{tensor, std::vector<std::byte>(tensor.end - tensor.begin)};
-  read_exactly(*file_, path_, head_.size() + tensor.begin, record.bytes);
-  return record;
+  return {tensor, read_bytes(*file_, path_, head_.size() + tensor.begin, tensor.end - tensor.begin)};
 }
 
 std::vector<TensorRecord> read_safetensors(FileSystem& files, const fs::path& path) {

@@ -8,7 +8,10 @@
 
 #include "kernels/runtime/error.h"
 #include "train/checkpoint/error.h"
+#include "train/checkpoint/pt_records.h"
+#include "train/checkpoint/read_bytes.h"
 #include "train/checkpoint/safetensors.h"
+#include "train/checkpoint/strided_view.h"
 
 namespace gradring::train {
 namespace {
@@ -18,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kVersionEnd = 8;
 constexpr std::size_t kLargestHeader = 64 * 1024;
-constexpr const char* kNpyAdvice = "save it by numpy.save as a C-ordered, little-endian array of plain numbers";
+constexpr const char* kNpyAdvice = "save it by numpy.save as an array of plain numbers";
 
 [[noreturn]] void refuse_npy(const fs::path& path, const std::string& found) {
   throw CheckpointError(path, found, kNpyAdvice);
@@ -114,11 +117,18 @@ std::optional<NpyHeader> parse_npy_header(std::string_view text) {
   return header;
 }
 
-TensorType type_of(const std::string& descr, const fs::path& path) {
-  if (const auto type = find_type(&TensorTypeNames::npy, descr)) return *type;
+/// A type string of NumPy without its byte order: ">f4" is big-endian f32.
+struct NpyType {
+  TensorType type;
+  bool is_big_endian;
+};
+
+NpyType type_of(const std::string& descr, const fs::path& path) {
+  const bool is_big_endian = descr.starts_with('>');
+  const std::string little = is_big_endian ? "<" + descr.substr(1) : descr;
+  if (const auto type = find_type(&TensorTypeNames::npy, little)) return {*type, is_big_endian};
   if (descr.find('O') != descr.npos) refuse_npy(path, "holds Python objects, which only unpickling could read");
-  refuse_npy(path,
-             (descr.starts_with('>') ? "holds big-endian numbers " : "holds elements of type ") + in_quotes(descr));
+  refuse_npy(path, "holds elements of type " + in_quotes(descr));
 }
 
 constexpr std::uint64_t kStartBytes = 32;  // enough for a pickle of one number
@@ -129,14 +139,8 @@ bool is_pickle(std::string_view start) {
   return get_little_endian<std::uint64_t>(start, 0) > kLargestHeaderBytes;
 }
 
-/// PyTorch before 1.6 wrote several pickles, of which the first holds this number, and then the bytes of the tensors.
-[[noreturn]] void refuse_bare_pickle(const std::filesystem::path& path, std::string_view start) {
-  constexpr std::string_view kTorchMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12);
-  if (start.find(kTorchMagic) != start.npos)
-    throw CheckpointError(path, "is in the legacy format of torch.save (before PyTorch 1.6), which is not supported",
-                          "convert it in Python: torch.save(torch.load(\"" + path.filename().string() +
-                              "\"), \"new.pt\", _use_new_zipfile_serialization=True)");
-  throw CheckpointError(path, "is a Python pickle without PyTorch's zip archive",
+[[noreturn]] void refuse_bare_pickle(const std::filesystem::path& path) {
+  throw CheckpointError(path, "is a Python pickle without PyTorch's format",
                         "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
 }
 
@@ -179,15 +183,20 @@ TensorRecord read_npy(const InputFile& file, const fs::path& path) {
 
   const auto header = parse_npy_header(text);
   if (!header) refuse_npy(path, "has an unknown header: " + in_quotes(text));
-  if (header->fortran_order) refuse_npy(path, "is in Fortran order");
-  TensorRecord record{{"", type_of(header->descr, path), header->shape}, {}};
+  const NpyType type = type_of(header->descr, path);
+  TensorRecord record{{"", type.type, header->shape}, {}};
   const std::uint64_t data_bytes = file.size() - kVersionEnd - field_bytes - header_bytes;
   const auto expected = byte_size(record.type, record.shape);
   if (expected != data_bytes)
     refuse_npy(path, "holds " + std::to_string(data_bytes) + " bytes of data, which is not " +
                          shape_text(record.shape) + " of " + header->descr);
-  record.bytes.resize(data_bytes);
-  read_exactly(file, path, file.size() - data_bytes, record.bytes);
+  record.bytes = read_bytes(file, path, file.size() - data_bytes, data_bytes);
+  if (type.is_big_endian) swap_byte_order(record);
+  if (header->fortran_order && !record.bytes.empty()) {
+    require_memory(path, data_bytes);
+    const StridedView view{.shape = record.shape, .strides = column_major_strides(record.shape)};
+    record.bytes = view.make_dense(record.bytes, names_of(record.type).bits / 8);
+  }
   return record;
 }
 
@@ -219,8 +228,8 @@ void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tens
 std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesystem::path& path) {
   const auto file = open_to_read(files, path);
   const std::string start = read_text(*file, path, 0, std::min(file->size(), kStartBytes));
-  if (start.starts_with("PK")) return read_pt(*file, path);
-  if (is_pickle(start)) refuse_bare_pickle(path, start);
+  if (start.starts_with("PK") || is_legacy_pt(start)) return read_pt(*file, path);
+  if (is_pickle(start)) refuse_bare_pickle(path);
   refuse_mistaken(path, start);
   if (!start.starts_with("\x93NUMPY")) return read_safetensors(files, path);
   TensorRecord record = read_npy(*file, path);

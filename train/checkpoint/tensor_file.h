@@ -15,17 +15,18 @@ namespace gradring::train {
 /// tensor, named as the file without its extension), or safetensors.
 ///
 /// Errors    CheckpointError, as the format's reader. It names other formats that are often given instead, such as a
-///           bare pickle, which torch.save wrote before PyTorch 1.6.
+///           bare pickle.
 std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesystem::path& path);
 
-/// Reads NumPy's .npy, versions 1 to 3: one array in C order, little-endian, of plain numbers. The record has no name.
+/// Reads NumPy's .npy, versions 1 to 3: one array of plain numbers, in C or Fortran order, little- or big-endian. The
+/// record has no name.
 ///
 ///   | \x93NUMPY | major, minor | 2 or 4 bytes: N | N bytes: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3),
 ///   } | data |
 ///
 /// Errors    CheckpointError, naming the file, what was found and what to do: another magic or version, a header above
-///           64 KiB or of any other form, Fortran order, big-endian numbers, Python objects, a size that contradicts
-///           the shape. Nothing in the file is executed.
+///           64 KiB or of any other form, Python objects, a size that contradicts the shape. Nothing in the file is
+///           executed.
 /// Cost      allocates memory for the data after the file's size was compared with the shape.
 /// Source    NumPy's format description (numpy.lib.format, NEP 1).
 /// Example   tests/train/checkpoint/npy_test.cpp
@@ -37,14 +38,14 @@ TensorRecord read_npy(const InputFile& file, const std::filesystem::path& path);
 ///           file may exist.
 void write_npy(FileSystem& files, const std::filesystem::path& path, const TensorRecord& tensor);
 
-/// Reads the tensors of a state_dict that torch.save wrote (PyTorch 1.6 or later: a zip archive), in its order, each
-/// made dense. Nothing in the file is executed. The state_dict may be the value "state_dict", "model_state_dict" or
-/// "model" of a dictionary.
+/// Reads the tensors of a state_dict that torch.save wrote, as a zip archive or in the legacy format (before PyTorch
+/// 1.6), in its order, each made dense and little-endian. Nothing in the file is executed. The state_dict may be a value
+/// of a dictionary: "state_dict", "model_state_dict", "model", or the only one.
 ///
-/// Errors    CheckpointError, naming the file, what was found and what to do: those of ZipReader and read_pickle;
-///           another byte order; a value that is not a tensor; a tensor that reaches beyond its storage, or repeats its
-///           elements.
-/// Cost      the tensors, at most four times as large as the file, and their storages.
+/// Errors    CheckpointError, naming the file, what was found and what to do: those of open_pt_records; several
+///           state_dicts; a value that is not a tensor, or a sparse or quantized one; a tensor that reaches beyond its
+///           storage; more tensors than four times the file and 32 MiB, or than the memory holds.
+/// Cost      the tensors and their storages.
 /// Source    PyTorch's torch/serialization.py and caffe2/serialize/inline_container.h.
 /// Example   tests/train/checkpoint/pt_test.cpp
 std::vector<TensorRecord> read_pt(const InputFile& file, const std::filesystem::path& path);

@@ -15,28 +15,28 @@ namespace {
 using enum TensorType;
 
 constexpr std::array<TensorTypeNames, 22> kTypes = {{
-    {boolean, 8, "BOOL", "|b1", "BoolStorage"},
-    {f4, 4, "F4", "", ""},
-    {f6_e2m3, 6, "F6_E2M3", "", ""},
-    {f6_e3m2, 6, "F6_E3M2", "", ""},
-    {u8, 8, "U8", "|u1", "ByteStorage"},
-    {i8, 8, "I8", "|i1", "CharStorage"},
-    {f8_e5m2, 8, "F8_E5M2", "", ""},
-    {f8_e4m3, 8, "F8_E4M3", "", ""},
-    {f8_e8m0, 8, "F8_E8M0", "", ""},
-    {f8_e4m3fnuz, 8, "F8_E4M3FNUZ", "", ""},
-    {f8_e5m2fnuz, 8, "F8_E5M2FNUZ", "", ""},
-    {i16, 16, "I16", "<i2", "ShortStorage"},
-    {u16, 16, "U16", "<u2", ""},
-    {f16, 16, "F16", "<f2", "HalfStorage"},
-    {bf16, 16, "BF16", "", "BFloat16Storage"},
-    {i32, 32, "I32", "<i4", "IntStorage"},
-    {u32, 32, "U32", "<u4", ""},
-    {f32, 32, "F32", "<f4", "FloatStorage"},
-    {c64, 64, "C64", "<c8", "ComplexFloatStorage"},
-    {f64, 64, "F64", "<f8", "DoubleStorage"},
-    {i64, 64, "I64", "<i8", "LongStorage"},
-    {u64, 64, "U64", "<u8", ""},
+    {boolean, 8, "BOOL", "|b1", "BoolStorage", "bool"},
+    {f4, 4, "F4", "", "", ""},
+    {f6_e2m3, 6, "F6_E2M3", "", "", ""},
+    {f6_e3m2, 6, "F6_E3M2", "", "", ""},
+    {u8, 8, "U8", "|u1", "ByteStorage", "uint8"},
+    {i8, 8, "I8", "|i1", "CharStorage", "int8"},
+    {f8_e5m2, 8, "F8_E5M2", "", "", "float8_e5m2"},
+    {f8_e4m3, 8, "F8_E4M3", "", "", "float8_e4m3fn"},
+    {f8_e8m0, 8, "F8_E8M0", "", "", "float8_e8m0fnu"},
+    {f8_e4m3fnuz, 8, "F8_E4M3FNUZ", "", "", "float8_e4m3fnuz"},
+    {f8_e5m2fnuz, 8, "F8_E5M2FNUZ", "", "", "float8_e5m2fnuz"},
+    {i16, 16, "I16", "<i2", "ShortStorage", "int16"},
+    {u16, 16, "U16", "<u2", "", "uint16"},
+    {f16, 16, "F16", "<f2", "HalfStorage", "float16"},
+    {bf16, 16, "BF16", "", "BFloat16Storage", "bfloat16"},
+    {i32, 32, "I32", "<i4", "IntStorage", "int32"},
+    {u32, 32, "U32", "<u4", "", "uint32"},
+    {f32, 32, "F32", "<f4", "FloatStorage", "float32"},
+    {c64, 64, "C64", "<c8", "ComplexFloatStorage", "complex64"},
+    {f64, 64, "F64", "<f8", "DoubleStorage", "float64"},
+    {i64, 64, "I64", "<i8", "LongStorage", "int64"},
+    {u64, 64, "U64", "<u8", "", "uint64"},
 }};
 
 template <class Stored>
@@ -73,6 +73,13 @@ std::optional<TensorType> find_type(std::string_view TensorTypeNames::*format, s
   const auto found = std::ranges::find(kTypes, name, format);
   if (name.empty() || found == kTypes.end()) return std::nullopt;
   return found->type;
+}
+
+void swap_byte_order(TensorRecord& record) {
+  const std::size_t element_bytes = names_of(record.type).bits / 8;
+  const std::size_t number_bytes = record.type == c64 ? element_bytes / 2 : element_bytes;
+  for (std::size_t begin = 0; begin + number_bytes <= record.bytes.size(); begin += number_bytes)
+    std::ranges::reverse(std::span(record.bytes).subspan(begin, number_bytes));
 }
 
 std::optional<std::uint64_t> byte_size(TensorType type, std::span<const std::int64_t> shape) {

@@ -25,7 +25,8 @@ struct TensorTypeNames {
   unsigned bits;                 ///< of one element
   std::string_view safetensors;  ///< "F32"
   std::string_view npy;          ///< "<f4"
-  std::string_view torch;        ///< "FloatStorage"
+  std::string_view torch;        ///< "FloatStorage"; empty where PyTorch has an untyped storage
+  std::string_view torch_dtype;  ///< "float32"
 };
 
 /// All types, each once.
@@ -51,6 +52,9 @@ struct TensorRecord : TensorInfo {
 
   bool operator==(const TensorRecord&) const = default;
 };
+
+/// Makes a big-endian record little-endian: reverses the bytes of each number. Complex elements have two.
+void swap_byte_order(TensorRecord& record);
 
 /// No tensor of a file is larger, so that sums of a few sizes never overflow.
 constexpr std::uint64_t kLargestTensorBytes = (std::uint64_t{1} << 48) - 1;

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "train/checkpoint/error.h"
-#include "train/checkpoint/pickle.h"
+#include "train/checkpoint/pickle_writer.h"
 #include "train/checkpoint/pt_archive.h"
+#include "train/checkpoint/pt_writer.h"
 
 namespace gradring::train {
 namespace {
@@ -16,14 +20,24 @@ using Kind = PickleValue::Kind;
 using Value = TorchOptimizer::Value;
 
 constexpr const char* kOptimizerAdvice = "save the optimizer's state_dict: torch.save(optimizer.state_dict(), ...)";
-constexpr std::string_view kOptimizerWrappers[] = {"optimizer_state_dict", "optimizer"};
+constexpr std::string_view kOptimizerWrappers[] = {"optimizer_state_dict", "optimizer", "optim", "optimizer_states"};
 constexpr const char* kState = "state";
 constexpr const char* kGroups = "param_groups";
 constexpr const char* kParameters = "params";
+constexpr const char* kNames = "param_names";
 
-std::string text_of(double number) {
+template <class Number>
+std::string text_of(Number number) {
   char buffer[32];
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
+}
+
+/// 0.001 for the float nearest to it: the number that was meant.
+double meant_by(float number) {
+  const std::string text = text_of(number);
+  double meant = 0;
+  std::from_chars(text.data(), text.data() + text.size(), meant);
+  return meant;
 }
 
 /// Combines the values of a pickle into an optimizer's state.
@@ -48,49 +62,92 @@ class OptimizerReader {
   }
 
  private:
-  std::int64_t parameter(const PickleValue& value) const {
+  /// Called for each thing that is copied out of the pickle, which can refer to one of them many times.
+  void spend(std::size_t bytes) {
+    constexpr std::size_t kMost = 64u << 20, kOverhead = 64;
+    spent_ += bytes + kOverhead;
+    if (spent_ > kMost) archive_.refuse("has parameters and options of more than 64 MiB");
+  }
+
+  /// The number of a parameter. One that is named instead gets the next number when its name is first seen.
+  std::int64_t parameter(const PickleValue& value) {
     constexpr std::int64_t kMost = 1'000'000;
+    if (value.kind == Kind::text) {
+      const auto next = static_cast<std::int64_t>(numbers_.size());
+      return numbers_.try_emplace(value.text, next).first->second;
+    }
     if (value.kind != Kind::integer || value.number < 0 || value.number >= kMost)
       archive_.refuse("has a parameter whose number is not one of 0 to 999,999");
     return value.number;
   }
 
-  TorchOptimizer::Group group(const PickleValue& from) const {
+  TorchOptimizer::Group group(const PickleValue& from) {
+    spend(sizeof(TorchOptimizer::Group));
     TorchOptimizer::Group group;
     const PickleValue* const parameters = from.kind == Kind::dictionary ? archive_.find(from, kParameters) : nullptr;
     if (!parameters || parameters->kind != Kind::list) archive_.refuse("has a param_group without a list 'params'");
-    for (const PickleId id : parameters->items) group.parameters.push_back(parameter(archive_.at(id)));
-    std::set<std::string_view> names;
+    for (const PickleId id : parameters->items) {
+      spend(sizeof(std::int64_t));
+      group.parameters.push_back(parameter(archive_.at(id)));
+    }
+    const PickleValue* const named = archive_.find(from, kNames);
+    group.names = names_in(named && named->kind == Kind::list ? *named : *parameters);
+    std::set<std::string_view> known;
     for (std::size_t i = 0; i < from.items.size(); i += 2) {
       const std::string& name = archive_.text(from.items[i], "an option of a param_group");
-      if (!names.insert(name).second) archive_.refuse("has the option " + in_quotes(name) + " twice");
-      if (name == kParameters || name == "param_names") continue;
-      group.options.emplace_back(name, option(name, archive_.at(from.items[i + 1])));
+      spend(name.size());
+      if (!known.insert(name).second) archive_.refuse("has the option " + in_quotes(name) + " twice");
+      if (name == kParameters || name == kNames) continue;
+      if (auto value = option(name, from.items[i + 1])) group.options.emplace_back(name, std::move(*value));
     }
     return group;
   }
 
-  Value option(const std::string& name, const PickleValue& value) const {
-    switch (value.kind) {
-      case Kind::none: return {};
-      case Kind::boolean: return value.number != 0;
-      case Kind::integer: return value.number;
-      case Kind::real: return value.real;
-      case Kind::tuple:
-      case Kind::list: return numbers(name, value);
-      default: archive_.refuse("has the option " + in_quotes(name) + ", which is not a number");
+  /// The names in a list; none if it holds anything else.
+  std::vector<std::string> names_in(const PickleValue& list) {
+    std::vector<std::string> names;
+    for (const PickleId id : list.items) {
+      if (archive_.at(id).kind != Kind::text) return {};
+      spend(archive_.at(id).text.size());
+      names.push_back(archive_.at(id).text);
     }
+    return names;
   }
 
-  std::vector<double> numbers(const std::string& name, const PickleValue& list) const {
+  /// Nothing for a kind of value that no option of torch.optim has.
+  std::optional<Value> option(const std::string& name, PickleId id) {
+    const PickleValue& value = archive_.at(id);
+    switch (value.kind) {
+      case Kind::none: return Value();
+      case Kind::boolean: return value.number != 0;
+      case Kind::integer: return value.number;
+      case Kind::tuple:
+      case Kind::list: return numbers(name, value);
+      default: break;
+    }
+    const auto number = number_in(name, id);
+    return number ? std::optional<Value>(*number) : std::nullopt;
+  }
+
+  /// A number, or the element of a tensor of one.
+  std::optional<double> number_in(const std::string& name, PickleId id) {
+    const PickleValue& value = archive_.at(id);
+    if (value.kind == Kind::real) return value.real;
+    if (value.kind == Kind::integer) return static_cast<double>(value.number);
+    if (!archive_.is_tensor(value)) return std::nullopt;
+    const TensorRecord tensor = archive_.tensor(name, id);
+    const auto values = values_of(tensor);
+    if (!values || values->size() != 1) return std::nullopt;
+    return tensor.type == TensorType::f32 ? meant_by(static_cast<float>(values->front())) : values->front();
+  }
+
+  std::optional<Value> numbers(const std::string& name, const PickleValue& list) {
     constexpr std::size_t kMost = 16;
-    if (list.items.size() > kMost) archive_.refuse("has the option " + in_quotes(name) + " of more than 16 numbers");
     std::vector<double> found;
     for (const PickleId id : list.items) {
-      const PickleValue& item = archive_.at(id);
-      if (item.kind != Kind::real && item.kind != Kind::integer)
-        archive_.refuse("has the option " + in_quotes(name) + ", which does not consist of numbers");
-      found.push_back(item.kind == Kind::real ? item.real : static_cast<double>(item.number));
+      const auto number = found.size() < kMost ? number_in(name, id) : std::nullopt;
+      if (!number) return std::nullopt;
+      found.push_back(*number);
     }
     return found;
   }
@@ -102,6 +159,7 @@ class OptimizerReader {
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < from.items.size(); i += 2) {
       const std::string& name = archive_.text(from.items[i], "a state");
+      spend(name.size());
       if (!names.insert(name).second) archive_.refuse("has the state " + in_quotes(name) + " twice");
       const PickleValue& value = archive_.at(from.items[i + 1]);
       if (value.kind == Kind::none) continue;
@@ -121,6 +179,8 @@ class OptimizerReader {
   }
 
   PtArchive archive_;
+  std::size_t spent_ = 0;
+  std::map<std::string, std::int64_t> numbers_;  // of parameters that are named in place of them
 };
 
 void write_value(PickleWriter& pickle, const Value& value) {
@@ -147,6 +207,13 @@ void write_group(PickleWriter& pickle, const TorchOptimizer::Group& group) {
   pickle.mark();
   for (const std::int64_t number : group.parameters) pickle.integer(number);
   pickle.end_appends();
+  if (!group.names.empty()) {
+    pickle.text(kNames);
+    pickle.empty_list();
+    pickle.mark();
+    for (const std::string& name : group.names) pickle.text(name);
+    pickle.end_appends();
+  }
   pickle.end_items();
 }
 

@@ -25,6 +25,7 @@ struct TorchOptimizer {
   struct Group {
     std::vector<std::pair<std::string, Value>> options;
     std::vector<std::int64_t> parameters;  ///< their numbers
+    std::vector<std::string> names = {};   ///< of the parameters; empty: unknown
   };
   std::vector<Group> groups;
   /// The tensors of each parameter: exp_avg, step, ...; numbers become f64 scalars, what is None is left out.
@@ -40,11 +41,13 @@ std::string to_string(const TorchOptimizer::Value& value);
 void write_torch_optimizer(FileSystem& files, const std::filesystem::path& path, const TorchOptimizer& optimizer,
                            std::string_view about = {});
 
-/// Reads torch.save(optimizer.state_dict(), path), also where a dictionary holds it as "optimizer_state_dict" or
-/// "optimizer". Nothing in the file is executed.
+/// Reads torch.save(optimizer.state_dict(), path), also where a dictionary holds it as "optimizer_state_dict",
+/// "optimizer", "optim" or "optimizer_states". Parameters may be named: by "param_names" (Adam(model.named_parameters())),
+/// or in place of numbers (torch.distributed.checkpoint). A tensor of one element counts as a number, as the lr of
+/// capturable optimizers. Options of other kinds, which scripts add to groups, are skipped. Nothing in the file is
+/// executed.
 ///
-/// Errors    CheckpointError as read_pt; a state or group of another form; an option that is no number, as of
-///           capturable optimizers; more than 1,000,000 parameters.
+/// Errors    CheckpointError as read_pt; a state or group of another form; more than 1,000,000 parameters.
 /// Source    torch/optim/optimizer.py.
 /// Example   tests/train/checkpoint/torch_optimizer_test.cpp
 TorchOptimizer read_torch_optimizer(FileSystem& files, const std::filesystem::path& path);

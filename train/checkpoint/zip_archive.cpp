@@ -7,6 +7,7 @@
 
 #include "kernels/runtime/error.h"
 #include "train/checkpoint/error.h"
+#include "train/checkpoint/read_bytes.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -106,6 +107,7 @@ ZipReader::ZipReader(const InputFile& file, std::filesystem::path path) : file_(
   if (entries_.size() != directory.entries)
     refuse(path_, "its directory has " + std::to_string(entries_.size()) + " entries, its end record says " +
                       std::to_string(directory.entries));
+  has_checksums_ = std::ranges::any_of(entries_, [](const ZipEntry& entry) { return entry.crc32 != 0; });
   check_overlaps(directory.begin);
 }
 
@@ -147,11 +149,11 @@ ZipEntry ZipReader::parse_entry(std::string_view& rest) const {
   if (rest.size() < entry_bytes) refuse(path_, "its directory is invalid");
   ZipEntry entry{.name = std::string(rest.substr(kDirectoryEntryBytes, name_bytes)), .crc32 = u32_at(rest, 16)};
   if (u16_at(rest, 8) & 1) refuse(path_, "its entry " + in_quotes(entry.name) + " is encrypted");
-  if (u16_at(rest, 10) != 0) refuse(path_, "its entry " + in_quotes(entry.name) + " is compressed");
+  entry.compressed = u16_at(rest, 10) != 0;
   Zip64Values wide(rest.substr(kDirectoryEntryBytes + name_bytes, extra_bytes));
-  std::uint64_t stored_bytes = 0;
-  if (!wide.widen(u32_at(rest, 24), entry.bytes) || !wide.widen(u32_at(rest, 20), stored_bytes) ||
-      !wide.widen(u32_at(rest, 42), entry.header) || stored_bytes != entry.bytes)
+  std::uint64_t original_bytes = 0;
+  if (!wide.widen(u32_at(rest, 24), original_bytes) || !wide.widen(u32_at(rest, 20), entry.bytes) ||
+      !wide.widen(u32_at(rest, 42), entry.header) || (!entry.compressed && original_bytes != entry.bytes))
     refuse(path_, "its directory contradicts itself about the size of " + in_quotes(entry.name));
   rest.remove_prefix(entry_bytes);
   return entry;
@@ -165,8 +167,8 @@ void ZipReader::find_bytes(ZipEntry& entry) const {
   const std::string header = read_text(file_, path_, entry.header, kLocalHeaderBytes);
   const std::size_t name_bytes = u16_at(header, 26), extra_bytes = u16_at(header, 28);
   entry.begin = entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;
-  if (!header.starts_with(kLocalHeader) || u16_at(header, 8) != 0 || entry.begin > size ||
-      entry.bytes > size - entry.begin)
+  entry.compressed = entry.compressed || u16_at(header, 8) != 0;
+  if (!header.starts_with(kLocalHeader) || entry.begin > size || entry.bytes > size - entry.begin)
     refuse(path_, "its entry " + in_quotes(entry.name) + " is invalid");
   if (read_text(file_, path_, entry.header + kLocalHeaderBytes, name_bytes) != entry.name)
     refuse(path_, "its entry " + in_quotes(entry.name) + " has another name in its local header");
@@ -190,9 +192,9 @@ const ZipEntry* ZipReader::find(std::string_view name) const {
 }
 
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
-  std::vector<std::byte> bytes(entry.bytes);
-  read_exactly(file_, path_, entry.begin, bytes);
-  if (crc32_of(bytes) != entry.crc32)
+  if (entry.compressed) refuse(path_, "its entry " + in_quotes(entry.name) + " is compressed");
+  std::vector<std::byte> bytes = read_bytes(file_, path_, entry.begin, entry.bytes);
+  if (has_checksums_ && crc32_of(bytes) != entry.crc32)
     refuse(path_, "its entry " + in_quotes(entry.name) + " does not match its CRC-32");
   return bytes;
 }

@@ -27,16 +27,18 @@ constexpr std::size_t kEnd64Bytes = 56;
 constexpr std::size_t kEnd64LocatorBytes = 20;
 }  // namespace zip
 
-/// A stored file of a zip archive.
+/// A file in a zip archive.
 struct ZipEntry {
   std::string name;
   std::uint64_t header = 0;  ///< offset of its local header
   std::uint64_t begin = 0;   ///< offset of its bytes
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;   ///< as they are in the archive
   std::uint32_t crc32 = 0;
+  bool compressed = false;
 };
 
-/// Reads a zip archive with stored (not compressed) entries, as torch.save writes them, with or without zip64.
+/// Reads a zip archive with stored (not compressed) entries, as torch.save writes them, with or without zip64. If the
+/// CRC-32 of every entry is 0, the writer computed none (torch.serialization.set_crc32_options), and none is verified.
 ///
 /// Errors    CheckpointError, naming the archive: not a zip archive, truncated, compressed or encrypted entries, a name
 ///           that occurs twice or differs between an entry and the directory, entries that overlap or reach beyond the
@@ -65,6 +67,7 @@ class ZipReader {
   const InputFile& file_;
   std::filesystem::path path_;
   std::vector<ZipEntry> entries_;
+  bool has_checksums_ = false;
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 

@@ -120,7 +120,7 @@ void run(EvalOptions& all, Words words) {
   const data::Dataset& dataset = *evaluated.dataset;
   check_sample_shape(*setting.tensors.contents.about, dataset.shape(), setting.tensors.from);
   const Inference::Result result =
-      make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size).run(dataset);
+      make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size)->run(dataset);
   write_logits(options, result.evaluation.samples, result.logits);
   if (options.json)
     print_json(to_json(setting, evaluated, result.evaluation));

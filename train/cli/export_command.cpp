@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/runtime/file.h"
 #include "kernels/runtime/nearest_name.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/error.h"
@@ -27,6 +28,7 @@
 #include "train/options/usage_error.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/start.h"
+#include "train/trainer/parameter_names.h"
 
 namespace gradring::train {
 namespace {
@@ -97,7 +99,11 @@ std::string about(const Exported& exported) {
 }
 
 void write_as_onnx(FileSystem& files, const fs::path& path, const Exported& exported) {
-  write_new_file(files, path, onnx_model(facts_in(exported), exported.tensors, exported.named.from));
+  const ModelFacts& facts = facts_in(exported);
+  std::vector<TensorRecord> weights = exported.tensors;
+  for (const std::string& remark : ParameterNames(facts.model).rename(weights, exported.named.from))
+    print_to_stderr(remark + "\n");
+  write_new_file(files, path, onnx_model(facts, weights, exported.named.from));
 }
 
 void write_as_pt(FileSystem& files, const fs::path& path, const Exported& exported) {

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <span>
 #include <utility>
 
+#include "kernels/runtime/file.h"
 #include "train/checkpoint/tensor_file.h"
 #include "train/config/option_sources.h"
 #include "train/options/usage_error.h"
@@ -86,14 +88,17 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
   return setting;
 }
 
-Inference make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
-                         std::int64_t batch_size) {
-  return Inference({.model = setting.config.model,
-                    .sample = sample,
-                    .classes = classes,
-                    .batch_size = batch_size,
-                    .precision = setting.precision()},
-                   std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
+std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
+                                          std::int64_t batch_size) {
+  auto inference =
+      std::make_unique<Inference>(InferenceSpec{.model = setting.config.model,
+                                                .sample = sample,
+                                                .classes = classes,
+                                                .batch_size = batch_size,
+                                                .precision = setting.precision()},
+                                  std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
+  for (const std::string& remark : inference->remarks()) print_to_stderr(remark + "\n");
+  return inference;
 }
 
 void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,11 @@ std::vector<Option> inference_options(InferenceOptions& options);
 /// Errors    as read_choice, resolve and make_compute; UsageError if the data set is not known.
 InferenceSetting prepare_inference(const InferenceOptions& options);
 
-/// Takes the weights out of `setting`.
+/// Takes the weights out of `setting`, which must outlive the result. Prints remarks on their names to stderr.
 ///
 /// Errors    as Inference.
-Inference make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes, std::int64_t batch_size);
+std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
+                                          std::int64_t batch_size);
 
 /// Writes --logits, if it was given.
 ///

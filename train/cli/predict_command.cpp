@@ -179,7 +179,7 @@ void run(PredictOptions& options, Words words) {
   const data::InMemoryDataset images = read_images(names, set, options.invert);
   const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
   const std::vector<float> logits =
-      make_inference(setting, set.sample, images.classes(), batch_size).run(images).logits;
+      make_inference(setting, set.sample, images.classes(), batch_size)->run(images).logits;
   write_logits(options.inference, images.size(), logits);
   std::vector<Prediction> predictions;
   for (std::size_t i = 0; i < names.size(); ++i)

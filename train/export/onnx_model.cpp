@@ -143,10 +143,8 @@ void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer) {
 
 void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
                  const std::filesystem::path& from) {
-  std::vector<TensorRecord> named(weights.begin(), weights.end());
-  ParameterNames(model).rename(named, from);
   const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
-  const auto values = parameter_values(named, from, parameters);
+  const auto values = parameter_values(weights, from, parameters);
   for (std::size_t i = 0; i < values.size(); ++i)
     builder.constant(parameters[i].name, parameters[i].torch_shape.extents(), values[i]);
 }

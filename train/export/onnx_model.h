@@ -17,7 +17,7 @@ namespace gradring::train {
 ///
 /// Layers keep their names, and weights PyTorch's names and order. metadata_props has the texts of `facts`.
 ///
-/// Errors    CheckpointError with `from` if `weights` (any spelling of their names) are those of another model.
+/// Errors    CheckpointError with `from` if `weights` are those of another model.
 /// Numerics  the graph computes what data::Normalize and the layers compute, in f32.
 /// Source    the ONNX specification: onnx.proto (IR version 8), operators of opset 17.
 /// Example   tests/train/cli/onnx_test.cpp

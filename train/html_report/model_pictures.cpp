@@ -24,7 +24,7 @@
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
 #include "train/trainer/from_config.h"
-#include "train/trainer/parameter_tensors.h"
+#include "train/trainer/parameter_names.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {

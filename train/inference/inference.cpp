@@ -8,6 +8,7 @@
 #include "kernels/lib/reference.h"
 #include "kernels/variant.h"
 #include "train/config/train_config.h"
+#include "train/trainer/parameter_names.h"
 #include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
@@ -23,7 +24,8 @@ nn::ArenaLayout one_bucket(const std::vector<nn::Parameter>& parameters) {
 
 Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weights, const std::filesystem::path& from,
                      const Compute& compute)
-    : compute_(compute),
+    : from_(from),
+      compute_(compute),
       self_(make_group({}, {.timeout = default_timeout(compute.simulated)}, &compute)),
       model_(nn::make_model(spec.model, spec.sample, spec.classes)),
       parameters_(nn::parameters_of(model_)),
@@ -39,15 +41,15 @@ Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weight
           static_cast<std::size_t>(spec.batch_size * spec.classes) * kernels::size_of(spec.precision),
           kernels::MemoryKind::pinned)),
       stream_(compute.device->make_stream(kernels::StreamMode::in_place)) {
-  load(std::move(weights), from);
+  load(std::move(weights));
 }
 
-void Inference::load(std::vector<TensorRecord> weights, const std::filesystem::path& from) {
-  ParameterNames(model_).rename(weights, from);
+void Inference::load(std::vector<TensorRecord> weights) {
+  remarks_ = ParameterNames(model_).rename(weights, from_);
   const kernels::Buffer host =
       compute_.device->allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
   std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
-  load_parameters(weights, from, parameters_, {layout_, host.as<float>()});
+  load_parameters(weights, from_, parameters_, {layout_, host.as<float>()});
   stream_->enqueue_copy(weights_.master().front(), host.data(), host.size());
   weights_.enqueue_refresh(*stream_);
   stream_->synchronize(Deadline::after(self_.group->timeout()));

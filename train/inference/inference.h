@@ -49,15 +49,19 @@ class Inference {
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
+  /// What was stripped from the names of the weights, for users.
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
   /// Judges every sample once.
   ///
   /// Errors    DeviceError.
   Result run(const data::Dataset& dataset);
 
  private:
-  void load(std::vector<TensorRecord> weights, const std::filesystem::path& from);
+  void load(std::vector<TensorRecord> weights);
   void take_logits(std::int64_t count, std::vector<float>& logits);
 
+  const std::filesystem::path from_;
   const Compute& compute_;
   Ranks self_;  // the world of one
   nn::Model model_;
@@ -67,6 +71,7 @@ class Inference {
   GatheredWeights weights_;
   nn::Program program_;
   kernels::Buffer host_logits_;
+  std::vector<std::string> remarks_;
   std::unique_ptr<kernels::Stream> stream_;
 };
 

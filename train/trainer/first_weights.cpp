@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "train/trainer/parameter_tensors.h"
+#include "train/trainer/parameter_names.h"
 #include "train/trainer/torch_optimizer_state.h"
 #include "train/trainer/training_state.h"
 
@@ -21,12 +21,14 @@ void begin_average(ReplicaState& state) {
 
 }  // namespace
 
-void load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
-                        comm::ProcessGroup& group, Deadline deadline) {
-  ParameterNames(replica.model()).rename(weights.tensors, weights.from);
+std::vector<std::string> load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
+                                            comm::ProcessGroup& group, Deadline deadline) {
+  const ParameterNames names(replica.model());
+  std::vector<std::string> remarks = names.rename(weights.tensors, weights.from);
   ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica.step().state(deadline)};
   std::string applied;  // empty: a new optimizer
   if (weights.optimizer) {
+    names.rename(*weights.optimizer);
     SteppedOptimizer stepped =
         from_torch_optimizer(*weights.optimizer, optimizer, replica.parameters(), weights.optimizer_from);
     applied = std::to_string(stepped.applied_steps);
@@ -34,9 +36,13 @@ void load_first_weights(Replica& replica, FirstWeights weights, const OptimizerS
     if (optimizer.ema > 0) begin_average(state);
   }
   applied = group.broadcast_on_host(applied, 0);
-  if (applied.empty()) return replica.load_weights(state.model, weights.from, deadline);
+  if (applied.empty()) {
+    replica.load_weights(state.model, weights.from, deadline);
+    return remarks;
+  }
   state.step.applied_steps = std::stoi(applied);
   replica.load(state, weights.from, deadline);
+  return remarks;
 }
 
 }  // namespace gradring::train

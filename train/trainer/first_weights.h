@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/process_group.h"
@@ -25,8 +26,9 @@ struct FirstWeights {
 /// Begins the training of a replica with these weights, and with the state of their optimizer if rank 0 has it.
 /// Collective.
 ///
+/// Returns   remarks: what was stripped from the names of the weights.
 /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer.
-void load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
-                        comm::ProcessGroup& group, Deadline deadline);
+std::vector<std::string> load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
+                                            comm::ProcessGroup& group, Deadline deadline);
 
 }  // namespace gradring::train

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "nn/models/model.h"
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/tensor_record.h"
 #include "train/report/parameter_snapshot.h"
@@ -44,30 +40,5 @@ std::vector<ParameterValues> named_values(std::span<const nn::Parameter> paramet
 ///           another shape, by name; a type that is not floating-point.
 void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
                      std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix = "");
-
-/// Maps the names that other programs give to the parameters of a model to the model's own. Known spellings, each
-/// followed by .weight or .bias:
-///
-///   conv_layers.0   fc_layers.0     the model's own
-///   conv1           fc1             attributes: the first convolution, the first linear layer, ...
-///   0               7               torch.nn.Sequential: the index of the layer among all layers
-///
-/// each also with the prefix "module." (DistributedDataParallel, DataParallel) or "_orig_mod." (torch.compile), or
-/// both.
-class ParameterNames {
- public:
-  explicit ParameterNames(const nn::Model& model);
-
-  /// The model's own name; empty if `name` is unknown.
-  std::optional<std::string> own(std::string_view name) const;
-
-  /// Renames the tensors of a file; unknown names stay.
-  ///
-  /// Errors    CheckpointError with `path` if two of them are the same parameter.
-  void rename(std::vector<TensorRecord>& tensors, const std::filesystem::path& path) const;
-
- private:
-  std::map<std::string, std::string, std::less<>> own_;
-};
 
 }  // namespace gradring::train

@@ -5,19 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "kernels/optimizers/optimizers.h"
 #include "train/checkpoint/error.h"
 #include "train/trainer/parameter_tensors.h"
+#include "train/trainer/torch_optimizer_order.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kStep = "step";
 constexpr double kMostApplied = 2e9;
 
 /// The states that PyTorch's optimizer has for each parameter.
@@ -25,16 +24,6 @@ std::vector<std::string> state_names(const OptimizerSpec& spec) {
   if (spec.name == "sgd")
     return spec.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
   return {"exp_avg", "exp_avg_sq"};
-}
-
-bool is_bias(const nn::Parameter& parameter) { return parameter.torch_shape.rank() == 1; }
-
-/// Indices of the parameters: weights before biases.
-std::vector<std::size_t> weights_first(std::span<const nn::Parameter> parameters) {
-  std::vector<std::size_t> order(parameters.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_partition(order, [&](std::size_t i) { return !is_bias(parameters[i]); });
-  return order;
 }
 
 std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const OptimizerSpec& spec, double learning_rate) {
@@ -75,10 +64,6 @@ std::vector<TensorInfo> expected_tensors(const OptimizerSpec& spec, std::span<co
   return expected;
 }
 
-[[noreturn]] void refuse(const fs::path& from, const std::string& found) {
-  throw CheckpointError(from, found, "use the --model and --optimizer that it belongs to");
-}
-
 void check_options(const TorchOptimizer& optimizer, const fs::path& from) {
   for (const TorchOptimizer::Group& group : optimizer.groups)
     for (const auto& [name, value] : group.options)
@@ -86,54 +71,11 @@ void check_options(const TorchOptimizer& optimizer, const fs::path& from) {
         throw CheckpointError(from, "was saved with " + name + "=True, which gradring lacks", "train without it");
 }
 
-/// The parameter numbers of all groups, in order.
-std::vector<std::int64_t> numbers_in(const TorchOptimizer& optimizer) {
-  std::vector<std::int64_t> numbers;
-  for (const TorchOptimizer::Group& group : optimizer.groups)
-    numbers.insert(numbers.end(), group.parameters.begin(), group.parameters.end());
-  return numbers;
-}
-
-void check_numbers(const std::vector<std::int64_t>& numbers, const TorchOptimizer& optimizer, std::size_t expected,
-                   const fs::path& from) {
-  if (numbers.size() != expected)
-    refuse(from, fmt::format("has {} parameters, but the model has {}", numbers.size(), expected));
-  const std::set<std::int64_t> distinct(numbers.begin(), numbers.end());
-  if (distinct.size() != numbers.size()) refuse(from, "has a parameter in two groups");
-  for (const auto& [number, tensors] : optimizer.state)
-    if (!distinct.contains(number))
-      refuse(from, fmt::format("has a state of parameter {}, which is in no group", number));
-}
-
-/// Whether the states of the file have the shapes of `parameters` in this order.
-bool fits(const TorchOptimizer& optimizer, const std::vector<std::int64_t>& numbers,
-          std::span<const nn::Parameter> parameters, const std::vector<std::size_t>& order) {
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto state = optimizer.state.find(numbers[i]);
-    if (state == optimizer.state.end()) continue;
-    const auto shape = parameters[order[i]].torch_shape.extents();
-    for (const TensorRecord& tensor : state->second)
-      if (tensor.name != kStep && !std::ranges::equal(tensor.shape, shape)) return false;
-  }
-  return true;
-}
-
-std::vector<std::size_t> order_in(const TorchOptimizer& optimizer, const std::vector<std::int64_t>& numbers,
-                                  std::span<const nn::Parameter> parameters, const fs::path& from) {
-  std::vector<std::size_t> order(parameters.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (fits(optimizer, numbers, parameters, order)) return order;
-  order = weights_first(parameters);
-  if (!fits(optimizer, numbers, parameters, order))
-    refuse(from, "has states of other shapes than the model's parameters");
-  return order;
-}
-
 std::int32_t steps_in(const TensorRecord& tensor, const fs::path& from) {
   const auto values = values_of(tensor);
   const double step = values && values->size() == 1 ? values->front() : -1;
   if (!(step >= 0 && step <= kMostApplied) || step != std::floor(step))
-    refuse(from, "has a 'step' that is not a number of steps");
+    refuse_optimizer(from, "has a 'step' that is not a number of steps");
   return static_cast<std::int32_t>(step);
 }
 
@@ -145,13 +87,13 @@ std::int32_t take_states(const std::vector<TensorRecord>& tensors, const nn::Par
   const std::vector<std::string> known = state_names(spec);
   std::int32_t steps = -1;
   for (const TensorRecord& tensor : tensors) {
-    if (tensor.name == kStep) {
+    if (tensor.name == kOptimizerStep) {
       steps = steps_in(tensor, from);
       continue;
     }
     if (std::ranges::find(known, tensor.name) == known.end())
-      refuse(from, fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), spec.name,
-                               spec.name == "sgd" && spec.momentum == 0 ? " without --momentum" : ""));
+      refuse_optimizer(from, fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), spec.name,
+                                         spec.name == "sgd" && spec.momentum == 0 ? " without --momentum" : ""));
     taken.push_back(tensor);
     taken.back().name += "." + parameter.name;
   }
@@ -192,7 +134,7 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Optimiz
     optimizer.groups[splits && is_bias(parameter) ? 1 : 0].parameters.push_back(number);
     if (stepped.applied_steps == 0 || state_names(spec).empty()) continue;
     std::vector<TensorRecord>& tensors = optimizer.state[number];
-    if (spec.name != "sgd") tensors.push_back(scalar(kStep, static_cast<float>(stepped.applied_steps)));
+    if (spec.name != "sgd") tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
     for (const std::string& state : state_names(spec)) {
       tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameter.name, &TensorRecord::name));
       tensors.back().name = state;
@@ -205,21 +147,20 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Opt
                                       std::span<const nn::Parameter> parameters, const fs::path& from) {
   check_options(optimizer, from);
   const std::vector<std::int64_t> numbers = numbers_in(optimizer);
-  check_numbers(numbers, optimizer, parameters.size(), from);
-  const std::vector<std::size_t> order = order_in(optimizer, numbers, parameters, from);
+  const std::vector<std::size_t> order = match_parameters(optimizer, parameters, from);
   SteppedOptimizer stepped;
   std::set<std::int32_t> steps;
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (const auto state = optimizer.state.find(numbers[i]); state != optimizer.state.end())
       steps.insert(take_states(state->second, parameters[order[i]], spec, stepped.state, from));
-  if (steps.size() > 1) refuse(from, "has parameters after different numbers of steps");
+  if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
   const std::vector<TensorInfo> expected = expected_tensors(spec, parameters);
   if (stepped.state.empty() && (steps.empty() || spec.name == "sgd")) {  // no step was made, or without momentum
     stepped.state = zeros(expected);
     return stepped;
   }
   if (const auto differences = compare_tensors(expected, infos_of(stepped.state)); !differences.empty())
-    refuse(from, differences.to_string());
+    refuse_optimizer(from, differences.to_string());
   stepped.applied_steps = *steps.begin() >= 0 ? *steps.begin() : 1;
   return stepped;
 }

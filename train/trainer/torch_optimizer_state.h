@@ -28,11 +28,14 @@ struct SteppedOptimizer {
 TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const OptimizerSpec& spec, double learning_rate,
                                   std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
 
-/// The inverse. The parameters may be in the model's order or, in any groups, weights before biases: shapes tell. SGD
+/// The inverse. Parameters are matched by their names, where the file has them (ParameterNames::rename makes them the
+/// model's). Otherwise they may be in the model's order or, in any groups, weights before biases or biases before
+/// weights: shapes tell. Any other order is found by the shapes, if no two parameters of the model have the same one. SGD
 /// does not count its steps, which then count as one: momentum goes on.
 ///
-/// Errors    CheckpointError with `from`: another number of parameters, a state that the optimizer lacks or that is
-///           missing, of another shape, or after different numbers of steps; amsgrad or maximize.
+/// Errors    CheckpointError with `from`: another number of parameters, a name or shape that the model lacks, an order
+///           that shapes do not tell, a state that the optimizer lacks or that is missing, of another shape, or after
+///           different numbers of steps; amsgrad or maximize.
 SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const OptimizerSpec& spec,
                                       std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
 

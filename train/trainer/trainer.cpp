@@ -98,7 +98,9 @@ void Trainer::resume(ResumePoint point) {
 }
 
 void Trainer::begin_with(FirstWeights weights) {
-  load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group, Deadline::after(config_.timeout));
+  const auto remarks = load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
+                                          Deadline::after(config_.timeout));
+  for (const std::string& remark : remarks) world_.metrics.remark(remark);
 }
 
 void Trainer::describe(RunHeader& header) const { train::describe(header, facts(), progress_); }

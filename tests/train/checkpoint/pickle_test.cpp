@@ -62,9 +62,12 @@ TEST(Pickle, RejectsUnknownNamesAndOpcodes) {
       {"\x8c\2os\x8c\6system\x93.", "'os.system'"},
       {"ctorch\nload\n.", "'torch.load'"},
       {"ctorch\nUntypedStorage\n.", "'torch.UntypedStorage'"},
-      {"ctorch._utils\n_rebuild_tensor\n.", "'torch._utils._rebuild_tensor'"},
+      {"ctorch._utils\n_rebuild_xla_tensor\n.", "'torch._utils._rebuild_xla_tensor'"},
       {"ccollections\nOrderedDict.__init__\n.", "'collections.OrderedDict.__init__'"},
       {"ctorch\nFloatStorage\n)R.", "calls 'torch.FloatStorage'"},
+      {"ctorch\nfloat32\n)R.", "calls 'torch.float32'"},
+      {"c__builtin__\neval\n.", "'builtins.eval'"},
+      {"ccollections\ndefaultdict\n.", "'collections.defaultdict'"},
       {"(ios\nsystem\n.", "INST (0x69)"},
       {"(cos\nsystem\no.", "'os.system'"},
       {"ccollections\nOrderedDict\n)\x81.", "NEWOBJ (0x81)"},
@@ -98,14 +101,17 @@ TEST(Pickle, RejectsInvalidPickles) {
        "b.",
        "an OrderedDict is missing"},
       {"NNR.", "calls something else than a function"},
-      {"ccollections\nOrderedDict\nN\x85R.", "OrderedDict with arguments"},
+      {"ccollections\nOrderedDict\nN\x85R.", "not made of pairs"},
+      {"ccollections\nOrderedDict\n]K\1a\x85R.", "not made of pairs"},
+      {"ccollections\nOrderedDict\n]K\1\x85"
+       "a\x85R.",
+       "not made of pairs"},
+      {"ccollections\nOrderedDict\n]]\x86R.", "not made of pairs"},
       {"q\1.", "puts nothing into the memo"},
       {"Nq\2.", "puts nothing into the memo"},
       {"\x80\1N.", "protocol 1"},
       {"\x80\6N.", "protocol 6"},
-      {"\x8a\x9"
-       "123456789.",
-       "more than 64 bits"},
+      {"(K\1K\2\x90.", "a set is missing"},
       {std::string(2000, '('), "1,024 levels"},
       {std::string(5u << 20, 'N'), "5242880 bytes"},
       {std::string(1u << 20, 'N'), "262,144 values"},
@@ -118,7 +124,15 @@ TEST(Pickle, BoundsMemoryOfHostilePickles) {
   std::string calls = "(" + std::string(1u << 18, 'N') + "tq";
   std::string recalls = std::string("Nq\0", 3);
   for (int i = 0; i < 1 << 20; ++i) recalls += std::string("h\0", 2);
-  const std::string cases[] = {std::string(1u << 22, ']'), recalls, calls, std::string(1u << 22, '}'),
+  std::string pairs = std::string("](K\1K\1\x86q\0", 9);  // OrderedDicts of one list, which holds one pair many times
+  for (int i = 0; i < 1 << 19; ++i) pairs += std::string("h\0", 2);
+  pairs += std::string("eq\1", 3);
+  for (int i = 0; i < 1 << 17; ++i) pairs += std::string("ccollections\nOrderedDict\nh\1\x85R", 29);
+  const std::string cases[] = {std::string(1u << 22, ']'),
+                               recalls,
+                               calls,
+                               pairs,
+                               std::string(1u << 22, '}'),
                                std::string("X\xf0\xff\x3f\0", 5) + std::string(1u << 22, 'a')};
   for (const std::string& pickle : cases) {
     const std::size_t before = tests::allocated_bytes();

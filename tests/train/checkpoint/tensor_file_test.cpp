@@ -39,26 +39,6 @@ TEST(TensorFile, RejectsOtherFiles) {
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none is missing"));
 }
 
-/// The first two pickles of a legacy file, its magic number and its version, as Python's pickle.dump writes them.
-std::string legacy_start(int protocol) {
-  using namespace std::string_literals;
-  const std::string frame = protocol < 4 ? ""s : "\x95\x0d\0\0\0\0\0\0\0"s;
-  const std::string start = "\x80"s + static_cast<char>(protocol);
-  return start + frame + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s + start + "M\xe9\x03."s;
-}
-
-TEST(TensorFile, NamesLegacyFormatAndItsConversion) {
-  for (const int protocol : {2, 3, 4, 5}) {
-    tests::MemoryDisk disk;
-    write_new_file(disk, "/old.pt", legacy_start(protocol) + std::string(100, 'x'));
-    EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/old.pt"); }),
-                testing::AllOf(HasSubstr("/old.pt is in the legacy format of torch.save (before PyTorch 1.6)"),
-                               HasSubstr("torch.save(torch.load(\"old.pt\"), "),
-                               HasSubstr("_use_new_zipfile_serialization=True)")))
-        << protocol;
-  }
-}
-
 TEST(TensorFile, NamesPlainPickle) {
   using namespace std::string_literals;
   tests::MemoryDisk disk;

@@ -8,8 +8,8 @@
 
 #include "tests/train/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/pickle.h"
-#include "train/checkpoint/pt_archive.h"
+#include "train/checkpoint/pickle_writer.h"
+#include "train/checkpoint/pt_writer.h"
 
 namespace gradring::train {
 namespace {

@@ -23,7 +23,7 @@ import torch
 
 
 def describe(name, tensor):
-    dense = tensor.detach().contiguous()
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if dense.dtype == torch.bfloat16:
         raw = dense.view(torch.int16).numpy().tobytes()
     else:
@@ -63,7 +63,14 @@ def tensors_of_all_kinds():
         ("scalar", torch.tensor(3.5)), ("empty", torch.zeros(0)), ("no_rows", torch.zeros(0, 3)), ("one", torch.ones(1, 1, 1)),
         ("shared.all", shared), ("shared.half", shared[5:]), ("parameter", torch.nn.Parameter(torch.randn(3))),
         ("channels_last", torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)), ("complex", torch.randn(3, dtype=torch.complex64)),
+        ("expanded", torch.randn(1, 3).expand(4, 3)), ("repeated", torch.tensor(2.5).expand(3, 3)),
     ]
+    if hasattr(torch._utils, "get_tensor_metadata"):  # PyTorch 1.13 drops the flags of these views
+        kinds += [("conjugated", torch.randn(3, dtype=torch.complex64).conj()),
+                  ("negated", torch.randn(3, dtype=torch.complex64).conj().imag)]
+    attributes = torch.randn(2)
+    attributes.tag = 1
+    kinds.append(("attributes", attributes))
     for dtype in ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"):
         kinds.append((dtype, torch.arange(7).to(getattr(torch, dtype))))
     return collections.OrderedDict(kinds)
@@ -85,8 +92,15 @@ def write(folder):
     torch.save(kinds, f"{folder}/protocol4.pt", pickle_protocol=4)
     expected["protocol4"] = expected["kinds"]
     torch.save({"epoch": 3, "model_state_dict": kinds, "loss": 0.5}, f"{folder}/wrapped.pt")
-    expected["wrapped"] = expected["kinds"]
+    others = {"size": torch.Size([1, 2]), "dtype": torch.float32, "device": torch.device("cpu"), "large": 10 ** 30, "set": {1},
+              "bytes": b"x", "complex": 1j, "counter": collections.Counter([1]), "weights": kinds}
+    torch.save(others, f"{folder}/others.pt")
     torch.save(kinds, f"{folder}/legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(kinds, f"{folder}/legacy4.pt", _use_new_zipfile_serialization=False, pickle_protocol=4)
+    for name in ("wrapped", "others", "legacy", "legacy4"):
+        expected[name] = expected["kinds"]
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), f"{folder}/script.pt")
+    torch.save({"w": torch.eye(2).to_sparse()}, f"{folder}/sparse.pt")
     torch.save(convnet(), f"{folder}/module.pt")
     optimizer = torch.optim.Adam(attributes().parameters())
     torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
@@ -94,7 +108,7 @@ def write(folder):
         numpy.save(f"{folder}/{descr[1:]}.npy", numpy.arange(6).astype(descr).reshape(2, 3))
     for name, array in (("scalar", numpy.float32(2)), ("empty", numpy.zeros((0, 3), numpy.float32))):
         numpy.save(f"{folder}/{name}.npy", array)
-    numpy.save(f"{folder}/fortran.npy", numpy.asfortranarray(numpy.ones((2, 3), numpy.float32)))
+    numpy.save(f"{folder}/fortran.npy", numpy.asfortranarray(numpy.arange(6, dtype=numpy.float32).reshape(2, 3)))
     numpy.save(f"{folder}/objects.npy", numpy.array([{}, None], dtype=object))
     numpy.save(f"{folder}/big_endian.npy", numpy.arange(6).astype(">f4"))
     with open(f"{folder}/expected.json", "w") as file:

@@ -86,40 +86,5 @@ TEST(ParameterTensors, RejectsAnotherModelWithoutWriting) {
   EXPECT_EQ(hash_weights(arena.parameters(), arena.arena()), before);
 }
 
-TEST(ParameterNames, MapsEverySpelling) {
-  const ParameterNames names(model());
-  const std::pair<const char*, const char*> cases[] = {
-      {"conv_layers.0.weight", "conv_layers.0.weight"},
-      {"conv1.weight", "conv_layers.0.weight"},
-      {"conv2.bias", "conv_layers.3.bias"},
-      {"fc1.weight", "fc_layers.0.weight"},
-      {"fc2.bias", "fc_layers.2.bias"},
-      {"0.weight", "conv_layers.0.weight"},
-      {"3.bias", "conv_layers.3.bias"},
-      {"7.weight", "fc_layers.0.weight"},
-      {"9.bias", "fc_layers.2.bias"},
-      {"module.conv1.weight", "conv_layers.0.weight"},
-      {"module.9.bias", "fc_layers.2.bias"},
-      {"_orig_mod.module.fc1.bias", "fc_layers.0.bias"},
-      {"module._orig_mod.conv_layers.3.weight", "conv_layers.3.weight"},
-  };
-  for (const auto& [spelling, own] : cases) EXPECT_EQ(names.own(spelling), own) << spelling;
-  for (const char* other : {"", "conv0.weight", "conv3.weight", "1.weight", "conv1", "conv1.weight ", "xconv1.weight",
-                            "conv1.running_mean", "modulo.conv1.weight"})
-    EXPECT_EQ(names.own(other), std::nullopt) << other;
-}
-
-TEST(ParameterNames, RejectsOneParameterUnderTwoNames) {
-  std::vector<TensorRecord> tensors = {counting("conv1.bias", TensorType::f32, {32}),
-                                       counting("optimizer.step", TensorType::i64, {}),
-                                       counting("module.0.bias", TensorType::f32, {32})};
-  EXPECT_THAT(refusal([&] { ParameterNames(model()).rename(tensors, "a.pt"); }),
-              HasSubstr("'conv_layers.0.bias' twice, as 'conv1.bias' and as 'module.0.bias'"));
-  tensors.pop_back();
-  ParameterNames(model()).rename(tensors, "a.pt");
-  EXPECT_EQ(tensors[0].name, "conv_layers.0.bias");
-  EXPECT_EQ(tensors[1].name, "optimizer.step");
-}
-
 }  // namespace
 }  // namespace gradring::train
