@@ -16,23 +16,30 @@ namespace {
 void compare(double a, double b, TensorDistance& distance) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return;
   ++distance.different;
-  if (!std::isfinite(a) || !std::isfinite(b)) return;
+  if (!std::isfinite(a) || !std::isfinite(b)) {
+    ++distance.non_finite;
+    return;
+  }
   const double apart = std::abs(a - b);
   distance.absolute = std::max(distance.absolute, apart);
   distance.relative = std::max(distance.relative, apart / std::max(std::abs(a), std::abs(b)));
 }
 
-double cosine_of(const std::vector<double>& a, const std::vector<double>& b) {
+std::optional<double> cosine_of(const std::vector<double>& a, const std::vector<double>& b) {
   double ab = 0, aa = 0, bb = 0;
+  bool any = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
+    any = true;
     ab += a[i] * b[i];
     aa += a[i] * a[i];
     bb += b[i] * b[i];
   }
+  if (!any) return std::nullopt;
   if (aa == 0 && bb == 0) return 1;
   if (aa == 0 || bb == 0) return 0;
-  return ab / std::sqrt(aa) / std::sqrt(bb);
+  const double cosine = ab / std::sqrt(aa) / std::sqrt(bb);
+  return std::isfinite(cosine) ? std::optional(cosine) : std::nullopt;  // squares above the largest double
 }
 
 using Facts = std::map<std::string, std::string>;

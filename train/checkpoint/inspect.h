@@ -27,10 +27,13 @@ std::optional<TensorStatistics> statistics_of(const TensorRecord& tensor);
 
 /// How far two tensors are apart. Elements with equal bits are equal; so are two NaNs, and 0 and -0.
 struct TensorDistance {
-  std::int64_t different = 0;  ///< elements
-  double absolute = 0;         ///< the largest |a - b| of finite elements
-  double relative = 0;         ///< the largest |a - b| / max(|a|, |b|) of finite elements
-  double cosine = 1;           ///< of the angle between the two vectors; 1 if both are zero
+  std::int64_t different = 0;   ///< elements
+  std::int64_t non_finite = 0;  ///< those of them that are NaN or infinite in a or b
+  double absolute = 0;          ///< the largest |a - b| of the others
+  double relative = 0;          ///< the largest |a - b| / max(|a|, |b|) of the others
+  /// Of the angle between the two vectors of elements that are finite in both; 1 if both are zero; empty if there are
+  /// none.
+  std::optional<double> cosine = 1;
 };
 
 /// `a` and `b` have one shape; their types may differ. Empty where values_of is.

@@ -95,14 +95,26 @@ std::string text_of(const TensorInfo& tensor) {
   return fmt::format("{} {}", names_of(tensor.type).safetensors, shape_text(tensor.shape));
 }
 
+std::string text_of(const TensorDistance& distance) {
+  if (distance.different == 0) return "equal values of other bits";
+  std::string text = fmt::format("{} elements differ", distance.different);
+  const bool any_finite = distance.different > distance.non_finite;
+  if (distance.non_finite > 0)
+    text += fmt::format(", {} of them NaN or infinite{}", any_finite ? std::to_string(distance.non_finite) : "all",
+                        any_finite ? ", the others" : "");
+  else
+    text += ",";
+  if (any_finite) text += fmt::format(" by {:.3g} at most, relatively {:.3g}", distance.absolute, distance.relative);
+  if (distance.cosine) text += fmt::format("; cosine {:.9f}", *distance.cosine);
+  return text;
+}
+
 std::string text_of(const DifferentTensor& tensor) {
   if (!tensor.b) return "only in A: " + text_of(*tensor.a);
   if (!tensor.a) return "only in B: " + text_of(*tensor.b);
   std::string text = text_of(*tensor.a);
   if (*tensor.a != *tensor.b) text += ", in B " + text_of(*tensor.b);
-  if (const auto& distance = tensor.distance)
-    text += fmt::format(": {} elements differ, by {:.3g} at most, relatively {:.3g}; cosine {:.9f}",
-                        distance->different, distance->absolute, distance->relative, distance->cosine);
+  if (tensor.distance) text += ": " + text_of(*tensor.distance);
   return text;
 }
 
@@ -125,11 +137,13 @@ Json to_json(const Differences& found, const NamedTensors& a, const NamedTensors
   json["tensors"] = Json::array();
   for (const DifferentTensor& tensor : found.tensors) {
     Json entry = {{"name", tensor.name}, {"a", to_json(tensor.a)}, {"b", to_json(tensor.b)}};
-    if (tensor.distance) {
-      entry["different"] = tensor.distance->different;
-      entry["max_abs"] = tensor.distance->absolute;
-      entry["max_rel"] = tensor.distance->relative;
-      entry["cosine"] = tensor.distance->cosine;
+    if (const auto& distance = tensor.distance) {
+      const bool any_finite = distance->different == 0 || distance->different > distance->non_finite;
+      entry["different"] = distance->different;
+      entry["non_finite"] = distance->non_finite;
+      entry["max_abs"] = any_finite ? Json(distance->absolute) : Json();
+      entry["max_rel"] = any_finite ? Json(distance->relative) : Json();
+      entry["cosine"] = distance->cosine ? Json(*distance->cosine) : Json();
     }
     json["tensors"].push_back(std::move(entry));
   }
@@ -196,9 +210,12 @@ void print(const std::vector<const TensorRecord*>& tensors) {
     const std::string name = in_quotes(tensor->name);
     fmt::print("{:<{}}  {:<18} {:<6}", std::string_view(name).substr(1, name.size() - 2), width,
                shape_text(tensor->shape), names_of(tensor->type).safetensors);
-    if (const auto found = statistics_of(*tensor); found && found->elements > 0)
+    const auto found = statistics_of(*tensor);
+    if (found && found->elements > found->non_finite)
       fmt::print(" {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g} {:>10}", found->least, found->most, found->mean,
                  found->deviation, found->non_finite);
+    else if (found && found->elements > 0)
+      fmt::print(" {0:>12} {0:>12} {0:>12} {0:>12} {1:>10}", "-", found->non_finite);
     fmt::print("\n");
   }
 }
@@ -209,10 +226,13 @@ nlohmann::ordered_json to_json(const TensorRecord& tensor) {
                                  {"type", names_of(tensor.type).safetensors},
                                  {"bytes", tensor.bytes.size()}};
   if (const auto found = statistics_of(tensor); found && found->elements > 0) {
-    json["min"] = found->least;
-    json["max"] = found->most;
-    json["mean"] = found->mean;
-    json["deviation"] = found->deviation;
+    const auto of_finite = [&](double value) {
+      return found->elements > found->non_finite ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    };
+    json["min"] = of_finite(found->least);
+    json["max"] = of_finite(found->most);
+    json["mean"] = of_finite(found->mean);
+    json["deviation"] = of_finite(found->deviation);
     json["non_finite"] = found->non_finite;
   }
   return json;

@@ -8,6 +8,8 @@
 #include "kernels/lib/reference.h"
 #include "kernels/variant.h"
 #include "train/config/train_config.h"
+#include "train/trainer/finite_weights.h"
+#include "train/trainer/from_config.h"
 #include "train/trainer/parameter_names.h"
 #include "train/trainer/parameter_tensors.h"
 
@@ -50,6 +52,7 @@ void Inference::load(std::vector<TensorRecord> weights) {
       compute_.device->allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
   std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
   load_parameters(weights, from_, parameters_, {layout_, host.as<float>()});
+  check_finite_weights(weights, from_);
   stream_->enqueue_copy(weights_.master().front(), host.data(), host.size());
   weights_.enqueue_refresh(*stream_);
   stream_->synchronize(Deadline::after(self_.group->timeout()));
@@ -66,6 +69,8 @@ Inference::Result Inference::run(const data::Dataset& dataset) {
                                 .dataset = dataset,
                                 .batch_done = [&](std::int64_t count) { take_logits(count, result.logits); }});
   check_simulation(compute_);
+  check_finite_outputs(result.logits, static_cast<std::size_t>(model_.classes), from_,
+                       precision_name(program_.dtype()));
   return result;
 }
 

@@ -43,7 +43,8 @@ class Inference {
   /// `weights` may have any spelling of their names (ParameterNames); `from` is where they were read, for messages.
   /// `compute` must outlive it.
   ///
-  /// Errors    CheckpointError if they are those of another model; InvalidArgument, DeviceError.
+  /// Errors    CheckpointError if they are those of another model; DivergedError if they are not finite;
+  ///           InvalidArgument, DeviceError.
   Inference(const InferenceSpec& spec, std::vector<TensorRecord> weights, const std::filesystem::path& from,
             const Compute& compute);
   Inference(const Inference&) = delete;
@@ -54,7 +55,7 @@ class Inference {
 
   /// Judges every sample once.
   ///
-  /// Errors    DeviceError.
+  /// Errors    DivergedError if outputs are not finite; DeviceError.
   Result run(const data::Dataset& dataset);
 
  private:

@@ -15,8 +15,8 @@
 
 namespace gradring::train {
 
-/// The loss of a step or of the test set is not finite, or the gradients are not and skipping does not help. Exit code
-/// 5.
+/// The loss of a step or of the test set is not finite, or the gradients are not and skipping does not help, or the
+/// weights or outputs of a trained model are not. Exit code 5.
 class DivergedError : public Error, public ExitsWith<kDiverged> {
  public:
   using Error::Error;

@@ -11,6 +11,7 @@
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/tensor_record.h"
+#include "train/trainer/finite_weights.h"
 #include "train/trainer/parameter_tensors.h"
 
 namespace gradring::train {
@@ -251,6 +252,7 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
 
 void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
                            Deadline deadline) {
+  check_finite_weights(of_rank_0, from);
   load_shards(buffers_.weights->master(), of_rank_0, from, "", deadline);
   enqueue_begin();
 }

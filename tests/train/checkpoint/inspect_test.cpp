@@ -83,16 +83,30 @@ TEST(TensorDistance, ReportsLargestDifferences) {
   EXPECT_EQ(found->different, 2);
   EXPECT_EQ(found->absolute, 10);
   EXPECT_EQ(found->relative, 0.5);
-  EXPECT_NEAR(found->cosine, (11000 + 2 + 4) / std::sqrt(10005.0 * 12108.0), 1e-12);
+  EXPECT_EQ(found->non_finite, 0);
+  EXPECT_NEAR(found->cosine.value(), (11000 + 2 + 4) / std::sqrt(10005.0 * 12108.0), 1e-12);
 }
 
 TEST(TensorDistance, HandlesOppositesZerosAndOtherTypes) {
-  EXPECT_NEAR(distance_between(doubles({1, 2}), doubles({-1, -2}))->cosine, -1, 1e-12);
+  EXPECT_NEAR(distance_between(doubles({1, 2}), doubles({-1, -2}))->cosine.value(), -1, 1e-12);
   EXPECT_EQ(distance_between(doubles({1}), doubles({-1}))->relative, 2);
   EXPECT_EQ(distance_between(doubles({0, 0}), doubles({0, 1}))->cosine, 0);
   EXPECT_EQ(distance_between(doubles({1}), doubles({kNoNumber}))->different, 1);
   EXPECT_EQ(distance_between(doubles({0.5}), tensor<float>("t", TensorType::f32, {1}, {0.5f}))->different, 0);
   EXPECT_THROW(distance_between(doubles({1}), doubles({1, 2})), InvalidArgument);
+}
+
+TEST(TensorDistance, CountsNonFiniteElementsByThemselves) {
+  const auto all = distance_between(doubles({1, kInfinity}), doubles({kNoNumber, -kInfinity}));
+  EXPECT_EQ(all->different, 2);
+  EXPECT_EQ(all->non_finite, 2);
+  EXPECT_EQ(all->cosine, std::nullopt);
+  const auto some = distance_between(doubles({1, 2, 3}), doubles({kNoNumber, 2.5, 3}));
+  EXPECT_EQ(some->different, 2);
+  EXPECT_EQ(some->non_finite, 1);
+  EXPECT_EQ(some->absolute, 0.5);
+  EXPECT_NEAR(some->cosine.value(), 14 / std::sqrt(13.0 * 15.25), 1e-12);
+  EXPECT_EQ(distance_between(doubles({1e200, 1}), doubles({1e200, 2}))->cosine, std::nullopt) << "overflow";
 }
 
 std::vector<std::string> names_in(const std::vector<DifferentTensor>& tensors) {

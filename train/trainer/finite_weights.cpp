@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer/finite_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/trainer/nan_policy.h"
+
+namespace gradring::train {
+namespace {
+
+bool is_non_finite(double value) { return !std::isfinite(static_cast<float>(value)); }
+
+}  // namespace
+
+std::string non_finite_weights(std::span<const TensorRecord> weights) {
+  std::string first;
+  std::size_t more = 0;
+  for (const TensorRecord& tensor : weights) {
+    const auto values = values_of(tensor);
+    const auto count = values ? std::ranges::count_if(*values, is_non_finite) : 0;
+    if (count == 0) continue;
+    if (first.empty())
+      first =
+          fmt::format("{} of the {} values of {} are NaN or infinite", count, values->size(), in_quotes(tensor.name));
+    else
+      ++more;
+  }
+  if (more > 0) first += fmt::format(", and values of {} more tensor{}", more, more == 1 ? "" : "s");
+  return first;
+}
+
+void check_finite_weights(std::span<const TensorRecord> weights, const std::filesystem::path& from) {
+  if (const std::string found = non_finite_weights(weights); !found.empty())
+    throw DivergedError(
+        fmt::format("{}: {}; use a checkpoint from before that, or other weights", from.string(), found));
+}
+
+void check_finite_outputs(std::span<const float> logits, std::size_t classes, const std::filesystem::path& from,
+                          std::string_view precision) {
+  std::size_t samples = 0;
+  for (std::size_t begin = 0; begin + classes <= logits.size(); begin += classes)
+    samples += std::ranges::any_of(logits.subspan(begin, classes), is_non_finite) ? 1 : 0;
+  if (samples > 0)
+    throw DivergedError(
+        fmt::format("{}: the outputs for {} of {} samples are NaN or infinite in {}, although the weights are finite; "
+                    "evaluate with --precision fp32{}",
+                    from.string(), samples, logits.size() / classes, precision,
+                    precision == "fp32" ? ", or use other weights" : ""));
+}
+
+}  // namespace gradring::train
