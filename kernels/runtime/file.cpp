@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/printable.h"
 
 namespace gradring {
 
@@ -95,11 +96,13 @@ int write_all(int fd, std::string_view text) noexcept {
   return 0;
 }
 
-void print_to_stderr(std::string_view text) noexcept {
+namespace {
+
+/// Returns whether all was written.
+bool write_to_stderr(std::string_view text) noexcept {
   constexpr auto kPatience = std::chrono::seconds(5);
   constexpr std::size_t kPiece = PIPE_BUF;  // does not block if poll() reports room
   static std::atomic<bool> is_blocked = false;
-  const NoSigpipe none;
   while (!text.empty()) {
     pollfd room = {STDERR_FILENO, POLLOUT, 0};
     const Deadline deadline = Deadline::after(is_blocked ? std::chrono::seconds(0) : kPatience);
@@ -107,10 +110,27 @@ void print_to_stderr(std::string_view text) noexcept {
     do ready = ::poll(&room, 1, poll_timeout(deadline));
     while (ready <= 0 && !deadline.passed());
     is_blocked = ready <= 0;
-    if (is_blocked) return;
+    if (is_blocked) return false;
     const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min(text.size(), kPiece));
-    if (written < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (written < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+// Part by part: there may be no memory for a copy.
+void print_to_stderr(std::string_view text) noexcept {
+  const NoSigpipe none;
+  while (!text.empty()) {
+    const std::size_t plain = printable_bytes(text, "\n\t");
+    if (plain > 0 && !write_to_stderr(text.substr(0, plain))) return;
+    text.remove_prefix(plain);
+    if (text.empty()) return;
+    const Character character = first_character(text);
+    if (!write_to_stderr(escape_of(character, text[0]))) return;  // short enough to need no memory
+    text.remove_prefix(character.bytes);
   }
 }
 

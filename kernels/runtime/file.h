@@ -74,7 +74,8 @@ class NoSigpipe {
 /// Returns   0, or errno of the write that failed.
 int write_all(int fd, std::string_view text) noexcept;
 
-/// Writes to stderr. Drops what cannot be written; waits at most 5 s for a blocked reader, and not again for later texts.
+/// Writes to stderr; characters that a terminal obeys are escaped (printable.h), but for line breaks and tabs. Drops what
+/// cannot be written; waits at most 5 s for a blocked reader, and not again for later texts.
 void print_to_stderr(std::string_view text) noexcept;
 
 }  // namespace gradring

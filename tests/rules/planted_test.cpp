@@ -163,6 +163,15 @@ TEST_F(Planted, SharedMemoryThatNoSanitizerSees) {
   EXPECT_THAT(raw_shared_memory(tree()), ElementsAre(at("kernels/relu/relu.cu", 2)));
 }
 
+TEST_F(Planted, OutputThatIsNotEscaped) {
+  plant("train/cli/a_command.cpp", "fmt::print(\"{}\", name);");
+  plant("train/runs/a.cpp", "std::cerr << name;");
+  plant("train/runs/fine.cpp", "print_text(\"{}\", name);");
+  plant("train/options/print_text.cpp", "fmt::print(\"{}\", escaped);");
+  plant("tests/train/a_test.cpp", "std::cout << name;");
+  EXPECT_THAT(unescaped_output(tree()), ElementsAre(at("train/cli/a_command.cpp", 2), at("train/runs/a.cpp", 2)));
+}
+
 TEST_F(Planted, DeviceCodeInTheWrongFile) {
   plant("kernels/relu/host_only.cu", "void launch();");
   plant("kernels/relu/relu.cpp", "__global__ void relu_kernel() {}");

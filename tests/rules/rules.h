@@ -35,6 +35,7 @@ Violations conditional_compilation(const SourceTree& tree);  ///< only where two
 Violations raw_shared_memory(const SourceTree& tree);        ///< SIMT_SHARED elsewhere, so that checks see its bounds
 Violations device_code(const SourceTree& tree);              ///< in .cu and .cuh, and nothing else there
 Violations processor_counts(const SourceTree& tree);         ///< usable_processors(), which knows of quotas
+Violations unescaped_output(const SourceTree& tree);         ///< print_text, print_to_stderr: names come from files
 Violations headers_once(const SourceTree& tree);             ///< #pragma once in every header
 Violations licence_lines(const SourceTree& tree);            ///< one SPDX line at the top
 Violations machine_paths(const SourceTree& tree);            ///< no path that holds on one machine only

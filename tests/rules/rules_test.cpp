@@ -38,6 +38,7 @@ TEST_F(Repository, CountsProcessorsInOnePlace) { EXPECT_THAT(processor_counts(tr
 TEST_F(Repository, GuardsItsHeaders) { EXPECT_THAT(headers_once(tree_), IsEmpty()); }
 TEST_F(Repository, NamesItsLicenceOnTop) { EXPECT_THAT(licence_lines(tree_), IsEmpty()); }
 TEST_F(Repository, NamesNoPathOfOneMachine) { EXPECT_THAT(machine_paths(tree_), IsEmpty()); }
+TEST_F(Repository, EscapesWhatItPrints) { EXPECT_THAT(unescaped_output(tree_), IsEmpty()); }
 TEST_F(Repository, UsesNoRetiredWords) { EXPECT_THAT(retired_words(tree_), IsEmpty()); }
 TEST_F(Repository, WrapsItsMarkdown) { EXPECT_THAT(markdown_widths(tree_), IsEmpty()); }
 TEST_F(Repository, NamesFilesThatAreThere) { EXPECT_THAT(documented_paths(tree_), IsEmpty()); }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "kernels/runtime/file.h"
-#include "kernels/runtime/printable.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -34,7 +33,7 @@ NamedTensors read_choice(FileSystem& files, const CheckpointChoice& choice) {
 }
 
 std::string source_text(const NamedTensors& tensors) {
-  return printable(tensors.from.string()) + (tensors.which.empty() ? "" : " (" + tensors.which + ")");
+  return tensors.from.string() + (tensors.which.empty() ? "" : " (" + tensors.which + ")");
 }
 
 }  // namespace gradring::train

@@ -30,7 +30,7 @@ void take_path(CheckpointChoice& choice, Words& words, std::string_view usage);
 /// Errors    as named_tensors and best_tensors.
 NamedTensors read_choice(FileSystem& files, const CheckpointChoice& choice);
 
-/// "runs/a/checkpoints/step-40 (newest of runs/a)", printable.
+/// "runs/a/checkpoints/step-40 (newest of runs/a)"
 std::string source_text(const NamedTensors& tensors);
 
 }  // namespace gradring::train

@@ -16,6 +16,7 @@
 #include "train/checkpoint/tensor_file.h"
 #include "train/cli/commands.h"
 #include "train/cli/exit_code.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/setup/run_lock.h"
@@ -99,14 +100,14 @@ std::string marks_of(const ListedCheckpoint& listed) {
 }
 
 void print(const std::vector<ListedCheckpoint>& all, bool is_active) {
-  fmt::print("{:>10} {:>10} {:>12}  {:<19}  {:<14}  {}\n", "step", "score", "bytes", "date (UTC)", "state", "marks");
+  print_text("{:>10} {:>10} {:>12}  {:<19}  {:<14}  {}\n", "step", "score", "bytes", "date (UTC)", "state", "marks");
   for (const ListedCheckpoint& listed : all) {
     const std::string score = listed.score ? fmt::format("{:.6f}", *listed.score) : "-";
     const auto changed = date_of(listed.folder.path);
     const std::string date = changed ? fmt::format("{:%Y-%m-%d %H:%M:%S}", *changed) : "-";
     const std::string line = fmt::format("{:>10} {:>10} {:>12}  {:<19}  {:<14}  {}", listed.folder.step, score,
                                          listed.bytes, date, state_of(listed, is_active), marks_of(listed));
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    print_text("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
 }
 
@@ -215,13 +216,13 @@ std::vector<Verified> verify(FileSystem& files, const fs::path& path) {
 }
 
 void print(const Verified& verified) {
-  for (const std::string& problem : verified.problems) fmt::print("BAD  {}\n", problem);
+  for (const std::string& problem : verified.problems) print_text("BAD  {}\n", problem);
   if (!verified.read_error.empty())
-    fmt::print("ERR  {}\n", verified.read_error);
+    print_text("ERR  {}\n", verified.read_error);
   else if (!verified.skipped.empty())
-    fmt::print("skip {}: {}\n", verified.path.string(), verified.skipped);
+    print_text("skip {}: {}\n", verified.path.string(), verified.skipped);
   else if (verified.problems.empty())
-    fmt::print("ok   {}\n", verified.path.string());
+    print_text("ok   {}\n", verified.path.string());
   flush_standard_output();
 }
 
@@ -304,10 +305,10 @@ void report(const std::vector<StepFolder>& removed, const PruneOptions& options)
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const StepFolder& folder : removed) {
     list.push_back({{"path", folder.path.string()}, {"step", folder.step}});
-    if (!options.json) fmt::print("{} {}\n", options.dry_run ? "would remove" : "removed", folder.path.string());
+    if (!options.json) print_text("{} {}\n", options.dry_run ? "would remove" : "removed", folder.path.string());
   }
   if (options.json) print_json(nlohmann::ordered_json{{"dry_run", options.dry_run}, {"removed", list}});
-  if (!options.json && removed.empty()) fmt::print("nothing to remove\n");
+  if (!options.json && removed.empty()) print_text("nothing to remove\n");
 }
 
 void run(const PruneOptions& options, const Words& words) {

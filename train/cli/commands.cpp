@@ -13,6 +13,7 @@
 #include "train/launch/worker_files.h"
 #include "train/options/environment_variable.h"
 #include "train/options/help.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -50,8 +51,7 @@ int run_command(std::string_view name, const std::function<int()>& body) {
     // A launcher that reads error files shows the message itself, once, at the end.
     const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
     const std::string message = message_of(error);
-    if (!write_error_file(error_file, message))
-      print_to_stderr(printable(fmt::format("{}: {}\n", name, message), "\n\t"));
+    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("{}: {}\n", name, message));
     return code;
   }
 }
@@ -59,7 +59,7 @@ int run_command(std::string_view name, const std::function<int()>& body) {
 std::optional<Words> words_or_help(const CommandLine& line, Arguments args) {
   CommandWords words = read_command_line(line, args);
   if (!words.help) return std::move(words.words);
-  fmt::print("{}", help_of(line));
+  print_shown(help_of(line));
   return std::nullopt;
 }
 
@@ -86,7 +86,7 @@ Option new_file_option(const std::string& name, const std::string& placeholder, 
 }
 
 void print_json(const nlohmann::ordered_json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_text("{}\n", printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
 }
 
 }  // namespace gradring::train

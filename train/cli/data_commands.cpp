@@ -15,8 +15,11 @@
 #include "data/fetch/fetch.h"
 #include "data/files/byte_source.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/printable.h"
 #include "train/cli/commands.h"
 #include "train/options/environment_variable.h"
+#include "train/options/print_text.h"
+#include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/report/console.h"
 
@@ -67,7 +70,7 @@ class FetchProgress final : public data::FetchListener {
 
  private:
   void say(const std::string& text) {
-    out_.write(fmt::format("{}{}\n", line_open_ ? kClearLine : "", text));
+    out_.write(fmt::format("{}{}\n", line_open_ ? kClearLine : "", printable(text)));
     line_open_ = false;
   }
 
@@ -117,8 +120,9 @@ void run(const FetchOptions& options, const Words& words) {
   });
   FetchProgress progress(out);
   data::fetch(entry, {.data_dir = options.data_dir, .mirrors = options.mirrors}, progress);
-  out.write(
-      fmt::format("{0} is in {1}. Try: gradring train --dataset {0} --data-dir {1}\n", entry.name, options.data_dir));
+  out.write(printable(fmt::format("{0} is in {1}. Try: gradring train --dataset {0} --data-dir {2}\n", entry.name,
+                                  options.data_dir, shell_quoted(options.data_dir)),
+                      "\n"));
   out.finish();
 }
 
@@ -139,7 +143,7 @@ void run(const VerifyDataOptions& options, const Words& words) {
   std::size_t faults = 0;
   for (const data::VerifiedFile& file : data::verify(entry, options.data_dir)) {
     const bool good = file.check.state == data::FileState::good;
-    fmt::print("{:<4} {}{}\n", good ? "ok" : "BAD", file.path.string(), good ? "" : ": " + file.check.found);
+    print_text("{:<4} {}{}\n", good ? "ok" : "BAD", file.path.string(), good ? "" : ": " + file.check.found);
     faults += !good;
   }
   if (faults > 0)
@@ -170,17 +174,17 @@ std::uint64_t bytes_to_fetch(const data::CatalogueEntry& entry) {
 
 void print_catalogue() {
   for (const data::CatalogueEntry& entry : data::catalogue())
-    fmt::print("{}\n  {}\n  by {}\n  {} to fetch: gradring data fetch {}\n  from {}\n\n", entry.name, entry.title,
+    print_text("{}\n  {}\n  by {}\n  {} to fetch: gradring data fetch {}\n  from {}\n\n", entry.name, entry.title,
                entry.authors, megabytes(bytes_to_fetch(entry)), entry.name, fmt::join(entry.mirrors, "\n       "));
-  fmt::print("digits\n  digits generated in memory: nothing to fetch\n");
+  print_text("digits\n  digits generated in memory: nothing to fetch\n");
 }
 
 void print_split(const data::Dataset& dataset, data::Split split) {
   const data::DatasetStatistics found = data::statistics_of(dataset);
-  fmt::print("{:<6} {} samples of {}, {} classes of {} to {} samples each\n", name_of(split), dataset.size(),
+  print_text("{:<6} {} samples of {}, {} classes of {} to {} samples each\n", name_of(split), dataset.size(),
              dataset.shape().to_string(), dataset.classes(), std::ranges::min(found.samples_of_class),
              std::ranges::max(found.samples_of_class));
-  fmt::print("       mean {:.4f}, standard deviation {:.4f} by channel, of pixels from 0 to 1\n",
+  print_text("       mean {:.4f}, standard deviation {:.4f} by channel, of pixels from 0 to 1\n",
              fmt::join(found.mean, " "), fmt::join(found.std, " "));
 }
 

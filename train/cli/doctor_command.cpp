@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -7,6 +6,7 @@
 #include "train/config/train_config.h"
 #include "train/doctor/doctor.h"
 #include "train/options/environment_variable.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -15,10 +15,10 @@ using Sections = std::vector<doctor::Section>;
 
 void print(const Sections& sections) {
   for (const doctor::Section& section : sections) {
-    fmt::print("{}\n", section.title);
+    print_text("{}\n", section.title);
     for (const doctor::Finding& finding : section.findings) {
-      fmt::print("  {:<15} {}\n", finding.name, finding.found);
-      if (!finding.advice.empty()) fmt::print("  {:<15} -> {}\n", "", finding.advice);
+      print_text("  {:<15} {}\n", finding.name, finding.found);
+      if (!finding.advice.empty()) print_text("  {:<15} -> {}\n", "", finding.advice);
     }
   }
 }

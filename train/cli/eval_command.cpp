@@ -11,6 +11,7 @@
 #include "data/datasets/open_dataset.h"
 #include "train/cli/commands.h"
 #include "train/cli/inference_setting.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/run_events.h"
 #include "train/setup/datasets.h"
@@ -102,12 +103,12 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated&
 }
 
 void print(const InferenceSetting& setting, const Evaluated& evaluated, const Evaluation& result) {
-  fmt::print("{} on {}'s {} set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
+  print_text("{} on {}'s {} set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
              evaluated.split, shown_device(setting.compute), setting.compute.backend->name(),
              precision_name(setting.precision()));
-  fmt::print("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
+  print_text("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
              result.loss);
-  if (evaluated.recorded) fmt::print("Recorded  {:.2f} % in the training\n", 100 * *evaluated.recorded);
+  if (evaluated.recorded) print_text("Recorded  {:.2f} % in the training\n", 100 * *evaluated.recorded);
 }
 
 void run(EvalOptions& all, Words words) {

@@ -25,6 +25,7 @@
 #include "train/export/model_facts.h"
 #include "train/export/onnx_model.h"
 #include "train/export/saved_optimizer.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/start.h"
@@ -206,7 +207,7 @@ void write_card(FileSystem& files, const ExportOptions& options, const Exported&
                                        .file = options.output,
                                        .file_sha256 = sha256_of(files, options.output)});
   write_whole(files, options.card, [&](const fs::path& path) { write_new_file(files, path, card); });
-  fmt::print("{}: model card\n", options.card);
+  print_text("{}: model card\n", options.card);
 }
 
 void check_is_new(FileSystem& files, const char* option, const std::string& path) {
@@ -240,9 +241,9 @@ void run(ExportOptions& options, Words words) {
   if (!options.card.empty()) facts_in(exported);
   write_whole(files, options.output, [&](const fs::path& path) { write(files, path, exported); });
   if (options.optimizer)
-    fmt::print("{}: optimizer state of {}\n", options.output, source_text(exported.named));
+    print_text("{}: optimizer state of {}\n", options.output, source_text(exported.named));
   else
-    fmt::print("{}: {} tensor{} of {}\n", options.output, exported.tensors.size(),
+    print_text("{}: {} tensor{} of {}\n", options.output, exported.tensors.size(),
                exported.tensors.size() == 1 ? "" : "s", source_text(exported.named));
   if (!options.card.empty()) write_card(files, options, exported);
 }

@@ -16,6 +16,7 @@
 #include "train/cli/train_command.h"
 #include "train/config/option_sources.h"
 #include "train/launch/launcher.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/page/chart.h"
 #include "train/report/named_file.h"
@@ -182,7 +183,7 @@ void report(const RangeTest& test, const LrFindOptions& options, const TrainConf
   if (!options.csv.empty()) write_named_file(options.csv, csv_of(test));
   if (!options.plot.empty()) write_named_file(options.plot, plot_of(test, config));
   if (options.json) return print_json(to_json(test, options.test));
-  fmt::print("{}\n{}", table_of(test), aligned(findings(test, options.test), 0, TextLook(STDOUT_FILENO)));
+  print_text("{}\n{}", table_of(test), aligned(findings(test, options.test), 0, TextLook(STDOUT_FILENO)));
 }
 
 int find(Arguments args, RankKeeps& keeps) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "train/cli/commands.h"
 #include "train/cli/train_command.h"
 #include "train/config/option_sources.h"
+#include "train/options/print_text.h"
 #include "train/report/named_file.h"
 #include "train/setup/compute.h"
 #include "train/setup/datasets.h"
@@ -37,9 +37,9 @@ CommandLine command_line(PlanOptions& options) {
 void print_table(std::string_view where, const MemoryTable& table) {
   constexpr double kMebibyte = 1024 * 1024;
   const auto row = [](std::string_view name, std::size_t bytes) {
-    fmt::print("{:<14} {:>16} {:>12.2f}\n", name, bytes, static_cast<double>(bytes) / kMebibyte);
+    print_text("{:<14} {:>16} {:>12.2f}\n", name, bytes, static_cast<double>(bytes) / kMebibyte);
   };
-  fmt::print("{:<14} {:>16} {:>12}\n", where, "bytes", "MiB");
+  print_text("{:<14} {:>16} {:>12}\n", where, "bytes", "MiB");
   for (const MemoryClass each : all_memory_classes()) row(name_of(each), table[each]);
   row("total", table.total());
 }
@@ -64,19 +64,19 @@ void run(PlanOptions& options) {
       .device = *compute.device, .kernels = compute.kernels, .backend = *compute.backend, .train_set = *train_set};
   const ProgramMemories programs = plan_programs(spec, where);
   const MemoryTable table = plan_memory(spec, where, programs);
-  fmt::print("{} on {}, batches of {} a rank, {}, {}; {} rank{}; device {}, backend {}\n\n", config.model,
+  print_text("{} on {}, batches of {} a rank, {}, {}; {} rank{}; device {}, backend {}\n\n", config.model,
              config.dataset, config.batch_size, precision_name(spec.replica.precision), config.optimizer.name,
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
   nlohmann::ordered_json json{{"world_size", world_size}, {"planned_bytes", to_json(table)}};
   print_table(config.data_parallel > 1 ? "first device" : "on each rank", table);
   if (config.data_parallel > 1) {
     const MemoryTable further = plan_further_device(spec, where, programs);
-    fmt::print("\n");
+    print_text("\n");
     print_table("each other", further);
     json["further_devices"] = config.data_parallel - 1;
     json["further_device_bytes"] = to_json(further);
   }
-  fmt::print("\nNot counted: pinned memory of the host, and what libraries keep to themselves.\n");
+  print_text("\nNot counted: pinned memory of the host, and what libraries keep to themselves.\n");
   if (!options.json_file.empty()) write_named_file(options.json_file, json.dump(2) + "\n");
 }
 

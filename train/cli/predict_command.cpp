@@ -19,6 +19,7 @@
 #include "kernels/runtime/printable.h"
 #include "train/cli/commands.h"
 #include "train/cli/inference_setting.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/runs/text_table.h"
@@ -66,8 +67,8 @@ data::InMemoryDataset read_images(const std::vector<std::string>& names, const d
   for (const std::string& name : names) {
     const auto pixels = data::to_sample(data::read_png(name), set.sample, invert);
     if (!invert && set.sample[2] == 1 && data::has_light_border(pixels, set.sample))
-      print_to_stderr(fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n",
-                                  printable(name), set.name));
+      print_to_stderr(
+          fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
     contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
     contents.labels.push_back(0);
   }
@@ -100,7 +101,7 @@ struct Prediction {
 /// A row for each image: its classes and their probabilities, the most likely first.
 void print(const std::vector<Prediction>& predictions, const data::KnownSet& set) {
   std::size_t image_width = 5, class_width = 5;
-  for (const Prediction& each : predictions) image_width = std::max(image_width, columns_of(each.image));
+  for (const Prediction& each : predictions) image_width = std::max(image_width, columns_of(printable(each.image)));
   for (const std::string_view name : set.classes) class_width = std::max(class_width, columns_of(name));
   std::string text = padded("image", image_width);
   for (std::size_t i = 0; i < predictions.front().best.size(); ++i)
@@ -112,7 +113,7 @@ void print(const std::vector<Prediction>& predictions, const data::KnownSet& set
       text += fmt::format("  {}  {:>6.2f}", padded(guess.name, class_width), 100 * guess.probability);
     text += "\n";
   }
-  fmt::print("{}", text);
+  print_shown(text);
 }
 
 nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors& by) {
@@ -191,7 +192,7 @@ void run(PredictOptions& options, Words words) {
     print_json(results);
     return;
   }
-  fmt::print("{}\n", source_text(setting.tensors));
+  print_text("{}\n", source_text(setting.tensors));
   print(predictions, set);
 }
 

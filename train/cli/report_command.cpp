@@ -10,8 +10,8 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
-#include "train/cli/resume_command.h"
 #include "train/html_report/run_report.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/named_file.h"
 #include "train/runs/run.h"
@@ -65,7 +65,7 @@ void run(ReportOptions& options, const Words& words) {
     reported.push_back({.run = std::move(run), .pictures = std::move(pictures), .command = std::move(command)});
   }
   write_named_file(options.output, html_report(reported));
-  fmt::print("{}\n", options.output);
+  print_text("{}\n", options.output);
 }
 
 }  // namespace

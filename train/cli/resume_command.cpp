@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -16,6 +15,7 @@
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
 #include "train/config/option_sources.h"
+#include "train/options/shell_words.h"
 
 namespace gradring::train {
 namespace {
@@ -124,27 +124,6 @@ std::string start_command(const StartedBy& started_by) {
 std::string resume_command(const StartedBy& started_by, const fs::path& run_dir,
                            const std::vector<OptionWord>& changes) {
   return command_with(started_by, [&](const Words& train) { return resuming(train, run_dir, changes); });
-}
-
-std::string shell_quoted(const std::string& word) {
-  const auto plain = [](char letter) {
-    return std::isalnum(static_cast<unsigned char>(letter)) ||
-           std::string_view("_./=,:-+@%").find(letter) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return text + "'";
-}
-
-std::string start_command(const RunHeader& header) {
-  return header.start.empty() ? shell_command(header.command) : header.start;
-}
-
-std::string shell_command(std::span<const std::string> words) {
-  std::string command;
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + shell_quoted(word);
-  return command;
 }
 
 }  // namespace gradring::train

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "train/launch/worker_environment.h"
-#include "train/report/run_events.h"
 
 namespace gradring::train {
 
@@ -45,13 +43,5 @@ std::string resume_command(const StartedBy& started_by, const std::filesystem::p
 
 /// The same without changes to its options: the shell command that started the run.
 std::string start_command(const StartedBy& started_by);
-/// The same as the run's header records it; of a run that was recorded without it, the command line of rank 0.
-std::string start_command(const RunHeader& header);
-
-/// A word as a POSIX shell reads it back: quoted where it has to be.
-std::string shell_quoted(const std::string& word);
-
-/// A command line of words, each quoted where it has to be.
-std::string shell_command(std::span<const std::string> words);
 
 }  // namespace gradring::train

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/runtime/printable.h"
 #include "train/options/parse_value.h"
+#include "train/options/shell_words.h"
 #include "train/page/number_text.h"
 #include "train/report/progress.h"
 #include "train/runs/text_table.h"
@@ -178,7 +180,8 @@ std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, con
   const std::size_t width = label_width(rows);
   std::string text;
   for (const BannerRow& row : rows)
-    text += look.dim(fmt::format("{:<{}}", row.label, width)) + "  " + wrapped(row.text, width + 2, columns) + "\n";
+    text += look.dim(fmt::format("{:<{}}", row.label, width)) + "  " +
+            wrapped(printable(row.text), width + 2, columns) + "\n";
   return text;
 }
 

@@ -15,9 +15,9 @@
 #include "kernels/runtime/file.h"
 #include "train/cli/commands.h"
 #include "train/cli/exit_code.h"
-#include "train/cli/resume_command.h"
 #include "train/html_report/run_report.h"
 #include "train/options/parse_value.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
 #include "train/report/named_file.h"
@@ -103,9 +103,9 @@ void run(const ListRunsOptions& options, const Words& words) {
     for (const ListedRun& each : runs) json.push_back(to_json(each));
     print_json(json);
   } else if (runs.empty()) {
-    fmt::print("no runs\n");
+    print_text("no runs\n");
   } else {
-    fmt::print("{}", table_of(runs, columns_of_output(), glyphs_of_locale()));
+    print_shown(table_of(runs, columns_of_output(), glyphs_of_locale()));
   }
   if (!list.problems.empty()) throw EnvironmentError(fmt::format("{}", fmt::join(list.problems, "\n")));
 }
@@ -129,7 +129,7 @@ void run(const ShowRunOptions& options, const Words& words) {
   if (options.json)
     print_json(full_json(shown));
   else
-    fmt::print("{}", description_of(shown, columns_of_output().value_or(kColumnsWithoutTerminal), glyphs_of_locale()));
+    print_shown(description_of(shown, columns_of_output().value_or(kColumnsWithoutTerminal), glyphs_of_locale()));
 }
 
 struct CompareRunsOptions {
@@ -173,7 +173,7 @@ void run(const CompareRunsOptions& options, const Words& words) {
   if (options.json)
     print_json(comparison_json(runs));
   else
-    fmt::print("{}", comparison_of(runs, columns_of_output(), glyphs_of_locale()));
+    print_shown(comparison_of(runs, columns_of_output(), glyphs_of_locale()));
   if (!options.html.empty()) write_named_file(options.html, html_comparison(std::move(runs)));
 }
 
@@ -202,17 +202,17 @@ void print_removal(const RunRemoval& removal, const RemoveRunsOptions& options) 
   const std::string text = fmt::format("{}: {} files, {}", removal.run.string(), removal.files.size(),
                                        mebibytes_text(static_cast<double>(removal.bytes)));
   if (options.dry_run)
-    for (const auto& file : removal.files) fmt::print("would remove {}\n", file.string());
+    for (const auto& file : removal.files) print_text("would remove {}\n", file.string());
   for (const auto& kept : removal.kept)
-    fmt::print("{} {}, which gradring did not write\n", options.dry_run ? "would keep" : "keeps", kept.string());
-  fmt::print("{} {}\n", options.dry_run ? "would remove" : options.yes ? "removes" : "to remove:", text);
+    print_text("{} {}, which gradring did not write\n", options.dry_run ? "would keep" : "keeps", kept.string());
+  print_text("{} {}\n", options.dry_run ? "would remove" : options.yes ? "removes" : "to remove:", text);
 }
 
 /// Errors    UsageError if there is no terminal to ask on.
 bool is_confirmed(std::size_t runs) {
   if (::isatty(STDIN_FILENO) == 0)
     throw UsageError("standard input is no terminal on which to ask: confirm the removal with --yes");
-  fmt::print("Remove {} run{}? [y/N] ", runs, runs == 1 ? "" : "s");
+  print_text("Remove {} run{}? [y/N] ", runs, runs == 1 ? "" : "s");
   flush_standard_output();
   std::string answer;
   std::getline(std::cin, answer);
@@ -229,7 +229,7 @@ void run(const RemoveRunsOptions& options, const Words& words) {
   for (const RunRemoval& removal : removals) print_removal(removal, options);
   if (options.dry_run) return;
   if (!options.yes && !is_confirmed(removals.size())) {
-    fmt::print("nothing was removed\n");
+    print_text("nothing was removed\n");
     return;
   }
   for (const RunRemoval& removal : removals) remove(removal);
@@ -268,7 +268,7 @@ void run(const ExportRunOptions& options, const Words& words) {
     if (file)
       file->write(part);
     else
-      fmt::print("{}", part);
+      print_data(part);
   };
   print_warnings(export_csv(metrics_of(run_dir), options.event, sink));
   if (file) file->finish();

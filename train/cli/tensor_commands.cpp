@@ -16,6 +16,7 @@
 #include "kernels/runtime/nearest_name.h"
 #include "train/checkpoint/inspect.h"
 #include "train/cli/commands.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_state.h"
@@ -119,12 +120,12 @@ std::string text_of(const DifferentTensor& tensor) {
 }
 
 void print(const Differences& found, const NamedTensors& a, const NamedTensors& b) {
-  fmt::print("A  {}\nB  {}\n", a.from.string(), b.from.string());
-  for (const DifferentTensor& tensor : found.tensors) fmt::print("{}  {}\n", in_quotes(tensor.name), text_of(tensor));
+  print_text("A  {}\nB  {}\n", a.from.string(), b.from.string());
+  for (const DifferentTensor& tensor : found.tensors) print_text("{}  {}\n", in_quotes(tensor.name), text_of(tensor));
   for (const DifferentFact& fact : found.facts)
-    fmt::print("{}  {} in A, {} in B\n", fact.what, fact.a.empty() ? "nothing" : fact.a,
+    print_text("{}  {} in A, {} in B\n", fact.what, fact.a.empty() ? "nothing" : fact.a,
                fact.b.empty() ? "nothing" : fact.b);
-  if (found.none()) fmt::print("equal: {} tensors\n", found.compared);
+  if (found.none()) print_text("equal: {} tensors\n", found.compared);
 }
 
 Json to_json(const std::optional<TensorInfo>& tensor) {
@@ -188,15 +189,15 @@ void print_plans(const nlohmann::ordered_json& plans) {
   for (const auto& plan : plans) {
     if (!plan.is_object() || !plan.contains("layers") || !plan.contains("by")) continue;
     const auto& layers = plan["layers"];
-    fmt::print("{} by {}\n", layers.empty() ? "the loss" : layers.dump(), plan["by"].dump());
+    print_text("{} by {}\n", layers.empty() ? "the loss" : layers.dump(), plan["by"].dump());
   }
 }
 
 void print_about(const NamedTensors& named) {
-  fmt::print("{}\n", named.from.string());
+  print_text("{}\n", named.from.string());
   if (named.is_file) return;
   const Checkpoint& checkpoint = named.contents;
-  fmt::print("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
+  print_text("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
              checkpoint.about->contains("made_by") ? ", by " + (*checkpoint.about)["made_by"].dump() : "");
   print_plans(checkpoint.about->value(kPlans, nlohmann::ordered_json::array()));
 }
@@ -204,19 +205,19 @@ void print_about(const NamedTensors& named) {
 void print(const std::vector<const TensorRecord*>& tensors) {
   std::size_t width = 4;
   for (const TensorRecord* tensor : tensors) width = std::max(width, in_quotes(tensor->name).size() - 2);
-  fmt::print("\n{:<{}}  {:<18} {:<6} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "name", width, "shape", "type", "min",
+  print_text("\n{:<{}}  {:<18} {:<6} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "name", width, "shape", "type", "min",
              "max", "mean", "deviation", "non-finite");
   for (const TensorRecord* tensor : tensors) {
     const std::string name = in_quotes(tensor->name);
-    fmt::print("{:<{}}  {:<18} {:<6}", std::string_view(name).substr(1, name.size() - 2), width,
+    print_text("{:<{}}  {:<18} {:<6}", std::string_view(name).substr(1, name.size() - 2), width,
                shape_text(tensor->shape), names_of(tensor->type).safetensors);
     const auto found = statistics_of(*tensor);
     if (found && found->elements > found->non_finite)
-      fmt::print(" {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g} {:>10}", found->least, found->most, found->mean,
+      print_text(" {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g} {:>10}", found->least, found->most, found->mean,
                  found->deviation, found->non_finite);
     else if (found && found->elements > 0)
-      fmt::print(" {0:>12} {0:>12} {0:>12} {0:>12} {1:>10}", "-", found->non_finite);
-    fmt::print("\n");
+      print_text(" {0:>12} {0:>12} {0:>12} {0:>12} {1:>10}", "-", found->non_finite);
+    print_text("\n");
   }
 }
 

@@ -12,6 +12,7 @@
 #include "train/cli/exit_code.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/runs/live_frame.h"
 #include "train/runs/live_run.h"
@@ -53,7 +54,7 @@ CommandLine command_line(TopOptions& options) {
 constexpr TerminalSize kPaper{.rows = 1000, .columns = 100};
 
 void print_frame(const LiveRun& live, TerminalSize size) {
-  for (const FrameLine& line : frame_of(live, wall_time(), size, glyphs_of_locale())) fmt::print("{}\n", line.text);
+  for (const FrameLine& line : frame_of(live, wall_time(), size, glyphs_of_locale())) print_text("{}\n", line.text);
 }
 
 /// Until the run or its viewer ends it.
@@ -77,7 +78,7 @@ void watch_in_lines(LiveRun& live, const TopOptions& options) {
     live.poll(now);
     const std::string line = line_of(live, now);
     const std::string untimed = line.substr(std::min(line.size(), line.find("  ")));
-    if (untimed != last) fmt::print("{}\n", line);
+    if (untimed != last) print_text("{}\n", line);
     flush_standard_output();
     last = untimed;
     if (live.run().state != RunState::running) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <vector>
 
 #include "train/cli/commands.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/trace/trace_file.h"
 #include "train/trace/trace_summary.h"
@@ -38,7 +38,7 @@ void run(const TraceSummaryOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("no trace to summarize: use gradring trace summary FILE...");
   const std::vector<std::filesystem::path> paths(words.begin(), words.end());
   const TraceSummary summary = summarize(read_trace(paths), words.front());
-  fmt::print("{}{}", options.json ? to_json(summary) : to_text(summary), options.json ? "\n" : "");
+  print_text("{}{}", options.json ? to_json(summary) : to_text(summary), options.json ? "\n" : "");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "train/cli/resume_command.h"
 #include "train/config/option_sources.h"
 #include "train/launch/launcher.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/setup/signal_requests.h"
 
@@ -82,7 +83,7 @@ int train(Arguments args, RankKeeps& keeps) {
   const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
   if (parsed.print_config) {
-    if (place.rank == 0) fmt::print("{}", print_config(resolved));
+    if (place.rank == 0) print_shown(print_config(resolved));
     return kOk;
   }
   if (config.nprocs > 1 && system_variable("RANK"))

@@ -18,6 +18,7 @@
 #include "train/cli/run_output.h"
 #include "train/faults/injected_faults.h"
 #include "train/launch/worker_files.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/console.h"
 #include "train/report/environment_error.h"
@@ -315,7 +316,7 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
   memory_plan_spec(config, *compute.device, *sets.train_set, place.world_size);
   plan_faults(config.faults, faulted_run(config, place, *compute.device));
   if (place.rank != 0) return;
-  fmt::print("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
+  print_text("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              sets.train_set->name(), sets.train_set->size(), sets.test_set->size(), sets.train_set->shape().to_string(),
              compute.device->description(), compute.backend->name());
 }

@@ -11,7 +11,7 @@
 
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/export/markdown.h"
+#include "train/page/markdown.h"
 
 namespace gradring::train {
 namespace {
@@ -100,9 +100,7 @@ std::string training_section(const CardContents& card) {
   if (card.facts.step)
     text += fmt::format("* {} steps{}\n", *card.facts.step, card.averaged ? "; averaged weights" : "");
   if (!header) return text + "* The command is unknown: no metrics.jsonl lies beside the checkpoint.\n\n";
-  std::string command;
-  for (const std::string& word : header->command) command += (command.empty() ? "" : " ") + word;
-  text += fmt::format("* Command: {}\n", code(command));
+  text += fmt::format("* Command: {}\n", code(start_command(*header)));
   text += fmt::format("* gradring {} ({}), {} rank{}, {} samples a step, {}\n", plain(header->version),
                       plain(header->commit), header->ranks, header->ranks == 1 ? "" : "s", header->global_batch,
                       plain(header->precision));

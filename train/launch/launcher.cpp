@@ -13,6 +13,7 @@
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/printable.h"
 #include "kernels/runtime/processors.h"
 #include "train/launch/attempt.h"
 #include "train/launch/host.h"
@@ -20,6 +21,7 @@
 #include "train/launch/options/launch_options.h"
 #include "train/launch/signals.h"
 #include "train/launch/worker_group.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -44,7 +46,7 @@ int launch(const LaunchOptions& options) {
   check(options.nproc_per_node > 0, "launch needs at least one worker");
   Terminals terminals;
   const Logger log = [&](const std::string& line) {
-    terminals.err.write(fmt::format("{}: {}\n", options.title, line));
+    terminals.err.write(printable(fmt::format("{}: {}\n", options.title, line), "\n\t"));
   };
   terminals.out.on_failure = [&](int error) {
     log(fmt::format("cannot write standard output: {}; the run continues, the output of its workers is dropped",
@@ -103,7 +105,7 @@ int launch_main(std::span<const std::string> args) {
   } catch (const std::exception& error) {  // no folder, process or memory
     return print_error(error, kEnvironment);
   }
-  fmt::print("{}", launch_help());  // main() reports a failure to write it
+  print_shown(launch_help());  // main() reports a failure to write it
   return kOk;
 }
 

@@ -6,8 +6,8 @@
 
 namespace gradring::train::page {
 
-/// Text as HTML or SVG shows it, in an element or in a quoted attribute. Bytes that are not UTF-8, and control characters
-/// but tab and newline, become U+FFFD.
+/// Text as HTML or SVG shows it, in an element or in a quoted attribute. Bytes that are not UTF-8, and characters
+/// that a browser obeys (kernels/runtime/printable.h) but tab and newline, become U+FFFD.
 std::string escaped(std::string_view text);
 
 }  // namespace gradring::train::page

@@ -10,6 +10,7 @@
 #include "train/cli/commands.h"
 #include "train/launch/options/launch_options.h"
 #include "train/options/help.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -144,19 +145,19 @@ void run(const HelpOptions& options, const Words& words) {
     name += " " + word;
   }
   if (options.man)
-    fmt::print("{}", manual_page(line_of(*command, name), GRADRING_VERSION));
+    print_shown(manual_page(line_of(*command, name), GRADRING_VERSION));
   else if (command->subcommands.empty())
-    fmt::print("{}", help_of(line_of(*command, name)));
+    print_shown(help_of(line_of(*command, name)));
   else
-    fmt::print("{}", group_help(*command, name));
+    print_shown(group_help(*command, name));
 }
 
-void run(const VersionOptions&) { fmt::print("gradring {} (commit {})\n", GRADRING_VERSION, kCommit); }
+void run(const VersionOptions&) { print_text("gradring {} (commit {})\n", GRADRING_VERSION, kCommit); }
 
 void run(const CompletionsOptions&, const Words& words) {
   std::vector<CommandLine> lines;
   collect(kProgram, "gradring", lines);
-  fmt::print("{}", completions(only_word(words, "gradring completions SHELL"), lines));
+  print_shown(completions(only_word(words, "gradring completions SHELL"), lines));
 }
 
 /// Runs the subcommand that the first word names, or prints the help of the group: on stderr if there is no word at
@@ -168,7 +169,7 @@ int run_group(const Command& group, const std::string& name, Arguments args) {
   }
   const std::string& word = args.front();
   if (word == "--help" || word == "-h" || (word == "help" && &group != &kProgram)) {
-    fmt::print("{}", group_help(group, name));
+    print_shown(group_help(group, name));
     return kOk;
   }
   const Command& command = find_subcommand(group, word == "--version" ? "version" : word, name);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/printable.h"
 #include "train/report/terminal_look.h"
 
 namespace gradring::train {
@@ -103,7 +104,7 @@ class BarProgress final : public Progress {
 
   /// Replaces the bar.
   void write_line(std::string_view text) {
-    out_.write(fmt::format("{}{}\n", clear_bar(columns_now()), text));
+    out_.write(fmt::format("{}{}\n", clear_bar(columns_now()), printable(text, "\n\t")));
     shown_ = 0;
   }
 
@@ -207,7 +208,7 @@ std::filesystem::path with_folder(const std::filesystem::path& path) {
 std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out) {
   if (style == "none") return std::make_unique<NoProgress>();
   if (style == "bar" || (style == "auto" && is_terminal(out.fd()))) return std::make_unique<BarProgress>(out);
-  return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(fmt::format("{}\n", line)); });
+  return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(printable(line, "\n\t") + "\n"); });
 }
 
 RankLog::RankLog(const std::filesystem::path& path)
@@ -215,7 +216,7 @@ RankLog::RankLog(const std::filesystem::path& path)
       progress_(std::make_unique<PlainProgress>([this](std::string_view line) { say(line); })) {}
 
 void RankLog::say(std::string_view line) {
-  file_.append(fmt::format("{:%Y-%m-%d %H:%M:%S}  {}", fmt::localtime(std::time(nullptr)), line));
+  file_.append(fmt::format("{:%Y-%m-%d %H:%M:%S}  {}", fmt::localtime(std::time(nullptr)), printable(line, "\n\t")));
 }
 
 }  // namespace gradring::train

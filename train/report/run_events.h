@@ -46,6 +46,9 @@ struct RunHeader {
   std::vector<std::pair<std::string, std::string>> config{};
 };
 
+/// The shell command that started the run: RunHeader::start or, of a run that was recorded without it, rank 0's.
+std::string start_command(const RunHeader& header);
+
 /// An optimizer step: "train".
 struct StepRecord {
   std::int64_t step = 0;

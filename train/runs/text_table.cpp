@@ -53,19 +53,20 @@ std::string padded(std::string_view text, std::size_t columns, bool right_aligne
 }
 
 std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle) {
-  const std::size_t all = columns_of(text);
-  if (all <= columns) return printable(text);
+  const std::string shown = printable(text);
+  const std::size_t all = columns_of(shown);
+  if (all <= columns) return shown;
   if (columns == 0) return {};
   const std::size_t tail = in_the_middle ? (columns - 1) / 2 : 0;
-  return printable(text.substr(0, offset_of(text, columns - 1 - tail))) + (glyphs == Glyphs::utf8 ? "…" : "~") +
-         printable(text.substr(offset_of(text, all - tail)));
+  return shown.substr(0, offset_of(shown, columns - 1 - tail)) + (glyphs == Glyphs::utf8 ? "…" : "~") +
+         shown.substr(offset_of(shown, all - tail));
 }
 
 std::string TextTable::text(std::optional<std::size_t> width, Glyphs glyphs) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     std::size_t widest = columns_of(columns[i].head);
-    for (const auto& row : rows) widest = std::max(widest, columns_of(row.at(i)));
+    for (const auto& row : rows) widest = std::max(widest, columns_of(printable(row.at(i))));
     widths.push_back(widest);
   }
   if (width) fit(widths, columns, *width);

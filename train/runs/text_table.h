@@ -18,7 +18,7 @@ std::size_t columns_of(std::string_view text);
 std::string padded(std::string_view text, std::size_t columns, bool right_aligned = false);
 
 /// At most `columns` columns of a text, without its end, or without its middle; what was cut is marked by "…" or "~".
-/// Control characters become "?", so that the text stays on its line.
+/// Characters that a terminal obeys are escaped (printable), so that the text stays on its line.
 std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle = false);
 
 struct TextColumn {

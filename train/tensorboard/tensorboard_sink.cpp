@@ -2,7 +2,6 @@
 #include "train/tensorboard/tensorboard_sink.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "train/launch/host.h"
+#include "train/page/markdown.h"
 #include "train/report/environment_error.h"
 #include "train/tensorboard/record.h"
 
@@ -38,14 +38,11 @@ fs::path created(const fs::path& folder) {
   return folder;
 }
 
-/// "| option | value |", and a row each.
-std::string table_of(const std::vector<std::pair<std::string, std::string>>& rows) {
-  std::string table = "| option | value |\n|---|---|\n";
-  for (auto [name, value] : rows) {
-    std::ranges::replace(value, '|', '/');
-    table += fmt::format("| {} | `{}` |\n", name, value);
-  }
-  return table;
+/// TensorBoard shows Markdown.
+std::string table_of(const std::vector<std::pair<std::string, std::string>>& options) {
+  std::vector<std::vector<std::string>> rows = {{"option", "value"}};
+  for (const auto& [name, value] : options) rows.push_back({name, markdown::code(value)});
+  return markdown::table(rows);
 }
 
 }  // namespace
@@ -88,7 +85,7 @@ void TensorBoardSink::event(const RunEvent& event) {
 void TensorBoardSink::write(const RunHeader& header) {
   start_after(header.resumed_from);
   Summary summary;
-  summary.add_text("run/command", fmt::format("`{}`", fmt::join(header.command, " ")));
+  summary.add_text("run/command", markdown::code(start_command(header)));
   summary.add_text("run/options", table_of(header.config));
   if (header.resumed_from == 0 && !samples_.images.empty())
     summary.add("images/test_samples", grid_of(samples_, kSampleZoom));

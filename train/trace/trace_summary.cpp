@@ -160,7 +160,7 @@ std::string to_text(const TraceSummary& summary) {
         "The ranks ran on different machines, whose clocks were not compared because the run failed: there is no "
         "critical path and no straggler\n";
   if (summary.dropped > 0) text += fmt::format("{} events are missing: trace fewer steps\n", summary.dropped);
-  for (const std::string& note : summary.notes) text += fmt::format("Note of {}\n", printable(note));
+  for (const std::string& note : summary.notes) text += fmt::format("Note of {}\n", note);
   if (summary.accuracy_us > 0)
     text += fmt::format("Clocks of different machines agree to {:.1f} us\n", summary.accuracy_us);
   return text;
@@ -190,7 +190,7 @@ std::string to_json(const TraceSummary& summary) {
                          {"total_delay", straggler.total_delay},
                          {"cause", straggler.cause},
                          {"median_cause_delay", straggler.median_cause_delay}};
-  return json.dump(2);
+  return printable_json(json.dump(2));
 }
 
 }  // namespace gradring::train

@@ -95,12 +95,5 @@ TEST(ResumeCommand, HasTheVariablesThatSetOptions) {
       "GRADRING_LR=0.1 GRADRING_DATA_DIR='my data' PET_NPROC_PER_NODE=2 gradrun train --run-dir r --resume auto");
 }
 
-TEST(ShellCommand, QuotesOnlyWhatItMust) {
-  EXPECT_EQ(shell_quoted("a/b_c.d=e,f:g-h"), "a/b_c.d=e,f:g-h");
-  for (const char* word : {"", "a b", "$x", "*", "~", "a;b", "\"", "#", "a\nb"})
-    EXPECT_EQ(shell_quoted(word), "'" + std::string(word) + "'");
-  EXPECT_EQ(shell_command(std::vector<std::string>{"a", "b c", ""}), "a 'b c' ''");
-}
-
 }  // namespace
 }  // namespace gradring::train

@@ -98,7 +98,7 @@ TEST(Sparkline, ShowsMeansBetweenMinimumAndMaximum) {
 }
 
 TEST(TextTable, CutsControlCharactersAndWholeCodePoints) {
-  EXPECT_EQ(shortened("a\033[2Jb", 10, Glyphs::utf8), "a?[2Jb");
+  EXPECT_EQ(shortened("a\033[2Jb", 10, Glyphs::utf8), "a\\x1b[2Jb");
   EXPECT_EQ(shortened("äöüäöü", 4, Glyphs::utf8), "äöü…");
   EXPECT_EQ(shortened("abcdefgh", 5, Glyphs::ascii, true), "ab~gh");
   EXPECT_THAT(duration_text(59.4), "59s");

@@ -24,9 +24,9 @@
 #include "train/bench/commands/simulated_kernels.h"
 #include "train/bench/sweep.h"
 #include "train/cli/exit_code.h"
-#include "train/cli/resume_command.h"
 #include "train/launch/launcher.h"
 #include "train/options/environment_variable.h"
+#include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/setup/compute.h"
 

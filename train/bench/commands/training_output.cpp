@@ -12,7 +12,7 @@
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
-#include "train/cli/resume_command.h"
+#include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/report/named_file.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
+#include "kernels/runtime/printable.h"
 #include "train/launch/host.h"
 
 namespace gradring::train {
@@ -31,36 +32,6 @@ constexpr std::size_t kMaxRefusalBytes = 4096;
 constexpr std::string_view kEntryPrefix = "key-";
 /// FileStore encodes a byte of a key in up to three.
 constexpr std::size_t kMaxEntryNameBytes = kEntryPrefix.size() + 3 * comm::Store::kMaxKeyBytes;
-
-bool is_control(unsigned char byte) { return byte < 0x20 || byte == 0x7f; }
-
-/// U+0080 to U+009F; some terminals interpret one of them as ESC [.
-bool is_control_pair(unsigned char first, unsigned char second) {
-  return first == 0xc2 && second >= 0x80 && second < 0xa0;
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (is_control_pair(byte, next))
-      result += fmt::format("\\x{:02x}", text[++i] & 0xff);
-    else if (is_control(byte) && byte != '\n' && byte != '\t')
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += text[i];
-  }
-  return result;
-}
-
-bool has_control_characters(const std::string& text) {
-  const auto pair = [](char first, char second) {
-    return is_control_pair(static_cast<unsigned char>(first), static_cast<unsigned char>(second));
-  };
-  return std::ranges::any_of(text, [](char c) { return is_control(static_cast<unsigned char>(c)); }) ||
-         std::ranges::adjacent_find(text, pair) != text.end();
-}
 
 /// The first `most` bytes of `text`, or fewer, so that no character is split.
 std::string shortened(const std::string& text, std::size_t most) {
@@ -119,14 +90,14 @@ class MessageFields {
     if (!value.is_string()) refuse(name, found(value), expected);
     const auto& text = value.get_ref<const std::string&>();
     if (text.size() > most) refuse(name, fmt::format("{} bytes", text.size()), expected);
-    if (has_control_characters(text)) refuse(name, "text with control characters", expected);
+    if (printable_bytes(text) < text.size()) refuse(name, "text with control characters", expected);
     return text;
   }
   /// Text to print: cut at `most` bytes, with control characters but tabs and line ends escaped.
   std::string escaped_text(const char* name, std::size_t most) const {
     const json& value = at(name);
     if (!value.is_string()) refuse(name, found(value), "text");
-    return escaped(shortened(value.get_ref<const std::string&>(), most));
+    return printable(shortened(value.get_ref<const std::string&>(), most), "\n\t");
   }
 
   [[noreturn]] void refuse(const char* name, const std::string& found, const std::string& expected) const {

@@ -157,7 +157,7 @@ TEST(NodeMessage, RejectsTextOutOfBounds) {
 TEST(NodeMessage, EscapesAndCutsPrintedText) {
   json offer = offer_message();
   offer["host"] = "a\x1b[2J\u009bx\x7f\r" + std::string(300, 'h');
-  EXPECT_THAT(join_request_in(offer).host, testing::StartsWith("a\\x1b[2J\\x9bx\\x7f\\x0dh"));
+  EXPECT_THAT(join_request_in(offer).host, testing::StartsWith("a\\x1b[2J\\u009bx\\x7f\\x0dh"));
   EXPECT_LT(join_request_in(offer).host.size(), 300u);
   EXPECT_EQ(refusal_in(refuse_message("line\n\tline\x07")), "line\n\tline\\x07");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/export/markdown.h"
+#include "train/page/markdown.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/export/markdown.h"
+#include "train/page/markdown.h"
 
 #include <algorithm>
+
+#include "kernels/runtime/printable.h"
 
 namespace gradring::train::markdown {
 namespace {
 
+/// Line breaks and tabs become blanks, other characters that are obeyed are escaped.
 std::string on_one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  std::string line = printable(text, "\n\r\t");
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
   return line;
 }
 
