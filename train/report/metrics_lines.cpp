@@ -56,14 +56,15 @@ void MetricsLines::rewind() {
   count_ = 0;
 }
 
-void MetricsLines::ignore() {
+void MetricsLines::ignore(std::string_view problem) {
   if (warnings_.size() == kMostWarnings) {
     ++more_ignored_;
     return;
   }
-  const std::string what = is_too_long_  ? fmt::format("longer than {} MiB", kMostLineBytes >> 20)
-                           : file_.eof() ? "incomplete"
-                                         : "not an event";
+  const std::string what = is_too_long_      ? fmt::format("longer than {} MiB", kMostLineBytes >> 20)
+                           : file_.eof()     ? "incomplete"
+                           : problem.empty() ? "not an event"
+                                             : fmt::format("not an event ({})", problem);
   warnings_.push_back(fmt::format("{}: line {} is {}, and is ignored", path_.string(), count_, what));
 }
 

@@ -32,8 +32,8 @@ class MetricsLines {
   /// Goes back to the first line.
   void rewind();
 
-  /// Adds a warning that the last line is not an event.
-  void ignore();
+  /// Adds a warning that the last line is not an event, and why, unless it is too long or incomplete.
+  void ignore(std::string_view problem = {});
   /// One for each ignored line, or for the first ten and one with the number of the others.
   std::vector<std::string> warnings() const;
 

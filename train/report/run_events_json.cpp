@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/run_events_json.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
+
+#include "train/report/bounded_json.h"
+#include "train/report/event_reader.h"
 
 namespace gradring::train {
 namespace {
@@ -11,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Seconds = std::chrono::duration<double>;
 
-// The names and members of each event, for both directions: `visit` is Writer or Reader.
+// The names and members of each event, for both directions: `visit` is Writer or EventReader.
 
 template <class Event, class Record>
 concept Is = std::is_same_v<std::remove_const_t<Event>, Record>;
@@ -35,7 +38,7 @@ void visit_event(Is<RunHeader> auto& header, Visit visit) {
   visit("train_samples", header.train_samples);
   visit("validation_samples", header.validation_samples);
   visit("test_samples", header.test_samples);
-  visit("ranks", header.ranks);
+  visit.ranks("ranks", header.ranks);
   visit("global_batch", header.global_batch);
   visit("steps_per_epoch", header.steps_per_epoch);
   visit("total_steps", header.total_steps);
@@ -127,10 +130,11 @@ class Writer {
  public:
   explicit Writer(Json& json) : json_(json) {}
   void operator()(const char* name, const auto& value) const { json_[name] = value; }
+  void ranks(const char* name, int value) const { json_[name] = value; }
   void operator()(const char* name, const std::string& text) const {
     if (!text.empty()) json_[name] = text;
   }
-  /// Leaves out the `usual` text as well, which a Reader keeps.
+  /// Leaves out the `usual` text as well, which an EventReader keeps.
   void except(const char* name, const std::string& text, std::string_view usual) const {
     if (text != usual) json_[name] = text;
   }
@@ -157,62 +161,19 @@ class Writer {
   Json& json_;
 };
 
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {}
-  void operator()(const char* name, auto& value) const { read(name, value); }
-  void except(const char* name, std::string& text, std::string_view) const { read(name, text); }
-  void operator()(const char* name, double& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
-  }
-  void operator()(const char* name, std::vector<double>& values) const {
-    for (const Json& each : json_.value(name, Json::array())) values.push_back(number(each));
-  }
-  void operator()(const char* name, std::optional<double>& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) value = number(*found);
-  }
-  void operator()(const char* name, std::optional<std::int64_t>& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) value = found->get<std::int64_t>();
-  }
-  void operator()(const char* name, Seconds& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) value = Seconds(number(*found));
-  }
-  void operator()(const char* name, Outcome& outcome) const {
-    if (const auto named = outcome_named(json_.value(name, ""))) outcome = *named;
-  }
-  void operator()(const char* name, MemoryTable& table) const {
-    const Json bytes = json_.value(name, Json::object());
-    for (const MemoryClass each : all_memory_classes())
-      table[each] = bytes.value(std::string(name_of(each)), std::size_t{0});
-  }
-  void operator()(const char* name, std::vector<std::pair<std::string, std::string>>& options) const {
-    const Json given = json_.value(name, Json::object());
-    for (const auto& [option, value] : given.items()) options.emplace_back(option, value.dump());
-  }
-
- private:
-  static double number(const Json& value) {
-    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-  }
-  void read(const char* name, auto& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) found->get_to(value);
-  }
-
-  const Json& json_;
-};
-
 /// The event whose name is kEventNames[I].
 template <std::size_t I>
-RunEvent read_event(const Json& json) {
+RunEvent read_event(const Json& json, std::string& problem) {
   std::variant_alternative_t<I, RunEvent> record;
-  visit_event(record, Reader(json));
+  visit_event(record, EventReader(json, problem));
   return record;
 }
 
 template <std::size_t... I>
-std::optional<RunEvent> read_event(std::string_view name, const Json& json, std::index_sequence<I...>) {
+std::optional<RunEvent> read_event(std::string_view name, const Json& json, std::string& problem,
+                                   std::index_sequence<I...>) {
   std::optional<RunEvent> event;
-  ((name == kEventNames[I] ? (event = read_event<I>(json), 0) : 0), ...);
+  ((name == kEventNames[I] ? (event = read_event<I>(json, problem), 0) : 0), ...);
   return event;
 }
 
@@ -226,24 +187,43 @@ std::string to_line(const TimedEvent& event) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json in_schema_1(Json line) {
-  if (line.contains("time")) return line;
-  line["time"] = 0;
-  if (line.value("event", "") == "step") line["event"] = "train";
-  if (line.contains("epoch")) line["epoch"] = line.at("epoch").get<std::int64_t>() + 1;
-  return line;
+std::optional<Json> event_in(std::string_view line, std::string& problem) {
+  std::optional<Json> parsed = parse_bounded(line, problem);
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  Json& json = *parsed;
+  std::string name;
+  EventReader(json, problem)("event", name);
+  if (!problem.empty()) return std::nullopt;
+  if (json.contains("time")) return parsed;
+  // Before schema 1.
+  json["time"] = 0;
+  if (name == "step") json["event"] = "train";
+  if (const auto epoch = json.find("epoch"); epoch != json.end()) {
+    std::int64_t completed = 0;
+    EventReader(json, problem)("epoch", completed);
+    if (!problem.empty()) return std::nullopt;
+    *epoch = static_cast<std::uint64_t>(completed) + 1;
+  }
+  return parsed;
 }
 
-std::optional<TimedEvent> from_line(std::string_view line) try {
-  Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  json = in_schema_1(std::move(json));
+std::optional<TimedEvent> from_line(std::string_view line, std::string& problem) {
+  const std::optional<Json> json = event_in(line, problem);
+  if (!json) return std::nullopt;
   std::optional<RunEvent> event =
-      read_event(json.value("event", ""), json, std::make_index_sequence<std::variant_size_v<RunEvent>>());
+      read_event(json->value("event", ""), *json, problem, std::make_index_sequence<std::variant_size_v<RunEvent>>());
   if (!event) return std::nullopt;
-  return TimedEvent{.time = json.at("time").get<double>(), .event = *std::move(event)};
-} catch (const Json::exception&) {
-  return std::nullopt;
+  const Json& time = json->at("time");
+  const double seconds = time.is_number() ? time.get<double>() : -1;
+  if (problem.empty() && !(seconds >= 0 && seconds <= kMostTime))
+    problem = "time is " + shown_value(time) + ", expected seconds since 1970, before the year 10000";
+  if (!problem.empty()) return std::nullopt;
+  return TimedEvent{.time = seconds, .event = *std::move(event)};
+}
+
+std::optional<TimedEvent> from_line(std::string_view line) {
+  std::string problem;
+  return from_line(line, problem);
 }
 
 }  // namespace gradring::train

@@ -19,10 +19,15 @@ std::string to_line(const TimedEvent& event);
 /// The inverse. Ignores unknown members, takes absent ones as their defaults, and null as NaN. Reads "step" and "eval"
 /// of runs before schema 1 as well, whose epochs counted from 0; they have no time.
 ///
-/// Returns   nothing if the line is not complete, or not an event.
+/// Returns   nothing if the line is not complete, not an event, or has a member that cannot be: `problem` says which,
+///           "time is 1e+300, expected ...". It is empty for a JSON object that is no event of this version.
+std::optional<TimedEvent> from_line(std::string_view line, std::string& problem);
 std::optional<TimedEvent> from_line(std::string_view line);
 
-/// A line as schema 1 has it: of runs before it, `step` becomes `train`, epochs count from 1, and the time is 0.
-nlohmann::ordered_json in_schema_1(nlohmann::ordered_json line);
+/// The JSON object of a line, in schema 1: of runs before it, `step` becomes `train`, epochs count from 1, and the time
+/// is 0. Its members are not checked, but their number and their levels are.
+///
+/// Returns   nothing if there is none, as from_line.
+std::optional<nlohmann::ordered_json> event_in(std::string_view line, std::string& problem);
 
 }  // namespace gradring::train

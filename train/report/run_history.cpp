@@ -63,11 +63,12 @@ void add_event(RunHistory& history, const TimedEvent& event) {
 RunHistory read_history(const std::filesystem::path& metrics, LineReader reader) {
   RunHistory history;
   MetricsLines lines(metrics);
+  std::string problem;
   while (const auto line = lines.next())
-    if (const std::optional<TimedEvent> event = reader(*line))
+    if (const std::optional<TimedEvent> event = reader(*line, problem))
       add_event(history, *event);
     else
-      lines.ignore();
+      lines.ignore(problem);
   history.warnings = lines.warnings();
   return history;
 }

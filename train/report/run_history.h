@@ -51,10 +51,10 @@ struct RunHistory {
 void add_event(RunHistory& history, const TimedEvent& event);
 
 /// from_line, or a function that reads some members only.
-using LineReader = std::optional<TimedEvent> (*)(std::string_view line);
+using LineReader = std::optional<TimedEvent> (*)(std::string_view line, std::string& problem);
 
 /// Reads a metrics.jsonl, also of a run that is running or was killed: lines that are incomplete or not an event are
-/// ignored with a warning.
+/// ignored with a warning, which names the line.
 ///
 /// Errors    EnvironmentError if the file cannot be read.
 RunHistory read_history(const std::filesystem::path& metrics, LineReader reader = from_line);

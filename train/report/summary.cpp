@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/report/bounded_json.h"
+
 namespace gradring::train {
 namespace {
 
@@ -86,7 +88,8 @@ std::string Summary::to_json() const {
 }
 
 std::optional<Summary> Summary::from_json(std::string_view text) try {
-  const Json json = Json::parse(text);
+  std::string problem;
+  const Json json = parse_bounded(text, problem).value_or(Json());
   if (json.at("outcome") != name_of(Outcome::finished)) return std::nullopt;
   Summary summary;
   visit_members(summary, [&](const char* name, auto& value) { json.at(name).get_to(value); });
@@ -111,7 +114,8 @@ std::string UnfinishedRun::to_json() const {
 }
 
 std::optional<UnfinishedRun> UnfinishedRun::from_json(std::string_view text) try {
-  const Json json = Json::parse(text);
+  std::string problem;
+  const Json json = parse_bounded(text, problem).value_or(Json());
   const auto outcome = outcome_named(json.at("outcome").get<std::string>());
   if (!outcome || *outcome == Outcome::finished) return std::nullopt;
   UnfinishedRun run{.outcome = *outcome};

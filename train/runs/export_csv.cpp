@@ -66,30 +66,16 @@ void use_rank_rows(const Json& event, Use use) {
   }
 }
 
-/// The event of a line, in schema 1; nothing if the line is not an event, or has more levels than recursive functions may walk.
-std::optional<Json> event_of(std::string_view line) try {
-  constexpr int kMostLevels = 64;
-  bool is_deep = false;
-  const auto limit = [&is_deep](int depth, Json::parse_event_t, const Json&) {
-    is_deep = is_deep || depth > kMostLevels;
-    return !is_deep;
-  };
-  Json event = Json::parse(line, limit, false);
-  if (is_deep || !event.is_object()) return std::nullopt;
-  return in_schema_1(std::move(event));
-} catch (const Json::exception&) {  // a member has another type
-  return std::nullopt;
-}
-
 /// Calls `use` with each row of the next `most_lines` lines; `ignore` for lines that are no event.
 template <class Use, class Ignore>
 void for_each_row(MetricsLines& lines, std::string_view kind, std::uint64_t most_lines, Use use, Ignore ignore) {
+  std::string problem;
   while (lines.count() < most_lines) {
     const auto line = lines.next();
     if (!line) return;
-    const std::optional<Json> event = event_of(*line);
+    const std::optional<Json> event = event_in(*line, problem);
     if (!event) {
-      ignore();
+      ignore(problem);
       continue;
     }
     if (const auto name = event->find("event"); name == event->end() || *name != kind) continue;
@@ -140,7 +126,8 @@ std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::s
   MetricsLines lines(metrics);
   Columns columns;
   for_each_row(
-      lines, event, UINT64_MAX, [&](const Row& row) { columns.add(row); }, [&] { lines.ignore(); });
+      lines, event, UINT64_MAX, [&](const Row& row) { columns.add(row); },
+      [&](const std::string& problem) { lines.ignore(problem); });
   std::vector<std::string> warnings = lines.warnings();
   if (columns.is_full())
     warnings.push_back(fmt::format("{}: the names of its members have more than {} bytes; later ones have no column",
@@ -150,7 +137,8 @@ std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::s
   const std::uint64_t count = lines.count();  // a running run may have written more since
   lines.rewind();
   for_each_row(
-      lines, event, count, [&](const Row& row) { sink(csv_line(columns.fields(row), kLineEnd)); }, [] {});
+      lines, event, count, [&](const Row& row) { sink(csv_line(columns.fields(row), kLineEnd)); },
+      [](const std::string&) {});
   return warnings;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "train/report/run_events.h"
@@ -10,6 +11,6 @@ namespace gradring::train {
 
 /// As from_line, but of a training step reads only time, step, epoch, loss, samples and seconds, many times faster: for
 /// lists of runs that have many steps.
-std::optional<TimedEvent> skim_line(std::string_view line);
+std::optional<TimedEvent> skim_line(std::string_view line, std::string& problem);
 
 }  // namespace gradring::train

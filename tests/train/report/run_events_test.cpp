@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include "tests/support/json.h"
+#include "train/report/event_reader.h"
 #include "train/report/run_events_json.h"
 
 namespace gradring::train {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// What a reader sees of a written event.
 template <class Record>
@@ -91,6 +93,62 @@ TEST(RunEvents, LinesThatAreNoEventAreNone) {
                            R"({"event":"train","time":"x"})", R"({"event":"train","time":1,"step":"x"})",
                            R"({"event":7,"time":1})", R"({"event":"eval","epoch":"0"})"})
     EXPECT_FALSE(from_line(line)) << line;
+}
+
+/// What is wrong with a line.
+std::string problem_of(const std::string& line) {
+  std::string problem;
+  EXPECT_FALSE(from_line(line, problem)) << line;
+  return problem;
+}
+
+std::string repeated(const char* text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(RunEvents, AreRejectedWithTheMemberThatCannotBe) {
+  for (const auto& [line, problem] : {
+           std::pair(R"({"event":"train","time":1e300})", "time is 1e+300, expected seconds since 1970"),
+           std::pair(R"({"event":"train","time":-1})", "time is -1"),
+           std::pair(R"({"event":"header","time":1,"ranks":2000000000})",
+                     "ranks is 2000000000, expected a whole number from 0 to 131072"),
+           std::pair(R"({"event":"header","time":1,"total_steps":9223372036854775807})",
+                     "total_steps is 9223372036854775807"),
+           std::pair(R"({"event":"train","time":1,"step":18446744073709551616})", "step is 1.8446744073709552e+19"),
+           std::pair(R"({"event":"train","time":1,"step":1.5})", "step is 1.5"),
+           std::pair(R"({"event":"train","time":1,"step":-1})", "step is -1"),
+           std::pair(R"({"event":"train","time":1,"seconds":1e11})", "seconds is 1"),
+           std::pair(R"({"event":"eval","time":1,"accuracy":1.5})", "accuracy is 1.5, expected a number from 0 to 1"),
+           std::pair(R"({"event":"eval","time":1,"ema_accuracy":"a"})", "ema_accuracy is \"a\""),
+           std::pair(R"({"event":"restart","time":1,"attempt":4294967296})", "attempt is 4294967296"),
+           std::pair(R"({"event":"end","time":1,"peak_memory":{"gradients":-1}})", "gradients is -1"),
+           std::pair(R"({"event":"ranks","time":1,"memory":[1,-5]})", "memory is -5"),
+           std::pair(R"({"event":"ranks","time":1,"seconds":{"a":1}})", "seconds is an object, expected a list"),
+           std::pair(R"({"event":"header","time":1,"tags":["a",1]})", "tags is a list of other values"),
+           std::pair(R"({"event":"header","time":1,"config":7})", "config is 7, expected an object"),
+           std::pair(R"({"event":"header","time":1,"name":[]})", "name is a list, expected a text"),
+           std::pair(R"({"event":"step","epoch":1e99})", "epoch is 1e+99"),
+       })
+    EXPECT_THAT(problem_of(line), HasSubstr(problem));
+  EXPECT_THAT(problem_of(R"({"event":"ranks","time":1,"seconds":[)" + repeated("1,", kMostRanks) + "1]}"),
+              HasSubstr("seconds is a list of 131073, expected at most 131072 values"));
+  EXPECT_TRUE(from_line(R"({"event":"header","time":253402300799,"ranks":131072,"total_steps":9007199254740992})"));
+}
+
+/// A parser copies levels by recursion, and compares each member of an object with all others.
+TEST(RunEvents, OfTooManyLevelsMembersOrValuesAreNotParsed) {
+  constexpr int kMany = 1 << 21;
+  EXPECT_EQ(
+      problem_of(R"({"event":"header","time":1,"config":{"a":)" + repeated("[", kMany) + repeated("]", kMany) + "}}"),
+      "it has more than 64 levels");
+  std::string members;
+  for (int i = 0; i < kMany / 8; ++i) members += ",\"m" + std::to_string(i) + "\":1";
+  EXPECT_EQ(problem_of(R"({"event":"header","time":1)" + members + "}"), "an object has more than 1024 members");
+  EXPECT_EQ(problem_of(R"({"event":"header","time":1,"tags":[)" + repeated("[],", kMany) + "[]]}"),
+            "it has more than 1048576 values");
+  EXPECT_EQ(problem_of("\"" + repeated("[{:,\\\"", 100)), "it is not JSON") << "what is in strings does not count";
 }
 
 }  // namespace

@@ -57,7 +57,16 @@ TEST_F(History, IgnoresACutLineWithAWarning) {
                                       << R"({"event":"train","time":1,"st)";
   const RunHistory history = read_history(path_);
   EXPECT_EQ(history.steps.size(), 1u);
-  EXPECT_THAT(history.warnings, ElementsAre(HasSubstr("line 2 is not an event"), HasSubstr("line 3 is incomplete")));
+  EXPECT_THAT(history.warnings,
+              ElementsAre(HasSubstr("line 2 is not an event (it is not JSON)"), HasSubstr("line 3 is incomplete")));
+}
+
+TEST_F(History, NamesFileLineAndMemberThatCannotBe) {
+  JsonLinesSink(path_).event(StepRecord{.step = 1});
+  std::ofstream(path_, std::ios::app) << R"({"event":"end","time":1e300,"outcome":"finished"})" << '\n';
+  const RunHistory history = read_history(path_);
+  EXPECT_TRUE(history.ends.empty());
+  EXPECT_THAT(history.warnings, ElementsAre(HasSubstr(path_.string() + ": line 2 is not an event (time is 1e+300, ")));
 }
 
 TEST_F(History, WarnsOfManyLinesOnce) {
