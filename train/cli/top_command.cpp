@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -59,16 +58,16 @@ void print_frame(const LiveRun& live, TerminalSize size) {
 
 /// Until the run or its viewer ends it.
 ///
-/// Returns   the exit code; nothing if the run has ended.
-std::optional<int> watch_on_screen(LiveRun& live, const TopOptions& options) {
+/// Returns   whether the run has ended.
+bool watch_on_screen(LiveRun& live, const TopOptions& options) {
   Screen screen(STDIN_FILENO, STDOUT_FILENO, system_variable("NO_COLOR").value_or("").empty());
   for (Screen::Wake wake = Screen::Wake::time; wake != Screen::Wake::quit; wake = screen.wait(options.interval)) {
     const double now = wall_time();
     live.poll(now);
-    if (live.run().state != RunState::running) return std::nullopt;
+    if (live.run().state != RunState::running) return true;
     screen.draw(frame_of(live, now, terminal_size(STDOUT_FILENO).value_or(TerminalSize()), glyphs_of_locale()));
   }
-  return screen.ending_signal() == 0 ? kOk : 128 + screen.ending_signal();
+  return false;
 }
 
 void watch_in_lines(LiveRun& live, const TopOptions& options) {
@@ -96,7 +95,7 @@ int run(const TopOptions& options, const Words& words) {
     return kOk;
   }
   if (!options.once && live.run().state == RunState::running)
-    if (const auto code = watch_on_screen(live, options)) return *code;
+    if (!watch_on_screen(live, options)) return kOk;
   print_frame(live, {.rows = kPaper.rows, .columns = size ? size->columns : kPaper.columns});
   return kOk;
 }

@@ -17,6 +17,9 @@
 namespace gradring::train {
 namespace {
 
+/// Of more ranks a page shows those that the others wait for.
+constexpr std::size_t kMostRows = 64;
+
 /// A small curve of the own time, from 0 to `highest`.
 std::string course_of(const RankMeans& rank, double highest) {
   std::vector<page::GridPoint> points;
@@ -42,6 +45,30 @@ std::string straggler_text(std::span<const RankMeans> ranks) {
                      margin_text());
 }
 
+/// How the values of all ranks are distributed, where not every rank has a row.
+std::string distribution_of(std::span<const RankMeans> ranks) {
+  if (ranks.size() <= kMostRows) return {};
+  page::Table table{.head = {"", "Least", "Median", "95 %", "Most"}, .numeric = {false, true, true, true, true}};
+  const auto add = [&](const char* name, std::string (*text)(double), auto value) {
+    std::vector<double> values;
+    for (const RankMeans& rank : ranks) values.push_back(value(rank));
+    std::ranges::sort(values);
+    const auto at = [&](double share) {
+      return text(values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]);
+    };
+    table.rows.push_back({name, at(0), at(0.5), at(0.95), at(1)});
+  };
+  add("Step", page::seconds_text, [](const RankMeans& rank) { return rank.seconds; });
+  add("Own time", page::seconds_text, [](const RankMeans& rank) { return rank.own(); });
+  add("Data", page::seconds_text, [](const RankMeans& rank) { return rank.data_wait; });
+  add("Exposed comm.", page::seconds_text, [](const RankMeans& rank) { return rank.exposed_communication; });
+  add("Peak memory", page::bytes_text, [](const RankMeans& rank) { return rank.memory; });
+  const std::string count = page::count_text(std::ssize(ranks));
+  return fmt::format(
+      R"(<h3>All {} ranks</h3>{}<p class="note below">gradring runs export --event ranks has each of them.</p><h3>The {} ranks of the longest own time</h3>)",
+      count, table.html(), kMostRows);
+}
+
 }  // namespace
 
 std::string ranks_table(const RunHistory& history) {
@@ -56,7 +83,7 @@ std::string ranks_table(const RunHistory& history) {
   page::Table table{.head = {"Rank", "Step", "Own time", "Data", "Exposed comm.", "Share of a step",
                              "Own time over the run", "Peak memory"},
                     .numeric = {false, true, true, true, true, false, false, true}};
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (const std::size_t i : shown_ranks(ranks, kMostRows)) {
     const RankMeans& rank = ranks[i];
     const double compute = std::max(0.0, rank.own() - rank.data_wait);
     table.rows.push_back(
@@ -70,8 +97,8 @@ std::string ranks_table(const RunHistory& history) {
          course_of(rank, highest), page::bytes_text(rank.memory)});
   }
   return fmt::format(
-      R"(<div class="card"><p class="lead">{}</p>{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",
-      page::escaped(straggler_text(ranks)),
+      R"(<div class="card"><p class="lead">{}</p>{}{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",
+      page::escaped(straggler_text(ranks)), distribution_of(ranks),
       bar_legend({{"compute", 0, 0}, {"data", 0, 5}, {"exposed communication", 0, 1}}), table.html(), margin_text());
 }
 

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "train/report/metrics_lines.h"
-
 namespace gradring::train {
 namespace {
 
@@ -41,7 +39,7 @@ void FollowedFile::take_lines(std::size_t searched, const std::function<void(std
     if (!std::exchange(is_in_long_line_, false)) use(line);
     begin = end + 1;
   }
-  if (is_in_long_line_ || rest_.size() - begin > kMostLineBytes) {
+  if (is_in_long_line_ || rest_.size() - begin > most_line_bytes_) {
     is_in_long_line_ = true;
     begin = rest_.size();
   }
@@ -53,7 +51,7 @@ void FollowedFile::take_lines(std::size_t searched, const std::function<void(std
 }
 
 FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_view line)>& use) {
-  constexpr std::size_t kBlock = 1 << 18;
+  constexpr off_t kBlock = 1 << 18;
   // Opened anew: a network file system looks at the server then, and the file may have been replaced.
   const UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
@@ -66,7 +64,7 @@ FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_vie
     return Change::changed;
   }
   const off_t before = offset_;
-  std::string block(kBlock, '\0');
+  std::string block(static_cast<std::size_t>(std::min<off_t>(kBlock, facts.st_size - offset_ + 1)), '\0');
   rest_.clear();
   for (off_t at = offset_;;) {
     const ssize_t size = ::pread(file.get(), block.data(), block.size(), at);

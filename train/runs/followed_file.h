@@ -10,16 +10,18 @@
 #include <string_view>
 
 #include "kernels/runtime/file.h"
+#include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 
 /// Reads the lines of a text file that another process appends to, truncates (a rollback) or replaces, also on a
-/// network file system. A line is given out when it is complete; one of more than kMostLineBytes is left out.
+/// network file system. A line is given out when it is complete; one of more than `most_line_bytes` is left out.
 ///
 /// Threads   one.
 class FollowedFile {
  public:
-  explicit FollowedFile(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit FollowedFile(std::filesystem::path path, std::size_t most_line_bytes = kMostLineBytes)
+      : path_(std::move(path)), most_line_bytes_(most_line_bytes) {}
 
   enum class Change : std::uint8_t {
     none,
@@ -30,7 +32,7 @@ class FollowedFile {
   /// Calls `use` with each complete line that is new. After `changed` nothing was given out yet.
   ///
   /// Errors    none: a file that is missing or cannot be read has no lines.
-  /// Cost      a few system calls if nothing is new; memory for one line of at most kMostLineBytes.
+  /// Cost      a few system calls if nothing is new; memory for one line of at most `most_line_bytes`.
   Change poll(const std::function<void(std::string_view line)>& use);
 
   /// Since 1970, when the file was last written; 0: it does not exist.
@@ -44,6 +46,7 @@ class FollowedFile {
   void take_lines(std::size_t searched, const std::function<void(std::string_view line)>& use);
 
   std::filesystem::path path_;
+  std::size_t most_line_bytes_;
   ino_t inode_ = 0;
   off_t offset_ = 0;              // behind the complete lines, or within one that is left out
   std::string before_;            // some bytes before the offset

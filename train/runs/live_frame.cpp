@@ -165,9 +165,12 @@ std::string line_of(const LiveRun& live, double now) {
     text += fmt::format("  {:.1f} steps/s", *pace);
   if (const auto left = live.time_left()) text += fmt::format("  {} left", duration_text(*left));
   if (run.figures.last_accuracy) text += fmt::format("  accuracy {} %", percent_text(run.figures.last_accuracy));
+  constexpr std::size_t kMostNamed = 4;
+  std::size_t urgent = 0;
   for (const RankRow& row : live.ranks(now))
-    if (urgency(row.state) > 0)
+    if (urgency(row.state) > 0 && ++urgent <= kMostNamed)
       text += fmt::format("  rank {} {}{}{}", row.rank, name_of(row.state), row.note.empty() ? "" : ": ", row.note);
+  if (urgent > kMostNamed) text += fmt::format("  and {} more", urgent - kMostNamed);
   return text;
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdlib>
+#include <system_error>
 #include <variant>
 
 #include "train/runs/rank_means.h"
@@ -14,6 +16,8 @@
 
 namespace gradring::train {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A rank is silent after this many steps, and at least so many seconds.
 constexpr double kSilentSteps = 10;
@@ -24,15 +28,29 @@ static_assert(kPaceSteps <= LiveRun::kKeptEvents);
 /// `ranks` events over which a rank's times are averaged.
 constexpr std::size_t kRankEvents = 5;
 
+/// The 3 of logs/rank_3.log.
+std::optional<std::size_t> rank_of_log(const fs::path& path) {
+  constexpr std::string_view kHead = "rank_", kTail = ".log";
+  const std::string name = path.filename();
+  if (!name.starts_with(kHead) || !name.ends_with(kTail) || name.size() < kHead.size() + kTail.size())
+    return std::nullopt;
+  const std::string_view digits =
+      std::string_view(name).substr(kHead.size(), name.size() - kHead.size() - kTail.size());
+  std::size_t rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  const bool is_log = error == std::errc() && end == digits.data() + digits.size() && fmt::to_string(rank) == digits;
+  return is_log ? std::optional(rank) : std::nullopt;
+}
+
 constexpr std::string_view kRankBegins = "  rank ";
 constexpr std::string_view kTrainingEnded = "  training ended: ";
 constexpr std::string_view kStoppedByRequest = "stopped by request";
 
 /// Removes old events, many at once.
 template <class Event>
-void forget_old(std::vector<Event>& events) {
-  if (events.size() < 2 * LiveRun::kKeptEvents) return;
-  events.erase(events.begin(), events.end() - std::ptrdiff_t{LiveRun::kKeptEvents});
+void forget_old(std::vector<Event>& events, std::size_t kept = LiveRun::kKeptEvents) {
+  if (events.size() < 2 * kept) return;
+  events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(kept));
 }
 
 }  // namespace
@@ -75,8 +93,9 @@ void RankLogReader::read(std::string_view line) {
 LiveRun::LiveRun(const std::filesystem::path& named) : run_{.path = find_run(named)}, metrics_(metrics_of(run_.path)) {}
 
 void LiveRun::poll(double now) {
-  const auto use = [this](std::string_view line) {
-    if (const auto event = skim_line(line)) add(*event);
+  std::string problem;  // runs show and the report name lines that are no event
+  const auto use = [&](std::string_view line) {
+    if (const auto event = skim_line(line, problem)) add(*event);
   };
   if (metrics_.poll(use) == FollowedFile::Change::changed) {
     run_.history = {};
@@ -84,17 +103,25 @@ void LiveRun::poll(double now) {
     metrics_.poll(use);
   }
   update(run_, now);
-  const auto ranks = static_cast<std::size_t>(run_.history.headers.empty() ? 1 : run_.header().ranks);
-  if (logs_.size() > ranks) logs_.clear();
-  while (logs_.size() < ranks) logs_.emplace_back(log_file(run_.path, static_cast<int>(logs_.size())));
-  for (RankLogReader& log : logs_) log.poll();
+  poll_logs();
+}
+
+/// Logs that there are: a header may promise more ranks than that.
+void LiveRun::poll_logs() {
+  rank_count_ = run_.history.headers.empty() ? 1 : static_cast<std::size_t>(run_.header().ranks);
+  std::error_code ignored;  // a folder that cannot be read has no logs
+  for (const auto& entry : fs::directory_iterator(log_file(run_.path, 0).parent_path(), ignored))
+    if (const auto rank = rank_of_log(entry.path())) logs_.try_emplace(*rank, entry.path());
+  logs_.erase(logs_.lower_bound(rank_count_), logs_.end());
+  for (auto& [rank, log] : logs_) log.poll();
 }
 
 void LiveRun::add(const TimedEvent& event) {
   add_event(run_.history, event);
   if (const auto* step = std::get_if<StepRecord>(&event.event)) losses_.add(step->loss);
   RunHistory& history = run_.history;
-  forget_old(history.headers), forget_old(history.steps), forget_old(history.ranks), forget_old(history.evals);
+  forget_old(history.headers), forget_old(history.steps), forget_old(history.evals);
+  forget_old(history.ranks, kRankEvents);  // large where ranks are many
   forget_old(history.restarts), forget_old(history.checkpoints), forget_old(history.faults), forget_old(history.ends);
 }
 
@@ -106,9 +133,12 @@ std::vector<RankRow> LiveRun::ranks(double now) const {
   const auto newest = rank_means(std::span(history.ranks).subspan(first));
   const auto straggler = straggler_of(newest);
   std::vector<RankRow> rows;
-  for (std::size_t rank = 0; rank < logs_.size(); ++rank) {
-    RankRow row{.rank = rank, .loss = logs_[rank].loss(), .state = state_of(rank, now)};
-    if (row.state == RankState::failed) row.note = logs_[rank].end();
+  for (std::size_t rank = 0; rank < rank_count_; ++rank) {
+    RankRow row{.rank = rank, .state = state_of(rank, now)};
+    if (const RankLogReader* log = log_of(rank)) {
+      row.loss = log->loss();
+      if (row.state == RankState::failed) row.note = log->end();
+    }
     if (rank < newest.size()) {
       const RankMeans& means = newest[rank];
       row.step = history.ranks.back().record.step;
@@ -145,18 +175,26 @@ bool LiveRun::is_evaluating() const {
   if (run_.state != RunState::running || !has_stepped() || steps <= 0) return false;
   const StepRecord& last = run_.history.steps.back().record;
   const auto& evals = run_.history.evals;
-  return last.step == last.epoch * steps && (evals.empty() || evals.back().record.step < last.step);
+  const bool is_last_of_epoch = last.step % steps == 0 && last.step / steps == last.epoch;
+  return is_last_of_epoch && (evals.empty() || evals.back().record.step < last.step);
+}
+
+const RankLogReader* LiveRun::log_of(std::size_t rank) const {
+  const auto found = logs_.find(rank);
+  return found == logs_.end() ? nullptr : &found->second;
 }
 
 bool LiveRun::is_silent(std::size_t rank, double now) const {
+  const RankLogReader* const log = log_of(rank);
   const RunHistory& history = run_.history;
   const double step = history.steps.empty() ? 0 : history.steps.back().record.duration.count();
-  const double newest = std::max({history.last_time, metrics_.written_at(), logs_[rank].written_at()});
+  const double newest = std::max({history.last_time, metrics_.written_at(), log ? log->written_at() : 0});
   return now - newest > std::max(kSilentSeconds, kSilentSteps * step);
 }
 
 RankState LiveRun::state_of(std::size_t rank, double now) const {
-  const std::string& end = logs_[rank].end();
+  const RankLogReader* const log = log_of(rank);
+  const std::string end = log ? log->end() : "";
   if (!end.empty()) return end.starts_with(kStoppedByRequest) ? RankState::stopped : RankState::failed;
   switch (run_.state) {
     case RunState::finished: return RankState::finished;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,7 +45,7 @@ struct RankRow {
 /// logs/rank_<N>.log, as far as it is needed.
 class RankLogReader {
  public:
-  explicit RankLogReader(const std::filesystem::path& path) : file_(path) {}
+  explicit RankLogReader(const std::filesystem::path& path) : file_(path, kMostLineOfLog) {}
   void poll();
 
   double written_at() const { return file_.written_at(); }
@@ -54,6 +54,8 @@ class RankLogReader {
   const std::string& end() const { return end_; }
 
  private:
+  static constexpr std::size_t kMostLineOfLog = 1 << 16;  // bytes; there may be many logs
+
   void read(std::string_view line);
 
   FollowedFile file_;
@@ -66,7 +68,7 @@ class RankLogReader {
 ///
 /// Threads   one.
 /// Cost      for the run: nothing. A poll reads what was appended since the last one, in time and memory that do not
-///           depend on the length of the run; the first one reads all.
+///           depend on the length of the run; the first one reads all. Memory for kMostRanks rows at most.
 class LiveRun {
  public:
   /// Errors    UsageError if it is no run directory (find_run).
@@ -75,7 +77,7 @@ class LiveRun {
   /// Reads what is new. `now` is in seconds since 1970.
   void poll(double now);
 
-  /// Its history has the newest events of each kind only, at least kKeptEvents.
+  /// Its history has the newest events of each kind only, at least kKeptEvents; of those of ranks() fewer.
   const Run& run() const { return run_; }
   static constexpr std::size_t kKeptEvents = 256;
   /// The training loss of all steps.
@@ -91,6 +93,8 @@ class LiveRun {
 
  private:
   void add(const TimedEvent& event);
+  void poll_logs();
+  const RankLogReader* log_of(std::size_t rank) const;
   RankState state_of(std::size_t rank, double now) const;
   bool is_silent(std::size_t rank, double now) const;
   bool has_stepped() const;
@@ -98,7 +102,8 @@ class LiveRun {
   Run run_;
   MeanCurve losses_;
   FollowedFile metrics_;
-  std::deque<RankLogReader> logs_;
+  std::size_t rank_count_ = 1;
+  std::map<std::size_t, RankLogReader> logs_;  // those that there are, by rank
 };
 
 }  // namespace gradring::train

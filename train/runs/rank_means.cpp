@@ -2,6 +2,9 @@
 #include "train/runs/rank_means.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "train/report/median.h"
@@ -9,8 +12,10 @@
 namespace gradring::train {
 namespace {
 
-/// The value of a rank; 0 if an event of another version has none.
-double at(const std::vector<double>& values, std::size_t rank) { return rank < values.size() ? values[rank] : 0; }
+/// The value of a rank; 0 if an event has none, or NaN, which has no place in an order.
+double at(const std::vector<double>& values, std::size_t rank) {
+  return rank < values.size() && !std::isnan(values[rank]) ? values[rank] : 0;
+}
 
 /// The median of what other ranks than `left_out` work.
 double median_of_others(std::span<const RankMeans> ranks, std::size_t left_out) {
@@ -32,14 +37,24 @@ std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events) {
     steps += weight;
     const auto add = [weight, steps](double& mean, double value) { mean += (value - mean) * weight / steps; };
     for (std::size_t rank = 0; rank < means.size(); ++rank) {
-      add(means[rank].seconds, record.seconds[rank]);
+      add(means[rank].seconds, at(record.seconds, rank));
       add(means[rank].data_wait, at(record.data_wait, rank));
       add(means[rank].exposed_communication, at(record.exposed_communication, rank));
-      means[rank].course.push_back(record.seconds[rank] - at(record.exposed_communication, rank));
+      means[rank].course.push_back(at(record.seconds, rank) - at(record.exposed_communication, rank));
       means[rank].memory = std::max(means[rank].memory, at(record.memory, rank));
     }
   }
   return means;
+}
+
+std::vector<std::size_t> shown_ranks(std::span<const RankMeans> ranks, std::size_t most) {
+  std::vector<std::size_t> shown(ranks.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (shown.size() <= most) return shown;
+  std::ranges::stable_sort(shown, std::greater(), [ranks](std::size_t rank) { return ranks[rank].own(); });
+  shown.resize(most);
+  std::ranges::sort(shown);
+  return shown;
 }
 
 std::optional<SlowestRank> straggler_of(std::span<const RankMeans> ranks) {

@@ -25,6 +25,9 @@ struct RankMeans {
 /// Of each rank, over all `ranks` events whose number of ranks is that of the last one.
 std::vector<RankMeans> rank_means(std::span<const Timed<RanksRecord>> events);
 
+/// The ranks that a view has room for: all, or the `most` of longest own work; ascending.
+std::vector<std::size_t> shown_ranks(std::span<const RankMeans> ranks, std::size_t most);
+
 struct SlowestRank {
   std::size_t rank = 0;
   double delay = 0;  ///< seconds of a step by which its own work exceeds the median of the others

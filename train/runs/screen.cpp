@@ -17,6 +17,25 @@ namespace {
 constexpr std::string_view kEnter = "\033[?1049h\033[?25l";  // alternate screen, no cursor
 constexpr std::string_view kLeave = "\033[0m\033[?25h\033[?1049l";
 
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/// What the handler puts back.
+struct TerminalBefore {
+  int input = -1, output = -1;
+  bool has_keys = false;
+  termios settings{};
+};
+TerminalBefore terminal_before;
+
+/// Calls only what a handler may (signal-safety(7)), and nothing that waits: the terminal may be stopped by Ctrl-S.
+extern "C" void end_program(int signal) {
+  pollfd room{.fd = terminal_before.output, .events = POLLOUT, .revents = 0};
+  if (::poll(&room, 1, 0) == 1)
+    if (::write(terminal_before.output, kLeave.data(), kLeave.size()) < 0) ::_exit(128 + signal);
+  if (terminal_before.has_keys) ::tcsetattr(terminal_before.input, TCSANOW, &terminal_before.settings);
+  ::_exit(signal == SIGINT ? 0 : 128 + signal);
+}
+
 std::string_view begin_of(LineStyle style) {
   switch (style) {
     case LineStyle::strong: return "\033[1m";
@@ -29,10 +48,27 @@ std::string_view begin_of(LineStyle style) {
 
 }  // namespace
 
-Screen::Screen(int input, int output, bool styled) : input_(input), output_(output), styled_(styled) {
+EndingSignals::EndingSignals() {
+  struct sigaction ending {};
+  ending.sa_handler = end_program;
+  ::sigfillset(&ending.sa_mask);
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    ::sigaction(kEndingSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &ending, nullptr);
+  }
+}
+
+EndingSignals::~EndingSignals() {
+  for (std::size_t i = 0; i < before_.size(); ++i) ::sigaction(kEndingSignals[i], &before_[i], nullptr);
+}
+
+Screen::Screen(int input, int output, bool styled)
+    : input_(input),
+      output_(output),
+      styled_(styled),
+      has_keys_(::isatty(input_) != 0 && ::tcgetattr(input_, &before_) == 0) {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH})
-    ::sigaddset(&signals_, signal);
+  for (const int signal : {SIGTSTP, SIGCONT, SIGWINCH}) ::sigaddset(&signals_, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   signal_fd_ = UniqueFd(::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signal_fd_) {
@@ -40,7 +76,8 @@ Screen::Screen(int input, int output, bool styled) : input_(input), output_(outp
     ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     throw EnvironmentError("cannot receive signals: " + error.message() + "; use gradring top --once");
   }
-  has_keys_ = ::isatty(input_) != 0 && ::tcgetattr(input_, &before_) == 0;
+  terminal_before = {.input = input_, .output = output_, .has_keys = has_keys_, .settings = before_};
+  ending_signals_.emplace();
   enter();
 }
 
@@ -48,6 +85,7 @@ Screen::~Screen() {
   while (on_signal() == Wake::redraw) {  // may stop the process, and then enters again
   }
   leave();
+  ending_signals_.reset();
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -78,9 +116,7 @@ Screen::Wake Screen::on_signal() {
     enter();
     return Wake::redraw;
   }
-  if (signal == SIGWINCH || signal == SIGCONT) return Wake::redraw;
-  if (signal != SIGINT) ending_signal_ = signal;
-  return Wake::quit;
+  return Wake::redraw;
 }
 
 Screen::Wake Screen::wait(std::chrono::milliseconds interval) {

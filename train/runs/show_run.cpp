@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "kernels/runtime/printable.h"
 #include "train/report/run_events_json.h"
 #include "train/runs/rank_means.h"
 #include "train/runs/run_config.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLabelColumns = 15;
 constexpr std::size_t kMostEvaluations = 10;
+constexpr std::size_t kMostRanksShown = 64;
 
 std::string time_text(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time)));
@@ -53,7 +55,7 @@ class Description {
 
  private:
   void line(std::string_view label, const std::string& value) {
-    if (!value.empty()) text_ += fmt::format("{:<{}}{}\n", label, kLabelColumns, value);
+    if (!value.empty()) text_ += fmt::format("{:<{}}{}\n", label, kLabelColumns, printable(value));
   }
 
   void add_identity() {
@@ -64,7 +66,7 @@ class Description {
     if (run_.figures.started > 0)
       line("Started",
            fmt::format("{}, ran for {}", time_text(run_.figures.started), duration_text(run_.figures.seconds)));
-    line("Command", header_.start.empty() ? joined(header_.command, " ") : header_.start);
+    line("Command", start_command(header_));
     if (header_.model.empty()) return;  // before schema 1
     line("Model", fmt::format("{}, {} parameters", header_.model, header_.parameters));
     line("Data", fmt::format("{}, {} training and {} test samples", header_.dataset, header_.train_samples,
@@ -92,7 +94,7 @@ class Description {
     if (figures.last_loss) line("Training loss", loss_text(figures.last_loss));
     std::vector<double> losses;
     for (const auto& [time, step] : run_.history.steps) losses.push_back(step.loss);
-    line("", sparkline(losses, std::min<std::size_t>(width_ - kLabelColumns, 60), glyphs_));
+    line("", sparkline(losses, std::min<std::size_t>(width_ - std::min(width_, kLabelColumns), 60), glyphs_));
     if (figures.samples_per_second) line("Speed", fmt::format("{:.0f} samples/s", *figures.samples_per_second));
     const auto skipped =
         std::ranges::count_if(run_.history.steps, [](const auto& step) { return step.record.skipped; });
@@ -109,7 +111,8 @@ class Description {
                                 {.head = "  for other ranks", .right_aligned = true},
                                 {.head = "  peak memory", .right_aligned = true},
                                 {.head = ""}}};
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::vector<std::size_t> shown = shown_ranks(ranks, kMostRanksShown);
+    for (const std::size_t rank : shown) {
       const RankMeans& means = ranks[rank];
       const bool is_slowest = straggler && straggler->rank == rank;
       table.rows.push_back({fmt::to_string(rank), fmt::format("{:.1f} ms", 1e3 * means.seconds),
@@ -117,7 +120,10 @@ class Description {
                             share_text(means.exposed_communication, means.seconds), mebibytes_text(means.memory),
                             is_slowest ? fmt::format(" straggler: +{:.1f} ms a step", 1e3 * straggler->delay) : ""});
     }
-    text_ += "\nRanks, means of a step\n" + table.text(width_, glyphs_);
+    text_ += shown.size() == ranks.size()
+                 ? "\nRanks, means of a step\n"
+                 : fmt::format("\nThe {} of {} ranks that work longest, means of a step\n", shown.size(), ranks.size());
+    text_ += table.text(width_, glyphs_);
   }
 
   void add_evaluations() {
@@ -164,7 +170,7 @@ class Description {
     std::ranges::stable_sort(events, {}, [](const auto& event) { return event.first; });
     if (events.empty()) return;
     text_ += "\nEvents\n";
-    for (const auto& [time, what] : events) text_ += fmt::format("  {}  {}\n", time_text(time), what);
+    for (const auto& [time, what] : events) text_ += fmt::format("  {}  {}\n", time_text(time), printable(what));
     if (const auto& saved = run_.history.checkpoints; !saved.empty())
       text_ += fmt::format("\n{} checkpoint{} written, the last after step {}\n", saved.size(),
                            saved.size() == 1 ? "" : "s", saved.back().record.step);

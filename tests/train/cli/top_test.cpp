@@ -75,6 +75,18 @@ class InTerminal {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   const std::string& shown() const { return shown_; }
+  /// The exit code, within a minute; reads no output.
+  int ended() {
+    int status = 0;
+    for (int i = 0; i < 600; ++i) {
+      if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return -1;
+  }
 
  private:
   bool read_some() {
@@ -148,6 +160,30 @@ TEST_F(Top, LeavesTheTerminalAsItWas) {
     ::kill(terminal.pid(), signal);
     EXPECT_EQ(terminal.wait(), 128 + signal);
     EXPECT_THAT(terminal.shown(), HasSubstr(kLeave));
+  }
+}
+
+/// Within a write to a terminal that is stopped by Ctrl-S, as within any other call that does not return.
+TEST_F(Top, EndsOnASignalWhileItsTerminalTakesNothing) {
+  for (const auto& [signal, code] : {std::pair(SIGTERM, 128 + SIGTERM), std::pair(SIGINT, 0)}) {
+    InTerminal terminal(top(), "xterm");
+    ASSERT_TRUE(terminal.shows("step 1/100"));
+    terminal.type("\023");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(terminal.pid(), signal);
+    EXPECT_EQ(terminal.ended(), code);
+  }
+}
+
+TEST_F(Top, TakesNoMemoryForRanksThatAHeaderPromises) {
+  for (const char* ranks : {"131072", "2000000000"}) {
+    std::ofstream(run_ / "metrics.jsonl")
+        << R"({"event":"header","time":1,"ranks":)" << ranks << R"(,"model":"m"})" << '\n';
+    ProgramSpec spec = place_.gradring({"top", "run", "--once"});
+    spec.command.insert(spec.command.begin(), {"/bin/sh", "-c", "ulimit -v 262144; exec \"$@\"", "sh"});
+    const ProgramEnd end = run_program(spec);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_LT(end.out.size(), 100'000u);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "train/runs/rank_means.h"
 
 namespace gradring::train {
@@ -49,6 +51,31 @@ TEST(RankMeans, WeighEventsByTheirStepsAndLeaveOutOtherNumbersOfRanks) {
   EXPECT_DOUBLE_EQ(ranks[0].seconds, 0.2);
   EXPECT_EQ(ranks[0].course.size(), 2u);
   EXPECT_TRUE(rank_means({}).empty());
+}
+
+TEST(RankMeans, TakeNaNAsNoValue) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> seconds(1000, kNaN);
+  seconds[500] = 0.5;
+  const auto ranks = rank_means(history_of({record(10, seconds, std::vector<double>(1000, kNaN))}).ranks);
+  EXPECT_EQ(ranks[499].own(), 0);
+  EXPECT_EQ(ranks[500].own(), 0.5);
+  EXPECT_EQ(straggler_of(ranks)->rank, 500u);
+}
+
+TEST(RanksTable, OfManyRanksHasAllInFewRows) {
+  constexpr std::size_t kMany = 100'000;
+  std::vector<double> seconds(kMany, 0.04), exposed(kMany, 0.02);
+  for (std::size_t rank = 0; rank < kMany; ++rank) exposed[rank] = 0.02 - 1e-7 * static_cast<double>(rank % 1000);
+  exposed[77'777] = 0;
+  const std::string page = ranks_table(history_of({record(10, seconds, exposed)}));
+  EXPECT_LT(page.size(), 100'000u);
+  for (const char* part : {"All 100,000 ranks", "The 64 ranks of the longest own time", "Rank 77777 is the straggler",
+                           "<td>77777 <b", "<td>999</td>", "<td>Own time</td><td class=\"number\">20 ms</td>"})
+    EXPECT_NE(page.find(part), page.npos) << part;
+  EXPECT_EQ(page.find("<td>0</td>"), page.npos);
+  EXPECT_THAT(ranks_table(history_of({record(1, std::vector<double>(64, 1), std::vector<double>(64, 0))})),
+              Not(HasSubstr("All 64 ranks")));
 }
 
 }  // namespace
