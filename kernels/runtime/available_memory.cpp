@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "kernels/runtime/control_groups.h"
+
 namespace gradring {
 namespace {
 
@@ -35,47 +37,28 @@ std::uint64_t number_of(const fs::path& path, std::string_view name) {
 
 /// The files of one version of control groups.
 struct GroupFiles {
-  const char* mount;
   const char* limit;
   const char* usage;
   std::string_view cache[2];  ///< pages of files, in memory.stat: the kernel drops them when memory is short
 };
-constexpr GroupFiles kVersion2 = {"sys/fs/cgroup", "memory.max", "memory.current", {"active_file", "inactive_file"}};
-constexpr GroupFiles kVersion1 = {"sys/fs/cgroup/memory",
-                                  "memory.limit_in_bytes",
-                                  "memory.usage_in_bytes",
-                                  {"total_active_file", "total_inactive_file"}};
+constexpr GroupFiles kVersion1 = {
+    "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_active_file", "total_inactive_file"}};
+constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", {"active_file", "inactive_file"}};
 
 /// What one group leaves.
-std::uint64_t left_in(const fs::path& group, const GroupFiles& files) {
-  const auto limit = number_in(group / files.limit);
+std::uint64_t left_in(const ControlGroup& group) {
+  const GroupFiles& files = group.version == ControlGroup::Version::v1 ? kVersion1 : kVersion2;
+  const auto limit = number_in(group.folder / files.limit);
   if (!limit) return kUnlimited;
-  std::uint64_t used = number_in(group / files.usage).value_or(0);
-  for (const std::string_view name : files.cache) used -= std::min(used, number_of(group / "memory.stat", name));
+  std::uint64_t used = number_in(group.folder / files.usage).value_or(0);
+  for (const std::string_view name : files.cache)
+    used -= std::min(used, number_of(group.folder / "memory.stat", name));
   return *limit - std::min(*limit, used);
 }
 
-/// The least that the group `path` and those above it leave. A container often does not see its own group, but the mount
-/// then shows it as the root.
-std::uint64_t left_in_groups(const fs::path& root, const std::string& path, const GroupFiles& files) {
-  fs::path group = root / files.mount;
-  std::uint64_t least = left_in(group, files);
-  for (const fs::path& name : fs::path(path).relative_path()) least = std::min(least, left_in(group /= name, files));
-  return least;
-}
-
-/// By lines "0::/a/b" and "4:memory:/a/b".
 std::uint64_t left_in_groups(const fs::path& root) {
   std::uint64_t least = kUnlimited;
-  std::ifstream lines(root / "proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool is_version1 = ("," + controllers + ",").find(",memory,") != std::string::npos;
-    if (!controllers.empty() && !is_version1) continue;
-    least = std::min(least, left_in_groups(root, line.substr(second + 1), is_version1 ? kVersion1 : kVersion2));
-  }
+  for (const ControlGroup& group : control_groups("memory", root)) least = std::min(least, left_in(group));
   return least;
 }
 

@@ -15,7 +15,12 @@ namespace {
 /// A file system of a machine with 8 MiB available.
 class AvailableMemory : public ::testing::Test {
  protected:
-  AvailableMemory() { put("proc/meminfo", "MemTotal:       99999 kB\nMemFree:  1 kB\nMemAvailable:       8192 kB\n"); }
+  AvailableMemory() {
+    put("proc/meminfo", "MemTotal:       99999 kB\nMemFree:  1 kB\nMemAvailable:       8192 kB\n");
+    put("proc/self/mountinfo",
+        "31 22 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+        "32 22 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  }
 
   void put(const std::string& name, std::string_view text) const {
     root_.write(name, tests::Bytes(text.begin(), text.end()));
