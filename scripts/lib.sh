@@ -13,6 +13,10 @@ test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
 # Packages of PyPI with which tests read what the program writes; .ci/run installs them.
 python_test_packages=(tensorboard onnx onnxruntime wandb mlflow-skinny perfetto viztracer)
 
+# ThreadSanitizer of gcc 12 cannot place its shadow where the kernel randomises addresses by more than 28 bits.
+fixed_addresses=()
+if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 
 die() {

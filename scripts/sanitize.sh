@@ -20,10 +20,6 @@ case ${1:-all} in
 esac
 wanted="^(${2:-.*})"
 
-# ThreadSanitizer of gcc 12 cannot place its shadow where the kernel randomises addresses by more than 28 bits.
-fixed_addresses=()
-if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
-
 table=()
 failed=0
 # run_suite PRESET SUITE: its tests by label, one row for the table, the whole log only if something is wrong.

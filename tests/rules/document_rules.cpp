@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "tests/rules/pattern.h"
 #include "tests/rules/rules.h"
@@ -55,6 +56,40 @@ Violations documented_paths(const SourceTree& tree) {
         if (!std::filesystem::exists(tree.root / folder / match[1]))
           found.push_back({file.path, static_cast<int>(i) + 1, "a link to nowhere: " + match[1]});
     }
+  }
+  return found;
+}
+
+namespace {
+
+/// Presets of ctest that do not inherit what makes a run without tests an error.
+Violations lenient_presets(const SourceFile& file) {
+  Violations found;
+  bool of_tests = false, is_error = false;
+  for (std::size_t i = 0; i < file.text.size(); ++i) {
+    const std::string& line = file.text[i];
+    of_tests = of_tests || line.find("\"testPresets\"") != std::string::npos;
+    if (!of_tests) continue;
+    is_error = is_error || line.find("\"noTestsAction\": \"error\"") != std::string::npos;
+    if (line.find("\"configurePreset\"") != std::string::npos &&
+        (!is_error || line.find("\"inherits\"") == std::string::npos))
+      found.push_back({file.path, static_cast<int>(i) + 1, "inherit the preset with noTestsAction"});
+  }
+  return found;
+}
+
+}  // namespace
+
+Violations ctest_commands(const SourceTree& tree) {
+  static const Pattern command(R"(\bctest +-[^`]*)");
+  Violations found;
+  for (const SourceFile& file : tree.files) {
+    if (file.path == "CMakePresets.json") std::ranges::move(lenient_presets(file), std::back_inserter(found));
+    if (!file.has_extension({".md"}) || file.in("docs/results")) continue;  // results say what was run
+    for (std::size_t i = 0; i < file.text.size(); ++i)
+      for (const auto& match : command.all_in(file.text[i]))
+        if (match[0].find("--preset") == std::string::npos && match[0].find("--no-tests=error") == std::string::npos)
+          found.push_back({file.path, static_cast<int>(i) + 1, "succeeds without tests: use --preset"});
   }
   return found;
 }

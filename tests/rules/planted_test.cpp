@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Field;
+using testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;
 
@@ -140,6 +141,20 @@ TEST_F(Planted, WideMarkdown) {
   const std::string wide = std::string(60, 'x') + " " + std::string(60, 'x');
   plant_bare("docs/a.md", "# A\n\n" + wide + "\n\n| " + wide + " |\n\n```\n" + wide + "\n```\n" + wide.substr(0, 100));
   EXPECT_THAT(markdown_widths(tree()), ElementsAre(at("docs/a.md", 3)));
+}
+
+TEST_F(Planted, CtestThatPassesWithoutTests) {
+  plant_bare("docs/a.md",
+             "`ctest -L nn`, not `ctest --preset release -L nn`\nctest --test-dir b -L nn\n"
+             "ctest --test-dir b --no-tests=error; ctest runs the rest");
+  plant_bare("docs/results/a.md", "ctest -L nn");
+  plant_bare("CMakePresets.json",
+             "{ \"configurePreset\": \"release\" }\n\"testPresets\": [\n"
+             "{ \"name\": \"base\", \"execution\": { \"noTestsAction\": \"error\" } },\n"
+             "{ \"inherits\": \"base\", \"configurePreset\": \"release\" },\n"
+             "{ \"configurePreset\": \"debug\" }");
+  EXPECT_THAT(ctest_commands(tree()),
+              UnorderedElementsAre(at("docs/a.md", 1), at("docs/a.md", 2), at("CMakePresets.json", 5)));
 }
 
 TEST_F(Planted, NameOfAMissingFile) {

@@ -48,6 +48,7 @@ Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is s
 
 // What documents say.
 Violations markdown_widths(const SourceTree& tree);   ///< at most 100 columns, but for tables, links and code blocks
+Violations ctest_commands(const SourceTree& tree);    ///< fail where no test matches: by a preset, or --no-tests=error
 Violations documented_paths(const SourceTree& tree);  ///< a file that a document or comment names is there
 
 }  // namespace gradring::rules

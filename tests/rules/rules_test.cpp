@@ -40,6 +40,7 @@ TEST_F(Repository, NamesItsLicenceOnTop) { EXPECT_THAT(licence_lines(tree_), IsE
 TEST_F(Repository, NamesNoPathOfOneMachine) { EXPECT_THAT(machine_paths(tree_), IsEmpty()); }
 TEST_F(Repository, EscapesWhatItPrints) { EXPECT_THAT(unescaped_output(tree_), IsEmpty()); }
 TEST_F(Repository, UsesNoRetiredWords) { EXPECT_THAT(retired_words(tree_), IsEmpty()); }
+TEST_F(Repository, RunsNoCtestThatPassesWithoutTests) { EXPECT_THAT(ctest_commands(tree_), IsEmpty()); }
 TEST_F(Repository, WrapsItsMarkdown) { EXPECT_THAT(markdown_widths(tree_), IsEmpty()); }
 TEST_F(Repository, NamesFilesThatAreThere) { EXPECT_THAT(documented_paths(tree_), IsEmpty()); }
 TEST_F(Repository, HasTheFoldersOfTheDesign) { EXPECT_THAT(top_level_folders(tree_), IsEmpty()); }
