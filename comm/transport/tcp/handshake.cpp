@@ -107,6 +107,14 @@ Handshake Handshake::dial(UniqueFd socket, const Identity& self, int peer, Deadl
   return handshake;
 }
 
+Handshake Handshake::dial(const SocketAddress& address, const Identity& self, int peer, Deadline deadline) {
+  int failure = 0;
+  Handshake handshake = dial(begin_connect(address, &failure), self, peer, deadline);
+  handshake.error_number_ = failure;
+  if (failure != 0) handshake.finish(State::closed);
+  return handshake;
+}
+
 Handshake Handshake::answer(UniqueFd socket, const Identity& self, Deadline deadline) {
   Handshake handshake(std::move(socket), self, false, -1, deadline);
   handshake.send_and_await({}, Awaited::hello);

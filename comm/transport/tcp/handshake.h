@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/file.h"
 
@@ -91,6 +92,9 @@ class Handshake {
     refused,  ///< the peer is not a rank of this run, or not the expected rank
   };
 
+  /// Errors    begin_connect's.
+  static Handshake dial(const SocketAddress& address, const Identity& self, int peer, Deadline deadline);
+  /// With a socket that is connected, or connects.
   static Handshake dial(UniqueFd socket, const Identity& self, int peer, Deadline deadline);
   static Handshake answer(UniqueFd socket, const Identity& self, Deadline deadline);
 
@@ -99,6 +103,7 @@ class Handshake {
   /// The same for one of `pending`. Refuses a repeated Hello with proof, so that a recorded one protects at most one
   /// pending connection.
   State advance_among(const std::list<Handshake>& pending);
+  State state() const { return state_; }
   bool overdue() const { return deadline_.passed(); }
   /// The poll events to wait for.
   short interest() const;

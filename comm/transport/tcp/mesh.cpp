@@ -15,6 +15,7 @@
 #include "comm/transport/tcp/handshake.h"
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/descriptor_limit.h"
 
 namespace gradring::comm::tcp {
 namespace {
@@ -34,8 +35,16 @@ void check_same_world(const TcpSpec& spec, int rank, const Endpoint& mine, const
 }
 
 constexpr int kMaxPendingHandshakes = 64;  // of unauthenticated connections, in addition to one per rank
+constexpr int kMinPendingHandshakes = 4;   // also where descriptors are few
+constexpr int kOwnDescriptors = 16;        // that a rank opens for other purposes while it joins
 constexpr std::chrono::seconds kHandshakeTimeout(5);
 constexpr std::chrono::milliseconds kPollInterval(50);  // at most, between checks of timeouts
+
+/// Leaves a rank the descriptors that it needs for its peers.
+int most_pending_handshakes(int world_size) {
+  const auto spare = static_cast<std::int64_t>(free_descriptors()) - world_size - kOwnDescriptors;
+  return static_cast<int>(std::clamp<std::int64_t>(spare, kMinPendingHandshakes, kMaxPendingHandshakes));
+}
 
 /// Connects one rank to all others.
 class MeshRendezvous {
@@ -70,8 +79,17 @@ class MeshRendezvous {
 
   void connect(int peer, Deadline deadline) {
     const Endpoint& endpoint = endpoints_[index(peer)];
-    handshakes_.push_back(
-        Handshake::dial(begin_connect(SocketAddress(endpoint.host, endpoint.port)), self_, peer, deadline));
+    try {
+      handshakes_.push_back(Handshake::dial(SocketAddress(endpoint.host, endpoint.port), self_, peer, deadline));
+    } catch (const OutOfDescriptors&) {
+      if (!drop_oldest()) throw;
+      reconnect_later(peer);
+    }
+  }
+
+  void reconnect_later(int peer) {
+    to_reconnect_.push_back(peer);
+    reconnect_at_ = Deadline::after(kPollInterval);
   }
 
   /// Connects again to peers that closed the connection: they may have had too many pending handshakes.
@@ -81,7 +99,8 @@ class MeshRendezvous {
   }
 
   /// Accepts a limited number of connections, so that a flood does not delay the other handshakes.
-  void accept_pending(Deadline deadline) {
+  void accept_pending(Deadline deadline) try {
+    if (!accept_at_.passed()) return;
     for (int i = 0; i < kMaxPendingHandshakes; ++i) {
       UniqueFd socket = accept_one(listener_);
       if (!socket || !make_room()) return;
@@ -89,14 +108,21 @@ class MeshRendezvous {
       finish(handshakes_.back(), handshakes_.back().advance_among(handshakes_), deadline);
       if (handshakes_.back().fd() < 0) handshakes_.pop_back();
     }
+  } catch (const OutOfDescriptors&) {
+    drop_oldest();
+    accept_at_ = Deadline::after(kPollInterval);
   }
 
-  /// Drops the oldest unauthenticated connection if there are too many. The limit includes all ranks, because they may
-  /// connect at the same time and are unauthenticated until their Hello arrives. False if none can be dropped.
+  /// The limit includes all ranks, because they may connect at the same time and are unauthenticated until their Hello
+  /// arrives. False if no pending connection can be dropped.
   bool make_room() {
     const auto dialled = [](const Handshake& handshake) { return handshake.dialled(); };
     const auto accepted = std::ssize(handshakes_) - std::ranges::count_if(handshakes_, dialled);
-    if (accepted < spec_.world_size + kMaxPendingHandshakes) return true;
+    return accepted < spec_.world_size + most_pending_ || drop_oldest();
+  }
+
+  /// Drops the oldest unauthenticated connection. False if there is none.
+  bool drop_oldest() {
     const auto oldest = std::ranges::find_if(handshakes_, &Handshake::unauthenticated);
     if (oldest == handshakes_.end()) return false;
     handshakes_.erase(oldest);
@@ -127,12 +153,12 @@ class MeshRendezvous {
     last_error_ =
         fmt::format("; {}: {}", where(peer),
                     handshake.error_number() != 0 ? reason_of(handshake.error_number()) : "connection closed by peer");
-    to_reconnect_.push_back(peer);
-    reconnect_at_ = Deadline::after(kPollInterval);
+    reconnect_later(peer);
   }
 
   void wait_for_events(Deadline deadline) {
-    std::vector<pollfd> events = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+    const int listener = accept_at_.passed() ? listener_.get() : -1;
+    std::vector<pollfd> events = {{.fd = listener, .events = POLLIN, .revents = 0}};
     for (const Handshake& handshake : handshakes_)
       events.push_back({.fd = handshake.fd(), .events = handshake.interest(), .revents = 0});
     ::poll(events.data(), events.size(), std::min(poll_timeout(deadline), static_cast<int>(kPollInterval.count())));
@@ -156,6 +182,8 @@ class MeshRendezvous {
   std::vector<Endpoint> endpoints_;
   std::vector<Peer> peers_;
   std::list<Handshake> handshakes_;
+  const int most_pending_ = most_pending_handshakes(spec_.world_size);
+  Deadline accept_at_ = Deadline::after({});  // later than now: there were no descriptors
   std::vector<int> to_reconnect_;
   Deadline reconnect_at_ = Deadline::after(kPollInterval);
   std::string last_error_;  // of a connection
@@ -229,6 +257,7 @@ std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadl
     std::vector<Peer> itself(1);
     return itself;
   }
+  const DescriptorLimit raised;
   const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxPendingHandshakes);
   const Endpoint mine = local_endpoint(spec, SocketAddress::of(listener));
   std::vector<Endpoint> endpoints = exchange_endpoints(store, spec, mine, deadline);

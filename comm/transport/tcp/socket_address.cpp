@@ -25,8 +25,15 @@ void set_no_delay(const UniqueFd& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+void check_descriptors(const UniqueFd& socket, const char* what) {
+  const int reason = errno;
+  if (!socket && (reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM))
+    throw OutOfDescriptors(fmt::format("{}: {}; raise ulimit -n", what, reason_of(reason)));
+}
+
 UniqueFd make_socket(int family) {
   UniqueFd socket(::socket(family, kStreamFlags, 0));
+  check_descriptors(socket, "cannot create a TCP socket");
   check<DeviceError>(static_cast<bool>(socket), [&] { return "cannot create a TCP socket: " + reason_of(errno); });
   return socket;
 }
@@ -72,6 +79,12 @@ bool SocketAddress::is_wildcard() const {
   return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr);
 }
 
+bool SocketAddress::is_loopback() const {
+  constexpr std::uint32_t kNet = 127;
+  if (family() == AF_INET) return ntohl(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr) >> 24 == kNet;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr);
+}
+
 std::string SocketAddress::to_string() const {
   return family() == AF_INET6 ? fmt::format("[{}]:{}", host_, port_) : fmt::format("{}:{}", host_, port_);
 }
@@ -81,25 +94,27 @@ UniqueFd listen_at(const SocketAddress& address, int backlog) {
   const int on = 1;
   // A group with a fixed port creates its second transport while connections of the first still use the port.
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener.get(), address.get(), address.length()) != 0 || ::listen(listener.get(), backlog) != 0)
-    throw DeviceError(fmt::format("cannot listen at {}: {}; choose another port or an address of this host",
-                                  address.to_string(), reason_of(errno)));
-  return listener;
+  if (address.family() == AF_INET6) ::setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(listener.get(), address.get(), address.length()) == 0 && ::listen(listener.get(), backlog) == 0)
+    return listener;
+  const int reason = errno;
+  const std::string why = fmt::format("cannot listen at {}: {}; choose another port or an address of this host",
+                                      address.to_string(), reason_of(reason));
+  if (reason == EADDRINUSE) throw AddressInUse(why);
+  throw DeviceError(why);
 }
 
-UniqueFd begin_connect(const SocketAddress& address) {
+UniqueFd begin_connect(const SocketAddress& address, int* failure) {
   UniqueFd socket = make_socket(address.family());
   set_no_delay(socket);
-  // An error is reported again by the first use of the socket.
-  static_cast<void>(::connect(socket.get(), address.get(), address.length()));
+  const bool failed = ::connect(socket.get(), address.get(), address.length()) != 0 && errno != EINPROGRESS;
+  if (failure) *failure = failed ? errno : 0;
   return socket;
 }
 
 UniqueFd accept_one(const UniqueFd& listener) {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const bool exhausted = !socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-  check<DeviceError>(!exhausted,
-                     [&] { return "cannot accept a connection: " + reason_of(errno) + "; raise ulimit -n"; });
+  check_descriptors(socket, "cannot accept a connection");
   if (socket) set_no_delay(socket);
   return socket;
 }

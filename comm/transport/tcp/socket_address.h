@@ -6,9 +6,20 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 
 namespace gradring::comm::tcp {
+
+/// This process, or the system, has no descriptor or memory left for a socket.
+struct OutOfDescriptors : DeviceError {
+  using DeviceError::DeviceError;
+};
+
+/// Another process listens there.
+struct AddressInUse : DeviceError {
+  using DeviceError::DeviceError;
+};
 
 /// A numeric IPv4 or IPv6 address and a port. Host names are not resolved.
 class SocketAddress {
@@ -22,6 +33,8 @@ class SocketAddress {
   std::uint16_t port() const { return port_; }
   /// Whether it is 0.0.0.0 or [::], all addresses of this host.
   bool is_wildcard() const;
+  /// Whether it is in 127.0.0.0/8 or [::1]: other hosts cannot connect to it.
+  bool is_loopback() const;
   /// For example "127.0.0.1:80" or "[::1]:80".
   std::string to_string() const;
 
@@ -39,19 +52,20 @@ class SocketAddress {
   std::uint16_t port_ = 0;
 };
 
-/// A listening non-blocking socket; port 0 takes any free port.
+/// A listening non-blocking socket; port 0 takes any free port. One at [::] accepts no IPv4.
 ///
-/// Errors    DeviceError with the reason: the port is taken, or the address does not belong to this host.
+/// Errors    AddressInUse; DeviceError with the reason, such as an address that does not belong to this host.
 UniqueFd listen_at(const SocketAddress& address, int backlog);
 
-/// Starts a non-blocking connect. If it fails, the first use of the socket reports the error.
+/// Starts a non-blocking connect. If it fails later, the first use of the socket reports the error; if it fails at once,
+/// as without a route, only `failure` does: errno, else 0.
 ///
-/// Errors    DeviceError if no socket can be created.
-UniqueFd begin_connect(const SocketAddress& address);
+/// Errors    OutOfDescriptors; DeviceError if this host does not support the address family.
+UniqueFd begin_connect(const SocketAddress& address, int* failure = nullptr);
 
 /// Accepts the next pending connection; empty if there is none.
 ///
-/// Errors    DeviceError if no descriptor is available.
+/// Errors    OutOfDescriptors: the connection stays pending, so that poll() returns at once as long as it does.
 UniqueFd accept_one(const UniqueFd& listener);
 
 /// The text of an errno value: "Connection refused".

@@ -19,6 +19,26 @@ TEST(TcpSocketAddress, ParsesAndFormatsNumericAddresses) {
   EXPECT_THROW(SocketAddress("example.org", 1), InvalidArgument);
 }
 
+TEST(TcpSocketAddress, RecognizesLoopbackAddresses) {
+  for (const char* address : {"127.0.0.1", "127.0.1.1", "127.255.0.1", "::1"})
+    EXPECT_TRUE(SocketAddress(address, 1).is_loopback()) << address;
+  for (const char* address : {"0.0.0.0", "126.0.0.1", "128.0.0.1", "10.0.0.127", "::", "fe80::1"})
+    EXPECT_FALSE(SocketAddress(address, 1).is_loopback()) << address;
+}
+
+TEST(TcpSocketAddress, OnePortIsOpenedForBothFamilies) {
+  const UniqueFd ipv4 = listen_at(SocketAddress("0.0.0.0", 0), 1);
+  const std::uint16_t port = SocketAddress::of(ipv4).port();
+  try {
+    const UniqueFd ipv6 = listen_at(SocketAddress("::", port), 1);
+  } catch (const AddressInUse& error) {
+    ADD_FAILURE() << error.what();
+  } catch (const DeviceError& error) {
+    GTEST_SKIP() << error.what();  // no IPv6 here
+  }
+  EXPECT_THROW(listen_at(SocketAddress("127.0.0.1", port), 1), AddressInUse);
+}
+
 TcpSpec spec_of(int rank) {
   TcpSpec spec;
   spec.rank = rank;

@@ -236,5 +236,12 @@ TEST(TcpRunToken, SignsWithHmacSha256) {
   EXPECT_EQ(text, "0f4d6170514f86c0e486f87d9bca2bb5f70631a13c9a378093c847545f3784d6");
 }
 
+TEST(TcpHandshake, TellsWhyAConnectFailsAtOnce) {
+  const Identity self = identity(1, RunToken::draw());
+  Handshake unreachable = Handshake::dial(SocketAddress("224.0.0.1", 1), self, 0, later());  // multicast: no TCP
+  EXPECT_EQ(unreachable.advance(), State::closed);
+  EXPECT_EQ(unreachable.error_number(), ENETUNREACH);
+}
+
 }  // namespace
 }  // namespace gradring::comm::tcp
