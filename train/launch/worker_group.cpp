@@ -246,7 +246,14 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   WorkerEvents events;
-  if (::poll(sources.data(), sources.size(), poll_timeout(deadline)) <= 0) return events;
+  std::optional<Deadline> until = deadline;
+  for (const auto& worker : workers_) until = earlier(until, earlier(worker.out.line_due(), worker.err.line_due()));
+  const int ready = ::poll(sources.data(), sources.size(), poll_timeout(until));
+  for (auto& worker : workers_) {
+    worker.out.show_line();
+    worker.err.show_line();
+  }
+  if (ready <= 0) return events;
   terminals_.out.catch_up();
   terminals_.err.catch_up();
   const pollfd* source = sources.data() + 3;

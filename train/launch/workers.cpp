@@ -42,6 +42,11 @@ std::string line_of(const WorkerExit& exit, int world_size, const std::string& r
 
 }  // namespace
 
+std::optional<Deadline> earlier(const std::optional<Deadline>& one, const std::optional<Deadline>& other) {
+  if (!one || !other) return one ? one : other;
+  return one->remaining() < other->remaining() ? one : other;
+}
+
 bool WorkerExit::was_asked_to_end() const {
   return std::ranges::any_of(kStoppingSignals, [this](int number) { return sent[static_cast<std::size_t>(number)]; });
 }

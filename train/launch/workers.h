@@ -62,6 +62,9 @@ struct WorkerEvents {
 struct StartInterrupted {
   int signal = 0;
 };
+/// The one that passes first.
+std::optional<Deadline> earlier(const std::optional<Deadline>& one, const std::optional<Deadline>& other);
+
 
 /// All workers of a run, as seen by the policy (attempt.h). WorkerGroup runs them on one node, Leader on several; tests
 /// use workers without processes.

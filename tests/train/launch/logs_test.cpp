@@ -137,6 +137,26 @@ TEST_F(Logs, KeepALastLineWithoutALineEnd) {
   EXPECT_THAT(lines_of(output()), ::testing::ElementsAre("[default0]:ab", "[default0]:last"));
 }
 
+TEST_F(Logs, ShowAPromptBeforeItsLineEnds) {
+  RunningLauncher launcher(folder_, {"launch", log_dir(), "-t3", "train", "say-part=continue?", "await=go"});
+  EXPECT_TRUE(eventually([&] { return output() == "[default0]:continue?"; })) << output();
+  EXPECT_EQ(log("none/attempt_0/0/stdout.log"), "continue?");
+  folder_.touch("go");
+  EXPECT_EQ(launcher.wait(), 0);
+  EXPECT_EQ(output(), "[default0]:continue?\n");
+}
+
+TEST_F(Logs, MixNoTwoRanksInALine) {
+  RunningLauncher launcher(folder_, {"launch", "-t1", "--nproc-per-node=2", "train", "0:say-part=12", "0:await=go",
+                                     "0:say=34", "1:await=other", "1:say=ab"});
+  EXPECT_TRUE(eventually([&] { return output() == "[default0]:12"; })) << output();
+  folder_.touch("other");
+  EXPECT_TRUE(eventually([&] { return output() == "[default0]:12\n[default1]:ab\n"; })) << output();
+  folder_.touch("go");
+  EXPECT_EQ(launcher.wait(), 0);
+  EXPECT_EQ(output(), "[default0]:12\n[default1]:ab\n[default0]:34\n");
+}
+
 TEST_F(Logs, LoseNothingOfLargeOutput) {
   constexpr int kLines = 200'000;
   EXPECT_EQ(run({"launch", log_dir(), "-t1", "--nproc-per-node=2", "--", "seq", std::to_string(kLines)}), 0);

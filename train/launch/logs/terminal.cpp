@@ -31,13 +31,37 @@ UniqueFd reopen(int fd) {
   return UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
+bool are_same(int fd, int other) {
+  struct stat one {
+  }, two{};
+  return ::fstat(fd, &one) == 0 && ::fstat(other, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 }  // namespace
+
+Terminals::Terminals() {
+  if (are_same(STDOUT_FILENO, STDERR_FILENO)) err.share_line(out);
+}
 
 Terminal::Terminal(int fd) : own_(reopen(fd)), fd_(own_ ? own_.get() : fd) {}
 
 void Terminal::write(std::string_view text) {
+  constexpr int kNobody = 0;
+  write(text, kNobody);
+}
+
+void Terminal::write(std::string_view text, int writer) {
+  if (text.empty()) return;
+  const int before = std::exchange(line_->writer, text.ends_with('\n') ? 0 : writer);
+  if (before != 0 && before != writer) waiting_ += '\n';
+  if (before != writer) line_->since = Deadline::Clock::now();
   waiting_ += text;
   catch_up();
+}
+
+std::optional<std::chrono::nanoseconds> Terminal::age_of_other_line(int writer) const {
+  if (line_->writer == 0 || line_->writer == writer) return std::nullopt;
+  return Deadline::Clock::now() - line_->since;
 }
 
 void Terminal::catch_up() {

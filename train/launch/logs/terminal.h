@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -22,12 +23,26 @@ namespace gradring::train {
 class Terminal {
  public:
   explicit Terminal(int fd);
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
 
   /// Called with the errno of the first failed write.
   std::function<void(int error)> on_failure{};
 
-  /// Writes as much as possible without blocking and queues the rest.
+  /// Writes as much as possible without blocking and queues the rest. Ends an incomplete line of a writer first.
   void write(std::string_view text);
+
+  /// A new writer of incomplete lines.
+  int add_writer() { return ++line_->writers; }
+  /// The same as write(), but the text may end within a line, which this writer may continue.
+  void write(std::string_view text, int writer);
+  /// Whether that writer's line is incomplete and it may continue it.
+  bool has_line_of(int writer) const { return line_->writer == writer; }
+  /// Since when the line of another writer is incomplete; unset if there is none.
+  std::optional<std::chrono::nanoseconds> age_of_other_line(int writer) const;
+  /// `other` writes to the same file: its incomplete lines are this terminal's.
+  void share_line(Terminal& other) { line_ = other.line_; }
+
   /// Whether text is queued: take no more output from workers until it is written.
   bool is_behind() const { return !waiting_.empty(); }
   /// The size of the queue in bytes.
@@ -42,16 +57,28 @@ class Terminal {
   void finish(const std::optional<Deadline>& deadline);
 
  private:
+  /// The last line, while it is incomplete.
+  struct Line {
+    int writer = 0;  ///< 0: complete
+    int writers = 0;
+    Deadline::Clock::time_point since{};
+  };
+
   UniqueFd own_;  ///< the same stream, reopened as non-blocking, which must not affect processes that share it
   int fd_;
   std::string waiting_;
   bool failed_ = false;
+  Line own_line_;
+  Line* line_ = &own_line_;
 };
 
 /// Called with the errno when a log file becomes unwritable.
 using LogFailure = std::function<void(const std::filesystem::path& file, int error)>;
 
 struct Terminals {
+  /// Both may be one terminal, or one file (2>&1).
+  Terminals();
+
   Terminal out{STDOUT_FILENO}, err{STDERR_FILENO};
   LogFailure on_log_failure{};
 };

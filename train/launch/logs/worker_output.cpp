@@ -19,9 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxLineBytes = 64 * 1024;  // longer lines are split
-constexpr int kMaxReads = 16;                     // so that a busy worker does not starve the launcher
-constexpr int kMaxFinalReads = 1024;              // a process that outlives its worker may write forever
+constexpr int kMaxReads = 16;         // so that a busy worker does not starve the launcher
+constexpr int kMaxFinalReads = 1024;  // a process that outlives its worker may write forever
 
 UniqueFd open_to_write(const fs::path& path, int more) {
   UniqueFd file(
@@ -77,6 +76,7 @@ OutputStream::OutputStream(const OutputRoute& route, Terminal& terminal, LogFail
       throw DeviceError(std::string("cannot create a pipe for a worker's output: ") + std::strerror(errno));
     launcher_end_ = UniqueFd(ends[0]);
     worker_end_ = UniqueFd(ends[1]);
+    lines_.emplace(*route_.prefix, terminal);
     ::fcntl(launcher_end_.get(), F_SETFL, O_NONBLOCK);
   } else if (file_) {
     worker_end_ = std::move(file_);
@@ -94,8 +94,7 @@ void OutputStream::finish() {
   for (int i = 0; i < kMaxFinalReads && read_once(); ++i) {
   }
   launcher_end_.reset();
-  if (!incomplete_line_.empty()) write_line(incomplete_line_);
-  incomplete_line_.clear();
+  if (lines_) lines_->finish();
 }
 
 /// Returns whether there may be more.
@@ -113,20 +112,7 @@ void OutputStream::take(std::string_view text) {
     file_.reset();
     if (on_log_failure_) on_log_failure_(route_.file, error);
   }
-  incomplete_line_ += text;
-  std::size_t begin = 0;
-  for (auto end = incomplete_line_.find('\n'); end != std::string::npos; end = incomplete_line_.find('\n', begin)) {
-    write_line(std::string_view(incomplete_line_).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  incomplete_line_.erase(0, begin);
-  if (incomplete_line_.size() < kMaxLineBytes) return;
-  write_line(incomplete_line_);
-  incomplete_line_.clear();
-}
-
-void OutputStream::write_line(std::string_view line) {
-  terminal_->write(fmt::format("{}{}\n", route_.prefix->now(), line));
+  if (lines_) lines_->take(text);
 }
 
 LogFolder::LogFolder(LogSpec spec, const std::string& run_id) : spec_(std::move(spec)) {

@@ -8,6 +8,7 @@
 
 #include "kernels/runtime/file.h"
 #include "train/launch/logs/log_spec.h"
+#include "train/launch/logs/teed_lines.h"
 #include "train/launch/logs/terminal.h"
 
 namespace gradring::train {
@@ -36,13 +37,17 @@ class OutputStream {
   int fd() const { return terminal_->is_behind() ? -1 : launcher_end_.get(); }
   /// Forwards pending output until the terminal is behind. Does not block.
   void forward();
+  /// When to call show_line(), for an incomplete line; unset if there is none.
+  std::optional<Deadline> line_due() const { return lines_ ? lines_->due() : std::nullopt; }
+  void show_line() {
+    if (lines_) lines_->show();
+  }
   /// After the end of the worker: forwards the rest, which the terminal may queue.
   void finish();
 
  private:
   bool read_once();
   void take(std::string_view text);
-  void write_line(std::string_view line);
 
   OutputRoute route_;
   Terminal* terminal_;
@@ -50,7 +55,7 @@ class OutputStream {
   UniqueFd worker_end_;
   UniqueFd launcher_end_;
   UniqueFd file_;
-  std::string incomplete_line_;
+  std::optional<TeedLines> lines_;
 };
 
 /// The log files of a run: DIR/<run id>/attempt_<n>/<local rank>/{stdout.log, stderr.log, error.json}, with <run id>_2

@@ -27,10 +27,6 @@ std::string to_string(const NodeRange& nodes) {
 /// sends it twice.
 constexpr auto kSignalSpread = std::chrono::seconds(2);
 
-Deadline earlier(const std::optional<Deadline>& some, const Deadline& other) {
-  return some && some->remaining() < other.remaining() ? *some : other;
-}
-
 }  // namespace
 
 NodeTable::NodeTable(Acceptor acceptor, const JoinRequest& own)
