@@ -84,6 +84,7 @@ class PyTorchRows {
                                         .epochs = task.epochs,
                                         .steps = task.steps};
     const auto peer = std::make_shared<bench::PyTorchPeer>(python, spec, data, bench::PyTorchStyle{});
+    blas = peer->blas();
     const std::int64_t steps_per_epoch = (samples + options.global_batch - 1) / options.global_batch;
     const std::int64_t all = task.epochs * steps_per_epoch;
     const auto steps = static_cast<double>(task.steps > 0 ? std::min(task.steps, all) : all);
@@ -103,6 +104,7 @@ class PyTorchRows {
   }
 
   std::vector<Contestant> contestants;
+  std::string blas;  ///< as PyTorchPeer's
 };
 
 void list_rows(const ParallelBenchOptions& options) {
@@ -138,6 +140,7 @@ std::vector<Contestant> pytorch_rows(const ParallelBenchOptions& options, const 
     rows.add("PyTorch, DDP over gloo", options.ranks, *search.python, options, data, train_set.size());
     table.remarks.push_back("PyTorch's DataParallel splits batches over GPUs only, so it has no row on a CPU.");
   }
+  table.remarks.push_back(fmt::format("PyTorch multiplies matrices by {}.", rows.blas));
   return rows.contestants;
 }
 
