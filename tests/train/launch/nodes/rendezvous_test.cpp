@@ -21,7 +21,7 @@ namespace {
 using comm::tcp::Handshake;
 using comm::tcp::SocketAddress;
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kAdmitPatience = std::chrono::seconds(20);
 
 class AcceptorTest : public ::testing::Test {
  protected:
@@ -78,7 +78,7 @@ TEST_F(AcceptorTest, AdmitsAMemberBehindSilentConnections) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 30; ++i) silent.push_back(connect(""));
   const auto self = identity_of(options_, AgentRole::follower);
-  const auto deadline = Deadline::after(kPatience);
+  const auto deadline = Deadline::after(kAdmitPatience);
   Handshake member = Handshake::dial(connect(""), self, 0, deadline);
   std::list<NodeLink> admitted;
   while (admitted.empty() && !deadline.passed()) {
@@ -92,7 +92,7 @@ TEST_F(AcceptorTest, AdmitsAMemberBehindSilentConnections) {
 TEST_F(AcceptorTest, KeepsAnAuthenticatedPendingConnection) {
   constexpr int kConnections = 84, kMayRemain = 70;
   const auto self = identity_of(options_, AgentRole::follower);
-  const auto deadline = Deadline::after(kPatience);
+  const auto deadline = Deadline::after(kAdmitPatience);
   std::vector<UniqueFd> connections;
   Handshake member = Handshake::dial(connect(""), self, 0, deadline);
   member.advance();
