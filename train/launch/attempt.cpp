@@ -113,8 +113,11 @@ AttemptResult Attempt::run() {
 void Attempt::record(WorkerExit exit) {
   exits_.push_back(std::move(exit));
   if (!exits_.back().failed() || !undisturbed()) return;
-  if (exits_.back().left_on_request()) return await_requested_exits();
-  if (!exits_.back().blames_peer()) return stop(SIGTERM);
+  const WorkerExit& last = exits_.back();
+  if (last.left_on_request()) return await_requested_exits();
+  // An agent asks its workers to end if it has lost the leader, which then hears of the lost node, too.
+  const bool may_follow_peer = last.blames_peer() || last.followed_preemption() || last.was_asked_to_end();
+  if (!may_follow_peer) return stop(SIGTERM);
   if (phase_ == Phase::kRunning) {
     phase_ = Phase::kAwaitingCause;
     deadline_ = Deadline::after(kTimeoutForCause);

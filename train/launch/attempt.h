@@ -65,7 +65,8 @@ class Attempt {
   AttemptResult run();
 
  private:
-  /// kAwaitingCause: a worker failed and blames a peer, which gets time to end on its own with its error message.
+  /// kAwaitingCause: a worker failed and blames a peer, which gets time to end on its own with its error message; or it
+  /// followed a preemption of a peer.
   enum class Phase { kRunning, kAwaitingCause, kStopping, kKilled };
 
   void record(WorkerExit exit);

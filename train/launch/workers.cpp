@@ -62,10 +62,16 @@ bool WorkerExit::left_on_request() const {
 
 bool WorkerExit::blames_peer() const { return code == kPeerLost || code == kTimeout; }
 
+bool WorkerExit::followed_preemption() const { return code == kPreempted && !was_asked_to_end() && !left_on_request(); }
+
 const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
-  const auto has_own_cause = [](const WorkerExit& exit) { return failed_by_itself(exit) && !exit.blames_peer(); };
+  const bool peer_lost = std::ranges::any_of(exits, &WorkerExit::blames_peer);
+  const auto may_be_cause = [&](const WorkerExit& exit) {
+    return failed_by_itself(exit) && !(peer_lost && exit.followed_preemption());
+  };
+  const auto has_own_cause = [&](const WorkerExit& exit) { return may_be_cause(exit) && !exit.blames_peer(); };
   auto it = std::ranges::find_if(exits, has_own_cause);
-  if (it == exits.end()) it = std::ranges::find_if(exits, failed_by_itself);
+  if (it == exits.end()) it = std::ranges::find_if(exits, may_be_cause);
   return it == exits.end() ? nullptr : &*it;
 }
 

@@ -37,10 +37,14 @@ struct WorkerExit {
   bool left_on_request() const;
   /// It failed because a peer was lost or late: codes 161, 162.
   bool blames_peer() const;
+  /// It ended with 143, but the launcher has not asked it to: ranks end together when one of them is preempted, such as
+  /// by an agent that has lost its leader.
+  bool followed_preemption() const;
 };
 
 /// The exit to blame, from all exits in the order seen; nullptr if none failed by itself. It is the first failure, but
 /// a rank that blames a peer yields to the first that does not: the peer may take longer to end than others to notice.
+/// A rank that followed a preemption yields to both, if a rank blames a peer: a lost node is the cause.
 const WorkerExit* root_cause(std::span<const WorkerExit> exits);
 
 /// "rank 1 of 4 (pid 123 on host) exited with code 7", "... was killed by signal 9 (SIGKILL)"
@@ -58,13 +62,13 @@ struct WorkerEvents {
   bool regroup = false;             ///< nodes joined or left: restart all in a world of another size
 };
 
+/// The one that passes first.
+std::optional<Deadline> earlier(const std::optional<Deadline>& one, const std::optional<Deadline>& other);
+
 /// Thrown by a start that waits for nodes, if a signal ends the run.
 struct StartInterrupted {
   int signal = 0;
 };
-/// The one that passes first.
-std::optional<Deadline> earlier(const std::optional<Deadline>& one, const std::optional<Deadline>& other);
-
 
 /// All workers of a run, as seen by the policy (attempt.h). WorkerGroup runs them on one node, Leader on several; tests
 /// use workers without processes.

@@ -202,6 +202,35 @@ TEST(RunAttempts, RegroupingDoesNotCountAsARestart) {
   EXPECT_THAT(said.back(), HasSubstr("which does not count as a restart"));
 }
 
+/// The ranks of the lost node were asked to end, and the others ended with them.
+const WorkerExit kEndedWithThem{.rank = 0, .code = 143};
+const WorkerExit kAskedByTheirAgent = leaves_after(1, SIGTERM, 143).exits.front();
+
+TEST(RunAttempts, RestartsAfterALostNodeThoughItsRanksWerePreempted) {
+  const WorkerExit lost{.rank = 1, .code = 161, .message = "lost node 1"};
+  const std::vector<Script> orders = {{{.exits = {kEndedWithThem, lost}}},
+                                      {{.exits = {kEndedWithThem}}, {.exits = {lost}}},
+                                      {{.exits = {lost}}, {.exits = {kAskedByTheirAgent, kEndedWithThem}}}};
+  for (const Script& order : orders) {
+    ScriptedWorkers workers({order, kWell});
+    const auto [code, said] = run(workers, {.most = 1, .final_codes = {143}});
+    EXPECT_EQ(code, 0) << testing::PrintToString(said);
+    EXPECT_THAT(said, ::testing::Contains(HasSubstr("rank 1 of 2")));
+  }
+  ScriptedWorkers preempted({{{.exits = {kEndedWithThem}}}});
+  EXPECT_EQ(run(preempted, {.most = 1, .final_codes = {143}}).code, 143) << "no node was lost";
+}
+
+TEST(RunAttempts, RegroupsAfterALostNodeThoughItsRanksWerePreempted) {
+  const WorkerExit asked = leaves_after(1, SIGTERM, 33).exits.front();  // it may return any code
+  for (const auto& exits : {std::vector{kEndedWithThem}, std::vector{kAskedByTheirAgent, kEndedWithThem},
+                            std::vector{asked, kEndedWithThem}}) {
+    ScriptedWorkers workers({{{.exits = exits, .regroup = true}}, kWell});
+    EXPECT_EQ(run(workers, {.most = 0, .final_codes = {143}}).code, 0);
+    EXPECT_EQ(workers.calls.back(), "start 1");
+  }
+}
+
 TEST(RunAttempts, DoesNotRegroupAfterSuccess) {
   ScriptedWorkers workers({{{.exits = {{.rank = 0}, {.rank = 1}}, .regroup = true}}, kWell});
   EXPECT_EQ(run(workers, {.most = 3}).code, 0);

@@ -46,6 +46,13 @@ TEST(RootCause, PrefersThePeerToRanksThatBlameIt) {
 TEST(RootCause, IgnoresRanksStoppedByTheLauncher) {
   EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGTERM))}), 0);
   EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, coded(1, 143))}), 0);
+TEST(RootCause, PrefersALostPeerToRanksThatWerePreemptedWithIt) {
+  EXPECT_EQ(blamed({coded(0, 143), coded(1, 161)}), 1);
+  EXPECT_EQ(blamed({coded(0, 143), coded(1, 161), coded(2, 7)}), 2);
+  EXPECT_EQ(blamed({coded(0, 143), coded(1, 143)}), 0);
+  EXPECT_EQ(blamed({coded(0, 143), coded(1, 7)}), 0) << "no rank blames a peer";
+}
+
   EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, sent(SIGKILL, killed(1, SIGKILL)))}), 0);
   EXPECT_EQ(blamed({sent(SIGINT, killed(0, SIGINT)), sent(SIGINT, coded(1, 130))}), -1);
 }
