@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/launch/host.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -61,16 +60,16 @@ std::string random_run_id() {
 }
 
 int free_tcp_port() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* any = reinterpret_cast<sockaddr*>(&address);  // port 0: the kernel chooses
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const bool found = socket && ::bind(socket.get(), any, size) == 0 && ::getsockname(socket.get(), any, &size) == 0;
-  check<DeviceError>(found,
-                     std::string("cannot find a free TCP port for the workers' MASTER_PORT: ") + std::strerror(errno));
-  return ntohs(address.sin_port);
+  constexpr int kAnyPort = 0;
+  for (const char* all : {"::", "0.0.0.0"}) {  // [::] includes IPv4; a host may have IPv4 only
+    const SocketAddress address(all, kAnyPort);
+    const UniqueFd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int ipv6_only = 0;
+    if (address.family() == AF_INET6)
+      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &ipv6_only, sizeof ipv6_only);
+    if (socket && ::bind(socket.get(), address.get(), address.length()) == 0) return SocketAddress::of(socket).port();
+  }
+  throw DeviceError(std::string("cannot find a free TCP port for the workers' MASTER_PORT: ") + std::strerror(errno));
 }
 
 int visible_gpus(const VariableLookup& lookup, const std::filesystem::path& devices) {
@@ -95,7 +94,7 @@ std::vector<SocketAddress> addresses_of(const std::string& host, int port) {
   // stopped.
   while (look_up.wait_for(RunningClock::kLongestNap) != std::future_status::ready) RunningClock::now();
   if (const int failure = look_up.get(); failure != 0)
-    throw DeviceError(fmt::format("cannot resolve the host name '{}': {}", host, ::gai_strerror(failure)));
+    throw UnresolvedName(fmt::format("cannot resolve the host name '{}': {}", host, ::gai_strerror(failure)));
   const std::unique_ptr<addrinfo, FreeAddresses> list(found);
   std::vector<SocketAddress> addresses;
   for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
@@ -114,7 +113,16 @@ bool is_wildcard_address(const std::string& host) try {
 
 bool is_this_host(const std::string& host) {
   constexpr int kAnyPort = 0;
-  return std::ranges::any_of(addresses_of(host, kAnyPort), can_bind);
+  return host == host_name() || std::ranges::any_of(addresses_of(host, kAnyPort), can_bind);
+}
+
+std::string own_address(const std::string& host) {
+  constexpr int kAnyPort = 0;
+  std::vector<SocketAddress> own = addresses_of(host, kAnyPort);
+  std::erase_if(own, [](const SocketAddress& address) { return !can_bind(address); });
+  check(!own.empty(), [&] { return fmt::format("'{}' is not an address of this host", host); });
+  const auto reachable = std::ranges::find_if_not(own, &SocketAddress::is_loopback);
+  return (reachable == own.end() ? own.front() : *reachable).host();
 }
 
 }  // namespace gradring::train

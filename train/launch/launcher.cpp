@@ -54,8 +54,9 @@ int launch(const LaunchOptions& options) {
   };
   if (is_wildcard_address(options.master_addr))
     log(fmt::format(
-        "warning: the master address {} (--master-addr, --rdzv-endpoint) listens on every interface of this host; "
-        "expected an address of node 0 that the other nodes can reach, or 127.0.0.1 on one machine",
+        "warning: the master address {} (--master-addr, --rdzv-endpoint) is every interface of this host: a program "
+        "that listens there is open to the network, and other nodes cannot connect to it; expected an address of node "
+        "0 that the other nodes can reach, or 127.0.0.1 on one machine",
         options.master_addr));
   bool logs_complete = true;
   terminals.on_log_failure = [&](const std::filesystem::path& file, int error) {
@@ -97,8 +98,7 @@ int launch_main(std::span<const std::string> args) {
                                                     .cores = usable_processors(),
                                                     .gpus = visible_gpus(system_variable),
                                                     .own_program = own_program(),
-                                                    .random_run_id = random_run_id,
-                                                    .free_tcp_port = free_tcp_port});
+                                                    .random_run_id = random_run_id});
     if (!parsed.help) return launch(parsed.options);
   } catch (const InvalidArgument& error) {
     return print_error(error, kUsage);

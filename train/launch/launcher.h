@@ -45,11 +45,13 @@ struct LaunchOptions {
   Rendezvous rendezvous = Rendezvous::by_address;
   std::string run_id = "none";
   std::string token{};       ///< shared by the agents of all nodes; empty: the leader generates one for this host
-  std::string local_addr{};  ///< address of this node for other nodes; empty: detected
+  std::string local_addr{};  ///< name or address of this node for other nodes; empty: detected
   std::chrono::milliseconds join_timeout = std::chrono::seconds(900);  ///< until the minimum number of nodes joined
   std::chrono::milliseconds last_call = std::chrono::seconds(30);      ///< for more nodes once the minimum is reached
   std::string master_addr = "127.0.0.1";
-  int master_port = 29500;
+  int master_port = 0;            ///< 0, on one node: a free one in each attempt
+  std::string listen{};           ///< where node 0 of several listens; empty: at all addresses of its host
+  std::optional<bool> is_host{};  ///< dynamic: whether this agent may lead; unset: if master_addr is this host
   RestartOptions restarts{};
   LogSpec logs{};
   std::chrono::milliseconds kill_grace = std::chrono::seconds(30);        ///< from SIGTERM to SIGKILL

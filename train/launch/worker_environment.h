@@ -21,7 +21,6 @@ struct NodeAssignment {
   int world_size = 1;
   int first_role_rank = 0;  ///< the same among the workers with this node's role
   int role_world_size = 1;
-  std::string master_addr{};
   int master_port = 0;
 };
 

@@ -19,6 +19,7 @@
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/processors.h"
+#include "train/launch/host.h"
 #include "train/launch/worker_files.h"
 
 namespace gradring::train {
@@ -38,12 +39,12 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
 
 /// The child between fork and exec: only async-signal-safe calls and memory allocated before.
 [[noreturn]] void become(const WorkerCommand& command, char* const* argv, char* const* environment, pid_t launcher,
-                         const SignalScope& signals, Reaper& reaper, int exec_error) {
+                         const ProcessState& state, Reaper& reaper, int exec_error) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(kCannotExecute);  // the launcher died before prctl
   reaper.watch(::getpid());
-  signals.restore_in_child();
+  state.restore_in_child();
   if (command.out >= 0) ::dup2(command.out, STDOUT_FILENO);
   if (command.err >= 0) ::dup2(command.err, STDERR_FILENO);
   ::execvpe(command.program.c_str(), argv, environment);
@@ -70,7 +71,7 @@ WorkerEnvironment environment_of(const LaunchOptions& options, const NodeAssignm
           .role_rank = node.first_role_rank + local_rank,
           .role_world_size = node.role_world_size,
           .role_name = options.role,
-          .master_addr = node.master_addr,
+          .master_addr = options.master_addr,
           .master_port = node.master_port,
           .run_id = options.run_id,
           .restart_count = attempt,
@@ -112,7 +113,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
   return environment;
 }
 
-WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const SignalScope& signals, Reaper& reaper) {
+WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const ProcessState& state, Reaper& reaper) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, errno);
   WorkerProcess worker;
@@ -127,7 +128,7 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   const pid_t launcher = ::getpid();
   worker.pid_ = ::fork();
   if (worker.pid_ < 0) throw cannot_start(rank, errno);
-  if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, signals, reaper, child_end.get());
+  if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, state, reaper, child_end.get());
 
   worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // always CLOEXEC
   if (!worker.process_) {
@@ -163,11 +164,10 @@ WorkerExit WorkerProcess::reap() noexcept {
 WorkerGroup::WorkerGroup(const LaunchOptions& options, Terminals& terminals)
     : options_(options),
       terminals_(terminals),
-      signals_(options.handled_signals),
+      state_{.signals = SignalScope(options.handled_signals)},
       logs_(options.logs, options.run_id),
       assignment_{.world_size = options.nproc_per_node,
                   .role_world_size = options.nproc_per_node,
-                  .master_addr = options.master_addr,
                   .master_port = options.master_port},
       address_(options.local_addr) {
   reaper_.remove_on_death(folder_);
@@ -177,6 +177,7 @@ WorkerGroup::~WorkerGroup() { kill_all(); }
 
 void WorkerGroup::start(int attempt) try {
   prepare(attempt);
+  if (options_.master_port == 0) assignment_.master_port = free_tcp_port();
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) start_worker(local_rank, attempt);
 } catch (...) {
   kill_all();
@@ -205,7 +206,7 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
       options_.program, arguments_of(options_, local_rank),
       extended_environment(variables, default_variables(options_.nproc_per_node, usable_processors())),
       out.worker_end(), err.worker_end()};
-  auto process = WorkerProcess::start(environment.rank, command, signals_, reaper_);
+  auto process = WorkerProcess::start(environment.rank, command, state_, reaper_);
   out.close_worker_end();
   err.close_worker_end();
   workers_.push_back({std::move(process), std::move(out), std::move(err), environment.error_file});
@@ -241,7 +242,7 @@ std::string WorkerGroup::running_names() const {
 
 WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
   std::vector<pollfd> sources = {
-      {signals_.fd(), POLLIN, 0}, {terminals_.out.fd(), POLLOUT, 0}, {terminals_.err.fd(), POLLOUT, 0}};
+      {state_.signals.fd(), POLLIN, 0}, {terminals_.out.fd(), POLLOUT, 0}, {terminals_.err.fd(), POLLOUT, 0}};
   for (const auto& worker : workers_)  // poll ignores fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
@@ -264,7 +265,7 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
     source += 3;
   }
   reap_adopted();
-  events.signal = signals_.take();
+  events.signal = state_.signals.take();
   return events;
 }
 
@@ -292,7 +293,7 @@ void WorkerGroup::send(int number) noexcept {
 
 void WorkerGroup::suspend() {
   send(SIGSTOP);
-  signals_.stop_self();
+  state_.signals.stop_self();
   send(SIGCONT);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/runtime/descriptor_limit.h"
 #include "kernels/runtime/file.h"
 #include "train/launch/launcher.h"
 #include "train/launch/logs/terminal.h"
@@ -29,6 +30,18 @@ struct WorkerCommand {
 /// This process's environment without the agents' token, with `defaults` where unset and `overrides` in any case.
 std::vector<std::string> extended_environment(const Variables& overrides, const Variables& defaults);
 
+/// What the launcher has changed of its own process, and workers do not inherit.
+struct ProcessState {
+  SignalScope signals;
+  DescriptorLimit descriptors{};
+
+  /// Between fork and exec.
+  void restore_in_child() const {
+    signals.restore_in_child();
+    descriptors.restore_in_child();
+  }
+};
+
 /// One worker: a child process that leads its own session and process group. The kernel kills it when the launching
 /// thread ends. The owner waits until fd() is readable, then calls reap().
 class WorkerProcess {
@@ -37,7 +50,7 @@ class WorkerProcess {
   /// reaper knows the new group before the program begins.
   ///
   /// Errors    DeviceError if the system runs out of processes or files.
-  static WorkerProcess start(int rank, const WorkerCommand& command, const SignalScope& signals, Reaper& reaper);
+  static WorkerProcess start(int rank, const WorkerCommand& command, const ProcessState& state, Reaper& reaper);
 
   int rank() const { return rank_; }
   pid_t pid() const { return pid_; }
@@ -83,7 +96,6 @@ class WorkerGroup final : public Workers {
   void set_assignment(const NodeAssignment& assignment) { assignment_ = assignment; }
   /// Address at which workers of other nodes reach those of this one; empty on one node.
   void set_address(const std::string& address) { address_ = address; }
-  const std::string& address() const { return address_; }
   /// Prepares the folders for an attempt; start() does so unless it was called before.
   void prepare(int attempt);
   const RunFolder& folder() const { return folder_; }
@@ -104,7 +116,7 @@ class WorkerGroup final : public Workers {
 
   const LaunchOptions& options_;
   Terminals& terminals_;
-  SignalScope signals_;
+  ProcessState state_;
   Reaper reaper_;  // before the folder, which it removes if the launcher is killed
   RunFolder folder_;
   LogFolder logs_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/error.h"
 #include "tests/train/launch/running_launcher.h"
 #include "train/launch/host.h"
@@ -33,10 +35,25 @@ TEST(HostAddresses, RecognizesWildcardAddresses) {
 }
 
 TEST(HostAddresses, DistinguishesThisHostFromOthers) {
-  for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0"}) EXPECT_TRUE(is_this_host(host)) << host;
+  for (const std::string& host : {std::string("127.0.0.1"), std::string("127.0.1.1"), std::string("localhost"),
+                                  std::string("0.0.0.0"), host_name()})
+    EXPECT_TRUE(is_this_host(host)) << host;
   for (const char* host : {"192.0.2.1", "198.51.100.7"})  // reserved for documentation (RFC 5737)
     EXPECT_FALSE(is_this_host(host)) << host;
-  EXPECT_THROW(is_this_host("no..host"), DeviceError);
+  EXPECT_THROW(is_this_host("no..host"), UnresolvedName);
+}
+
+TEST(HostAddresses, FindsTheOwnAddressOfAName) {
+  EXPECT_EQ(own_address("127.0.0.2"), "127.0.0.2");
+  EXPECT_THAT(own_address("localhost"), ::testing::AnyOf("127.0.0.1", "::1"));
+  EXPECT_THROW(own_address("192.0.2.1"), InvalidArgument);
+  EXPECT_THROW(own_address("no..host"), UnresolvedName);
+}
+
+TEST(FreePort, IsFreeAtEveryAddress) {
+  const auto port = static_cast<std::uint16_t>(free_tcp_port());
+  for (const char* address : {"0.0.0.0", "127.0.0.1"})
+    EXPECT_NO_THROW(comm::tcp::listen_at({address, port}, 1)) << address << ":" << port;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/transport/tcp/socket_address.h"
 #include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
 #include "train/launch/worker_files.h"
@@ -59,6 +60,12 @@ void die_of(int signal) {
   ::raise(signal);
 }
 
+/// Listens at MASTER_PORT, as a program's rank 0 does, until this process ends.
+void listen_at_master_port(const WorkerEnvironment& place) {
+  const auto listener = gradring::comm::tcp::listen_at({"127.0.0.1", static_cast<std::uint16_t>(place.master_port)}, 1);
+  static_cast<void>(::dup(listener.get()));
+}
+
 /// Writes the ranks' token of this attempt to `name`.<rank>.
 void copy_token(const std::string& name, const WorkerEnvironment& place) {
   std::ofstream(fmt::format("{}.{}", name, place.rank)) << read_rank_token(place.store_path);
@@ -72,6 +79,7 @@ void perform(const std::string& verb, const std::string& object, const WorkerEnv
   if (verb == "mark") mark(object, place.rank);
   if (verb == "dump") dump(object, place.rank);
   if (verb == "token") copy_token(object, place);
+  if (verb == "listen") listen_at_master_port(place);
   if (verb == "progress") write_progress(place.progress_file, std::stoll(object));
   if (verb == "say") fmt::print(stdout, "{}\n", object), std::fflush(stdout);
   if (verb == "say-part") fmt::print(stdout, "{}", object), std::fflush(stdout);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "kernels/runtime/error.h"
@@ -30,10 +32,40 @@ TEST_F(Launcher, ReturnsZeroSilentlyOnSuccess) {
 TEST_F(Launcher, WarnsOfAWildcardMasterAddress) {
   for (const char* address : {"0.0.0.0", "::", "[::]"}) {
     EXPECT_EQ(run({"launch", std::string("--master-addr=") + address, "train", "exit=0"}), 0);
-    EXPECT_THAT(errors(), HasSubstr("listens on every interface of this host"));
+    EXPECT_THAT(errors(), HasSubstr("is every interface of this host"));
     EXPECT_EQ(error_lines(), 1) << errors();
     std::filesystem::remove(folder_.path() / "stderr");
   }
+}
+
+TEST_F(Launcher, TwoRunsAtATimeHaveAPortEach) {
+  const std::vector<std::string> words = {"launch", "--nproc-per-node=2", "train", "0:listen=", "mark=up", "await=go"};
+  RunningLauncher first(folder_, words);
+  first.await_mark("up", 0);
+  const TestFolder other;
+  RunningLauncher second(other, words);
+  second.await_mark("up", 0);
+  folder_.touch("go");
+  other.touch("go");
+  EXPECT_EQ(first.wait(), 0) << errors();
+  EXPECT_EQ(second.wait(), 0) << second.errors();
+}
+
+/// The launcher needs several descriptors for each worker; a worker may use select().
+TEST_F(Launcher, RaisesItsOwnLimitOfOpenFilesOnly) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max <= 200) GTEST_SKIP() << "the hard limit is " << before.rlim_max;
+  const rlimit few{.rlim_cur = 200, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  RunningLauncher launcher(folder_, {"launch", "--", "sh", "-c", "ulimit -n; until [ -e go ]; do sleep 0.01; done"});
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(eventually([&] { return folder_.text("stdout") == "200\n"; })) << folder_.text("stdout");
+  rlimit raised{};
+  EXPECT_EQ(::prlimit(launcher.pid(), RLIMIT_NOFILE, nullptr, &raised), 0);
+  EXPECT_EQ(raised.rlim_cur, before.rlim_max);
+  folder_.touch("go");
+  EXPECT_EQ(launcher.wait(), 0);
 }
 
 TEST_F(Launcher, HidesTheAgentsTokenFromWorkers) {

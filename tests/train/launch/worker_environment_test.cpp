@@ -147,12 +147,8 @@ TEST(LaunchedWorkers, HaveTheExpectedEnvironment) {
                         {"TORCHELASTIC_MAX_RESTARTS", "0"},
                         {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
   const std::vector<Case> cases = {
-      {{},
-       {},
-       {{"MASTER_ADDR", "127.0.0.1"},
-        {"MASTER_PORT", "29500"},
-        {"ROLE_NAME", "default"},
-        {"TORCHELASTIC_RUN_ID", "none"}}},
+      {{}, {}, {{"MASTER_ADDR", "127.0.0.1"}, {"ROLE_NAME", "default"}, {"TORCHELASTIC_RUN_ID", "none"}}},
+      {{}, {"MASTER_PORT=5000"}, {{"MASTER_PORT", "5000"}}},
       {{"--standalone"}, {}, {{"MASTER_ADDR", "localhost"}}},
       {{"--master-addr", "::1", "--master_port=4000"}, {}, {{"MASTER_ADDR", "::1"}, {"MASTER_PORT", "4000"}}},
       {{"--rdzv-id=x", "--role", "actor"}, {}, {{"TORCHELASTIC_RUN_ID", "x"}, {"ROLE_NAME", "actor"}}},

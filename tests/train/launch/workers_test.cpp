@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "kernels/runtime/error.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/launch/process_table.h"
 #include "train/launch/worker_group.h"
 #include "train/launch/workers.h"
@@ -43,9 +46,6 @@ TEST(RootCause, PrefersThePeerToRanksThatBlameIt) {
   EXPECT_EQ(blamed({coded(0, 162), coded(2, 161)}), 0);
 }
 
-TEST(RootCause, IgnoresRanksStoppedByTheLauncher) {
-  EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGTERM))}), 0);
-  EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, coded(1, 143))}), 0);
 TEST(RootCause, PrefersALostPeerToRanksThatWerePreemptedWithIt) {
   EXPECT_EQ(blamed({coded(0, 143), coded(1, 161)}), 1);
   EXPECT_EQ(blamed({coded(0, 143), coded(1, 161), coded(2, 7)}), 2);
@@ -53,6 +53,9 @@ TEST(RootCause, PrefersALostPeerToRanksThatWerePreemptedWithIt) {
   EXPECT_EQ(blamed({coded(0, 143), coded(1, 7)}), 0) << "no rank blames a peer";
 }
 
+TEST(RootCause, IgnoresRanksStoppedByTheLauncher) {
+  EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGTERM))}), 0);
+  EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, coded(1, 143))}), 0);
   EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, sent(SIGKILL, killed(1, SIGKILL)))}), 0);
   EXPECT_EQ(blamed({sent(SIGINT, killed(0, SIGINT)), sent(SIGINT, coded(1, 130))}), -1);
 }
@@ -88,14 +91,17 @@ TEST(WorkerGroup, DestructorLeavesNoWorker) {
 }
 
 TEST(WorkerGroup, LeavesNoWorkerAfterAFailedStart) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{.rlim_cur = 24, .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  const LaunchOptions options = sleepers(24);
+  const tests::TempFolder logs;
+  LaunchOptions options = sleepers(24);
+  options.logs.folder = logs.path();
+  options.logs.redirects = StreamMap::from_text("3");
   Terminals terminals;
-  EXPECT_THROW(WorkerGroup(options, terminals).start(0), DeviceError);
-  ::setrlimit(RLIMIT_NOFILE, &before);
+  {
+    WorkerGroup workers(options, terminals);
+    std::filesystem::create_directory(workers.logs().path() / "attempt_0");
+    std::ofstream(workers.logs().path() / "attempt_0/20") << "in the way of the folder of a worker";
+    EXPECT_THROW(workers.start(0), DeviceError);
+  }
   EXPECT_THAT(children_of(::getpid()), IsEmpty());
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/error.h"
 #include "train/launch/host.h"
 #include "train/launch/nodes/token.h"
@@ -15,6 +16,7 @@
 
 namespace gradring::train {
 
+using comm::tcp::SocketAddress;
 using nlohmann::json;
 
 namespace {
@@ -110,8 +112,7 @@ void NodeTable::send_to_all(const json& message) {
     if (slot.joined()) slot.link->send(message);
 }
 
-std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, const std::string& master_addr,
-                                         int master_port) {
+std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, int master_port) {
   std::vector<NodeAssignment> assignments;
   std::map<std::string, int> in_role;
   int ranks = 0;
@@ -120,7 +121,6 @@ std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, 
                            .nodes = static_cast<int>(requests.size()),
                            .first_rank = ranks,
                            .first_role_rank = in_role[request.role],
-                           .master_addr = master_addr,
                            .master_port = master_port});
     ranks += request.workers;
     in_role[request.role] += request.workers;
@@ -178,7 +178,8 @@ void Leader::wait_for_nodes() {
     release_leaving();
     if (std::exchange(before, nodes_.present()) < options_.nnodes.least)
       last_call = Deadline::after(options_.last_call);
-    if (!std::exchange(reported, true) && !enough(last_call)) log_(fmt::format("waiting for {}", nodes_.missing()));
+    if (!std::exchange(reported, true) && !enough(last_call))
+      log_(fmt::format("waiting for {}; listening at {}", nodes_.missing(), nodes_.where()));
   }
 }
 
@@ -194,7 +195,7 @@ void Leader::assign_workers(int attempt) {
     if (slot.joined()) present.push_back(&slot);
   std::vector<JoinRequest> requests;
   for (const NodeSlot* slot : present) requests.push_back(slot->request);
-  const auto assignments = assign_ranks(requests, options_.master_addr, free_tcp_port());
+  const auto assignments = assign_ranks(requests, free_tcp_port());
 
   world_size_ = assignments[0].world_size;
   furthest_step_ = furthest_step();
@@ -203,11 +204,21 @@ void Leader::assign_workers(int attempt) {
   write_rank_token(local_.store(), ranks_secret(options_, nonce).to_text());
   mirror_.emplace(local_.store());
   local_.set_assignment(assignments[0]);
-  if (local_.address().empty() && present.size() > 1) local_.set_address(present[1]->link->own_address());
+  const std::string own = address(present);
+  local_.set_address(own);
   for (std::size_t i = 1; i < present.size(); ++i) {
     for (int rank = 0; rank < requests[i].workers; ++rank) present[i]->running.insert(assignments[i].first_rank + rank);
-    present[i]->link->send(start_message(attempt, assignments[i], nonce));
+    present[i]->link->send(start_message(attempt, assignments[i], own, nonce));
   }
+}
+
+/// That by which a node on another host reaches this one; agents of this host may use a loopback address.
+std::string Leader::address(const std::vector<NodeSlot*>& present) const {
+  const auto is_loopback = [](const std::string& address) { return SocketAddress(address, 0).is_loopback(); };
+  std::string own = options_.local_addr.empty() ? "127.0.0.1" : options_.local_addr;
+  for (const NodeSlot* slot : present)
+    if (slot->joined() && is_loopback(own)) own = slot->link->own_address();
+  return own;
 }
 
 std::optional<std::int64_t> Leader::furthest_step() const { return std::max(furthest_step_, local_.furthest_step()); }
@@ -253,6 +264,7 @@ void Leader::receive(NodeSlot& slot, WorkerEvents& events) {
     slot.link->close(error.what());
   }
   slot.link->beat();
+  if (slot.link->peer_is_silent()) slot.link->close_for_silence();
   if (!slot.link->open()) lose(slot, events);
 }
 
@@ -260,6 +272,11 @@ void Leader::handle(NodeSlot& slot, const json& message, WorkerEvents& events) {
   const std::string kind = kind_of(message);
   if (kind == "signal") take_signal(signal_in(message), slot.request.node);
   if (kind == "leave") leave(slot, events);
+  if (kind == "stopped")
+    blame(slot,
+          fmt::format("node {} ({}) heard nothing from this agent for {} s and stopped its workers", slot.request.node,
+                      slot.request.host, NodeLink::kAgentSilence.count()),
+          events);
   if (kind == "exit") {
     auto [exit, step] = exit_in(message);
     if (step >= 0) furthest_step_ = std::max(furthest_step_, std::optional(step));
@@ -281,17 +298,20 @@ void Leader::leave(NodeSlot& slot, WorkerEvents& events) {
     log_(fmt::format("node {} ({}) leaves the run", slot.request.node, slot.request.host));
 }
 
-/// Its workers end with its connection or their host. Those of a stopped agent run until it continues, or until they
-/// miss the others; their attempt no longer counts.
-void Leader::lose(NodeSlot& slot, WorkerEvents& events) {
-  const std::string why =
-      fmt::format("lost node {} ({}): {}", slot.request.node, slot.request.host, slot.link->reason());
+/// The attempt goes on without the node, or fails.
+void Leader::blame(NodeSlot& slot, const std::string& why, WorkerEvents& events) {
   log_(why);
-  node_lost_ = true;
   events.regroup |= elastic();
   if (!elastic())
     for (const int rank : slot.running)
       events.exits.push_back({.rank = rank, .code = kPeerLost, .host = slot.request.host, .message = why});
+}
+
+/// Its workers end with its connection or their host. Those of a stopped agent run until it continues, or until they
+/// miss the others; their attempt no longer counts.
+void Leader::lose(NodeSlot& slot, WorkerEvents& events) {
+  node_lost_ = true;
+  blame(slot, fmt::format("lost node {} ({}): {}", slot.request.node, slot.request.host, slot.link->reason()), events);
   slot = {};
 }
 
@@ -314,7 +334,7 @@ void Leader::suspend() {
   nodes_.send_to_all(signal_message(SIGCONT));
 }
 
-void Leader::finish(int code) { nodes_.send_to_all(finish_message(code)); }
+void Leader::finish(int code, const std::string& why) { nodes_.send_to_all(finish_message(code, why)); }
 
 void Leader::share_keys() {
   if (!mirror_) return;

@@ -43,6 +43,8 @@ class NodeTable {
   int present() const;
   /// "node 1, node 3"
   std::string missing() const;
+  /// Where nodes join.
+  std::string where() const { return acceptor_.where(); }
   /// The descriptors to poll for reading.
   std::vector<int> fds() const;
   /// When to call admit() at the latest, if ever.
@@ -64,8 +66,7 @@ class NodeTable {
 
 /// Assigns ranks to all nodes in the order of their numbers: prefix sums of their workers, and the same within each
 /// role. Nodes may have different numbers of workers.
-std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, const std::string& master_addr,
-                                         int master_port);
+std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, int master_port);
 
 /// One Ctrl-C may reach the agents of all nodes, as under srun or in one terminal. It must not count as two, the second
 /// of which kills: a signal that another agent received a moment ago, and this one did not, is the same one.
@@ -106,8 +107,8 @@ class Leader final : public Workers {
   std::optional<std::int64_t> furthest_step() const override;
   bool can_continue_without_node() override;
 
-  /// Tells all nodes the exit code of the run.
-  void finish(int code);
+  /// Tells all nodes the exit code of the run, and why if the leader gives up.
+  void finish(int code, const std::string& why = "");
 
  private:
   bool elastic() const { return options_.nnodes.least < options_.nnodes.most; }
@@ -116,9 +117,11 @@ class Leader final : public Workers {
   void release_leaving();
   void wait_without_workers(const Deadline& deadline);
   void assign_workers(int attempt);
+  std::string address(const std::vector<NodeSlot*>& present) const;
   void receive(NodeSlot& slot, WorkerEvents& events);
   void handle(NodeSlot& slot, const nlohmann::json& message, WorkerEvents& events);
   void leave(NodeSlot& slot, WorkerEvents& events);
+  void blame(NodeSlot& slot, const std::string& why, WorkerEvents& events);
   void lose(NodeSlot& slot, WorkerEvents& events);
   void take_signal(int number, int node);
   void share_keys();

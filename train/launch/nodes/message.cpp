@@ -28,7 +28,7 @@ constexpr std::size_t kMaxKindBytes = 16;
 constexpr std::size_t kMaxNonceBytes = 64;
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxRoleBytes = 1024;
-constexpr std::size_t kMaxRefusalBytes = 4096;
+constexpr std::size_t kMaxReasonBytes = 4096;
 constexpr std::string_view kEntryPrefix = "key-";
 /// FileStore encodes a byte of a key in up to three.
 constexpr std::size_t kMaxEntryNameBytes = kEntryPrefix.size() + 3 * comm::Store::kMaxKeyBytes;
@@ -137,7 +137,8 @@ json join_message(const JoinRequest& request) {
           {"host", request.host}};
 }
 
-json start_message(int attempt, const NodeAssignment& assignment, const std::string& nonce) {
+json start_message(int attempt, const NodeAssignment& assignment, const std::string& address,
+                   const std::string& nonce) {
   return {{"say", "start"},
           {"attempt", attempt},
           {"node", assignment.node},
@@ -146,8 +147,8 @@ json start_message(int attempt, const NodeAssignment& assignment, const std::str
           {"world_size", assignment.world_size},
           {"first_role_rank", assignment.first_role_rank},
           {"role_world_size", assignment.role_world_size},
-          {"master_addr", assignment.master_addr},
           {"master_port", assignment.master_port},
+          {"address", address},
           {"nonce", nonce}};
 }
 
@@ -164,6 +165,8 @@ json exit_message(const ReportedExit& reported) {
 
 json leave_message() { return {{"say", "leave"}}; }
 
+json stopped_message() { return {{"say", "stopped"}}; }
+
 json signal_message(int number) { return {{"say", "signal"}, {"number", number}}; }
 
 json key_message(const std::string& name, const std::string& value) {
@@ -172,7 +175,9 @@ json key_message(const std::string& name, const std::string& value) {
   return {{"say", "key"}, {"name", name}, {"value", std::move(bytes)}};
 }
 
-json finish_message(int code) { return {{"say", "finish"}, {"code", code}}; }
+json finish_message(int code, const std::string& why) {
+  return {{"say", "finish"}, {"code", code}, {"why", shortened(why, kMaxReasonBytes)}};
+}
 
 json refuse_message(const std::string& why) { return {{"say", "refuse"}, {"why", why}}; }
 
@@ -201,8 +206,11 @@ NodeAssignment assignment_in(const json& message) {
           .world_size = world_size,
           .first_role_rank = fields.number("first_role_rank", 0, role_world_size - 1),
           .role_world_size = role_world_size,
-          .master_addr = fields.plain_text("master_addr", kMaxHostBytes),
           .master_port = fields.number("master_port", 1, kHighestPort)};
+}
+
+std::string address_in(const json& message) {
+  return MessageFields("start", message).plain_text("address", kMaxHostBytes);
 }
 
 std::string nonce_in(const json& message) {
@@ -236,8 +244,12 @@ std::pair<std::string, std::string> entry_in(const json& message) {
 
 int finish_code_in(const json& message) { return MessageFields("finish", message).number("code", 0, kMaxCode); }
 
+std::string finish_reason_in(const json& message) {
+  return MessageFields("finish", message).escaped_text("why", kMaxReasonBytes);
+}
+
 std::string refusal_in(const json& message) {
-  return MessageFields("refuse", message).escaped_text("why", kMaxRefusalBytes);
+  return MessageFields("refuse", message).escaped_text("why", kMaxReasonBytes);
 }
 
 }  // namespace gradring::train

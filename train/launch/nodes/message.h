@@ -22,8 +22,9 @@ namespace gradring::train {
 ///   signal   both ways            a number: for the workers, or received by this agent
 ///   leave    follower -> leader   it wants to leave a run that may continue without it
 ///   exit     follower -> leader   how a worker ended
+///   stopped  follower -> leader   it heard nothing from the leader for long and stops its workers
 ///   key      both ways            an entry of the workers' store
-///   finish   leader -> follower   the exit code of the run
+///   finish   leader -> follower   the exit code of the run, and why if the leader has given up
 ///   beat     both ways            heartbeat, internal to NodeLink
 constexpr std::size_t kMaxMessageBytes = 512 * 1024;
 /// Longer error messages of workers are cut. Escaped, a byte takes up to six, which still fits a message.
@@ -51,12 +52,15 @@ struct ReportedExit {
 };
 
 nlohmann::json join_message(const JoinRequest& request);
-nlohmann::json start_message(int attempt, const NodeAssignment& assignment, const std::string& nonce);
+/// `address`: of the leader's workers, for those of other nodes.
+nlohmann::json start_message(int attempt, const NodeAssignment& assignment, const std::string& address,
+                             const std::string& nonce);
 nlohmann::json exit_message(const ReportedExit& reported);
 nlohmann::json leave_message();
+nlohmann::json stopped_message();
 nlohmann::json signal_message(int number);
 nlohmann::json key_message(const std::string& name, const std::string& value);
-nlohmann::json finish_message(int code);
+nlohmann::json finish_message(int code, const std::string& why = "");
 nlohmann::json refuse_message(const std::string& why);
 
 /// Readers of these messages. An authenticated agent may still be broken or of another version, so they check the range
@@ -67,12 +71,14 @@ std::string kind_of(const nlohmann::json& message);
 JoinRequest join_request_in(const nlohmann::json& message);
 int attempt_in(const nlohmann::json& message);
 NodeAssignment assignment_in(const nlohmann::json& message);
+std::string address_in(const nlohmann::json& message);
 std::string nonce_in(const nlohmann::json& message);
 ReportedExit exit_in(const nlohmann::json& message);
 int signal_in(const nlohmann::json& message);
 /// The name and value of an entry of the workers' store.
 std::pair<std::string, std::string> entry_in(const nlohmann::json& message);
 int finish_code_in(const nlohmann::json& message);
+std::string finish_reason_in(const nlohmann::json& message);
 std::string refusal_in(const nlohmann::json& message);
 
 }  // namespace gradring::train

@@ -104,13 +104,17 @@ bool NodeLink::parse(const std::string& line) {
 }
 
 void NodeLink::beat(Clock::time_point now) {
-  const auto since = now - last_beat_;
-  if (!socket_ || since < kBetweenBeats) return;
+  if (!socket_ || now - last_beat_ < kBetweenBeats) return;
   last_beat_ = now;
-  if (peer_is_paused_) return;
-  if (now - last_heard_ > kAgentSilence)
-    return close(fmt::format("its host responds, but it sent nothing for {} s", kAgentSilence.count()));
-  send({{"say", "beat"}});
+  if (!peer_is_paused_) send({{"say", "beat"}});
+}
+
+bool NodeLink::peer_is_silent(Clock::time_point now) const {
+  return socket_ && !peer_is_paused_ && now - last_heard_ > kAgentSilence;
+}
+
+void NodeLink::close_for_silence() {
+  close(fmt::format("its host responds, but it sent nothing for {} s", kAgentSilence.count()));
 }
 
 void NodeLink::pause() { send({{"say", "beat"}, {"paused", true}}); }

@@ -12,8 +12,8 @@
 
 namespace gradring::train {
 
-/// An authenticated connection between two agents. The kernel detects a silent host within about kHostSilence; the peer
-/// detects a silent agent on a responding host within kAgentSilence.
+/// An authenticated connection between two agents. The kernel detects a silent host within about kHostSilence, and
+/// closes it; a silent agent on a responding host shows after kAgentSilence, and may continue.
 class NodeLink {
  public:
   using Clock = Deadline::Clock;
@@ -37,9 +37,11 @@ class NodeLink {
   std::vector<nlohmann::json> receive(std::size_t most = SIZE_MAX);
   void close(const std::string& reason);
 
-  /// Sends the heartbeat, and closes the link if that of the peer is overdue. Call it at least every kBetweenBeats,
-  /// after receive().
+  /// Sends the heartbeat. Call it at least every kBetweenBeats, after receive().
   void beat(Clock::time_point now = Clock::now());
+  /// Whether the peer's heartbeats are overdue.
+  bool peer_is_silent(Clock::time_point now = Clock::now()) const;
+  void close_for_silence();
   /// Before this agent is suspended: tells the peer not to expect heartbeats until the next message.
   void pause();
 

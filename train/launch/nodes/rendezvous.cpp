@@ -6,11 +6,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <thread>
 
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/descriptor_limit.h"
 #include "train/launch/host.h"
 
 namespace gradring::train {
@@ -21,42 +20,85 @@ using tcp::Handshake;
 using tcp::SocketAddress;
 
 constexpr int kBacklog = 128;
-constexpr std::size_t kMaxPending = 64;
+constexpr std::size_t kMinPending = 4, kMaxPending = 64;
 constexpr auto kHandshakeTimeout = std::chrono::seconds(3);
 /// 200 unauthenticated connections a second, about 0.1 ms each: 2 % of a core.
 constexpr int kMaxAccepted = 4;
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
-constexpr auto kDialInterval = std::chrono::milliseconds(100);
+/// A leader that was suspended, or whose host was down, is dialled again.
+constexpr auto kAnswerTimeout = std::chrono::seconds(5);
 
-/// One attempt at one address. Returns the link, or sets `why`.
-std::optional<NodeLink> dial(const SocketAddress& address, const tcp::Identity& self, Deadline deadline,
-                             std::string& why) {
-  Handshake handshake = Handshake::dial(tcp::begin_connect(address), self, 0, deadline);
-  for (auto state = handshake.advance();; state = handshake.advance()) {
-    if (state == Handshake::State::proven) return NodeLink(handshake.release());
-    if (state == Handshake::State::refused && deadline.passed()) return why = "no answer in time", std::nullopt;
-    if (state == Handshake::State::refused)
-      throw InvalidArgument(
-          fmt::format("{} is the leader of another run: --rdzv-id and GRADRING_TOKEN must be the same on all nodes",
-                      address.to_string()));
-    if (state == Handshake::State::closed) {
-      why = handshake.error_number() == 0
-                ? "it closed the connection; expected the same --rdzv-id and GRADRING_TOKEN there"
-                : tcp::reason_of(handshake.error_number());
-      return std::nullopt;
+std::vector<SocketAddress> addresses_to_listen(const std::string& host, int port) {
+  if (!host.empty()) return addresses_of(host, port);
+  const auto number = static_cast<std::uint16_t>(port);
+  return {SocketAddress("0.0.0.0", number), SocketAddress("::", number)};
+}
+
+bool is_connected(int socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  return ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+}
+
+/// One connection attempt.
+struct Dialled {
+  SocketAddress address;
+  Handshake handshake;
+};
+
+/// Why a handshake has failed. Throws if the peer belongs to another run.
+std::string why_failed(const Dialled& attempt) {
+  const Handshake& handshake = attempt.handshake;
+  if (handshake.state() == Handshake::State::closed)
+    return handshake.error_number() == 0
+               ? "it closed the connection; expected the same --rdzv-id and GRADRING_TOKEN there"
+               : tcp::reason_of(handshake.error_number());
+  if (!handshake.overdue())
+    throw InvalidArgument(
+        fmt::format("{} is the leader of another run: --rdzv-id and GRADRING_TOKEN must be the same on all nodes",
+                    attempt.address.to_string()));
+  return is_connected(handshake.fd()) ? "a process listens there, but does not answer" : "no answer in time";
+}
+
+std::list<Dialled> dial_all(const std::vector<SocketAddress>& addresses, const tcp::Identity& self, Deadline deadline,
+                            Reasons& reasons) {
+  std::list<Dialled> attempts;
+  for (const SocketAddress& address : addresses) try {
+      attempts.push_back({address, Handshake::dial(address, self, 0, deadline)});
+    } catch (const DeviceError& error) {  // no socket of this family
+      reasons.add(fmt::format("{}: {}", address.to_string(), error.what()));
     }
-    pollfd ready = {handshake.fd(), handshake.interest(), 0};
-    ::poll(&ready, 1, poll_timeout(deadline));
+  return attempts;
+}
+
+/// The link of the first attempt that succeeds.
+std::optional<NodeLink> first_link(std::list<Dialled> attempts, Deadline deadline, Reasons& reasons) {
+  while (!attempts.empty()) {
+    std::vector<pollfd> sources;
+    for (auto it = attempts.begin(); it != attempts.end();) {
+      const auto state = it->handshake.advance();
+      if (state == Handshake::State::proven) return NodeLink(it->handshake.release());
+      if (state == Handshake::State::going) {
+        sources.push_back({it->handshake.fd(), it->handshake.interest(), 0});
+        ++it;
+      } else {
+        reasons.add(fmt::format("{}: {}", it->address.to_string(), why_failed(*it)));
+        it = attempts.erase(it);
+      }
+    }
+    if (!sources.empty()) ::poll(sources.data(), sources.size(), poll_timeout(deadline));
   }
+  return std::nullopt;
 }
 
 /// Connects without a token, sends nothing, and returns why the address cannot be used.
 std::string why_without_token(const SocketAddress& address, Deadline deadline) {
-  const UniqueFd socket = tcp::begin_connect(address);
+  int error = 0;
+  const UniqueFd socket = tcp::begin_connect(address, &error);
+  if (error != 0) return tcp::reason_of(error);
   pollfd ready = {socket.get(), POLLOUT, 0};
   while (::poll(&ready, 1, poll_timeout(deadline)) <= 0)  // returns early after a nap or a signal
     if (deadline.passed()) return "no answer in time";
-  int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return tcp::reason_of(error);
@@ -66,19 +108,25 @@ std::string why_without_token(const SocketAddress& address, Deadline deadline) {
 
 }  // namespace
 
-Acceptor::Acceptor(const std::string& host, int port, const tcp::Identity& self) : self_(self) {
+Acceptor::Acceptor(const std::string& listen, int port, const tcp::Identity& self, std::size_t own_descriptors)
+    : self_(self), own_descriptors_(own_descriptors) {
   std::string tried;
-  bool in_use = false;
-  for (const SocketAddress& address : addresses_of(host, port)) try {
+  for (const SocketAddress& address : addresses_to_listen(listen, port)) try {
       listeners_.push_back(tcp::listen_at(address, kBacklog));
+    } catch (const tcp::AddressInUse&) {
+      throw;
     } catch (const DeviceError& error) {
       tried += fmt::format("\n  {}", error.what());
-      in_use |= tried.find(tcp::reason_of(EADDRINUSE)) != std::string::npos;
     }
-  // If another process has one of several addresses, nodes could join two different runs.
-  const std::string where = "cannot listen at " + endpoint_text(host, port);
-  if (in_use) throw AddressInUse(where + ":" + tried);
-  if (listeners_.empty()) throw DeviceError(where + ", which must be an address of the leading node:" + tried);
+  if (listeners_.empty())
+    throw DeviceError(fmt::format("cannot listen at {}, which must be an address of this host:{}",
+                                  endpoint_text(listen, port), tried));
+}
+
+std::string Acceptor::where() const {
+  Reasons list;
+  for (const UniqueFd& listener : listeners_) list.add(SocketAddress::of(listener).to_string());
+  return list.text();
 }
 
 std::vector<int> Acceptor::fds() const {
@@ -101,22 +149,34 @@ std::list<NodeLink> Acceptor::admit() {
   for (auto it = pending_.begin(); it != pending_.end(); ++source)
     it = source->revents != 0 || it->overdue() ? advance(it, admitted) : std::next(it);
   for (std::size_t i = 0; i < listeners_.size(); ++i)
-    if (sources[i].revents != 0) accept(listeners_[i], admitted);
+    if (sources[i].revents != 0) accept(listeners_[i], most_pending(), admitted);
   return admitted;
 }
 
-void Acceptor::accept(const UniqueFd& listener, std::list<NodeLink>& admitted) {
+std::size_t Acceptor::most_pending() const {
+  const std::size_t available = free_descriptors() + pending_.size();
+  return std::clamp(available - std::min(available, own_descriptors_), kMinPending, kMaxPending);
+}
+
+void Acceptor::accept(const UniqueFd& listener, std::size_t most, std::list<NodeLink>& admitted) try {
   for (int i = 0; i < kMaxAccepted; ++i) {
     UniqueFd socket = tcp::accept_one(listener);
     if (!socket) break;
-    if (pending_.size() >= kMaxPending) {
-      const auto oldest = std::ranges::find_if(pending_, &Handshake::unauthenticated);
-      if (oldest == pending_.end()) break;
-      pending_.erase(oldest);
-    }
+    while (pending_.size() >= most)
+      if (!drop_oldest()) return;
     pending_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kHandshakeTimeout)));
     advance(std::prev(pending_.end()), admitted);
   }
+} catch (const tcp::OutOfDescriptors&) {  // the next poll tries again
+  drop_oldest();
+}
+
+/// Drops the oldest unauthenticated connection. False if there is none.
+bool Acceptor::drop_oldest() {
+  const auto oldest = std::ranges::find_if(pending_, &Handshake::unauthenticated);
+  if (oldest == pending_.end()) return false;
+  pending_.erase(oldest);
+  return true;
 }
 
 Acceptor::Pending Acceptor::advance(Pending handshake, std::list<NodeLink>& admitted) {
@@ -130,24 +190,21 @@ std::string endpoint_text(const std::string& host, int port) {
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-std::optional<NodeLink> dial_leader(const std::string& host, int port, const FindIdentity& find_identity,
-                                    Deadline deadline, std::string& tried) {
-  while (true) {
-    tried.clear();
-    const auto self = find_identity();
-    try {
-      for (const SocketAddress& address : addresses_of(host, port)) {
-        std::string why;
-        if (!self) why = why_without_token(address, deadline);
-        if (auto link = self ? dial(address, *self, deadline, why) : std::nullopt) return link;
-        tried += fmt::format("\n  {}: {}", address.to_string(), why);
-      }
-    } catch (const DeviceError& error) {  // a name that cannot be resolved yet
-      tried += fmt::format("\n  {}", error.what());
-    }
-    if (deadline.passed()) return std::nullopt;
-    std::this_thread::sleep_for(deadline.nap(kDialInterval));
-  }
+void Reasons::add(const std::string& reason) {
+  if (text_.find(reason) == std::string::npos) text_ += (text_.empty() ? "" : ", ") + reason;
+}
+
+std::optional<NodeLink> dial_leader(const std::string& host, int port, const std::optional<tcp::Identity>& self,
+                                    Deadline deadline, Reasons& reasons) try {
+  const auto answer_by = Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), kAnswerTimeout));
+  const std::vector<SocketAddress> addresses = addresses_of(host, port);
+  if (self) return first_link(dial_all(addresses, *self, answer_by, reasons), answer_by, reasons);
+  for (const SocketAddress& address : addresses)
+    reasons.add(fmt::format("{}: {}", address.to_string(), why_without_token(address, answer_by)));
+  return std::nullopt;
+} catch (const DeviceError& error) {  // such as a name that cannot be resolved yet
+  reasons.add(error.what());
+  return std::nullopt;
 }
 
 }  // namespace gradring::train

@@ -23,7 +23,7 @@ struct LaunchDraft {
   LaunchOptions options{};
   std::optional<std::string> nproc{};
   bool standalone = false, has_nnodes = false;
-  std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{};
+  std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{}, listen{};
   std::optional<int> master_port{};
   bool is_module = false, is_no_python = false, is_run_path = false;
 };

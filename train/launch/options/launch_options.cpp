@@ -94,6 +94,15 @@ void read_rdzv_backend(LaunchOptions& options, const std::string& value) {
   options.rendezvous = value == "static" ? Rendezvous::by_address : Rendezvous::dynamic;
 }
 
+/// In torchrun's words.
+bool read_is_host(std::string text) {
+  constexpr std::string_view kYes[] = {"1", "true", "t", "yes", "y"}, kNo[] = {"0", "false", "f", "no", "n"};
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const bool yes = std::ranges::find(kYes, text) != std::end(kYes);
+  if (!yes && std::ranges::find(kNo, text) == std::end(kNo)) throw InvalidArgument("is_host must be 1 or 0");
+  return yes;
+}
+
 void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
   constexpr std::string_view kKnown[] = {"timeout",
                                          "join_timeout",
@@ -114,6 +123,7 @@ void read_rdzv_conf(LaunchOptions& options, const std::string& value) {
       throw InvalidArgument(fmt::format("unknown setting '{}'.{}", key, did_you_mean(key, kKnown)));
     if (key == "timeout" || key == "join_timeout") options.join_timeout = duration(entry.substr(sign + 1));
     if (key == "last_call_timeout") options.last_call = duration(entry.substr(sign + 1));
+    if (key == "is_host") options.is_host = read_is_host(entry.substr(sign + 1));
   }
 }
 
@@ -198,16 +208,19 @@ Options output_options(LaunchDraft& draft) {
 Options rendezvous_options(LaunchDraft& draft) {
   return {
       flag("standalone", "single-node run with a random run id and a free MASTER_PORT", draft.standalone),
-      option("master-addr", "HOST", "MASTER_ADDR of the workers, an address of node 0 (default 127.0.0.1)",
+      option("master-addr", "HOST",
+             "MASTER_ADDR of the workers, a name or address by which this node reaches node 0 (default 127.0.0.1)",
              into(draft.master_addr)),
       option("master-port", "PORT",
-             "MASTER_PORT of the workers (default 29500); with several nodes the port where node 0 listens, and the "
-             "workers get another",
+             "MASTER_PORT of the workers (default MASTER_PORT of the environment, or a free one); with several nodes "
+             "the port where node 0 listens (default 29500), and the workers get a free one",
              [&](const std::string& text) { draft.master_port = whole_number(text, 1, kHighestPort); }),
+      option("listen", "HOST", "with several nodes: address where the leader listens (default all of its host)",
+             into(draft.listen)),
       option("rdzv-id", "ID", "TORCHELASTIC_RUN_ID of the workers (default none)", into(draft.run_id)),
       option("rdzv-backend", "static|c10d",
-             "rendezvous; static: node 0 listens at --master-addr and --master-port; c10d: the first node that can "
-             "listen at --rdzv-endpoint leads, and node ranks follow the order of joining (default static)",
+             "rendezvous; static: node 0 listens at --master-port; c10d: the first node on the host of --rdzv-endpoint "
+             "that can listen there leads, and node ranks follow the order of joining (default static)",
              [&](const std::string& text) { read_rdzv_backend(draft.options, text); }),
       option("rdzv-endpoint", "HOST[:PORT]",
              "c10d: address of the leader, port 29400 by default; static: the same as --master-addr and --master-port; "
@@ -215,7 +228,8 @@ Options rendezvous_options(LaunchDraft& draft) {
              into(draft.rdzv_endpoint)),
       option("rdzv-conf", "K=V,K=V",
              "timeouts in seconds: timeout or join_timeout until the minimum of nodes has joined (default 900), "
-             "last_call_timeout for more (default 30); other keys have no effect",
+             "last_call_timeout for more (default 30); is_host=1 or 0: with c10d, whether this node may lead (default "
+             "by its addresses); other keys have no effect",
              [&](const std::string& text) { read_rdzv_conf(draft.options, text); }),
       option("local-addr", "HOST", "address of this node for the others (default detected)", into(draft.local_addr))};
 }

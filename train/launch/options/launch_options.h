@@ -18,7 +18,6 @@ struct LaunchWorld {
   int gpus = 0;                                  ///< --nproc-per-node gpu
   std::string own_program;                       ///< path of this program, which runs `train ...`
   std::function<std::string()> random_run_id{};  ///< for --standalone
-  std::function<int()> free_tcp_port{};          ///< for --standalone and c10d
 };
 
 struct ParsedLaunch {

@@ -16,6 +16,7 @@ namespace gradring::train {
 namespace {
 
 constexpr const char* kDefaultPort = ":29400";  // c10d's
+constexpr int kStaticPort = 29500;              // where node 0 of several listens
 
 int counted_gpus(const LaunchDraft& draft, const LaunchWorld& world) {
   return draft.options.devices.empty() ? world.gpus : static_cast<int>(draft.options.devices.size());
@@ -90,9 +91,24 @@ std::string without_brackets(const std::string& host) {
   return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
 }
 
+/// Also with a zone, as in fe80::1%eth0.
 bool is_ipv6(const std::string& host) {
   in6_addr address{};
-  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+  return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &address) == 1;
+}
+
+/// What can be no name would be looked up until the deadline.
+bool can_be_host(const std::string& host) {
+  return !host.empty() && host.find_first_of(" \t\n/[]") == std::string::npos &&
+         (host.find(':') == std::string::npos || is_ipv6(host));
+}
+
+/// Without brackets.
+std::string host_in(const char* option, const std::string& text) {
+  std::string host = without_brackets(text);
+  if (!can_be_host(host))
+    throw InvalidArgument(fmt::format("{}={}: must be a host name or an address, without a port", option, text));
+  return host;
 }
 
 bool has_port(const std::string& endpoint) {
@@ -107,14 +123,23 @@ void read_endpoint(const std::string& endpoint, std::string& host, int& port) tr
   const auto colon = endpoint.rfind(':');
   host = without_brackets(endpoint.substr(0, colon));
   if (host.empty()) throw InvalidArgument("must be HOST:PORT");
-  if (host.find_first_of(":[]") != std::string::npos && !is_ipv6(host))
-    throw InvalidArgument(fmt::format("'{}' is not an IPv6 address: it must be HOST:PORT, or [ADDRESS]:PORT", host));
+  if (!can_be_host(host))
+    throw InvalidArgument(
+        fmt::format("'{}' is neither a host name nor an IPv6 address: it must be HOST:PORT, or [ADDRESS]:PORT", host));
   port = whole_number(endpoint.substr(colon + 1), 1, 65535);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("--rdzv-endpoint={}: {}", endpoint, error.what()));
 }
 
-void resolve_static(LaunchDraft& draft) {
+/// The port that the user has chosen for the workers; 0 for none. That of an outer launcher is in use by its workers.
+int port_in_environment(const VariableLookup& lookup) try {
+  const std::string port = lookup("MASTER_PORT").value_or("");
+  return port.empty() || lookup("TORCHELASTIC_RUN_ID") ? 0 : whole_number(port, 1, kHighestPort);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("MASTER_PORT={}: {}", lookup("MASTER_PORT").value_or(""), error.what()));
+}
+
+void resolve_static(LaunchDraft& draft, const LaunchWorld& world) {
   LaunchOptions& options = draft.options;
   if (draft.rdzv_endpoint && !draft.rdzv_endpoint->empty()) {
     read_endpoint(*draft.rdzv_endpoint, options.master_addr, options.master_port);
@@ -123,12 +148,14 @@ void resolve_static(LaunchDraft& draft) {
       throw InvalidArgument(fmt::format("--rdzv-endpoint={} contradicts --master-addr and --master-port: leave one out",
                                         *draft.rdzv_endpoint));
   }
-  options.master_addr = without_brackets(draft.master_addr.value_or(options.master_addr));
+  if (draft.master_addr) options.master_addr = host_in("--master-addr", *draft.master_addr);
   options.master_port = draft.master_port.value_or(options.master_port);
+  if (options.master_port == 0)
+    options.master_port = options.nnodes.most > 1 ? kStaticPort : port_in_environment(world.lookup);
 }
 
 /// With several nodes the endpoint is the rendezvous; with one, MASTER_ADDR is this host.
-void resolve_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
+void resolve_dynamic(LaunchDraft& draft) {
   LaunchOptions& options = draft.options;
   if (options.nnodes.most > 1) {
     const std::string endpoint = draft.rdzv_endpoint.value_or("");
@@ -139,8 +166,9 @@ void resolve_dynamic(LaunchDraft& draft, const LaunchWorld& world) {
     read_endpoint(has_port(endpoint) ? endpoint : bracketed + kDefaultPort, options.master_addr, options.master_port);
     return;
   }
-  options.master_addr = without_brackets(draft.master_addr.value_or(draft.local_addr.value_or("localhost")));
-  options.master_port = draft.master_port ? *draft.master_port : world.free_tcp_port();
+  options.master_addr = options.local_addr.empty() ? "localhost" : options.local_addr;
+  if (draft.master_addr) options.master_addr = host_in("--master-addr", *draft.master_addr);
+  options.master_port = draft.master_port.value_or(0);
 }
 
 /// Empty if none is given.
@@ -216,11 +244,12 @@ void resolve_launch(LaunchDraft& draft, const LaunchWorld& world) {
   use_pytorch_job(draft, world);
   resolve_nodes(draft);
   resolve_logs(draft);
-  draft.options.local_addr = without_brackets(draft.local_addr.value_or(""));
+  if (!draft.local_addr.value_or("").empty()) draft.options.local_addr = host_in("--local-addr", *draft.local_addr);
+  if (draft.listen) draft.options.listen = host_in("--listen", *draft.listen);
   if (draft.options.nnodes.most > 1) draft.options.token = given_token(world.lookup);
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
   if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;
-  draft.options.rendezvous == Rendezvous::dynamic ? resolve_dynamic(draft, world) : resolve_static(draft);
+  draft.options.rendezvous == Rendezvous::dynamic ? resolve_dynamic(draft) : resolve_static(draft, world);
 }
 
 }  // namespace gradring::train

@@ -36,11 +36,15 @@ class BrokenAgent : public LauncherFixture {
   }
   /// An authenticated link to the leader.
   NodeLink link() const {
-    std::string tried;
     const LaunchOptions options{.run_id = "broken", .token = "of this test"};
-    const auto identity = [&] { return identity_of(options, AgentRole::follower); };
-    auto link = dial_leader("127.0.0.1", port_, identity, Deadline::after(kPatience), tried);
-    if (!link) throw std::runtime_error("no leader:" + tried);
+    std::optional<NodeLink> link;
+    eventually([&] {
+      Reasons ignored;
+      link = dial_leader("127.0.0.1", port_, identity_of(options, AgentRole::follower), Deadline::after(kPatience),
+                         ignored);
+      return link.has_value();
+    });
+    if (!link) throw std::runtime_error("no leader");
     return std::move(*link);
   }
   NodeLink joined(int nodes, const json& changes = json::object()) const {
@@ -139,9 +143,8 @@ TEST_F(BrokenLeader, IsLeftIfItAssignsTooFewRanks) {
   const auto agent = start_agent();
   std::list<NodeLink> links = admitted();
   ASSERT_EQ(links.size(), 1u);
-  links.front().send(start_message(
-      0, {.node = 1, .nodes = 2, .first_rank = 2, .world_size = 3, .master_addr = "127.0.0.1", .master_port = 1},
-      std::string(32, '0')));
+  links.front().send(start_message(0, {.node = 1, .nodes = 2, .first_rank = 2, .world_size = 3, .master_port = 1},
+                                   "127.0.0.1", std::string(32, '0')));
   EXPECT_EQ(agent->wait(), 161) << errors();
   EXPECT_THAT(errors(), HasSubstr("it assigned fewer ranks than this node has workers"));
 }

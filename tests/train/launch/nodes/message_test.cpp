@@ -36,16 +36,14 @@ TEST(NodeMessage, RoundTripsAssignments) {
                                                        .world_size = 7,
                                                        .first_role_rank = 4,
                                                        .role_world_size = 6,
-                                                       .master_addr = "m",
                                                        .master_port = 9},
-                                                      "ab")));
+                                                      "10.0.0.1", "ab")));
   EXPECT_EQ(place.node, 1);
   EXPECT_EQ(place.nodes, 2);
   EXPECT_EQ(place.first_rank, 3);
   EXPECT_EQ(place.world_size, 7);
   EXPECT_EQ(place.first_role_rank, 4);
   EXPECT_EQ(place.role_world_size, 6);
-  EXPECT_EQ(place.master_addr, "m");
   EXPECT_EQ(place.master_port, 9);
 }
 
@@ -73,9 +71,12 @@ TEST(NodeMessage, RoundTripsSignalsCodesAndReasons) {
   EXPECT_EQ(signal_in(sent(signal_message(SIGTERM))), SIGTERM);
   EXPECT_EQ(finish_code_in(sent(finish_message(143))), 143);
   EXPECT_EQ(refusal_in(sent(refuse_message("why\n"))), "why\n");
-  EXPECT_EQ(attempt_in(sent(start_message(5, {}, "ab"))), 5);
-  EXPECT_EQ(nonce_in(sent(start_message(5, {}, "ab"))), "ab");
+  EXPECT_EQ(finish_reason_in(sent(finish_message(3, "node 1 did not join"))), "node 1 did not join");
+  EXPECT_EQ(attempt_in(sent(start_message(5, {}, "a", "ab"))), 5);
+  EXPECT_EQ(address_in(sent(start_message(5, {}, "::1", "ab"))), "::1");
+  EXPECT_EQ(nonce_in(sent(start_message(5, {}, "a", "ab"))), "ab");
   EXPECT_EQ(kind_of(sent(leave_message())), "leave");
+  EXPECT_EQ(kind_of(sent(stopped_message())), "stopped");
 }
 
 TEST(NodeMessage, RejectsOtherVersions) {
@@ -105,8 +106,7 @@ struct BadMember {
 
 json offer_message() { return join_message({.node = 1, .nodes = {2, 2}, .workers = 1, .role = "r", .host = "h"}); }
 json place_message() {
-  return start_message(0, {.nodes = 2, .world_size = 2, .role_world_size = 2, .master_addr = "m", .master_port = 1},
-                       "ab");
+  return start_message(0, {.nodes = 2, .world_size = 2, .role_world_size = 2, .master_port = 1}, "10.0.0.1", "ab");
 }
 
 template <class Reader>
@@ -147,8 +147,9 @@ TEST(NodeMessage, RejectsNumbersOutOfRange) {
 TEST(NodeMessage, RejectsTextOutOfBounds) {
   expect_refused(offer_message(), join_request_in,
                  {{"role", std::string(1025, 'r')}, {"role", "a\x1b[2J"}, {"host", 7}});
-  expect_refused(place_message(), assignment_in,
-                 {{"master_addr", std::string(256, 'a')}, {"master_addr", "a\nb"}, {"master_addr", "a\u009b2J"}});
+  expect_refused(place_message(), address_in,
+                 {{"address", std::string(256, 'a')}, {"address", "a\nb"}, {"address", "a\u009b2J"}});
+  expect_refused(finish_message(3, "why"), finish_reason_in, {{"why", 7}});
   expect_refused(key_message("key-x", "v"), entry_in,
                  {{"name", "key-../x"}, {"name", "x"}, {"name", "key-\0"s}, {"name", "key-" + std::string(241, 'x')}});
   expect_refused(key_message("key-x", "v"), entry_in, {{"value", std::vector<int>(64 * 1024 + 1, 0)}});

@@ -59,19 +59,22 @@ TEST_F(NodeLinks, KeepMessagesBeyondTheRequestedNumber) {
   EXPECT_FALSE(here_.open());
 }
 
-TEST_F(NodeLinks, CloseIfThePeerIsSilent) {
+TEST_F(NodeLinks, TellIfThePeerIsSilent) {
   advance(NodeLink::kAgentSilence - 1s, false);
-  EXPECT_TRUE(here_.open());
+  EXPECT_FALSE(here_.peer_is_silent(now_));
   advance(3s, false);
-  EXPECT_FALSE(here_.open());
+  EXPECT_TRUE(here_.peer_is_silent(now_));
+  EXPECT_TRUE(here_.open()) << "it may continue";
+  here_.close_for_silence();
   EXPECT_THAT(here_.reason(), HasSubstr("it sent nothing for 15 s"));
+  EXPECT_FALSE(here_.peer_is_silent(now_));
 }
 
 TEST_F(NodeLinks, WaitForAPausedPeer) {
   there_.pause();
   EXPECT_TRUE(here_.receive().empty());
   advance(60s, false);
-  EXPECT_TRUE(here_.open());
+  EXPECT_FALSE(here_.peer_is_silent(now_));
   EXPECT_TRUE(there_.receive().empty());  // no heartbeats have queued up
 }
 
@@ -80,7 +83,7 @@ TEST_F(NodeLinks, ExpectHeartbeatsAfterAPause) {
   there_.send({{"say", "leave"}});
   EXPECT_EQ(here_.receive().size(), 1u);
   advance(NodeLink::kAgentSilence + 3s, false);
-  EXPECT_FALSE(here_.open());
+  EXPECT_TRUE(here_.peer_is_silent(now_));
 }
 
 }  // namespace

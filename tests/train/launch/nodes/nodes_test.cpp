@@ -131,6 +131,28 @@ TEST_F(Nodes, RejectNodesOfAnotherRun) {
   EXPECT_THAT(agent(0).errors(), HasSubstr("node 1 did not join within 3 s"));
 }
 
+TEST_F(Nodes, HearWhyTheLeaderGivesUp) {
+  start(0, 3, 1, {"exit=0"}, {"--rdzv-conf=timeout=2"});
+  start(1, 3, 1, {"exit=0"});
+  EXPECT_EQ(agent(0).launcher->wait(), 3) << agent(0).errors();
+  EXPECT_EQ(agent(1).launcher->wait(), 3) << agent(1).errors();
+  EXPECT_THAT(agent(1).errors(), HasSubstr("the run ended with code 3: node 2 did not join within 2 s"));
+}
+
+TEST_F(Nodes, ListenWhereTheyAreTold) {
+  start(0, 2, 1, {"exit=0"}, {"--listen=127.0.0.1"});
+  ASSERT_TRUE(eventually([&] { return agent(0).errors().find("waiting for node 1") != std::string::npos; }));
+  EXPECT_THAT(agent(0).errors(), HasSubstr(fmt::format("listening at 127.0.0.1:{}\n", port_)));
+  start(1, 2, 1, {"exit=0"});
+  EXPECT_THAT(codes(), Each(0)) << said();
+}
+
+TEST_F(Nodes, ReportAListenAddressOfAnotherHostAtOnce) {
+  start(0, 2, 1, {"exit=0"}, {"--listen=192.0.2.1"});  // reserved for documentation
+  EXPECT_EQ(agent(0).launcher->wait(), 3);
+  EXPECT_THAT(agent(0).errors(), HasSubstr("which must be an address of this host"));
+}
+
 TEST_F(Nodes, ReportDifferentOptionsAtOnce) {
   start(0, 2, 1, {"exit=0"});
   Agent& wrong = start(1, 3, 1, {"exit=0"});
@@ -171,7 +193,7 @@ TEST_F(Nodes, ReportAPortInUseAtOnce) {
   ASSERT_TRUE(eventually([&] { return agent(0).errors().find("waiting for node 1") != std::string::npos; }));
   Agent& second = start(0, 2, 1, {"exit=0"});
   EXPECT_EQ(second.launcher->wait(), 3);
-  EXPECT_THAT(second.errors(), HasSubstr(fmt::format("cannot listen at 127.0.0.1:{}", port_)));
+  EXPECT_THAT(second.errors(), HasSubstr(fmt::format("cannot listen at 0.0.0.0:{}", port_)));
   agent(0).launcher->send(SIGINT);
   EXPECT_EQ(agent(0).launcher->wait(), 130);
 }

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "comm/transport/tcp/socket_address.h"
+#include "kernels/runtime/descriptor_limit.h"
 #include "tests/comm/transport/tcp/recorded_hello.h"
+#include "tests/support/no_more_files.h"
 #include "train/launch/host.h"
 #include "train/launch/nodes/rendezvous.h"
 #include "train/launch/nodes/token.h"
@@ -50,9 +52,19 @@ class AcceptorTest : public ::testing::Test {
     return ::poll(&closed, 1, 0) == 1;
   }
 
+  /// It was accepted.
+  void connection_closes_after_garbage(const UniqueFd& socket) {
+    const std::string garbage(4096, '\xff');
+    ::send(socket.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    const auto deadline = Deadline::after(kAdmitPatience);
+    while (!is_closed(socket) && !deadline.passed()) poll();
+    EXPECT_TRUE(is_closed(socket));
+  }
+  comm::tcp::Identity acceptor_identity() const { return identity_of(options_, AgentRole::leader); }
+
   const int port_ = free_tcp_port();
   const LaunchOptions options_{.run_id = "acceptor", .token = "secret"};
-  Acceptor acceptor_{"127.0.0.1", port_, identity_of(options_, AgentRole::leader)};
+  Acceptor acceptor_{"127.0.0.1", port_, acceptor_identity()};
 };
 
 TEST_F(AcceptorTest, LimitsConnectionsPerPoll) {
@@ -123,7 +135,40 @@ TEST_F(AcceptorTest, ClosesAllButOneConnectionWithTheSameRecordedHello) {
   EXPECT_TRUE(is_closed(replays[2]));
 }
 
-TEST(DialLeader, WaitsUntilTheDeadlineWithoutAToken) {
+TEST_F(AcceptorTest, LeavesTheRunTheDescriptorsThatItNeeds) {
+  constexpr std::size_t kForTheRun = 20, kOthers = 12, kConnections = 16;
+  const SocketAddress address("127.0.0.1", static_cast<std::uint16_t>(free_tcp_port()));
+  Acceptor acceptor(address.host(), address.port(), acceptor_identity(), kForTheRun);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = before.rlim_cur - free_descriptors() + kConnections + kForTheRun + kOthers,
+                   .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<UniqueFd> connections;
+  for (std::size_t i = 0; i < kConnections; ++i) connections.push_back(comm::tcp::begin_connect(address));
+  for (int i = 0; i < 10; ++i) {
+    if (acceptor.next_poll()) std::this_thread::sleep_for(acceptor.next_poll()->remaining());
+    EXPECT_TRUE(acceptor.admit().empty());
+  }
+  EXPECT_GE(free_descriptors(), kForTheRun);
+  EXPECT_EQ(closed_among(connections), std::ptrdiff_t(kConnections - kOthers)) << "the oldest ones";
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_F(AcceptorTest, PausesWithoutDescriptors) {
+  const UniqueFd connection = connect("");
+  {
+    const tests::NoMoreFiles none;
+    EXPECT_TRUE(poll().empty());
+    EXPECT_TRUE(acceptor_.fds().empty()) << "the pending connection wakes nobody until the next poll";
+    EXPECT_TRUE(acceptor_.next_poll());
+  }
+  EXPECT_TRUE(poll().empty());
+  EXPECT_FALSE(is_closed(connection));
+  connection_closes_after_garbage(connection);
+}
+
+TEST(DialLeader, WaitsForAnAnswerUntilTheDeadlineWithoutAToken) {
   // The queue of this listener is full: it does not answer the next connection.
   const UniqueFd listener = comm::tcp::listen_at(SocketAddress("127.0.0.1", 0), 0);
   const SocketAddress address = SocketAddress::of(listener);
@@ -131,12 +176,31 @@ TEST(DialLeader, WaitsUntilTheDeadlineWithoutAToken) {
   pollfd connected = {queued.get(), POLLOUT, 0};
   ASSERT_EQ(::poll(&connected, 1, 5000), 1);
 
-  int attempts = 0;
-  const auto no_token = [&]() -> std::optional<comm::tcp::Identity> { return ++attempts, std::nullopt; };
-  std::string tried;
-  EXPECT_FALSE(dial_leader("127.0.0.1", address.port(), no_token, Deadline::after(std::chrono::seconds(1)), tried));
-  EXPECT_THAT(tried, testing::HasSubstr("no answer in time"));
-  EXPECT_EQ(attempts, 1) << "the end of a nap is not the deadline";
+  Reasons reasons;
+  const auto deadline = Deadline::after(std::chrono::milliseconds(300));
+  EXPECT_FALSE(dial_leader("127.0.0.1", address.port(), {}, deadline, reasons));
+  EXPECT_THAT(reasons.text(), testing::HasSubstr("no answer in time"));
+  EXPECT_TRUE(deadline.passed()) << "the end of a nap is not the deadline";
+}
+
+/// A leader that was suspended before it answered: connections to it succeed.
+TEST(DialLeader, TellsASilentLeaderFromOneThatIsNotThere) {
+  const UniqueFd listener = comm::tcp::listen_at(SocketAddress("127.0.0.1", 0), 8);
+  const std::uint16_t port = SocketAddress::of(listener).port();
+  const auto self = identity_of({.run_id = "r", .token = "t"}, AgentRole::follower);
+  const auto deadline = [] { return Deadline::after(std::chrono::milliseconds(200)); };
+  Reasons reasons;
+  EXPECT_FALSE(dial_leader("127.0.0.1", port, self, deadline(), reasons));
+  EXPECT_EQ(reasons.text(),
+            SocketAddress("127.0.0.1", port).to_string() + ": a process listens there, but does not answer");
+  Reasons others;
+  EXPECT_FALSE(dial_leader("127.0.0.1", free_tcp_port(), self, deadline(), others));
+  EXPECT_THAT(others.text(), testing::HasSubstr(": Connection refused"));
+  EXPECT_FALSE(dial_leader("no..host", port, self, deadline(), others));
+  EXPECT_FALSE(dial_leader("no..host", port, self, deadline(), others));
+  EXPECT_THAT(others.text(),
+              testing::MatchesRegex(".*: Connection refused, cannot resolve the host name 'no..host': .*"));
+  EXPECT_EQ(others.text().find("no..host"), others.text().rfind("no..host")) << "each reason once";
 }
 
 }  // namespace

@@ -41,6 +41,12 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{"--rdzv-endpoint=host:x", "train"}, "--rdzv-endpoint=host:x: must be a whole number"},
       {{"--rdzv-endpoint=a:1", "--master-addr=b", "train"}, "contradicts --master-addr and --master-port"},
       {{"--rdzv-endpoint=a:1", "--master-port=2", "train"}, "contradicts --master-addr and --master-port"},
+      {{"--rdzv-endpoint=a b:1", "train"}, "'a b' is neither a host name nor an IPv6 address"},
+      {{"--rdzv-conf=is_host=maybe", "train"}, "is_host must be 1 or 0"},
+      {{"--nnodes=2", "--master-addr=", "train"}, "--master-addr=: must be a host name or an address, without a port"},
+      {{"--nnodes=2", "--master-addr=h:29500", "train"}, "--master-addr=h:29500: must be a host name or an address"},
+      {{"--nnodes=2", "--master-addr=h", "--listen=", "train"}, "--listen=: must be a host name or an address"},
+      {{"--nnodes=2", "--master-addr=h", "--local-addr=a/b", "train"}, "--local-addr=a/b: must be a host name"},
       {{"--nproc-per-node=3", "--devices=0,1", "train"}, "--nproc-per-node=3 is more than the 2 GPUs of --devices"},
       {{"--devices=0,,1", "train"}, "must be a list of GPUs"},
       {{"-r", "4", "train"}, "--redirects=4: must be 0 (none)"},
@@ -81,6 +87,7 @@ TEST(ParseLaunch, RefusesWithWords) {
   for (const auto& [words, text] : cases)
     EXPECT_THAT(fault_of(words), HasSubstr(text)) << testing::PrintToString(words);
   EXPECT_THAT(fault_of({"train"}, {{"PET_NNODES", "3:2"}}), HasSubstr("PET_NNODES=3:2: MIN is above MAX"));
+  EXPECT_THAT(fault_of({"train"}, {{"MASTER_PORT", "http"}}), HasSubstr("MASTER_PORT=http: must be a whole number"));
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr int kFreePort = 0;  // a free one in each attempt
+
 TEST(ParseLaunch, TrainIsThisProgram) {
   const auto options = parse({"--nproc-per-node", "2", "train", "--nproc-per-node", "x"});
   EXPECT_EQ(options.nproc_per_node, 2);
@@ -45,9 +47,9 @@ TEST(ParseLaunch, VariablesStandBetweenCommandLineAndDefaults) {
   const auto options = parse({"--nproc-per-node=2", "train"}, variables);
   EXPECT_EQ(options.nproc_per_node, 2);
   EXPECT_EQ(options.run_id, "job");
-  EXPECT_EQ(options.master_port, 40000);
+  EXPECT_EQ(options.master_addr, "localhost");
   EXPECT_EQ(options.kill_grace, std::chrono::milliseconds(2500));
-  EXPECT_EQ(parse({"train"}, {{"PET_STANDALONE", "0"}}).master_port, 29500);
+  EXPECT_EQ(parse({"train"}, {{"PET_STANDALONE", "0"}}).master_addr, "127.0.0.1");
 }
 
 TEST(ParseLaunch, TakesTheGraceInAnyUnit) {
@@ -61,7 +63,7 @@ TEST(ParseLaunch, StandaloneHasAnIdAndAPortOfItsOwnUnlessTheyAreGiven) {
   const auto alone = parse({"--standalone", "train"});
   EXPECT_EQ(alone.run_id, "random");
   EXPECT_EQ(alone.master_addr, "localhost");
-  EXPECT_EQ(alone.master_port, 40000);
+  EXPECT_EQ(alone.master_port, kFreePort);
   const auto given = parse({"--master-port=7", "--standalone", "--rdzv-id=x", "--master-addr=h", "train"});
   EXPECT_EQ(given.run_id, "x");
   EXPECT_EQ(given.master_addr, "h");
@@ -160,15 +162,42 @@ TEST(ParseLaunch, TheEndpointIsTheMaster) {
   EXPECT_EQ(options.master_addr, "::1");
   EXPECT_EQ(options.master_port, 7);
   EXPECT_EQ(fault_of({"--rdzv-endpoint=[::1]:7", "--master-addr=::1", "train"}), "");
+  EXPECT_EQ(parse({"--rdzv-endpoint=[fe80::1%eth0]:7", "train"}).master_addr, "fe80::1%eth0");
   EXPECT_EQ(parse({"--master-addr=[::1]", "train"}).master_addr, "::1");
   EXPECT_EQ(fault_of({"--rdzv-endpoint=a:1", "--master-port=1", "train"}), "");
-  EXPECT_EQ(parse({"--rdzv-endpoint=", "train"}).master_port, 29500);
+  EXPECT_EQ(parse({"--rdzv-endpoint=", "train"}).master_port, kFreePort);
+}
+
+TEST(ParseLaunch, OneNodeHasAFreePortUnlessOneIsGiven) {
+  EXPECT_EQ(parse({"train"}).master_port, kFreePort);
+  EXPECT_EQ(parse({"--master-port=29500", "train"}).master_port, 29500);
+  EXPECT_EQ(parse({"train"}, {{"PET_MASTER_PORT", "4000"}}).master_port, 4000);
+  EXPECT_EQ(parse({"train"}, {{"MASTER_PORT", "4000"}}).master_port, 4000);
+  EXPECT_EQ(parse({"--master-port=7", "train"}, {{"MASTER_PORT", "4000"}}).master_port, 7);
+  const VariableTable of_a_worker = {{"MASTER_PORT", "4000"}, {"TORCHELASTIC_RUN_ID", "outer"}};
+  EXPECT_EQ(parse({"train"}, of_a_worker).master_port, kFreePort) << "that port is in use by the outer run";
+  EXPECT_EQ(parse({"--nnodes=2", "--master-addr=h", "train"}, {{"MASTER_PORT", "4000"}}).master_port, 29500);
+}
+
+TEST(ParseLaunch, TheLeaderListensEverywhereUnlessRestricted) {
+  EXPECT_EQ(parse({"--nnodes=2", "--master-addr=h", "train"}).listen, "");
+  EXPECT_EQ(parse({"--nnodes=2", "--master-addr=h", "--listen=[::1]", "train"}).listen, "::1");
+  EXPECT_EQ(parse({"--nnodes=2", "--master-addr=h", "train"}, {{"PET_LISTEN", "10.0.0.1"}}).listen, "10.0.0.1");
+}
+
+TEST(ParseLaunch, IsHostDecidesWhoLeads) {
+  const auto is_host = [](const std::string& conf) {
+    return parse({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--rdzv-conf=" + conf, "train"}).is_host;
+  };
+  EXPECT_EQ(is_host("timeout=1"), std::nullopt);
+  for (const char* yes : {"1", "True", "yes"}) EXPECT_EQ(is_host(std::string("is_host=") + yes), true) << yes;
+  for (const char* no : {"0", "false", "N"}) EXPECT_EQ(is_host(std::string("is_host=") + no), false) << no;
 }
 
 TEST(ParseLaunch, C10dChoosesAPortOfItsOwn) {
   const auto options = parse({"--rdzv-backend=c10d", "--rdzv-endpoint=host:1", "--rdzv-id=x", "train"});
   EXPECT_EQ(options.master_addr, "localhost");
-  EXPECT_EQ(options.master_port, 40000);
+  EXPECT_EQ(options.master_port, kFreePort);
   EXPECT_EQ(options.run_id, "x");
   EXPECT_EQ(parse({"--rdzv-backend=c10d", "--local-addr=10.0.0.1", "train"}).master_addr, "10.0.0.1");
 }

@@ -13,8 +13,7 @@ LaunchWorld world_with(const VariableTable& variables, int gpus) {
           .cores = 6,
           .gpus = gpus,
           .own_program = "/bin/gradring",
-          .random_run_id = [] { return std::string("random"); },
-          .free_tcp_port = [] { return 40000; }};
+          .random_run_id = [] { return std::string("random"); }};
 }
 
 LaunchOptions parse(const Words& words, const VariableTable& variables, int gpus) {

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A leader that may open 64 files, where nobody authenticates 100 connections: it drops the oldest ones, starts its
+# workers, starts them again, and lets a node join. No limit is raised: the hard one is 64, too.
+#
+# Usage: few_descriptors.sh GRADRING
+# shellcheck source=tests/train/launch/nodes/namespaces.sh
+source "$(dirname "$0")/namespaces.sh"
+enter_namespaces "$@"
+gradring=$1
+ip link set lo up
+floods=()
+trap 'kill "${floods[@]}" 2>/dev/null; rm -rf "$folder"' EXIT
+
+# start NODE: an agent with two workers, of which the first attempt fails; its pid is in $started.
+start() {
+  # shellcheck disable=SC2016
+  (
+    cd "$folder"
+    ulimit -n 64
+    exec "$gradring" launch --nnodes 2 --node-rank "$1" --master-addr 127.0.0.1 --nproc-per-node 2 -t 3 --log-dir "logs$1" \
+      --max-restarts 1 --rdzv-conf timeout=20 -- bash -c '
+        echo "attempt $TORCHELASTIC_RESTART_COUNT"
+        [[ $TORCHELASTIC_RESTART_COUNT == 1 ]] || sleep 0.3
+        [[ $TORCHELASTIC_RESTART_COUNT == 1 || $RANK != 0 ]]'
+  ) >"$folder/$1.out" 2>"$folder/$1.err" &
+  started=$!
+}
+
+start 0
+leader=$started
+for ((i = 0; i < 1000; ++i)); do
+  if grep -q 'waiting for node 1' "$folder/0.err"; then break; fi
+  sleep 0.02
+done
+# flood NUMBER: connections that stay open and send nothing.
+flood() {
+  # shellcheck disable=SC2034
+  for ((i = 0; i < 100; ++i)); do exec {connection}<>/dev/tcp/127.0.0.1/29500; done
+  : >"$folder/flooded$1"
+  exec sleep 60
+}
+flood 1 &
+floods+=("$!")
+for ((i = 0; i < 1000; ++i)); do
+  if [[ -e $folder/flooded1 ]]; then break; fi
+  sleep 0.02
+done
+start 1
+flood 2 &
+floods+=("$!")
+expect 0 "$leader" "the leader"
+expect 0 "$started" "the other agent"
+says 0.out '[default1]:attempt 1'
+says 1.out '[default1]:attempt 1'
