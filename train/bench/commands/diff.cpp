@@ -37,7 +37,7 @@ struct DiffBenchOptions {
 
 constexpr const char* kDiffNotes =
     "OLD and NEW are files of -J, or lists of files of several runs (a.json,b.json), each of which then counts as one "
-    "repetition: its median. Rows are matched by their keys.\n\n"
+    "repetition: its median. Rows are matched by their keys; those that are left, without the members of --ignore.\n\n"
     "noise is the spread of the repetitions, 1.4826 times their median absolute deviation, in percent of the median. A "
     "row is slower or faster if the medians differ by more than the noise of both (root of the sum of squares) and a "
     "rank test (Mann-Whitney) also finds a difference (p < 0.02). If a side is one run, the change must also exceed "
