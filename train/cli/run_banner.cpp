@@ -13,6 +13,7 @@
 #include "train/options/parse_value.h"
 #include "train/options/shell_words.h"
 #include "train/page/number_text.h"
+#include "train/report/loss_text.h"
 #include "train/report/progress.h"
 #include "train/runs/text_table.h"
 
@@ -55,7 +56,7 @@ std::string steps_text(const RunHeader& header) {
 }
 
 std::string score_text(double accuracy, double loss) {
-  return fmt::format("{:.2f} %, loss {:.4f}", 100 * accuracy, loss);
+  return fmt::format("{:.2f} %, loss {}", 100 * accuracy, loss_text(loss));
 }
 
 /// The checkpoint that --best names, and a better evaluation that is in none.

@@ -11,6 +11,7 @@
 
 #include "kernels/runtime/file.h"
 #include "kernels/runtime/printable.h"
+#include "train/report/loss_text.h"
 #include "train/report/terminal_look.h"
 
 namespace gradring::train {
@@ -30,7 +31,8 @@ class EpochStatistics {
   }
 
   Seconds time() const { return time_; }
-  double mean_loss() const { return mean_loss_; }
+  /// "0.1234", over the steps with a finite loss; "-" if there are none.
+  std::string mean_loss() const { return finite_losses_ > 0 ? loss_text(mean_loss_) : "-"; }
   double steps_per_second() const { return per_second(steps_); }
   double samples_per_second() const { return per_second(samples_); }
 
@@ -60,8 +62,8 @@ std::string eval_text(const EvalRecord& record) {
       record.ema_accuracy ? fmt::format("; averaged weights {:.2f} %", 100 * *record.ema_accuracy) : "";
   const std::string where =
       record.ends_epoch ? fmt::format("Epoch {}", record.epoch) : fmt::format("Step {}", record.step);
-  return fmt::format("{}: {} accuracy {:.2f} % ({} of {}), loss {:.4f}{}", where, record.split, 100 * record.accuracy,
-                     correct, record.samples, record.loss, averaged);
+  return fmt::format("{}: {} accuracy {:.2f} % ({} of {}), loss {}{}", where, record.split, 100 * record.accuracy,
+                     correct, record.samples, loss_text(record.loss), averaged);
 }
 
 /// Shows steps and evaluations.
@@ -122,7 +124,7 @@ class BarProgress final : public Progress {
     const double rate = epoch_.steps_per_second();
     const Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
     const std::string count = fmt::format("{}/{}", done, record.steps_in_epoch);
-    const std::string loss = fmt::format("loss={:.4f}", epoch_.mean_loss());
+    const std::string loss = "loss=" + epoch_.mean_loss();
     const std::size_t columns = columns_now();
     const std::string line = fit(
         {.head = fmt::format("Epoch {}: {:3.0f}%", record.epoch, 100 * fraction),
@@ -181,10 +183,10 @@ class PlainProgress final : public Progress {
     const std::int64_t done = record.step_of_epoch + 1;
     const std::int64_t steps = record.steps_in_epoch;
     if (done != 1 && done * kLines / steps == (done - 1) * kLines / steps) return;
-    write_(fmt::format(
-        "Train: {} [{:4}/{} ({:3}%)]  Loss: {:.4f} ({:.4f})  {:.1f}it/s, {:.0f}/s  LR: {:.1e}  Data: {:.4f}",
-        record.epoch, done, steps, 100 * done / steps, record.loss, epoch_.mean_loss(), epoch_.steps_per_second(),
-        epoch_.samples_per_second(), record.learning_rate, record.data_wait.count()));
+    write_(fmt::format("Train: {} [{:4}/{} ({:3}%)]  Loss: {} ({})  {:.1f}it/s, {:.0f}/s  LR: {:.1e}  Data: {:.4f}",
+                       record.epoch, done, steps, 100 * done / steps, loss_text(record.loss), epoch_.mean_loss(),
+                       epoch_.steps_per_second(), epoch_.samples_per_second(), record.learning_rate,
+                       record.data_wait.count()));
   }
 
   std::function<void(std::string_view line)> write_;

@@ -2,6 +2,7 @@
 #include "train/report/run_history.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "train/report/metrics_lines.h"
 
@@ -9,7 +10,7 @@ namespace gradring::train {
 namespace {
 
 void keep_best(std::optional<EvalRecord>& best, const EvalRecord& eval) {
-  if (!best || eval.accuracy > best->accuracy) best = eval;
+  if (std::isfinite(eval.accuracy) && (!best || eval.accuracy > best->accuracy)) best = eval;
 }
 
 class HistoryBuilder {

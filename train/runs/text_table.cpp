@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/runtime/printable.h"
+#include "train/report/loss_text.h"
 
 namespace gradring::train {
 namespace {
@@ -98,7 +99,7 @@ std::string percent_text(std::optional<double> fraction) {
   return fraction ? fmt::format("{:.2f}", 100 * *fraction) : "-";
 }
 
-std::string loss_text(std::optional<double> loss) { return loss ? fmt::format("{:.4f}", *loss) : "-"; }
+std::string loss_text(std::optional<double> loss) { return loss ? loss_text(*loss) : "-"; }
 
 std::string mebibytes_text(std::optional<double> bytes) {
   constexpr double kMebibyte = 1024 * 1024;

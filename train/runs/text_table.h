@@ -43,7 +43,7 @@ std::string duration_text(double seconds);
 /// A fraction in per cent without the sign: "98.25"; "-" if there is none.
 std::string percent_text(std::optional<double> fraction);
 
-/// A loss: "0.0123"; "nan" or "inf" if it is not finite, "-" if there is none.
+/// loss_text(double) (train/report/loss_text.h); "-" if there is none.
 std::string loss_text(std::optional<double> loss);
 
 /// "12.3 MiB"; "-" if there is none.

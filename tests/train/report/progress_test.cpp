@@ -54,6 +54,14 @@ class Progress : public ::testing::Test {
   Console out_{fd_.get()};
 };
 
+TEST_F(Progress, ShowsNoMeanOfLossesThatAreNotFinite) {
+  const auto progress = make_progress("plain", out_);
+  for (const double loss : {std::nan(""), 3e20, 0.5})
+    progress->event(StepRecord{.step_of_epoch = 0, .steps_in_epoch = 1, .loss = loss});
+  EXPECT_THAT(lines_of(path_), ElementsAre(HasSubstr("Loss: nan (-)"), HasSubstr("Loss: 3.000e+20 (3.000e+20)"),
+                                           HasSubstr("Loss: 0.5000 (0.5000)")));
+}
+
 TEST_F(Progress, NamesSkippedStepAndParameter) {
   for (const char* style : {"plain", "bar"}) {
     const auto progress = make_progress(style, out_);
