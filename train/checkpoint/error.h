@@ -32,6 +32,13 @@ class NewerFormatError : public CheckpointError {
   using CheckpointError::CheckpointError;
 };
 
+/// A file needs more memory than is available. That says nothing about its content, so no older checkpoint is used; but
+/// its header may lie. The message is "PATH needs 300 MiB of memory, but 100 MiB are available; ...". Exit code 4.
+class MemoryError : public Error, public ExitsWith<kBadData> {
+ public:
+  using Error::Error;
+};
+
 /// A system call on a file failed, which says nothing about the file's content. The message is "cannot write PATH: No
 /// space left on device". Exit code 3.
 class FileError : public Error, public ExitsWith<kEnvironment> {

@@ -17,7 +17,6 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t kLargestPickle = 4u << 20;
 constexpr std::size_t kMostValues = 262'144;
 constexpr std::size_t kMostMarks = 1'024;
 

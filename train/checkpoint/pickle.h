@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -42,6 +43,9 @@ struct Pickle {
 
   const PickleValue& at(PickleId id) const { return values[id]; }
 };
+
+/// Larger pickles are rejected.
+constexpr std::size_t kLargestPickle = 4u << 20;
 
 /// Reads a pickle of torch.save without executing anything: what Python would execute becomes a value of kind global or
 /// call. It accepts the names that torch.load(weights_only=True) accepts by default, and the opcodes of protocols 2 to 5

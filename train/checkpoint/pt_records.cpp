@@ -25,10 +25,10 @@ class ZipRecords final : public PtRecords {
  public:
   ZipRecords(const InputFile& file, const fs::path& path) : archive_(file, path) {
     find_prefix(path);
-    pickle_ = read_pickle(text_in(archive_.read(*archive_.find(prefix_ + std::string(pt::kPickle)))), path);
-    const ZipEntry* const order = archive_.find(prefix_ + std::string(pt::kByteOrder));
+    pickle_ = read_pickle(*small_record(pt::kPickle, path), path);
+    const auto order = small_record(pt::kByteOrder, path);
     if (!order) return;
-    const std::string name = text_in(archive_.read(*order));
+    const std::string& name = *order;
     is_big_endian_ = name == "big";
     if (!is_big_endian_ && name != "little")
       throw CheckpointError(path, "has the byte order " + in_quotes(name), kSaveAgain);
@@ -41,6 +41,18 @@ class ZipRecords final : public PtRecords {
   }
 
  private:
+  /// A record that is not a storage; nothing if it is missing.
+  std::optional<std::string> small_record(std::string_view name, const fs::path& path) const {
+    const ZipEntry* const entry = archive_.find(prefix_ + std::string(name));
+    if (!entry) return std::nullopt;
+    if (entry->bytes > kLargestPickle)
+      throw CheckpointError(path,
+                            "has a record " + in_quotes(name) + " of " + std::to_string(entry->bytes) +
+                                " bytes, at most 4 MiB are supported",
+                            kSaveAgain);
+    return text_in(archive_.read(*entry));
+  }
+
   /// All records are in one folder, which torch.save names after the file.
   void find_prefix(const fs::path& path) {
     const auto in_folder = [](const ZipEntry& entry) {

@@ -46,7 +46,7 @@ class PtRecords {
   bool is_big_endian() const { return is_big_endian_; }
   /// The bytes of a storage; nothing if it is missing.
   ///
-  /// Errors    CheckpointError if they are damaged or need more memory than is available.
+  /// Errors    CheckpointError if they are damaged; MemoryError.
   virtual std::optional<std::vector<std::byte>> storage(std::string_view key) const = 0;
 
  protected:

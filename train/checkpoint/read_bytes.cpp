@@ -16,8 +16,8 @@ std::vector<std::byte> read_bytes(const InputFile& file, const std::filesystem::
 
 void require_memory(const std::filesystem::path& path, std::uint64_t bytes) {
   if (const std::string lack = lack_of_memory(bytes); !lack.empty())
-    throw CheckpointError(path, "needs " + lack,
-                          "check where the file is from; if it is right, use a machine with more memory");
+    throw MemoryError(path.string() + " needs " + lack +
+                      "; check where the file is from; if it is right, free memory or use a machine with more");
 }
 
 }  // namespace gradring::train

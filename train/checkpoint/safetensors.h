@@ -50,6 +50,7 @@ class SafetensorsReader {
   /// Everything before the first tensor: N and the header.
   const std::string& head() const { return head_; }
 
+  /// Errors    MemoryError if it needs more memory than is available; CheckpointError, FileError.
   TensorRecord read(const StoredTensor& tensor) const;
 
  private:

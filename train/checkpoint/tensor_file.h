@@ -14,8 +14,8 @@ namespace gradring::train {
 /// Reads the tensors of a file, whatever its name. Its first bytes tell the format: PyTorch's .pt, NumPy's .npy (one
 /// tensor, named as the file without its extension), or safetensors.
 ///
-/// Errors    CheckpointError, as the format's reader. It names other formats that are often given instead, such as a
-///           bare pickle.
+/// Errors    CheckpointError and MemoryError, as the format's reader. It names other formats that are often given instead,
+///           such as a bare pickle.
 std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesystem::path& path);
 
 /// Reads NumPy's .npy, versions 1 to 3: one array of plain numbers, in C or Fortran order, little- or big-endian. The
@@ -44,7 +44,7 @@ void write_npy(FileSystem& files, const std::filesystem::path& path, const Tenso
 ///
 /// Errors    CheckpointError, naming the file, what was found and what to do: those of open_pt_records; several
 ///           state_dicts; a value that is not a tensor, or a sparse or quantized one; a tensor that reaches beyond its
-///           storage; more tensors than four times the file and 32 MiB, or than the memory holds.
+///           storage; more tensors than four times the file and 32 MiB. MemoryError.
 /// Cost      the tensors and their storages.
 /// Source    PyTorch's torch/serialization.py and caffe2/serialize/inline_container.h.
 /// Example   tests/train/checkpoint/pt_test.cpp

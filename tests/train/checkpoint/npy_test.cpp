@@ -38,9 +38,7 @@ TEST(Npy, ReadsFortranOrder) {
   // numpy.arange(12).reshape((2, 3, 2), order="F").tobytes()
   const std::vector<std::uint8_t> expected = {0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11};
   EXPECT_EQ(read(file), tensor("", TensorType::u8, {2, 3, 2}, expected));
-  EXPECT_EQ(
-      read(file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (0, 100000000), }", 0)).bytes.size(),
-      0u);
+  EXPECT_EQ(read(file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (0, 100000000), }", 0)).bytes.size(), 0u);
 }
 
 TEST(Npy, ReadsBigEndianNumbers) {
