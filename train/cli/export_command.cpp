@@ -29,6 +29,7 @@
 #include "train/options/usage_error.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/start.h"
+#include "train/trainer/finite_weights.h"
 #include "train/trainer/parameter_names.h"
 
 namespace gradring::train {
@@ -238,6 +239,8 @@ void run(ExportOptions& options, Words words) {
   if (options.card == options.output)
     throw UsageError(fmt::format("--card and --output are both {}: name two files", options.output));
   const Exported exported = read_exported(files, options);
+  if (const std::string found = non_finite_weights(exported.tensors); !found.empty())
+    print_to_stderr(fmt::format("{}: {}\n", exported.named.from.string(), found));
   if (!options.card.empty()) facts_in(exported);
   write_whole(files, options.output, [&](const fs::path& path) { write(files, path, exported); });
   if (options.optimizer)

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -53,7 +55,9 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
   const std::string choice = start.resume ? "resume" : start.weights ? "weights" : "draw";
   const std::string agreed = group.broadcast_on_host(choice, 0);
   if (agreed == "resume") trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
-  if (agreed == "weights") trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights());
+  if (agreed == "weights")
+    std::ranges::move(trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights()),
+                      std::back_inserter(start.remarks));
 }
 
 }  // namespace gradring::train

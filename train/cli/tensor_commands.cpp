@@ -98,7 +98,8 @@ std::string text_of(const TensorInfo& tensor) {
 
 std::string text_of(const TensorDistance& distance) {
   if (distance.different == 0) return "equal values of other bits";
-  std::string text = fmt::format("{} elements differ", distance.different);
+  std::string text =
+      distance.different == 1 ? "1 element differs" : fmt::format("{} elements differ", distance.different);
   const bool any_finite = distance.different > distance.non_finite;
   if (distance.non_finite > 0)
     text += fmt::format(", {} of them NaN or infinite{}", any_finite ? std::to_string(distance.non_finite) : "all",

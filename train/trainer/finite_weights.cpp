@@ -23,8 +23,8 @@ std::string non_finite_weights(std::span<const TensorRecord> weights) {
     const auto count = values ? std::ranges::count_if(*values, is_non_finite) : 0;
     if (count == 0) continue;
     if (first.empty())
-      first =
-          fmt::format("{} of the {} values of {} are NaN or infinite", count, values->size(), in_quotes(tensor.name));
+      first = fmt::format("{} of the {} values of {} {} NaN or infinite", count, values->size(), in_quotes(tensor.name),
+                          count == 1 ? "is" : "are");
     else
       ++more;
   }
@@ -44,11 +44,10 @@ void check_finite_outputs(std::span<const float> logits, std::size_t classes, co
   for (std::size_t begin = 0; begin + classes <= logits.size(); begin += classes)
     samples += std::ranges::any_of(logits.subspan(begin, classes), is_non_finite) ? 1 : 0;
   if (samples > 0)
-    throw DivergedError(
-        fmt::format("{}: the outputs for {} of {} samples are NaN or infinite in {}, although the weights are finite; "
-                    "evaluate with --precision fp32{}",
-                    from.string(), samples, logits.size() / classes, precision,
-                    precision == "fp32" ? ", or use other weights" : ""));
+    throw DivergedError(fmt::format(
+        "{}: the outputs for {} of {} samples are NaN or infinite in {}, although the weights are finite; {}",
+        from.string(), samples, logits.size() / classes, precision,
+        precision == "fp32" ? "use other weights" : "evaluate with --precision fp32"));
 }
 
 }  // namespace gradring::train

@@ -97,10 +97,9 @@ void Trainer::resume(ResumePoint point) {
   epoch_ = progress_.epoch;
 }
 
-void Trainer::begin_with(FirstWeights weights) {
-  const auto remarks = load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
-                                          Deadline::after(config_.timeout));
-  for (const std::string& remark : remarks) world_.metrics.remark(remark);
+std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
+  return load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
+                            Deadline::after(config_.timeout));
 }
 
 void Trainer::describe(RunHeader& header) const { train::describe(header, facts(), progress_); }

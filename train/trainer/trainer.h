@@ -5,6 +5,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
@@ -59,8 +61,10 @@ class Trainer {
   void resume(ResumePoint point);
   /// Begins a training with these weights, and with the state of their optimizer if rank 0 has it. Collective.
   ///
-  /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer.
-  void begin_with(FirstWeights weights);
+  /// Returns   remarks on their names.
+  /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer; DivergedError if they are not
+  ///           finite.
+  std::vector<std::string> begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
   /// Whether no step is left.
   bool is_over() const { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); }

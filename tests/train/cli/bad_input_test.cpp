@@ -44,6 +44,14 @@ void truncate_gzip(const tests::TempFolder& folder) {
   put_data(folder, std::string(tests::kTrainImages) + ".gz", bytes);
 }
 
+/// Images of 4 TB by their header, in a sparse .gz that could hold them.
+void promise_much(const tests::TempFolder& folder) {
+  const std::string name = std::string(tests::kTrainImages) + ".gz";
+  std::filesystem::remove(folder.path() / "data" / tests::kTrainImages);
+  put_data(folder, name, tests::gzipped(tests::idx_bytes({64, 1u << 18, 1u << 18}, tests::counting(1000))));
+  std::filesystem::resize_file(folder.path() / "data" / name, std::uint64_t{5} << 30);
+}
+
 void put_config(const tests::TempFolder& folder, std::string_view text) {
   folder.write("F.toml", tests::Bytes(text.begin(), text.end()));
 }
@@ -84,6 +92,12 @@ std::vector<BadInput> bad_inputs() {
        2,
        {"mnist is read from files", "--data-dir", "gradring data fetch mnist"}},
       {"TruncatedGzip", {}, 4, {"train-images-idx3-ubyte.gz: ends in the middle"}, {}, truncate_gzip},
+      {"MoreThanTheMemoryHolds",
+       {},
+       4,
+       {"train-images-idx3-ubyte.gz: the 4398046511104 bytes that its header promises need 4194304 MiB of memory, but"},
+       {},
+       promise_much},
       {"WrongMagic",
        {},
        4,
@@ -99,7 +113,8 @@ std::vector<BadInput> bad_inputs() {
       {"LabelsOutOfRange",
        {},
        4,
-       {"t10k-labels-idx1-ubyte: ", "10"},
+       {"t10k-labels-idx1-ubyte: ", "label 10 in sample 0, but mnist has the classes 0 to 9",
+        "use the labels of mnist"},
        {},
        [](const auto& folder) { put_data(folder, tests::kTestLabels, tests::idx_bytes({32}, tests::Bytes(32, 10))); }},
       {"UnknownOption", {"--batch-sise", "3"}, 2, {"unknown option --batch-sise. Did you mean '--batch-size'?"}},

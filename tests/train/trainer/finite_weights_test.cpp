@@ -37,7 +37,7 @@ TEST(FiniteWeights, NameTheFirstTensorAndTheNumberOfOthers) {
   EXPECT_EQ(non_finite_weights(std::vector{good, bad}), "2 of the 3 values of 'b' are NaN or infinite");
   EXPECT_THAT(non_finite_weights(std::vector{bad, good, other}), HasSubstr(", and values of 1 more tensor"));
   EXPECT_EQ(non_finite_weights(std::vector{tensor("d", TensorType::f64, {2}, std::vector<double>{1e300, 1})}),
-            "1 of the 2 values of 'd' are NaN or infinite")
+            "1 of the 2 values of 'd' is NaN or infinite")
       << "as f32";
   EXPECT_EQ(divergence([&] { check_finite_weights(std::vector{good}, "a.pt"); }), "");
   EXPECT_THAT(divergence([&] { check_finite_weights(std::vector{bad}, "a.pt"); }),
