@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "train/page/generator.h"
 #include "train/page/html.h"
 #include "train/page/style.h"
 
@@ -34,9 +36,10 @@ std::string bars_of(const BarChart& chart, int width) {
   return svg;
 }
 
-std::string opening(const BarChart& chart, int width) {
-  return fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}")", width,
-                     kTop + kRow * std::ssize(chart.bars) + 12, escaped(chart.title));
+/// Its opening tag, without the end, behind `begin`: "<svg ".
+std::string opening(std::string_view begin, const BarChart& chart, int width) {
+  return fmt::format(R"({}xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}")", begin,
+                     width, kTop + kRow * std::ssize(chart.bars) + 12, escaped(chart.title));
 }
 
 }  // namespace
@@ -45,14 +48,15 @@ std::string svg_file(const BarChart& chart, int width) {
   return fmt::format(
       R"({} width="{}"><style>{}</style><rect class="ground" width="100%" height="100%"/><text class="title" x="16" y="22">{}</text>{}</svg>)"
       "\n",
-      opening(chart, width), width, page::kChartStyle, escaped(chart.title), bars_of(chart, width));
+      opening(page::kPictureBegin, chart, width), width, page::kChartStyle, escaped(chart.title),
+      bars_of(chart, width));
 }
 
 std::string figure(const BarChart& chart) {
   constexpr int kWidth = 640;
   return fmt::format(
       R"(<figure>{} style="width:100%;height:auto"><text class="title" x="16" y="22">{}</text>{}</svg></figure>)",
-      opening(chart, kWidth), escaped(chart.title), bars_of(chart, kWidth));
+      opening("<svg ", chart, kWidth), escaped(chart.title), bars_of(chart, kWidth));
 }
 
 }  // namespace gradring::train::bench

@@ -2,6 +2,7 @@
 #include "train/bench/bench_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -52,11 +53,26 @@ std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<Be
   return text + (measurements.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
+constexpr const char* kStatistics[] = {"unit", "count", "least", "median",       "p95",
+                                       "p99",  "most",  "mean",  "noise_percent"};
+
+bool is_result(std::string_view head) { return head.starts_with("{\n  \"schema\": 1,\n  \"benchmark\": "); }
+
+/// Whether the first line ends with the columns of every benchmark.
+bool is_csv(std::string_view head) {
+  return head.substr(0, head.find('\n')).ends_with(fmt::format("{}", fmt::join(kStatistics, ",")));
+}
+
 }  // namespace
+
+void check_files(const BenchFiles& files) {
+  check_output({.option = "--json-file", .path = files.json, .is_ours = is_result}, files.replace);
+  check_output({.option = "--csv-file", .path = files.csv, .is_ours = is_csv}, files.replace);
+}
 
 BenchRun::BenchRun(std::string benchmark, BenchFiles files, std::optional<int> gpu)
     : benchmark_(std::move(benchmark)),
-      files_(std::move(files)),
+      files_((check_files(files), std::move(files))),
       gpu_(gpu),
       provenance_(kernels::bench::provenance()),
       began_(std::chrono::system_clock::now()),
@@ -126,8 +142,7 @@ nlohmann::ordered_json to_json(const BenchMeasurement& measurement) {
 std::string to_csv(const std::vector<BenchMeasurement>& measurements) {
   const std::vector<std::string> names = key_names(measurements);
   std::vector<std::string> header = names;
-  for (const char* name : {"unit", "count", "least", "median", "p95", "p99", "most", "mean", "noise_percent"})
-    header.emplace_back(name);
+  for (const char* name : kStatistics) header.emplace_back(name);
   std::string text = csv_line(header);
   for (const BenchMeasurement& measurement : measurements) {
     std::vector<std::string> fields;

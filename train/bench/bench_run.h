@@ -10,6 +10,7 @@
 #include "kernels/bench/statistics.h"
 #include "train/bench/machine_state.h"
 #include "train/bench/measurement.h"
+#include "train/setup/named_output.h"
 
 namespace gradring::train::bench {
 
@@ -17,7 +18,14 @@ namespace gradring::train::bench {
 struct BenchFiles {
   std::string json;  ///< -J: docs/bench.schema.json
   std::string csv;   ///< --csv-file: a line for each measurement
+  Replace replace = Replace::ours;
 };
+
+/// Checks that the files may be written (setup/named_output.h). BenchRun does at its start; a benchmark that starts other
+/// processes first does so itself.
+///
+/// Errors    UsageError.
+void check_files(const BenchFiles& files);
 
 /// A benchmark from its start to its files. It reads load and clocks at both ends, and warns on stderr where other
 /// programs disturb. Every `gradring bench` has one, on rank 0.
@@ -27,7 +35,7 @@ struct BenchFiles {
 ///   run.add({.key = {{"dataset", "mnist"}, {"name", "fill"}}, .samples = {310, 312, 309}});
 ///   run.finish({{"batch_size", 256}});
 ///
-/// Errors    of finish: EnvironmentError with path and reason.
+/// Errors    UsageError if a file may not be replaced; of finish: EnvironmentError with path and reason.
 class BenchRun {
  public:
   /// Starts. `gpu`: the number of the GPU that is measured, if any.

@@ -115,16 +115,24 @@ std::string page_of(const TrainingTable& table, const std::vector<std::string>& 
                                          page::section("Plots", page::chart_grid(figures)));
 }
 
+constexpr const char *kSpeed = "-speed.svg", *kMemory = "-memory.svg", *kEfficiency = "-efficiency.svg",
+                     *kCommunication = "-communication.svg";
+
 }  // namespace
 
 std::string to_html(const TrainingTable& table) {
   return page_of(table, {figure(speed_chart(table)), figure(memory_chart(table)), page::figure(loss_chart(table))});
 }
 
+std::vector<std::string> plot_files(const std::string& prefix) {
+  if (prefix.empty()) return {};
+  return {prefix + kSpeed, prefix + kMemory, prefix + kEfficiency, prefix + kCommunication};
+}
+
 void write_plots(const TrainingTable& table, const std::string& prefix) {
   if (prefix.empty()) return;
-  write_named_file(prefix + "-speed.svg", svg_file(speed_chart(table)));
-  write_named_file(prefix + "-memory.svg", svg_file(memory_chart(table)));
+  write_named_file(prefix + kSpeed, svg_file(speed_chart(table)));
+  write_named_file(prefix + kMemory, svg_file(memory_chart(table)));
 }
 
 std::string scaling_html(const TrainingTable& table) {
@@ -136,8 +144,8 @@ std::string scaling_html(const TrainingTable& table) {
 void write_scaling_plots(const TrainingTable& table, const std::string& prefix) {
   if (prefix.empty()) return;
   const auto charts = scaling_charts(table);
-  write_named_file(prefix + "-efficiency.svg", page::svg_file(charts[0]));
-  write_named_file(prefix + "-communication.svg", page::svg_file(charts[2]));
+  write_named_file(prefix + kEfficiency, page::svg_file(charts[0]));
+  write_named_file(prefix + kCommunication, page::svg_file(charts[2]));
 }
 
 }  // namespace gradring::train::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "train/bench/training_table.h"
 
@@ -9,6 +10,9 @@ namespace gradring::train::bench {
 
 /// A page in one file: the table, samples per second and memory as bars, and the loss of each step.
 std::string to_html(const TrainingTable& table);
+
+/// Every file that write_plots or write_scaling_plots writes; none if `prefix` is empty.
+std::vector<std::string> plot_files(const std::string& prefix);
 
 /// The bars as PREFIX-speed.svg and PREFIX-memory.svg; none if `prefix` is empty.
 ///

@@ -124,6 +124,10 @@ std::string to_text(const TrainingTable& table) {
   return text;
 }
 
+bool is_table(std::string_view head) {
+  return head.starts_with("name,framework,precision,zero,accumulate,global_batch,");
+}
+
 std::string to_csv(const TrainingTable& table) {
   std::vector<std::string> fields = {"name", "framework", "precision", "zero", "accumulate", "global_batch"};
   for (const TrainingColumn& column : training_columns()) fields.push_back(column.name);

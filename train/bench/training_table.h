@@ -54,6 +54,8 @@ const std::vector<TrainingColumn>& training_columns();
 std::string to_text(const TrainingTable& table);
 /// CSV: a line of names, then a line per row.
 std::string to_csv(const TrainingTable& table);
+/// Whether a file that begins with `head` is such CSV.
+bool is_table(std::string_view head);
 /// {"title": ..., "machine_cores": ..., "rows": [{"name": ..., "framework": ..., "command": [...], each column,
 /// "seconds": [of each round], "losses": [...]}], "remarks": [...]}
 nlohmann::ordered_json to_json(const TrainingTable& table, const TrainingTask& task);

@@ -200,11 +200,9 @@ TensorRecord read_npy(const InputFile& file, const fs::path& path) {
   return record;
 }
 
-void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tensor) {
+std::string npy_head(const TensorInfo& tensor) {
   const std::string_view descr = names_of(tensor.type).npy;
   check(!descr.empty(), "NumPy lacks the type " + std::string(names_of(tensor.type).safetensors));
-  check(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
-        "the bytes do not fit " + shape_text(tensor.shape) + " of " + std::string(descr));
   std::string shape = "(";
   for (std::int64_t extent : tensor.shape) shape += std::to_string(extent) + ", ";
   if (tensor.shape.size() == 1) shape.pop_back();  // (3,) but (3, 4)
@@ -217,9 +215,15 @@ void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tens
   check(header.size() < 1u << 16, "the shape " + shape_text(tensor.shape) + " does not fit a .npy header");
   std::string head = std::string(kMagic) + '\1' + '\0';
   put_little_endian(head, static_cast<std::uint16_t>(header.size()));
+  return head + header;
+}
 
+void write_npy(FileSystem& files, const fs::path& path, const TensorRecord& tensor) {
+  const std::string head = npy_head(tensor);
+  check(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
+        "the bytes do not fit " + shape_text(tensor.shape) + " of " + std::string(names_of(tensor.type).npy));
   const auto file = files.create(path);
-  write_all(*file, path, bytes_of(head + header));
+  write_all(*file, path, bytes_of(head));
   write_all(*file, path, tensor.bytes);
   file->sync();
   file->close();

@@ -32,7 +32,12 @@ std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesys
 /// Example   tests/train/checkpoint/npy_test.cpp
 TensorRecord read_npy(const InputFile& file, const std::filesystem::path& path);
 
-/// Writes and syncs a new file of version 1.0, as numpy.save does.
+/// What precedes the bytes of a tensor in a file of version 1.0, as numpy.save writes it.
+///
+/// Errors    InvalidArgument if NumPy lacks the type.
+std::string npy_head(const TensorInfo& tensor);
+
+/// Writes and syncs a new file of version 1.0.
 ///
 /// Errors    InvalidArgument if NumPy lacks the type, or the bytes contradict the shape; FileError, and part of the
 ///           file may exist.

@@ -85,6 +85,14 @@ Option new_file_option(const std::string& name, const std::string& placeholder, 
           }};
 }
 
+Option force_option(Replace& replace) {
+  return {.name = "force",
+          .help =
+              "replacement of any existing file but one of a run; without it, only of an empty one, or one that the "
+              "same option wrote before (pages, pictures, JSON, CSV)",
+          .read = [&replace](std::string_view) { replace = Replace::any; }};
+}
+
 void print_json(const nlohmann::ordered_json& json) {
   print_text("{}\n", printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
 }

@@ -11,6 +11,7 @@
 #include "train/checkpoint/tensor_file.h"
 #include "train/config/option_sources.h"
 #include "train/options/usage_error.h"
+#include "train/report/named_file.h"
 #include "train/setup/run_settings.h"
 #include "train/setup/start.h"
 #include "train/trainer/from_config.h"
@@ -74,12 +75,14 @@ std::vector<Option> inference_options(InferenceOptions& options) {
       as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all usable processors (default 0)"),
       switch_option("ema", "averaged weights of a training with --ema", options.ema),
       text_option("logits", "FILE.npy", "file for the logits, one row per sample", options.logits),
+      force_option(options.replace),
       json_switch(options.json)};
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
 InferenceSetting prepare_inference(const InferenceOptions& options) {
+  check_output({.option = "--logits", .path = options.logits}, options.replace);
   PosixFileSystem files;
   InferenceSetting setting{.config = {}, .tensors = read_choice(files, options.checkpoint), .compute = {}};
   if (options.ema) take_averaged(setting.tensors);
@@ -103,13 +106,11 @@ std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kerne
 
 void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits) {
   if (options.logits.empty()) return;
-  const auto bytes = std::as_bytes(std::span(logits));
-  TensorRecord record;
-  record.name = "logits";
-  record.shape = {samples, static_cast<std::int64_t>(logits.size()) / samples};
-  record.bytes.assign(bytes.begin(), bytes.end());
-  PosixFileSystem files;
-  write_npy(files, options.logits, record);
+  const TensorInfo info{.name = "logits", .shape = {samples, static_cast<std::int64_t>(logits.size()) / samples}};
+  NamedFile file(options.logits);
+  file.write(npy_head(info));
+  file.write({reinterpret_cast<const char*>(logits.data()), logits.size() * sizeof(float)});
+  file.finish();
 }
 
 }  // namespace gradring::train

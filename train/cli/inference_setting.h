@@ -11,6 +11,7 @@
 #include "train/config/resolve.h"
 #include "train/inference/inference.h"
 #include "train/setup/compute.h"
+#include "train/setup/named_output.h"
 
 namespace gradring::train {
 
@@ -19,7 +20,8 @@ struct InferenceOptions {
   CheckpointChoice checkpoint;
   OptionTexts given;   ///< options that training has too
   std::string logits;  ///< a .npy file to write; empty: none
-  bool ema = false;    ///< averaged weights
+  Replace replace = Replace::ours;
+  bool ema = false;  ///< averaged weights
   bool json = false;
 };
 
@@ -39,7 +41,8 @@ std::vector<Option> inference_options(InferenceOptions& options);
 
 /// Reads the checkpoint and opens the device.
 ///
-/// Errors    as read_choice, resolve and make_compute; UsageError if the data set is not known.
+/// Errors    as read_choice, resolve and make_compute; UsageError if the data set is not known, or a file may not be
+///           replaced.
 InferenceSetting prepare_inference(const InferenceOptions& options);
 
 /// Takes the weights out of `setting`, which must outlive the result. Prints remarks on their names to stderr.
@@ -50,7 +53,7 @@ std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kerne
 
 /// Writes --logits, if it was given.
 ///
-/// Errors    FileError.
+/// Errors    EnvironmentError with path and reason.
 void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits);
 
 }  // namespace gradring::train

@@ -19,6 +19,7 @@
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/page/chart.h"
+#include "train/page/generator.h"
 #include "train/report/named_file.h"
 #include "train/report/terminal_look.h"
 #include "train/setup/datasets.h"
@@ -34,6 +35,7 @@ struct LrFindOptions {
   ParsedTrain train;
   RangeTestSpec test;
   std::string csv, plot;  ///< files to write; empty: none
+  Replace replace = Replace::ours;
   bool json = false;
 };
 
@@ -65,13 +67,17 @@ CommandLine command_line(LrFindOptions& options) {
       new_file_option("csv", "FILE.csv", "file for step, rate, loss and smoothed loss", options.csv));
   line.options.push_back(new_file_option(
       "plot", "FILE.svg", "file for a plot of the losses over the rate, which is logarithmic", options.plot));
+  line.options.push_back(force_option(options.replace));
   line.options.push_back(json_switch(options.json));
   for (Option& option : std::span(line.options).subspan(of_training)) option.group = "Range test";
   return line;
 }
 
+constexpr std::string_view kColumns = "step,learning_rate,loss,smoothed_loss\n";
+bool is_range_test(std::string_view head) { return head.starts_with(kColumns); }
+
 std::string csv_of(const RangeTest& test) {
-  std::string text = "step,learning_rate,loss,smoothed_loss\n";
+  std::string text(kColumns);
   for (const RangePoint& point : test.points())
     text += fmt::format("{},{:.9g},{:.9g},{:.9g}\n", point.step, point.learning_rate, point.loss, point.smoothed);
   return text;
@@ -195,6 +201,8 @@ int find(Arguments args, RankKeeps& keeps) {
     throw UsageError(
         fmt::format("--min {} to --max {} in {} steps is no range: use a greater --max, and 2 --steps or more",
                     options.test.least, options.test.most, options.test.steps));
+  check_output({.option = "--csv", .path = options.csv, .is_ours = is_range_test}, options.replace);
+  check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.replace);
   if (resolved.config.nprocs > 1) {
     std::vector<std::string> command = {"lr-find"};
     command.insert(command.end(), args.begin(), args.end());

@@ -19,6 +19,7 @@ struct PlanOptions {
   ParsedTrain train;
   int world_size = 0;  ///< 0: as --nprocs says
   std::string json_file;
+  Replace replace = Replace::ours;
 };
 
 CommandLine command_line(PlanOptions& options) {
@@ -29,7 +30,8 @@ CommandLine command_line(PlanOptions& options) {
                    .notes = "A run writes the counted bytes beside this plan into summary.json (\"memory\")."};
   line.options.push_back(count_option("world-size", "total number of ranks (default --nprocs)", 1, options.world_size));
   line.options.push_back(json_file_option(options.json_file));
-  for (Option& option : std::span(line.options).last(2)) option.group = "General";
+  line.options.push_back(force_option(options.replace));
+  for (Option& option : std::span(line.options).last(3)) option.group = "General";
   return line;
 }
 
@@ -51,7 +53,11 @@ nlohmann::ordered_json to_json(const MemoryTable& table) {
   return bytes;
 }
 
+/// How the file of --json-file begins.
+bool is_plan(std::string_view head) { return head.starts_with("{\n  \"world_size\": "); }
+
 void run(PlanOptions& options) {
+  check_output({.option = "--json-file", .path = options.json_file, .is_ours = is_plan}, options.replace);
   const TrainConfig config = resolve(options.train.options, system_variables(), options.train.config_file).config;
   const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 

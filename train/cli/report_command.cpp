@@ -13,6 +13,7 @@
 #include "train/html_report/run_report.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
+#include "train/page/generator.h"
 #include "train/report/named_file.h"
 #include "train/runs/run.h"
 
@@ -23,6 +24,7 @@ struct ReportOptions {
   std::string output = "report.html";
   std::string data_dir;
   bool no_pictures = false;
+  Replace replace = Replace::ours;
 };
 
 CommandLine command_line(ReportOptions& options) {
@@ -39,7 +41,8 @@ CommandLine command_line(ReportOptions& options) {
                       switch_option("no-pictures",
                                     "no evaluation of the checkpoint: a page without confusion matrix, misclassified "
                                     "samples and filters",
-                                    options.no_pictures)},
+                                    options.no_pictures),
+                      force_option(options.replace)},
           .takes_words = true,
           .notes = "RUN is a run directory; the run may be in progress. The page is one file without scripts."};
 }
@@ -56,6 +59,7 @@ std::variant<NoPictures, ModelPictures> pictures_of(const Run& run, const Report
 
 void run(ReportOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("name at least one run: gradring report RUN -o report.html");
+  check_output({.option = "--output", .path = options.output, .is_ours = page::is_page}, options.replace);
   std::vector<ReportedRun> reported;
   for (const std::string& word : words) {
     Run run = open_run(word);

@@ -19,6 +19,7 @@
 #include "train/options/parse_value.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
+#include "train/page/generator.h"
 #include "train/report/environment_error.h"
 #include "train/report/named_file.h"
 #include "train/report/terminal_look.h"
@@ -134,6 +135,7 @@ void run(const ShowRunOptions& options, const Words& words) {
 
 struct CompareRunsOptions {
   std::string html;
+  Replace replace = Replace::ours;
   bool json = false;
 };
 
@@ -145,7 +147,7 @@ CommandLine command_line(CompareRunsOptions& options) {
                                   "HTML page with the curves of the runs in one plot, as gradring report writes it, "
                                   "without an evaluation of their models",
                                   options.html),
-                      json_switch(options.json)},
+                      force_option(options.replace), json_switch(options.json)},
           .takes_words = true,
           .notes = "RUN is a run directory, or the name of one in runs. * marks the best value of a row."};
 }
@@ -165,6 +167,7 @@ void run(const CompareRunsOptions& options, const Words& words) {
   if (words.size() < 2)
     throw UsageError(
         fmt::format("expected two runs or more, found {}: gradring runs compare RUN RUN...", words.size()));
+  check_output({.option = "--html", .path = options.html, .is_ours = page::is_page}, options.replace);
   std::vector<Run> runs;
   for (const std::string& word : words) {
     runs.push_back(open_run(word));
@@ -242,6 +245,7 @@ struct ExportRunOptions {
   std::string format = "csv";
   std::string event = "train";
   std::string output;
+  Replace replace = Replace::ours;
 };
 
 CommandLine command_line(ExportRunOptions& options) {
@@ -252,7 +256,7 @@ CommandLine command_line(ExportRunOptions& options) {
           .usage = {"gradring runs export RUN [--event NAME] [--output FILE]"},
           .options = {choice_option("format", kFormats, "format of the output (default csv)", options.format),
                       choice_option("event", kEvents, "kind of event, a row each (default train)", options.event),
-                      std::move(output)},
+                      std::move(output), force_option(options.replace)},
           .takes_words = true,
           .notes =
               "RUN is a run directory, or the name of one in runs. Columns are the members that docs/metrics.md "
@@ -262,6 +266,7 @@ CommandLine command_line(ExportRunOptions& options) {
 
 void run(const ExportRunOptions& options, const Words& words) {
   const auto run_dir = find_run(only_word(words, "gradring runs export RUN"));
+  check_output({.option = "--output", .path = options.output, .is_ours = is_exported_csv}, options.replace);
   std::optional<NamedFile> file;
   if (!options.output.empty()) file.emplace(options.output);
   const TextSink sink = [&](std::string_view part) {

@@ -10,7 +10,9 @@
 #include "train/launch/launcher.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
+#include "train/setup/named_output.h"
 #include "train/setup/signal_requests.h"
+#include "train/trace/trace_writer.h"
 
 namespace gradring::train {
 namespace {
@@ -88,6 +90,10 @@ int train(Arguments args, RankKeeps& keeps) {
   }
   if (config.nprocs > 1 && system_variable("RANK"))
     throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
+  if (place.rank == 0)
+    check_output(
+        {.option = "--trace", .path = config.trace, .is_ours = is_trace, .advice = "name another file, or remove it"},
+        Replace::ours);
   if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, place, keeps);
   dry_run(config, place);
   return kOk;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "train/page/generator.h"
 #include "train/page/html.h"
 #include "train/page/number_text.h"
 #include "train/page/polyline.h"
@@ -237,8 +238,8 @@ std::string figure(const Chart& chart) {
 std::string svg_file(const Chart& chart, int width, int height) {
   constexpr int kLeft = 64, kTop = 52, kRight = 28, kBottom = 48;
   std::string text = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}"><style>{3}</style><rect class="ground" width="100%" height="100%"/><text class="title" x="{4}" y="22">{2}</text>)",
-      width, height, escaped(chart.title), kChartStyle, kLeft);
+      R"({5}xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}"><style>{3}</style><rect class="ground" width="100%" height="100%"/><text class="title" x="{4}" y="22">{2}</text>)",
+      width, height, escaped(chart.title), kChartStyle, kLeft, kPictureBegin);
   int x = kLeft;
   for (const auto& [name, color] : legend_of(chart)) {
     text += fmt::format(R"(<line class="line c{}" x1="{}" x2="{}" y1="36" y2="36"/><text x="{}" y="40">{}</text>)",

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "train/page/generator.h"
 #include "train/page/html.h"
 #include "train/page/style.h"
 
@@ -11,10 +12,7 @@ namespace gradring::train::page {
 std::string document(std::string_view title, std::string_view body) {
   // The policy keeps a page harmless even if something were not escaped.
   return fmt::format(
-      R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
+      R"({}<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
@@ -29,7 +27,7 @@ std::string document(std::string_view title, std::string_view body) {
 </body>
 </html>
 )",
-      escaped(title), kChartStyle, kPageStyle, body);
+      kPageBegin, escaped(title), kChartStyle, kPageStyle, body);
 }
 
 std::string section(std::string_view heading, std::string_view body, std::string_view note) {

@@ -45,6 +45,9 @@ NamedFile::NamedFile(const fs::path& path) : path_(path) {
   }
   if (is_link) path_ = fs::weakly_canonical(path);
   fd_ = create_beside(path_, temporary_);
+  struct stat replaced {};
+  constexpr mode_t kPermissions = 0777;
+  if (::stat(path_.c_str(), &replaced) == 0) ::fchmod(fd_.get(), replaced.st_mode & kPermissions);  // or as a new file
 }
 
 NamedFile::~NamedFile() {

@@ -9,7 +9,7 @@
 namespace gradring::train {
 
 /// A file that the user named, written in parts: a device or a pipe directly, anything else atomically, through a new
-/// temporary file beside it. Follows links.
+/// temporary file beside it, with the permissions of the file that it replaces. Follows links.
 ///
 /// Threads   one.
 /// Errors    EnvironmentError with path and reason.

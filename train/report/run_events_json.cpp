@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/run_events_json.h"
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -161,6 +164,26 @@ class Writer {
   Json& json_;
 };
 
+/// Collects the names.
+class Names {
+ public:
+  explicit Names(std::set<std::string, std::less<>>& names) : names_(names) {}
+  void operator()(const char* name, const auto& /*value*/) const { names_.insert(name); }
+  void ranks(const char* name, int /*value*/) const { names_.insert(name); }
+  void except(const char* name, const std::string& /*text*/, std::string_view /*usual*/) const { names_.insert(name); }
+
+ private:
+  std::set<std::string, std::less<>>& names_;
+};
+
+template <std::size_t... I>
+std::set<std::string, std::less<>> member_names(std::index_sequence<I...>) {
+  std::set<std::string, std::less<>> names = {"event", "time", "schema", "samples_per_second"};
+  const std::tuple<std::variant_alternative_t<I, RunEvent>...> events;
+  (visit_event(std::get<I>(events), Names(names)), ...);
+  return names;
+}
+
 /// The event whose name is kEventNames[I].
 template <std::size_t I>
 RunEvent read_event(const Json& json, std::string& problem) {
@@ -185,6 +208,11 @@ std::string to_line(const TimedEvent& event) {
   std::visit([&json](const auto& record) { visit_event(record, Writer(json)); }, event.event);
   if (const auto* step = std::get_if<StepRecord>(&event.event)) json["samples_per_second"] = step->samples_per_second();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_event_member(std::string_view name) {
+  static const auto kNames = member_names(std::make_index_sequence<std::variant_size_v<RunEvent>>());
+  return kNames.contains(name);
 }
 
 std::optional<Json> event_in(std::string_view line, std::string& problem) {

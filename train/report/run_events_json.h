@@ -24,6 +24,9 @@ std::string to_line(const TimedEvent& event);
 std::optional<TimedEvent> from_line(std::string_view line, std::string& problem);
 std::optional<TimedEvent> from_line(std::string_view line);
 
+/// Whether a line may have a member of this name.
+bool is_event_member(std::string_view name);
+
 /// The JSON object of a line, in schema 1: of runs before it, `step` becomes `train`, epochs count from 1, and the time
 /// is 0. Its members are not checked, but their number and their levels are.
 ///

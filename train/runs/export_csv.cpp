@@ -18,6 +18,7 @@ namespace gradring::train {
 namespace {
 
 constexpr const char* kLineEnd = "\r\n";
+constexpr const char* kRankColumn = "rank";
 
 using Json = nlohmann::ordered_json;
 
@@ -56,7 +57,7 @@ void use_rank_rows(const Json& event, Use use) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     Json single;
     for (const auto& [name, value] : event.items()) {
-      if (value.is_array() && !single.contains("rank")) single["rank"] = rank;
+      if (value.is_array() && !single.contains(kRankColumn)) single[kRankColumn] = rank;
       if (!value.is_array())
         single[name] = value;
       else if (rank < value.size())
@@ -120,6 +121,18 @@ class Columns {
 };
 
 }  // namespace
+
+bool is_exported_csv(std::string_view head) {
+  if (!head.starts_with("time,")) return false;
+  const std::size_t end = head.find(kLineEnd);
+  head = head.substr(0, end == head.npos ? head.rfind(',') : end);  // without a name that is cut off
+  for (std::size_t begin = 0; begin <= head.size();) {
+    const std::string_view column = head.substr(begin, std::min(head.find(',', begin), head.size()) - begin);
+    if (column != kRankColumn && !is_event_member(column.substr(0, column.find('.')))) return false;
+    begin += column.size() + 1;
+  }
+  return true;
+}
 
 std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::string_view event,
                                     const TextSink& sink) {

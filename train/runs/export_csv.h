@@ -24,4 +24,7 @@ using TextSink = std::function<void(std::string_view text)>;
 /// Source    RFC 4180.
 std::vector<std::string> export_csv(const std::filesystem::path& metrics, std::string_view event, const TextSink& sink);
 
+/// Whether `head` begins as such CSV: all columns are members of events.
+bool is_exported_csv(std::string_view head);
+
 }  // namespace gradring::train

@@ -187,6 +187,7 @@ fs::path tensorboard_of(const fs::path& run_dir) { return run_dir / "tensorboard
 fs::path summary_of(const fs::path& run_dir) { return run_dir / "summary.json"; }
 fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / fmt::format("rank_{}.log", rank); }
 
+bool is_config_name(const std::string& name) { return name == numbered("", 1) || number_of(name) > 0; }
 fs::path first_config(const fs::path& run_dir) { return numbered(run_dir, 1); }
 fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, std::max(1, newest_number(run_dir))); }
 

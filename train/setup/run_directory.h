@@ -76,6 +76,9 @@ std::filesystem::path log_file(const std::filesystem::path& run_dir, int rank);
 /// config.resolved.toml
 std::filesystem::path first_config(const std::filesystem::path& run_dir);
 
+/// Whether `name` is one of these.
+bool is_config_name(const std::string& name);
+
 /// The one of the highest number; config.resolved.toml if there is no other.
 std::filesystem::path newest_config(const std::filesystem::path& run_dir);
 

@@ -9,7 +9,8 @@ namespace gradring::train {
 
 TraceWriter::TraceWriter(const std::filesystem::path& path) : file_(path) {
   if (path.extension() == ".gz") gzip_.emplace([this](std::string_view bytes) { file_.write(bytes); });
-  write("{\"traceEvents\":[\n");
+  write(kTraceBegin);
+  write("\"traceEvents\":[\n");
 }
 
 void TraceWriter::write(std::string_view text) {

@@ -14,6 +14,10 @@
 
 namespace gradring::train {
 
+/// How a trace file begins, decompressed, which tells it from those of other programs.
+inline constexpr std::string_view kTraceBegin = "{\"generator\":\"gradring\",";
+inline bool is_trace(std::string_view head) { return head.starts_with(kTraceBegin); }
+
 /// The member metadata of a trace file.
 struct TraceMetadata {
   std::string version{};  ///< of gradring

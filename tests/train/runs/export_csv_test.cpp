@@ -109,5 +109,18 @@ TEST_F(ExportCsv, UpgradesLinesFromBeforeSchema1) {
   EXPECT_EQ(csv("train"), "step,epoch,loss,time\r\n3,1,2.5,0\r\n");
 }
 
+TEST_F(ExportCsv, RecognizesWhatItWrote) {
+  const auto run = runs_.write("a", {tests::start_at(1, {.config = {{"lr", "0.1"}}}),
+                                     tests::step_at(2, 1),
+                                     {.time = 3, .event = RanksRecord{.step = 1, .steps = 1, .seconds = {1, 2}}}});
+  for (const char* event : {"header", "train", "ranks"}) {
+    const std::string text = csv(event);
+    EXPECT_TRUE(is_exported_csv(text)) << text;
+    EXPECT_TRUE(is_exported_csv(text.substr(0, text.find(',') + 3))) << "the head of a long line";
+  }
+  for (const char* other : {"", "time", "time,temperature\r\n1,2\r\n", "step,time\r\n", "time,,step\r\n"})
+    EXPECT_FALSE(is_exported_csv(other)) << other;
+}
+
 }  // namespace
 }  // namespace gradring::train

@@ -28,6 +28,7 @@
 #include "train/launch/run_folder.h"
 #include "train/launch/worker_environment.h"
 #include "train/options/usage_error.h"
+#include "train/page/generator.h"
 #include "train/report/environment_error.h"
 #include "train/report/named_file.h"
 #include "train/setup/compute.h"
@@ -182,6 +183,8 @@ int run(Arguments args) {
     list_transports(options);
     return kOk;
   }
+  bench::check_files(options.common.files);
+  check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.common.files.replace);
   const bool is_rank = system_variable("RANK").has_value();
   if (options.in_process()) {
     if (is_rank) throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");

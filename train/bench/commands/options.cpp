@@ -28,6 +28,7 @@ std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOpti
   own.push_back(switch_option("list", "list of what would be measured; no measurement", common.list));
   own.push_back(json_file_option(common.files.json));
   own.push_back(csv_file_option(common.files.csv));
+  own.push_back(force_option(common.files.replace));
   return own;
 }
 

@@ -295,6 +295,7 @@ int run_step(Arguments args) {
     list_steps(options);
     return kOk;
   }
+  bench::check_files(options.common.files);
   if (options.nprocs > 1 && !system_variable("RANK")) {
     std::vector<std::string> command = {"bench", "step"};
     command.insert(command.end(), args.begin(), args.end());

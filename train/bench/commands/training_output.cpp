@@ -14,6 +14,7 @@
 #include "train/cli/commands.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
+#include "train/page/generator.h"
 #include "train/report/named_file.h"
 
 namespace gradring::train {
@@ -42,7 +43,8 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
        json_file_option(options.json_file),
        text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
        text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
-       text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots)});
+       text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots),
+       force_option(options.replace)});
   return all;
 }
 
@@ -60,7 +62,11 @@ void list_layouts(std::span<const bench::TrainingLayout> layouts, const bench::T
 }
 
 bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options) {
-  return bench::BenchRun(benchmark, {.json = options.json_file, .csv = ""});
+  check_output({.option = "--csv", .path = options.csv_file, .is_ours = bench::is_table}, options.replace);
+  check_output({.option = "--html", .path = options.html_file, .is_ours = page::is_page}, options.replace);
+  for (const std::string& plot : bench::plot_files(options.plots))
+    check_output({.option = "--plots", .path = plot, .is_ours = page::is_picture}, options.replace);
+  return bench::BenchRun(benchmark, {.json = options.json_file, .csv = "", .replace = options.replace});
 }
 
 void write_table(bench::BenchRun& run, const bench::TrainingTable& table, const TrainingBenchOptions& options) {

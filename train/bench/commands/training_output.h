@@ -20,6 +20,7 @@ struct TrainingBenchOptions {
   std::string csv_file;
   std::string html_file;
   std::string plots;  ///< prefix of SVG files
+  Replace replace = Replace::ours;
   bool list = false;  ///< name what would be trained, and train nothing
 };
 
@@ -31,6 +32,8 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
 void list_layouts(std::span<const bench::TrainingLayout> layouts, const bench::TrainingTask& task);
 
 /// The benchmark's beginning, before anything is trained.
+///
+/// Errors    UsageError if a file may not be replaced.
 bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options);
 
 /// Prints the table, and writes JSON and CSV: the end of the benchmark.
