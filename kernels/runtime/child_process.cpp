@@ -16,6 +16,7 @@
 
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/process_limit.h"
 
 namespace gradring {
 namespace {
@@ -69,7 +70,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   const std::vector<char*> variables = c_strings(environment);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ < 0) throw failed("cannot start " + command.words.front());
+  if (pid_ < 0) throw DeviceError("cannot start " + command.words.front() + ": " + reason_of_failed_fork(errno));
   if (pid_ == 0) become(words.data(), variables.data(), theirs.get(), command.keep_stderr, parent);
 }
 

@@ -5,12 +5,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <system_error>
 #include <typeinfo>
 
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
+#include "kernels/runtime/process_limit.h"
 
 namespace gradring::train {
 namespace {
@@ -18,6 +20,12 @@ namespace {
 template <class E>
 bool is(const std::exception& error) {
   return dynamic_cast<const E*>(&error) != nullptr;
+}
+
+bool has_current_folder() {
+  std::error_code error;
+  static_cast<void>(std::filesystem::current_path(error));
+  return !error;
 }
 
 }  // namespace
@@ -34,7 +42,12 @@ std::string message_of(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   const bool has_no_path = typeid(error) == typeid(std::system_error);  // as std::thread's
   if (has_no_path && system->code() == std::errc::resource_unavailable_try_again)
-    return "cannot start a thread: too little memory or too many processes; raise ulimit -v or -u, or lower --threads";
+    return fmt::format(
+        "cannot start a thread: too many processes and threads, or too little memory ({}); raise that "
+        "limit, or lower --threads",
+        process_limits());
+  const bool has_no_folder = dynamic_cast<const std::filesystem::filesystem_error*>(&error) && !has_current_folder();
+  if (has_no_folder) return "the current directory was removed: change to another one (cd), and try again";
   return error.what();
 }
 

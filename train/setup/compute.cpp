@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <stop_token>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
@@ -49,12 +54,27 @@ unsigned omp_num_threads(const VariableLookup& environment) {
   return failed == std::errc() ? threads : 0;
 }
 
+/// OpenMP ends the process if it cannot start a thread, so this tries before whether there can be as many.
+///
+/// Errors    std::system_error if not.
+void check_can_start(unsigned threads) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::vector<std::jthread> started;
+  while (started.size() + 1 < threads)  // one is the caller
+    started.emplace_back([&](const std::stop_token& stop) {
+      std::unique_lock lock(mutex);
+      stopped.wait(lock, stop, [] { return false; });
+    });
+}
+
 std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
   const bool named = spec.conv != kAuto || spec.gemm != kAuto;
   if (spec.backend == "reference") {
     if (named) throw UsageError("--backend reference has no kernel variants: leave --conv and --gemm out");
     return std::make_unique<nn::ReferenceBackend>(device);
   }
+  check_can_start(spec.threads);
   if (spec.backend == kAuto || spec.backend == "cpu")
     return std::make_unique<nn::CpuBackend>(device, spec.threads,
                                             nn::VariantChoice{.conv = spec.conv, .gemm = spec.gemm});

@@ -4,13 +4,18 @@
 #include <omp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/runtime/cpu_level.h"
+#include "kernels/runtime/error.h"
+#include "kernels/runtime/process_limit.h"
 #include "nn/backend/cpu/onednn_primitives.h"
 
 namespace gradring::nn {
@@ -181,7 +186,21 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
   return nullptr;
 }
 
-void set_onednn_threads(unsigned threads) { ::omp_set_num_threads(static_cast<int>(threads)); }
+void set_onednn_threads(unsigned threads) {
+  static std::atomic<bool> starting;
+  [[maybe_unused]] static const int registered = std::atexit([] {
+    if (!starting) return;
+    std::fputs(("cannot start threads (" + process_limits() + "): raise that limit, or lower --threads\n").c_str(),
+               stderr);
+    ::_exit(kEnvironment);
+  });
+  ::omp_set_num_threads(static_cast<int>(threads));
+  std::atomic<unsigned> started = 0;  // an empty region would be left out
+  starting = true;
+#pragma omp parallel
+  ++started;
+  starting = false;
+}
 
 void read_openmp_environment() { ::omp_get_max_threads(); }
 

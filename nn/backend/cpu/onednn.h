@@ -20,7 +20,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
 /// oneDNN's own variables that limit its instructions; if one is set, GRADRING_CPU_LEVEL does not limit oneDNN.
 inline constexpr const char* kOneDnnLimits[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 
-/// Sets the number of threads that oneDNN uses for work of the calling thread.
+/// Sets the number of threads that oneDNN uses for work of the calling thread, and starts them. If they cannot be
+/// started, the OpenMP runtime ends the process; then it ends with exit code 3 and a message that names the limits.
 void set_onednn_threads(unsigned threads);
 
 /// Variables that say how OpenMP's threads wait for each other: the standard's, libgomp's, and that of LLVM's libomp.

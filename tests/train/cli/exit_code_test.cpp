@@ -11,6 +11,7 @@
 
 #include "comm/error.h"
 #include "data/files/byte_source.h"
+#include "tests/support/temp_folder.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/error.h"
 #include "train/options/usage_error.h"
@@ -20,6 +21,9 @@
 
 namespace gradring::train {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(ExitCode, IsThatOfTheKindOfError) {
   EXPECT_EQ(exit_code_of(std::runtime_error("")), 1);
@@ -45,8 +49,25 @@ TEST(MessageOf, PutsNoMemoryIntoWords) {
   const auto no_thread = std::make_error_code(std::errc::resource_unavailable_try_again);
   EXPECT_EQ(message_of(Error("as it is")), "as it is");
   EXPECT_THAT(message_of(std::system_error(no_thread)),
-              ::testing::HasSubstr("cannot start a thread: too little memory"));
-  EXPECT_THAT(message_of(std::bad_alloc()), ::testing::HasSubstr("out of memory: lower --batch-size"));
+              AllOf(HasSubstr("cannot start a thread: too many processes"), HasSubstr("ulimit -u is "),
+                    HasSubstr("lower --threads")));
+  EXPECT_THAT(message_of(std::bad_alloc()), HasSubstr("out of memory: lower --batch-size"));
+}
+
+TEST(MessageOf, SaysThatTheCurrentDirectoryWasRemoved) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  {
+    const tests::TempFolder folder;
+    std::filesystem::current_path(folder.path());
+  }
+  std::string message;
+  try {
+    message = std::filesystem::absolute("runs");
+  } catch (const std::filesystem::filesystem_error& error) {
+    message = message_of(error);
+  }
+  std::filesystem::current_path(before);
+  EXPECT_EQ(message, "the current directory was removed: change to another one (cd), and try again");
 }
 
 }  // namespace

@@ -4,9 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 
 #include "kernels/runtime/processors.h"
+#include "nn/backend/cpu/onednn.h"
 #include "tests/data/support/message_of.h"
+#include "tests/support/deny_system_call.h"
+#include "train/cli/exit_code.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -57,6 +66,46 @@ TEST(ThreadsOfRank, AreNoMoreThanCanBeStarted) {
   }
   EXPECT_THAT(tests::message_of<UsageError>([] { threads_of_rank(std::int64_t(1) << 33, {}, omp_threads(nullptr)); }),
               HasSubstr("--threads is 8589934592, expected at most 1024"));
+}
+
+/// Ends this process as a command does that runs `work` where no thread can be started.
+template <class Work>
+[[noreturn]] void end_without_threads(Work work) {
+  for (const long call : {SYS_clone3, SYS_clone})
+    if (!tests::deny_system_call(static_cast<unsigned>(call), EAGAIN)) ::_exit(1);
+  try {
+    work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", train::message_of(error).c_str());
+    ::_exit(exit_code_of(error));
+  }
+  ::_exit(0);
+}
+
+class ThreadsDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(tests::deny_system_call(SYS_clone3, EAGAIN) ? 0 : 1);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) GTEST_SKIP() << "the kernel has no seccomp filters here";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+};
+
+TEST_F(ThreadsDeathTest, NameTheLimitsIfTheyCannotBeStarted) {
+  const auto compute_with = [](unsigned threads) { make_compute({.device = "cpu", .threads = threads}); };
+  EXPECT_EXIT(end_without_threads([&] { compute_with(4); }), ::testing::ExitedWithCode(3),
+              "^cannot start a thread: .*ulimit -u is .*lower --threads");
+  EXPECT_EXIT(end_without_threads([&] { compute_with(1); }), ::testing::ExitedWithCode(0), "");
+}
+
+/// If another process takes the last ones after the check, OpenMP ends this one.
+TEST_F(ThreadsDeathTest, NameTheLimitsIfOpenMpCannotStartThem) {
+  if (!nn::has_onednn()) GTEST_SKIP() << "this build has no oneDNN";
+  EXPECT_EXIT(end_without_threads([] { nn::set_onednn_threads(4); }), ::testing::ExitedWithCode(3),
+              "cannot start threads .ulimit -u is .*lower --threads");
 }
 
 TEST_F(Pinning, GivesEachRankItsOwnCores) {
