@@ -19,6 +19,7 @@
 
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/process_limit.h"
 #include "train/launch/signals.h"
 
 namespace gradring::train {
@@ -64,7 +65,7 @@ int close_inherited_files(int stream) {
   if (::dup2(stream, kKept) < 0) ::_exit(1);
   const int null = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard < kKept; ++standard) ::dup2(null, standard);
-  ::close_range(kKept + 1, UINT_MAX, 0);
+  ::closefrom(kKept + 1);
   return kKept;
 }
 
@@ -105,13 +106,13 @@ int close_inherited_files(int stream) {
 Reaper::Reaper() {
   int ends[2];
   const bool connected = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
-  check<DeviceError>(connected,
-                     std::string("cannot connect to the launcher's reaper process: ") + std::strerror(errno));
+  if (!connected)
+    throw DeviceError(std::string("cannot connect to the launcher's reaper process: ") + std::strerror(errno));
   const UniqueFd reaper_end(ends[0]);
   launcher_end_ = UniqueFd(ends[1]);
   const pid_t launcher = ::getpid();
   pid_ = ::fork();
-  check<DeviceError>(pid_ >= 0, std::string("cannot start the launcher's reaper process: ") + std::strerror(errno));
+  if (pid_ < 0) throw DeviceError("cannot start the launcher's reaper process: " + reason_of_failed_fork(errno));
   if (pid_ == 0) {
     launcher_end_.reset();
     run_reaper(reaper_end.get(), launcher);

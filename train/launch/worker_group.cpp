@@ -18,6 +18,7 @@
 
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/process_limit.h"
 #include "kernels/runtime/processors.h"
 #include "train/launch/host.h"
 #include "train/launch/worker_files.h"
@@ -25,9 +26,8 @@
 namespace gradring::train {
 namespace {
 
-// glibc 2.36 declares these, but without extern "C".
+// glibc 2.36 declares it, but without extern "C".
 int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-void pidfd_send_signal(int process, int number) { ::syscall(SYS_pidfd_send_signal, process, number, nullptr, 0); }
 
 /// Null-terminated array for exec, valid as long as `texts`.
 std::vector<char*> c_strings(const std::vector<std::string>& texts) {
@@ -53,12 +53,14 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
   ::_exit(reason == ENOENT ? kNotFound : kCannotExecute);
 }
 
-DeviceError cannot_start(int rank, int reason) {
-  return DeviceError(fmt::format("cannot start the worker of rank {}: {}", rank, std::strerror(reason)));
+DeviceError cannot_start(int rank, const std::string& reason) {
+  return DeviceError(fmt::format("cannot start the worker of rank {}: {}", rank, reason));
 }
 
 /// A killed process ends at once unless it is blocked in the kernel; then waiting is pointless.
 constexpr auto kTimeoutAfterKill = std::chrono::seconds(1);
+/// Between looks at workers that have no pidfd.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
 
 WorkerEnvironment environment_of(const LaunchOptions& options, const NodeAssignment& node, int local_rank,
                                  int attempt) {
@@ -115,7 +117,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
 
 WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const ProcessState& state, Reaper& reaper) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, errno);
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, std::strerror(errno));
   WorkerProcess worker;
   worker.rank_ = rank;
   worker.exec_error_ = UniqueFd(ends[0]);
@@ -127,32 +129,34 @@ WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const
   const auto environment = c_strings(command.environment);
   const pid_t launcher = ::getpid();
   worker.pid_ = ::fork();
-  if (worker.pid_ < 0) throw cannot_start(rank, errno);
+  if (worker.pid_ < 0) throw cannot_start(rank, reason_of_failed_fork(errno));
   if (worker.pid_ == 0) become(command, argv.data(), environment.data(), launcher, state, reaper, child_end.get());
 
-  worker.process_ = UniqueFd(pidfd_open(worker.pid_));  // always CLOEXEC
-  if (!worker.process_) {
-    const int reason = errno;
-    ::kill(worker.pid_, SIGKILL);
-    ::waitpid(worker.pid_, nullptr, 0);
-    throw cannot_start(rank, reason);
-  }
+  worker.end_ = UniqueFd(pidfd_open(worker.pid_));  // always CLOEXEC
+  worker.running_ = true;
   return worker;
+}
+
+// A child's pid cannot be reused before reap(), so that it serves as well as a pidfd.
+bool WorkerProcess::ended() const noexcept {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
 }
 
 void WorkerProcess::send(int number) noexcept {
   sent_.set(static_cast<std::size_t>(number));
   // Just after fork the group does not exist yet.
-  if (!signal_group(pid_, number)) pidfd_send_signal(process_.get(), number);
+  if (!signal_group(pid_, number)) ::kill(pid_, number);
 }
 
 WorkerExit WorkerProcess::reap() noexcept {
   // The zombie still holds the group number, so no other group can have it.
   signal_group(pid_, SIGKILL);
   siginfo_t info{};
-  while (::waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
   }
-  process_.reset();
+  end_.reset();
+  running_ = false;
 
   WorkerExit exit{.rank = rank_, .pid = pid_, .sent = sent_};
   (info.si_code == CLD_EXITED ? exit.code : exit.signal) = info.si_status;
@@ -219,11 +223,7 @@ void WorkerGroup::kill_all() noexcept {
   const auto deadline = Deadline::after(kTimeoutAfterKill);
   for (auto& [process, out, err, error_file] : workers_) {
     if (!process.running()) continue;
-    const auto has_ended = [fd = process.fd()] {
-      pollfd ended = {fd, POLLIN, 0};
-      return ::poll(&ended, 1, 0) > 0;
-    };
-    if (poll_until(has_ended, deadline)) reaper_.forget(process.reap().pid);
+    if (poll_until([&process = process] { return process.ended(); }, deadline)) reaper_.forget(process.reap().pid);
   }
 }
 
@@ -246,62 +246,8 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
   for (const auto& worker : workers_)  // poll ignores fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
-  WorkerEvents events;
+  const bool looks =
+      std::ranges::any_of(workers_, [](const Worker& worker) { return worker.process.must_be_polled(); });
   std::optional<Deadline> until = deadline;
-  for (const auto& worker : workers_) until = earlier(until, earlier(worker.out.line_due(), worker.err.line_due()));
-  const int ready = ::poll(sources.data(), sources.size(), poll_timeout(until));
-  for (auto& worker : workers_) {
-    worker.out.show_line();
-    worker.err.show_line();
-  }
-  if (ready <= 0) return events;
-  terminals_.out.catch_up();
-  terminals_.err.catch_up();
-  const pollfd* source = sources.data() + 3;
-  for (auto& worker : workers_) {
-    if (source[0].revents != 0) worker.out.forward();
-    if (source[1].revents != 0) worker.err.forward();
-    if (source[2].revents != 0) events.exits.push_back(reap(worker));
-    source += 3;
-  }
-  reap_adopted();
-  events.signal = state_.signals.take();
-  return events;
-}
-
-void WorkerGroup::reap_adopted() {
-  reap_adopted_children([this](pid_t pid) {
-    reaper_.note_end(pid);
-    return std::ranges::any_of(
-        workers_, [pid](const Worker& worker) { return worker.process.running() && worker.process.pid() == pid; });
-  });
-}
-
-WorkerExit WorkerGroup::reap(Worker& worker) {
-  WorkerExit exit = worker.process.reap();
-  reaper_.forget(exit.pid);
-  worker.out.finish();
-  worker.err.finish();
-  if (auto report = read_error_file(worker.error_file)) exit.message = std::move(report->message);
-  return exit;
-}
-
-void WorkerGroup::send(int number) noexcept {
-  for (auto& worker : workers_)
-    if (worker.process.running()) worker.process.send(number);
-}
-
-void WorkerGroup::suspend() {
-  send(SIGSTOP);
-  state_.signals.stop_self();
-  send(SIGCONT);
-}
-
-std::optional<std::int64_t> WorkerGroup::furthest_step() const {
-  std::optional<std::int64_t> furthest;
-  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank)
-    furthest = std::max(furthest, read_progress(folder_.progress_file(local_rank)));
-  return furthest;
-}
-
-}  // namespace gradring::train
+  if (looks && (!until || until->remaining() > kBetweenLooks)) until = Deadline::after(kBetweenLooks);
+  WorkerEvents events;

@@ -43,7 +43,7 @@ struct ProcessState {
 };
 
 /// One worker: a child process that leads its own session and process group. The kernel kills it when the launching
-/// thread ends. The owner waits until fd() is readable, then calls reap().
+/// thread ends. The owner waits until fd() is readable or ended() holds, then calls reap().
 class WorkerProcess {
  public:
   /// Starts the process without waiting for its program to begin; reap() tells whether that could be executed. The
@@ -54,19 +54,25 @@ class WorkerProcess {
 
   int rank() const { return rank_; }
   pid_t pid() const { return pid_; }
-  /// Readable once the process has ended; -1 after reap().
-  int fd() const { return process_.get(); }
-  bool running() const { return bool(process_); }
+  /// Until reap().
+  bool running() const { return running_; }
+  /// A pidfd, readable once the process has ended; -1 after reap(), and where there are none: in an old kernel, or
+  /// behind a container's seccomp filter.
+  int fd() const { return end_.get(); }
+  bool must_be_polled() const { return running_ && !end_; }
+  /// Whether the process has ended. Call only while running().
+  bool ended() const noexcept;
 
   /// Sends a signal to its process group.
   void send(int number) noexcept;
-  /// Collects the exit status and kills the rest of the group. Call once, when fd() is readable.
+  /// Collects the exit status and kills the rest of the group. Call once, when the process has ended.
   WorkerExit reap() noexcept;
 
  private:
   int rank_ = 0;
   pid_t pid_ = -1;
-  UniqueFd process_;
+  bool running_ = false;
+  UniqueFd end_;
   UniqueFd exec_error_;  ///< pipe that holds errno if the program could not be executed
   std::bitset<NSIG> sent_;
 };

@@ -26,8 +26,9 @@ char state_of(int pid) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
 }
 
-/// pidfd_open is missing in an old kernel, or blocked by a container's seccomp filter; then the pid is watched.
-bool pidfd_is_unavailable(int error) { return error == ENOSYS || error == EPERM; }
+/// pidfd_open is missing in an old kernel, or denied by a container's seccomp filter or by SELinux; then the pid is
+/// watched.
+bool pidfd_is_unavailable(int error) { return error == ENOSYS || error == EPERM || error == EACCES; }
 
 bool pid_is_free(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for `gradring`: `launch_probe launch ...` is the launcher, `launch_probe train commands...` a worker that
-// performs its commands in order, and `launch_probe spawn N commands...` calls spawn_ranks().
+// performs its commands in order, and `launch_probe spawn N commands...` calls spawn_ranks(). `launch_probe deny CALL
+// ERROR ...` does one of these where that system call fails, and returns 77 if that cannot be arranged.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "comm/transport/tcp/socket_address.h"
+#include "tests/support/deny_system_call.h"
 #include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
 #include "train/launch/worker_files.h"
@@ -109,7 +111,11 @@ int work(std::span<const std::string> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> args(argv + 1, argv + argc);
+  std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.size() > 3 && args[0] == "deny") {
+    if (!gradring::tests::deny_system_call(static_cast<unsigned>(std::stoi(args[1])), std::stoi(args[2]))) return 77;
+    args.erase(args.begin(), args.begin() + 3);
+  }
   if (!args.empty() && args[0] == "launch") return launch_main(std::span(args).subspan(1));
   if (!args.empty() && args[0] == "train") return work(std::span(args).subspan(1));
   if (args.size() >= 2 && args[0] == "spawn") {

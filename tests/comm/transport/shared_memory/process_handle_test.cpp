@@ -2,19 +2,16 @@
 #include "comm/transport/shared_memory/process_handle.h"
 
 #include <gmock/gmock.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <string>
 
 #include "kernels/runtime/error.h"
+#include "tests/support/deny_system_call.h"
 #include "tests/support/no_more_files.h"
 #include "tests/support/sanitizer.h"
 
@@ -49,18 +46,6 @@ class Sleeper {
  private:
   pid_t pid_;
 };
-
-/// Makes pidfd_open fail with `error`, as a container's seccomp filter does. False if filters are not supported.
-bool block_pidfd_open(int error) {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{.len = std::size(program), .filter = program};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 /// Checks a handle while a process runs, is a zombie, and is reaped. Returns the error, or "".
 std::string check_lifetime() try {
@@ -99,7 +84,7 @@ TEST_P(ProcessHandleWithoutPidfd, WatchesThePid) {
   constexpr int kNoFilter = 77;
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!block_pidfd_open(GetParam())) ::_exit(kNoFilter);
+    if (!tests::deny_system_call(SYS_pidfd_open, GetParam())) ::_exit(kNoFilter);
     const std::string fault = check_lifetime();
     if (!fault.empty()) [[maybe_unused]]
       const auto written = ::write(STDERR_FILENO, (fault + "\n").data(), fault.size() + 1);
@@ -112,7 +97,7 @@ TEST_P(ProcessHandleWithoutPidfd, WatchesThePid) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Errors, ProcessHandleWithoutPidfd, ::testing::Values(ENOSYS, EPERM));
+INSTANTIATE_TEST_SUITE_P(Errors, ProcessHandleWithoutPidfd, ::testing::Values(ENOSYS, EPERM, EACCES));
 
 }  // namespace
 }  // namespace gradring::comm
