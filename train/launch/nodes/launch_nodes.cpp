@@ -108,7 +108,11 @@ class Joining {
     return Acceptor(options_.listen, options_.master_port, identity_of(leading_, AgentRole::leader),
                     descriptors_of(options_));
   } catch (const comm::tcp::AddressInUse& error) {
-    if (is_node_0() || waited() >= kLeaderDelay) throw;
+    if (is_node_0())  // as every agent is by default, so two of them are a common mistake
+      throw DeviceError(fmt::format("{}\n  if node 0 of this run listens there, this is another node: give it "
+                                    "--node-rank, from 1 to {} (default 0)",
+                                    error.what(), options_.nnodes.most - 1));
+    if (waited() >= kLeaderDelay) throw;
     reasons.add(error.what());
     return std::nullopt;
   } catch (const UnresolvedName& error) {

@@ -80,6 +80,7 @@ bool NodeTable::admit() {
 bool NodeTable::join(NodeLink link, JoinRequest request) {
   const auto refuse = [&](const std::string& why) {
     link.send(refuse_message(why));
+    last_refusal_ = why;
     return false;
   };
   if (request.nodes.least != own_.nodes.least || request.nodes.most != own_.nodes.most)
@@ -172,8 +173,9 @@ void Leader::wait_for_nodes() {
     const bool few = nodes_.present() < options_.nnodes.least;
     if (few && deadline.passed())
       throw DeviceError(fmt::format(
-          "{} did not join within {} s: start `gradring launch` there with the same address, port and --rdzv-id",
-          nodes_.missing(), std::chrono::duration<double>(options_.join_timeout).count()));
+          "{} did not join within {} s{}: start `gradring launch` there with the same address, port and --rdzv-id",
+          nodes_.missing(), std::chrono::duration<double>(options_.join_timeout).count(),
+          nodes_.last_refusal().empty() ? "" : fmt::format(" (rejected a node: {})", nodes_.last_refusal())));
     wait_without_workers(few ? deadline : last_call);
     release_leaving();
     if (std::exchange(before, nodes_.present()) < options_.nnodes.least)

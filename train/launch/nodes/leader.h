@@ -51,6 +51,8 @@ class NodeTable {
   const std::optional<Deadline>& next_poll() const { return acceptor_.next_poll(); }
   /// Accepts nodes, and refuses unsuitable ones with a reason. Returns whether a node joined.
   bool admit();
+  /// Why the last unsuitable node was refused; empty if none was.
+  const std::string& last_refusal() const { return last_refusal_; }
   void send_to_all(const nlohmann::json& message);
 
  private:
@@ -62,6 +64,7 @@ class NodeTable {
   Acceptor acceptor_;
   std::list<NodeLink> joining_;
   std::vector<NodeSlot> slots_;
+  std::string last_refusal_;
 };
 
 /// Assigns ranks to all nodes in the order of their numbers: prefix sums of their workers, and the same within each

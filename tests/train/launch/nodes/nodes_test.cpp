@@ -162,6 +162,15 @@ TEST_F(Nodes, ReportDifferentOptionsAtOnce) {
   EXPECT_EQ(agent(0).launcher->wait(), 0);
 }
 
+TEST_F(Nodes, SayAtTheEndWhichNodeWasRejected) {
+  start(0, 2, 1, {"exit=0"}, {"--rdzv-conf=timeout=2"});
+  EXPECT_EQ(start(1, 3, 1, {"exit=0"}).launcher->wait(), 2);
+  EXPECT_EQ(agent(0).launcher->wait(), 3);
+  EXPECT_THAT(agent(0).errors(), HasSubstr("node 1 did not join within 2 s (rejected a node: the leader has "
+                                           "--nnodes=2, "));
+  EXPECT_THAT(agent(0).errors(), HasSubstr(" has --nnodes=3: they must be the same)"));
+}
+
 TEST_F(Nodes, SurviveUnauthenticatedConnections) {
   start(0, 2, 1, {"mark=up"});
   sockaddr_in address{.sin_family = AF_INET,
@@ -194,6 +203,7 @@ TEST_F(Nodes, ReportAPortInUseAtOnce) {
   Agent& second = start(0, 2, 1, {"exit=0"});
   EXPECT_EQ(second.launcher->wait(), 3);
   EXPECT_THAT(second.errors(), HasSubstr(fmt::format("cannot listen at 0.0.0.0:{}", port_)));
+  EXPECT_THAT(second.errors(), HasSubstr("this is another node: give it --node-rank, from 1 to 1 (default 0)"));
   agent(0).launcher->send(SIGINT);
   EXPECT_EQ(agent(0).launcher->wait(), 130);
 }
