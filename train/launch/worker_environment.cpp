@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <initializer_list>
+#include <iterator>
 #include <string>
 
 #include "kernels/runtime/error.h"
@@ -56,6 +58,12 @@ class VariableReader {
       throw InvalidArgument(fmt::format("{0}={1} is outside {2}={3}: ranks go from 0 to {4}", rank_name, rank,
                                         size_name, size, size - 1));
     return true;
+  }
+  /// Those of `names` that are set.
+  std::vector<std::string> set_among(std::initializer_list<const char*> names) const {
+    std::vector<std::string> found;
+    std::ranges::copy_if(names, std::back_inserter(found), [this](const char* name) { return has(name); });
+    return found;
   }
   /// What any launcher may set.
   void read_common(WorkerEnvironment& it) const {
@@ -108,6 +116,7 @@ std::optional<WorkerEnvironment> detect_mpi_family(const MpiNames& names, const 
   }
   it.role_rank = it.rank;
   it.role_world_size = it.world_size;
+  it.rank_variables = variables.set_among({names.rank, names.size, names.local_rank, names.local_size});
   it.run_id = variables.text(names.job, it.run_id);
   variables.read_common(it);
   return it;
@@ -176,6 +185,8 @@ std::optional<WorkerEnvironment> detect_torchrun(const VariableReader& variables
   it.use_agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
   variables.read_common(it);
   it.launcher = name_of_launcher(it, variables);
+  if (it.store_path.empty())
+    it.rank_variables = variables.set_among({"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
   return it;
 }
 
@@ -204,6 +215,8 @@ std::optional<WorkerEnvironment> detect_slurm(const VariableReader& variables) {
   it.role_rank = it.rank;
   it.role_world_size = it.world_size;
 
+  it.rank_variables = {"SLURM_STEP_ID", "SLURM_PROCID", size_name};
+
   const int job = variables.number("SLURM_JOB_ID", 0, INT_MAX, 0);
   it.run_id = fmt::format("slurm-{}.{}", job, step);
   it.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX, 0);
@@ -230,6 +243,7 @@ std::optional<WorkerEnvironment> detect_pytorch_job(const VariableLookup& lookup
     return std::nullopt;
   it.group_rank = it.role_rank = it.rank;
   it.group_world_size = it.role_world_size = it.world_size;
+  it.rank_variables = {"RANK", "WORLD_SIZE"};
   variables.read_common(it);
   return it;
 }

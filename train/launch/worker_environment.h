@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "train/options/environment_variable.h"
 
@@ -50,6 +51,9 @@ struct WorkerEnvironment {
   std::string progress_file = {};  ///< GRADRING_PROGRESS_FILE: where to leave the step of the newest checkpoint
   std::string node_address = {};   ///< GRADRING_NODE_ADDRESS: numeric, for workers of other nodes; empty on one node
   std::string launcher = {};       ///< for messages: "torchrun", "mpirun"; empty without a launcher
+  /// For messages: the variables that make this process a rank, to be unset if it is to run alone; none under
+  /// `gradring launch`.
+  std::vector<std::string> rank_variables = {};
 
   bool operator==(const WorkerEnvironment&) const = default;
 

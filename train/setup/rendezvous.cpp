@@ -2,6 +2,7 @@
 #include "train/setup/rendezvous.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <thread>
 
@@ -105,6 +106,29 @@ void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec) {
                     place.world_size, place.local_world_size));
 }
 
+/// For a process that was to run alone: an earlier program, or the shell of a job, may have left a launcher's variables.
+std::string advice_for_lone_rank(const WorkerEnvironment& place) {
+  if (place.rank_variables.empty()) return "";
+  return fmt::format("; the environment makes this process rank {} of {}, as started by {}: to run it alone, unset {}",
+                     place.rank, place.world_size, place.launcher, fmt::join(place.rank_variables, " "));
+}
+
+Ranks join(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) try {
+  Ranks ranks;
+  if (place.world_size == 1) {
+    ranks.store = std::make_unique<comm::MemoryStore>();
+  } else if (!place.store_path.empty()) {
+    ranks.store = std::make_unique<comm::FileStore>(place.store_path);
+  } else {
+    ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
+    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store());
+  }
+  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
+  return ranks;
+} catch (const comm::Timeout& error) {
+  throw comm::Timeout(error.place(), error.what() + advice_for_lone_rank(place));
+}
+
 }  // namespace
 
 RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline, const PrivateFolder& links,
@@ -132,16 +156,7 @@ RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
   check_comm(spec, compute);
   check_nodes(place, spec);
-  Ranks ranks;
-  if (place.world_size == 1) {
-    ranks.store = std::make_unique<comm::MemoryStore>();
-  } else if (!place.store_path.empty()) {
-    ranks.store = std::make_unique<comm::FileStore>(place.store_path);
-  } else {
-    ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
-    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store());
-  }
-  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
+  Ranks ranks = join(place, spec, compute);
   if (ranks.rendezvous) ranks.group->barrier_on_host();  // before rank 0 removes the rendezvous
   if (!on_gpu(compute)) {
     ranks.store.reset();  // not needed on CPUs; a killed rank then leaves no files

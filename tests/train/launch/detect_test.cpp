@@ -77,8 +77,8 @@ struct Case {
   WorkerEnvironment expected;
 };
 
-TEST(Detect, ReadsTheEnvironmentOfEveryLauncher) {
-  const std::vector<Case> cases = {
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
       {"alone", {{"HOME", "/"}}, {}},
       {"torchrun",
        kTorchrun,
@@ -181,11 +181,25 @@ TEST(Detect, ReadsTheEnvironmentOfEveryLauncher) {
         .master_port = 23456,
         .launcher = "PyTorchJob"}},
   };
-  for (const Case& one : cases) {
-    const auto found = read(one.table);
+  return all;
+}
+
+TEST(Detect, ReadsTheEnvironmentOfEveryLauncher) {
+  for (const Case& one : cases()) {
+    auto found = read(one.table);
+    found.rank_variables.clear();
     EXPECT_EQ(found, one.expected) << one.name << ": rank " << found.rank << ", local " << found.local_rank << " of "
                                    << found.local_world_size << ", node " << found.group_rank << ", "
                                    << found.master_addr << ":" << found.master_port << ", by " << found.launcher;
+  }
+}
+
+TEST(Detect, NamesTheVariablesWithoutWhichAProcessRunsAlone) {
+  for (const Case& one : cases()) {
+    Table rest = one.table;
+    for (const std::string& name : read(one.table).rank_variables)
+      EXPECT_EQ(rest.erase(name), 1u) << one.name << ": " << name << " is not set";
+    EXPECT_EQ(read(rest), WorkerEnvironment()) << one.name;
   }
 }
 

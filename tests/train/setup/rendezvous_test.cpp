@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/rendezvous.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,20 @@ TEST_F(RendezvousTest, TimeoutNamesRankZero) {
     EXPECT_EQ(error.rank(), 2);
     EXPECT_EQ(error.peer(), 0);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 2 of 3 waited for rank 0, which did not connect"));
+  }
+}
+
+TEST_F(RendezvousTest, TimeoutNamesTheVariablesThatMakeALoneProcessARank) {
+  for (const int number : {0, 1}) {
+    WorkerEnvironment place{.rank = number, .world_size = 2, .local_rank = number, .local_world_size = 2};
+    place.run_id = folder_.path();  // of no other run
+    place.launcher = "srun";
+    place.rank_variables = {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+    const auto message = tests::message_of<comm::Timeout>([&] { make_group(place, {.timeout = kShort}); });
+    EXPECT_THAT(message, ::testing::HasSubstr(fmt::format("the environment makes this process rank {} of 2, as started "
+                                                          "by srun: to run it alone, unset SLURM_STEP_ID SLURM_PROCID "
+                                                          "SLURM_STEP_NUM_TASKS",
+                                                          number)));
   }
 }
 
