@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/files/byte_source.h"
+#include "data/files/mistaken_file.h"
 
 namespace gradring::data {
 namespace {
@@ -16,14 +17,18 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kRecordBytes = 1 + Cifar10Records::kPixels;
 
-std::size_t count_records(const fs::path& path, std::uint64_t bytes) {
+std::size_t count_records(const fs::path& path, ByteSource& source) {
+  const std::uint64_t bytes = source.most_bytes();
   if (bytes == 0) throw DataError(path, "is empty", kDownloadAgain);
-  if (bytes % kRecordBytes != 0)
-    throw DataError(path,
-                    "has " + std::to_string(bytes) + " bytes, expected a multiple of " + std::to_string(kRecordBytes) +
-                        " (a record): it is truncated, or not the binary version of CIFAR-10",
-                    kDownloadAgain);
-  return bytes / kRecordBytes;
+  if (bytes % kRecordBytes == 0) return bytes / kRecordBytes;
+  std::array<std::uint8_t, kStartBytes> start{};
+  const std::size_t count = source.read(start);
+  if (const auto mistaken = find_mistaken_file(std::string(start.begin(), start.begin() + count)))
+    throw DataError(path, mistaken->what, mistaken->advice);
+  throw DataError(path,
+                  "has " + std::to_string(bytes) + " bytes, expected a multiple of " + std::to_string(kRecordBytes) +
+                      " (a record): it is truncated, or not the binary version of CIFAR-10",
+                  kDownloadAgain);
 }
 
 /// Three planes to pixels of three bytes.
@@ -66,11 +71,11 @@ void check_equal_sizes(const std::vector<fs::path>& files, const std::vector<std
 
 }  // namespace
 
-std::size_t count_cifar10(const fs::path& path) { return count_records(path, open_plain(path)->most_bytes()); }
+std::size_t count_cifar10(const fs::path& path) { return count_records(path, *open_plain(path)); }
 
 void append_cifar10(const fs::path& path, Cifar10Records& records) {
   const auto source = open_plain(path);
-  const std::size_t count = count_records(path, source->most_bytes());
+  const std::size_t count = count_records(path, *source);
   std::size_t filled = records.pixels.size();
   records.pixels.resize(filled + count * Cifar10Records::kPixels);
   records.labels.reserve(records.labels.size() + count);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "data/files/byte_source.h"
+#include "data/files/mistaken_file.h"
 
 namespace gradring::data {
 namespace {
@@ -25,8 +26,10 @@ std::string hex(const std::array<std::uint8_t, 4>& bytes) {
 std::vector<std::string> spellings(Split split, const std::string& content) {
   const std::string part = split == Split::train ? "train-" : "t10k-";
   const std::string kind = content == "images" ? "idx3-ubyte" : "idx1-ubyte";
-  const std::string dashed = part + content + "-" + kind, dotted = part + content + "." + kind;
-  return {dashed, dotted, dashed + ".gz", dotted + ".gz"};
+  const std::string name = part + content + "-" + kind;
+  std::vector<std::string> names = idx_spellings(name);
+  for (std::string& packed : idx_spellings(name + ".gz")) names.push_back(std::move(packed));
+  return names;
 }
 
 std::optional<fs::path> find(const fs::path& folder, const std::vector<std::string>& names) {
@@ -60,6 +63,7 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 IdxFile::IdxFile(const fs::path& path, int rank) : path_(path), source_(open_plain_or_gzip(path)) {
+  if (source_->most_bytes() == 0) throw DataError(path, "is empty", kDownloadAgain);
   check_magic(rank);
   for (int axis = 0; axis < rank; ++axis) {
     std::int64_t extent = 0;
@@ -72,10 +76,14 @@ IdxFile::IdxFile(const fs::path& path, int rank) : path_(path), source_(open_pla
 void IdxFile::check_magic(int rank) {
   const std::array<std::uint8_t, 4> expected = {0, 0, 8, static_cast<std::uint8_t>(rank)};
   const auto found = read_word();
-  if (found != expected)
-    throw DataError(
-        path_, "starts with " + hex(found) + ", expected " + hex(expected),
-        "it is not an IDX file of " + std::string(rank == 3 ? "images" : "labels") + ": check what was downloaded");
+  if (found == expected) return;
+  std::array<std::uint8_t, kStartBytes> rest{};
+  std::string start(found.begin(), found.end());
+  start.append(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(source_->read(rest)));
+  if (const auto mistaken = find_mistaken_file(start)) throw DataError(path_, mistaken->what, mistaken->advice);
+  throw DataError(
+      path_, "starts with " + hex(found) + ", expected " + hex(expected),
+      "it is not an IDX file of " + std::string(rank == 3 ? "images" : "labels") + ": check what was downloaded");
 }
 
 std::array<std::uint8_t, 4> IdxFile::read_word() {
@@ -146,6 +154,14 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
                                                                      .classes = files.classes,
                                                                      .pixels = std::move(images),
                                                                      .labels = std::move(labels)});
+}
+
+std::vector<std::string> idx_spellings(std::string_view name) {
+  if (name.empty()) return {};
+  std::vector<std::string> names = {std::string(name)};
+  const std::size_t dash = name.find("-idx");
+  if (dash != std::string_view::npos) names.push_back(std::string(name).replace(dash, 1, "."));
+  return names;
 }
 
 IdxFiles find_idx_files(Split split, const std::vector<fs::path>& folders, const std::string& fetch) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/datasets/dataset.h"
@@ -62,6 +63,11 @@ struct IdxFiles {
 ///
 /// Errors    DataError as IdxFile, or if the counts differ, a label is not below `classes`, or there are no images.
 std::unique_ptr<Dataset> open_idx(const IdxFiles& files);
+
+/// The names that mirrors use for a file with one of MNIST's names, packed or not, in the order in which readers prefer
+/// them: train-images-idx3-ubyte, train-images.idx3-ubyte. Only the name itself if it is another one,
+/// none if it is empty.
+std::vector<std::string> idx_spellings(std::string_view name);
 
 /// Finds the two files of a split by MNIST's names (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, ...), plain or
 /// .gz, also with '.' before "idx" as some mirrors have it, in the first of `folders` that has the images.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/datasets/idx.h"
 #include "data/datasets/open_dataset.h"
 #include "data/fetch/http.h"
 #include "data/fetch/tar_reader.h"
@@ -174,23 +175,27 @@ bool is_good(const fs::path& folder, const KnownFile& file) {
 }
 
 /// Throws if an unpacked file is invalid: readers prefer it to the packed one that would be downloaded.
-bool has_unpacked(const fs::path& folder, const KnownFile& unpacked) {
-  if (unpacked.name.empty()) return false;
-  const FileCheck found = check_file(folder / unpacked.name, unpacked);
-  if (found.state == FileState::wrong)
-    throw DataError(folder / unpacked.name, found.found, "delete the file and fetch again");
-  return found.state == FileState::good;
+///
+/// Returns   the name of the valid form that exists, packed or not; empty if there is none.
+std::string valid_form(const CatalogueFile& file, const fs::path& folder) {
+  for (const std::string& name : idx_spellings(file.unpacked.name)) {
+    const FileCheck found = check_file(folder / name, file.unpacked);
+    if (found.state == FileState::wrong) throw DataError(folder / name, found.found, "delete the file and fetch again");
+    if (found.state == FileState::good) return name;
+  }
+  for (const std::string& name : idx_spellings(file.file.name))
+    if (check_file(folder / name, file.file).state == FileState::good) return name;
+  return {};
 }
 
 std::vector<CatalogueFile> missing_files(const CatalogueEntry& entry, const fs::path& folder, FetchListener& listener) {
   std::vector<CatalogueFile> missing;
   for (const CatalogueFile& file : entry.files) {
-    if (has_unpacked(folder, file.unpacked))
-      listener.already_there(file.unpacked.name);
-    else if (is_good(folder, file.file))
-      listener.already_there(file.file.name);
-    else
+    const std::string existing = valid_form(file, folder);
+    if (existing.empty())
       missing.push_back(file);
+    else
+      listener.already_there(existing);
   }
   return missing;
 }
@@ -225,11 +230,11 @@ void unpack(const fs::path& archive, std::span<const CatalogueFile> files, const
 /// The first existing form of a file, in the first folder that has one; unpacked first, as readers prefer it.
 VerifiedFile verify_one(const CatalogueFile& file, const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders)
-    for (const KnownFile& form : {file.unpacked, file.file}) {
-      if (form.name.empty()) continue;
-      const FileCheck check = check_file(folder / form.name, form);
-      if (check.state != FileState::missing) return {.path = folder / form.name, .check = check};
-    }
+    for (const KnownFile& form : {file.unpacked, file.file})
+      for (const std::string& name : idx_spellings(form.name)) {
+        const FileCheck check = check_file(folder / name, form);
+        if (check.state != FileState::missing) return {.path = folder / name, .check = check};
+      }
   const fs::path path = folders.front() / file.file.name;
   return {.path = path, .check = check_file(path, file.file)};
 }

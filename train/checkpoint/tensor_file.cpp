@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/files/mistaken_file.h"
 #include "kernels/runtime/error.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/pt_records.h"
@@ -131,7 +132,7 @@ NpyType type_of(const std::string& descr, const fs::path& path) {
   refuse_npy(path, "holds elements of type " + in_quotes(descr));
 }
 
-constexpr std::uint64_t kStartBytes = 32;  // enough for a pickle of one number
+using data::kStartBytes;  // enough for a pickle of one number
 
 /// A bare pickle begins with its protocol. So may the length of a safetensors header, but not one below the limit.
 bool is_pickle(std::string_view start) {
@@ -144,24 +145,12 @@ bool is_pickle(std::string_view start) {
                         "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
 }
 
-/// What is often given instead of a safetensors file, by its first bytes. Checked only if no safetensors header begins
-/// there.
-struct Mistaken {
-  std::string_view start, what, advice;
-};
-
-constexpr Mistaken kMistaken[] = {
-    {"version https://git-lfs", "is a Git LFS pointer to a file", "fetch the file itself: git lfs pull"},
-    {"\x1f\x8b", "is compressed with gzip", "decompress it with gunzip"},
-    {"<!DOCTYPE", "is a web page", "download the file itself"},
-    {"<!doctype", "is a web page", "download the file itself"},
-    {"<html", "is a web page", "download the file itself"},
-};
-
+/// Unless a safetensors header begins there.
 void refuse_mistaken(const std::filesystem::path& path, std::string_view start) {
+  if (start.empty()) throw CheckpointError(path, "is empty", "copy or download it again");
   if (start.substr(std::min(start.size(), sizeof(std::uint64_t))).starts_with('{')) return;
-  for (const auto& [first, what, advice] : kMistaken)
-    if (start.starts_with(first)) throw CheckpointError(path, std::string(what), std::string(advice));
+  if (const auto file = data::find_mistaken_file(start))
+    throw CheckpointError(path, std::string(file->what), std::string(file->advice));
 }
 
 }  // namespace

@@ -67,6 +67,11 @@ TEST_F(Cifar10File, RefusesOneByteTooMany) {
   EXPECT_THAT(error(bytes), HasSubstr("has 6147 bytes, expected a multiple of 3073"));
 }
 
+TEST_F(Cifar10File, SaysWhatAMistakenFileIs) {
+  const std::string_view pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\n";
+  EXPECT_THAT(error(Bytes(pointer.begin(), pointer.end())), HasSubstr("is a Git LFS pointer to a file; fetch"));
+}
+
 TEST_F(Cifar10File, RefusesAnEmptyFile) { EXPECT_THAT(error({}), HasSubstr("is empty")); }
 
 TEST_F(Cifar10File, RefusesALabelOutOfRange) {

@@ -59,6 +59,16 @@ TEST_F(IdxFile, ReadsExtentsBigEndian) {
   EXPECT_EQ(read(tests::idx_bytes({258}, many), 1).extents.at(0), 258);
 }
 
+TEST_F(IdxFile, SaysWhatAMistakenFileIs) {
+  const auto error_of = [this](std::string_view text) { return error(Bytes(text.begin(), text.end())); };
+  EXPECT_THAT(error_of("version https://git-lfs.github.com/spec/v1\noid sha256:00\n"),
+              HasSubstr("file: is a Git LFS pointer to a file; fetch the file itself: git lfs pull"));
+  EXPECT_THAT(error_of("<!DOCTYPE html><html>404</html>"), HasSubstr("file: is a web page; download the file itself"));
+  EXPECT_THAT(error_of(""), HasSubstr("file: is empty; "));
+  const std::string_view page = "<html>404</html>";
+  EXPECT_THAT(error(tests::gzipped(Bytes(page.begin(), page.end()))), HasSubstr("is a web page"));
+}
+
 TEST_F(IdxFile, NamesFileFindingAndAdvice) {
   EXPECT_THAT(error({'<', '!', 'D', 'O'}),
               AllOf(HasSubstr((folder_.path() / "file").string()), HasSubstr("3c 21 44 4f"), HasSubstr("00 00 08 03"),
@@ -71,7 +81,7 @@ TEST_F(IdxFile, RefusesLabelsWhereImagesBelong) {
 }
 
 TEST_F(IdxFile, RefusesEveryTruncationOfAPlainFile) {
-  for (std::size_t size = 0; size < plain_.size(); ++size)
+  for (std::size_t size = 1; size < plain_.size(); ++size)
     EXPECT_THAT(error(Bytes(plain_.begin(), plain_.begin() + static_cast<long>(size))),
                 testing::AnyOf(HasSubstr("ends "), HasSubstr("a file of this size holds at most")))
         << size;

@@ -151,5 +151,23 @@ TEST_F(FetchTest, VerifiesWhereTheDataSetWouldBeOpened) {
   EXPECT_THAT(found[1].check.found, HasSubstr("has 1 bytes, expected 3"));
 }
 
+/// Some mirrors have "." before "idx".
+TEST_F(FetchTest, AcceptsTheNamesThatReadersAccept) {
+  const tests::Known plain("train-labels-idx1-ubyte", plain_), packed("train-labels-idx1-ubyte.gz", images_);
+  const std::vector<CatalogueFile> files = {{.file = packed.file(), .unpacked = plain.file()}};
+  const CatalogueEntry entry{.name = "small", .files = files};
+  for (const auto& [name, bytes] :
+       {std::pair("train-labels.idx1-ubyte.gz", images_), {"train-labels.idx1-ubyte", plain_}}) {
+    const auto path = folder_.write(std::filesystem::path("small") / name, bytes);
+    EXPECT_EQ(verify(entry, folder_.path()).front().path, path);
+    EXPECT_THAT(states(entry), ElementsAre(FileState::good)) << name;
+    run(entry);
+    EXPECT_EQ(heard_.there.back(), name);
+  }
+  EXPECT_THAT(server_.requests(), IsEmpty());
+  folder_.write("small/train-labels.idx1-ubyte", Bytes{1});
+  EXPECT_THAT(states(entry), ElementsAre(FileState::wrong)) << "readers prefer it to the packed one";
+}
+
 }  // namespace
 }  // namespace gradring::data

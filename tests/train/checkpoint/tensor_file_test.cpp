@@ -32,8 +32,7 @@ TEST(TensorFile, RejectsOtherFiles) {
   tests::MemoryDisk disk;
   write_new_file(disk, "/empty", "");
   write_new_file(disk, "/text", "weights, weights, weights");
-  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/empty"); }),
-              HasSubstr("/empty is not a valid safetensors file: it is shorter than 8 bytes"));
+  EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/empty"); }), HasSubstr("/empty is empty"));
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/text"); }),
               HasSubstr("/text is not a valid safetensors file: its header has"));
   EXPECT_THAT(refusal([&] { read_tensor_file(disk, "/none"); }), HasSubstr("/none is missing"));
@@ -53,7 +52,10 @@ TEST(TensorFile, NamesCommonWrongFiles) {
   const std::pair<std::string, std::string> files[] = {
       {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n", "is a Git LFS pointer to a file; fetch"},
       {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s + std::string(100, 'x'), "is compressed with gzip; decompress"},
-      {"<!DOCTYPE html>\n<html>\n", "is a web page; download"}};
+      {"<!DOCTYPE html>\n<html>\n", "is a web page; download"},
+      {"\n <HTML><head>", "is a web page; download"},
+      {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>", "is an XML document"},
+      {"", "is empty; copy"}};
   for (const auto& [text, found] : files) {
     tests::MemoryDisk disk;
     write_new_file(disk, "/weights", text);
