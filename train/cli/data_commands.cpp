@@ -18,6 +18,7 @@
 #include "kernels/runtime/printable.h"
 #include "train/cli/commands.h"
 #include "train/options/environment_variable.h"
+#include "train/options/path_value.h"
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
@@ -30,7 +31,7 @@ std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", sta
 
 /// --data-dir, the parent of the datasets' folders.
 Option data_dir_option(std::string& data_dir) {
-  data_dir = system_variable("GRADRING_DATA_DIR").value_or("datasets");
+  data_dir = expand_home("GRADRING_DATA_DIR", system_variable("GRADRING_DATA_DIR").value_or("datasets"));
   return text_option("data-dir", "DIR", "parent of the datasets' folders (default " + data_dir + ")", data_dir);
 }
 

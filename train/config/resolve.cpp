@@ -7,6 +7,7 @@
 #include <span>
 
 #include "train/config/option_sources.h"
+#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -26,7 +27,7 @@ GivenOptions gather(const OptionTexts& command_line, const Variables& environmen
 
 void read(const TrainOption& option, const Given& given, TrainConfig& config) {
   try {
-    option.read(config, given.text);
+    option.read(config, value_text("--" + option.name, option.value, given.text));
   } catch (const InvalidArgument& error) {
     throw UsageError(given.source == kCommandLine ? error.what() : given.source + ": " + error.what());
   }

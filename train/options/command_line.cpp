@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/runtime/nearest_name.h"
+#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -25,7 +26,7 @@ std::string spellings(const Option& option) {
 
 void add(CLI::App& app, const Option& option) {
   const auto read = [&option](const CLI::results_t& texts) {
-    option.read(texts.back());
+    option.read(value_text("--" + option.name, option.value, texts.back()));
     return true;
   };
   CLI::Option* added = app.add_option(spellings(option), read);

@@ -18,7 +18,7 @@ namespace gradring::train {
 struct Option {
   std::string name;   ///< without the dashes
   char letter = 0;    ///< short form, or 0
-  std::string value;  ///< placeholder in --help: "N", or the choices: "fp32|fp16"; empty for a flag
+  std::string value;  ///< placeholder in --help: "N", or the choices: "fp32|fp16"; empty for a flag (see takes_path)
   std::string help;   ///< noun phrase, with unit, default and allowed values
   /// Takes the text of the value; a flag gets "true", or the word behind =.
   ///

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/runtime/nearest_name.h"
+#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -122,12 +123,6 @@ std::string choices_of(const Option& option) {
   return option.value.find('|') == std::string::npos ? "" : words;
 }
 
-bool takes_path(const Option& option) {
-  constexpr std::string_view kPaths[] = {"PATH", "DIR", "FILE"};
-  return std::ranges::any_of(kPaths, [&](std::string_view path) { return option.value.ends_with(path); }) ||
-         option.value.starts_with("FILE.");
-}
-
 /// "bench step" of "gradring bench step"; empty for the program itself.
 std::string path_of(const CommandLine& line) {
   const auto blank = line.command.find(' ');
@@ -176,7 +171,8 @@ std::string case_arms(std::span<const CommandLine> commands, const auto& words_o
       std::string pattern = single_quoted(path_of(line) + ":--" + option.name);
       if (option.letter != 0) pattern += "|" + single_quoted(path_of(line) + ":-" + option.letter);
       const std::string choices = choices_of(option);
-      const std::string action = !choices.empty() ? words_of(choices) : std::string(takes_path(option) ? files : ":");
+      const std::string action =
+          !choices.empty() ? words_of(choices) : std::string(takes_path(option.value) ? files : ":");
       values += fmt::format("    {}) {}; return ;;\n", pattern, action);
     }
     names += fmt::format("    {}) {}{} ;;\n", single_quoted(path_of(line)), words_of(names_of(line, commands)),
@@ -265,10 +261,10 @@ end
     for (const Option& option : line.options) {
       const std::string letter = option.letter != 0 ? fmt::format(" -s {}", option.letter) : "";
       const std::string choices = choices_of(option);
-      const std::string value = option.is_flag()     ? ""
-                                : !choices.empty()   ? " -x -a " + fish_quoted(choices)
-                                : takes_path(option) ? " -r -F"
-                                                     : " -x";
+      const std::string value = option.is_flag()           ? ""
+                                : !choices.empty()         ? " -x -a " + fish_quoted(choices)
+                                : takes_path(option.value) ? " -r -F"
+                                                           : " -x";
       script += fmt::format("{}{} -l {}{} -d {}\n", start, letter, option.name, value, fish_quoted(option.help));
     }
   }

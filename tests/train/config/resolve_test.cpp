@@ -45,6 +45,20 @@ TEST_F(Resolve, WaitsLongerForSimulatedGpusUnlessToldOtherwise) {
   EXPECT_EQ(resolve(simulated, {{"GRADRING_TIMEOUT", "5s"}}, std::nullopt).config.timeout, 5s);
 }
 
+TEST_F(Resolve, ExpandsHomeInPathsOfFilesAndVariables) {
+  const std::string home = system_variable("HOME").value_or("");
+  if (home.empty()) GTEST_SKIP() << "HOME is not set";
+  const TrainConfig config = resolve({}, {{"GRADRING_DATA_DIR", "~/d"}, {"GRADRING_RESUME", "~/r/step-1"}},
+                                     file("run-dir = \"~/r\"\ntrace = \"~/t.json\"\nname = \"~n\"\n"))
+                                 .config;
+  EXPECT_EQ(config.data_dir, home + "/d");
+  EXPECT_EQ(config.resume, home + "/r/step-1");
+  EXPECT_EQ(config.run_dir, home + "/r");
+  EXPECT_EQ(config.trace, home + "/t.json");
+  EXPECT_EQ(config.name, "~n") << "no path";
+  EXPECT_THAT(refusal("\nrun-dir = \"~else/r\"\n"), HasSubstr("F.toml:2: --run-dir is '~else/r': "));
+}
+
 TEST_F(Resolve, TheCommandLineWinsThenTheEnvironmentThenTheFile) {
   const std::string path = file("batch-size = 1\nlr = 0.1\nseed = 1\n");
   const ResolvedConfig resolved =

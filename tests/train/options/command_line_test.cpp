@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/support/message_of.h"
+#include "train/options/environment_variable.h"
 #include "train/options/help.h"
 #include "train/options/usage_error.h"
 
@@ -47,6 +48,26 @@ TEST(CommandLine, TakesNamesAndLetters) {
     probe.read(args);
     EXPECT_EQ(probe.size, "1K") << args.front();
   }
+}
+
+TEST(CommandLine, ExpandsHomeInPathsOnly) {
+  std::string path, name;
+  const CommandLine line{
+      .command = "gradring probe",
+      .options = {text_option("output", "FILE.md", "file", path), text_option("name", "N", "", name)}};
+  const std::string home = system_variable("HOME").value_or("");
+  if (home.empty()) GTEST_SKIP() << "HOME is not set";
+  const auto read = [&](const std::string& value) {
+    read_command_line(line, Words{"--output=" + value, "--name=" + value});
+    EXPECT_EQ(name, value);
+    return path;
+  };
+  EXPECT_EQ(read("~"), home);
+  EXPECT_EQ(read("~/a/~"), home + "/a/~");
+  for (const char* same : {"", "a/~/b", "./~", "/~"}) EXPECT_EQ(read(same), same);
+  EXPECT_EQ(tests::message_of<UsageError>([&] { read("~else/a"); }),
+            "--output is '~else/a': the home directory of a user is not looked up; write it in full, or put ./ before "
+            "the name of a file that begins with ~");
 }
 
 TEST(CommandLine, TakesFlagsAloneOrWithAWord) {

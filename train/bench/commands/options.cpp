@@ -11,12 +11,13 @@
 #include "train/config/train_config.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
+#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
 
 std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more) {
-  data_dir = system_variable("GRADRING_DATA_DIR").value_or("");
+  data_dir = expand_home("GRADRING_DATA_DIR", system_variable("GRADRING_DATA_DIR").value_or(""));
   more.insert(
       more.begin(),
       {choice_option("dataset", data::dataset_names(), fmt::format("dataset (default {})", dataset), dataset),

@@ -14,6 +14,7 @@
 #include "train/launch/signals.h"
 #include "train/launch/worker_environment.h"
 #include "train/options/help.h"
+#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -278,7 +279,7 @@ CommandLine command_line(LaunchDraft& draft) {
 
 /// Reads one value; the message of an error begins with "--name=value: ".
 void read(const Option& option, const std::string& shown, const std::string& text) try {
-  option.read(text);
+  option.read(value_text(shown, option.value, text));
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}={}: {}", shown, text, error.what()));
 }
