@@ -2,13 +2,11 @@
 #include "train/bench/result_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "data/files/byte_source.h"
 #include "kernels/bench/statistics.h"
+#include "kernels/runtime/file.h"
 
 namespace gradring::train::bench {
 namespace {
@@ -17,11 +15,11 @@ using nlohmann::ordered_json;
 
 constexpr const char* kAdvice = "name a file that `gradring bench ... -J FILE` of this version has written";
 
-std::string whole_text(const std::filesystem::path& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) throw data::DataError(path, "cannot be read", kAdvice);
-  return {std::istreambuf_iterator<char>(file), {}};
+std::string whole_text(const std::filesystem::path& path) try {
+  constexpr std::size_t kLargest = 64u << 20;
+  return read_small_file(path, kLargest);
+} catch (const ReadError& error) {
+  throw data::DataError(path, error.what(), kAdvice);
 }
 
 /// Its text, or nothing where it has another type or is missing.

@@ -126,8 +126,10 @@ TEST_F(BenchDiff, RefusesWhatIsNoResult) {
   write("empty.json",
         R"({"schema": 1, "benchmark": "kernels", "measurements": [{"key": {}, "unit": "us", "samples": []}]})");
   write("future.json", R"({"schema": 2, "benchmark": "kernels"})");
-  for (const char* file :
-       {"text.json", "list.json", "old_version.json", "cut.json", "empty.json", "future.json", "missing.json", "."}) {
+  write("large.json", planted_result(100));
+  std::filesystem::resize_file(place_.path("large.json"), std::uint64_t{1} << 40);
+  for (const char* file : {"text.json", "list.json", "old_version.json", "cut.json", "empty.json", "future.json",
+                           "missing.json", ".", "large.json"}) {
     const ProgramEnd end = diff({"good.json", file});
     EXPECT_EQ(end.code, 4) << file << end.out << end.err;
     EXPECT_THAT(end.err, StartsWith("gradring bench: " + std::string(file))) << end.err;
