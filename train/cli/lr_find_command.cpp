@@ -42,7 +42,7 @@ struct LrFindOptions {
 /// A positive number.
 Option rate_option(const std::string& name, const std::string& help, double& rate) {
   return {.name = name, .value = "F", .help = help, .read = [name, &rate](std::string_view text) {
-            rate = parse_number(name, text, 0);
+            rate = parse_float(name, text, 0);
             if (rate == 0) throw UsageError(fmt::format("--{} is {}, but must be above 0", name, text));
           }};
 }

@@ -62,10 +62,10 @@ TrainOption integer_option(const std::string& name, std::string help, IntegerRan
   return option(name, "N", std::move(help), place, read, [](std::int64_t value) { return std::to_string(value); });
 }
 
-/// A number from `least` up.
+/// A number from `least` up, which training computes with in fp32.
 template <class Place>
 TrainOption number_option(const std::string& name, std::string help, Place place, double least = 0) {
-  const auto read = [least](std::string_view of, std::string_view given) { return parse_number(of, given, least); };
+  const auto read = [least](std::string_view of, std::string_view given) { return parse_float(of, given, least); };
   return option(name, "F", std::move(help), place, read, [](auto value) { return fmt::format("{}", value); });
 }
 

@@ -123,8 +123,6 @@ void validate(const TrainConfig& config) {
           "--schedule step and --schedule-step-size require each other: give both or neither");
   require(schedule.name == "step" || schedule.gamma == ScheduleSpec().gamma,
           "--schedule-gamma requires --schedule step");
-  require(config.clip_norm == 0 || config.clip_norm >= std::numeric_limits<float>::min(),
-          "--clip-norm is smaller than any fp32 norm: use 0 for no clipping");
   require(schedule.name == "cosine" || schedule.least == 0, "--min-lr requires --schedule cosine");
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
   require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "kernels/runtime/nearest_name.h"
@@ -59,6 +60,16 @@ double parse_number(std::string_view option, std::string_view text, double least
   double value = 0;
   if (!read_all(text, value) || !std::isfinite(value) || value < least)
     refuse(option, text, fmt::format("a finite number of at least {}", least));
+  return value;
+}
+
+double parse_float(std::string_view option, std::string_view text, double least) {
+  using Limits = std::numeric_limits<float>;
+  const double value = parse_number(option, text, least);
+  if (value != 0 && (value < Limits::min() || value > Limits::max()))
+    refuse(option, text,
+           fmt::format("{}a number from {:.3g} to {:.3g}, the range of fp32", least > 0 ? "" : "0 or ", Limits::min(),
+                       Limits::max()));
   return value;
 }
 

@@ -27,6 +27,8 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, Integ
 std::uint64_t parse_seed(std::string_view option, std::string_view text);
 /// A finite number of at least `least`.
 double parse_number(std::string_view option, std::string_view text, double least);
+/// 0 or a number that fp32 holds without loss of range, of at least `least`.
+double parse_float(std::string_view option, std::string_view text, double least);
 /// true, false, 1 or 0.
 bool parse_flag(std::string_view option, std::string_view text);
 /// "30s", "500ms", "2m"; a bare number is seconds. At least a millisecond.

@@ -73,6 +73,16 @@ void NanPolicy::end(std::int64_t step, const StepResult& result) const {
   give_up(problem_of(step, result), spec_.learning_rate);
 }
 
+void NanPolicy::check_updates(const kernels::step_state::StepState& state) const {
+  if (state.applied_steps > 0 || state.skipped_steps == 0) return;
+  const std::string skipped =
+      fmt::format("no weight has changed: the gradients of all {} steps were not finite", state.skipped_steps);
+  if (!spec_.scales_loss) give_up(skipped, spec_.learning_rate);
+  throw DivergedError(fmt::format(
+      "{}, and the loss scale fell to {}: lower --loss-scale, or resume with more steps, which lower it further",
+      skipped, state.loss_scale));
+}
+
 void RollbackLimit::count(std::int64_t step, const std::string& problem) {
   step_ = step;
   if (made_ == kMost)

@@ -52,6 +52,10 @@ class NanPolicy {
   Action action_for(const StepResult& result) const;
   /// Errors    always DivergedError: the problem, and what to do.
   [[noreturn]] void end(std::int64_t step, const StepResult& result) const;
+  /// To be called at the end of a run with the state after its last step.
+  ///
+  /// Errors    DivergedError if all steps were skipped.
+  void check_updates(const kernels::step_state::StepState& state) const;
 
   /// "the gradients of step 12 are not finite, first in fc_layers.0.weight (in backward order)"
   std::string problem_of(std::int64_t step, const StepResult& result) const;

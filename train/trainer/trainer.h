@@ -82,7 +82,8 @@ class Trainer {
   /// and of the run, and at the interval of the options. With a validation set, that is evaluated instead of the test
   /// set, which is evaluated once, after the last step.
   ///
-  /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row.
+  /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row;
+  ///           DivergedError, also if every step was skipped.
   Summary run();
 
  private:

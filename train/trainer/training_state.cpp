@@ -84,8 +84,8 @@ void check_split(const JsonValue& saved, const JsonValue& here, const std::files
 void check_order(const OrderCheck& check) {
   const TrainingProgress& progress = check.progress;
   if (progress.position == 0) return;
-  const std::string where =
-      fmt::format("{} was saved in epoch {}, after sample {}", check.from.string(), progress.epoch, progress.position);
+  const std::string where = fmt::format("{} was saved in epoch {}, after sample {}", check.from.string(),
+                                        progress.epoch + 1, progress.position);
   if (!(check.saved == check.here))
     throw UsageError(
         fmt::format("{}, in the sample order {}, but this run has {}: resume with the options of that run, or from a "

@@ -87,6 +87,20 @@ std::vector<BadInput> bad_inputs() {
       {"ClippedToNothing", {"--clip-norm", "1e-50"}, 2, {"--clip-norm"}},
       {"HalvesOnTheWireOfFp32", {"--wire-dtype", "fp16"}, 2, {"--wire-dtype fp16", "--precision fp16"}},
       {"LossScaleOfNothing", {"--loss-scale", "0"}, 2, {"--loss-scale"}},
+      {"LossScaleBeyondFp32",
+       {"--precision", "fp16", "--loss-scale", "1e39"},
+       2,
+       {"--loss-scale is '1e39', but must be a number from 1.18e-38 to 3.4e+38"}},
+      {"HomeOfAUser", {"--trace=~else/t.json"}, 2, {"--trace is '~else/t.json'", "write it in full"}},
+      {"PointerInsteadOfImages",
+       {},
+       4,
+       {"train-images-idx3-ubyte: is a Git LFS pointer to a file", "git lfs pull"},
+       {},
+       [](const auto& folder) {
+         const std::string_view pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1727\n";
+         put_data(folder, std::string(tests::kTrainImages), tests::Bytes(pointer.begin(), pointer.end()));
+       }},
       {"NoDataFolderGiven",
        {"--data-dir="},
        2,

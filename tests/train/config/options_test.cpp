@@ -102,6 +102,22 @@ TrainConfig read_back(const TrainConfig& config) {
   return resolve({}, {}, folder.write("F.toml", tests::Bytes(text.begin(), text.end())).string()).config;
 }
 
+/// They become floats, where a larger number would be infinite and a smaller one 0.
+TEST(TrainOptions, OfNumbersAreWithinTheRangeOfFp32) {
+  int numbers = 0;
+  for (const TrainOption& option : train_options()) {
+    if (option.value != "F" || option.name.ends_with("-mb")) continue;
+    ++numbers;
+    for (const char* text : {"1e39", "1e-46"}) {
+      TrainConfig config;
+      EXPECT_THROW(option.read(config, text), UsageError) << "--" << option.name << " " << text;
+    }
+  }
+  EXPECT_GE(numbers, 9);
+}
+
+TEST(TrainOptions, SayHowMuchOfTheSeedCounts) { EXPECT_THAT(find_option("seed")->help, HasSubstr("lower 32 bits")); }
+
 TEST(ConfigResolvedToml, ComesBackThroughConfig) {
   const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
   const TrainConfig after = read_back(before);

@@ -54,6 +54,14 @@ TEST(ParseNumber, RefusesWhatIsNotFiniteOrNoNumber) {
                  {"", "nan", "inf", "-inf", "-0.1", "1e999", "1,5", "0x1p3", "+1", "1 ", "fast"});
 }
 
+TEST(ParseFloat, TakesWhatFp32Holds) {
+  for (const char* text : {"0", "1e-37", "1.5", "3.4e38"})
+    EXPECT_EQ(parse_float("lr", text, 0), parse_number("lr", text, 0)) << text;
+  expect_refused([](auto text) { parse_float("lr", text, 0); }, {"", "nan", "-1", "1e-39", "1e-300", "3.5e38", "1e39"});
+  EXPECT_EQ(message_of<UsageError>([] { parse_float("lr", "1e39", 0); }),
+            "--lr is '1e39', but must be 0 or a number from 1.18e-38 to 3.4e+38, the range of fp32");
+}
+
 TEST(ParseFlag, KnowsFourWords) {
   EXPECT_TRUE(parse_flag("nesterov", "true"));
   EXPECT_TRUE(parse_flag("nesterov", "1"));

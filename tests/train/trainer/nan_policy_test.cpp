@@ -32,6 +32,19 @@ std::string action(const char* on_nan, bool scales, const StepResult& result) {
   return "";
 }
 
+TEST(NanPolicy, EndsARunWhoseEveryStepWasSkipped) {
+  const auto end = [](bool scales, std::int32_t applied, std::int32_t skipped) {
+    const NanPolicy policy({.scales_loss = scales, .learning_rate = 0.5, .parameters = kParameters});
+    policy.check_updates({.applied_steps = applied, .loss_scale = 64, .skipped_steps = skipped});
+  };
+  EXPECT_NO_THROW(end(true, 1, 9));
+  EXPECT_NO_THROW(end(true, 0, 0)) << "nothing was left to train";
+  EXPECT_THAT(message_of<DivergedError>([&] { end(true, 0, 9); }),
+              ::testing::AllOf(HasSubstr("no weight has changed: the gradients of all 9 steps were not finite"),
+                               HasSubstr("the loss scale fell to 64: lower --loss-scale")));
+  EXPECT_THAT(message_of<DivergedError>([&] { end(false, 0, 9); }), HasSubstr("lower --lr (now 0.5)"));
+}
+
 TEST(NanPolicy, FollowsTheTable) {
   const double nan = std::nan(""), fine = 2;
   const float scale = 1024, least = train::kLeastLossScale;

@@ -156,7 +156,7 @@ TEST_F(ResumeElsewhere, DoesNotGoOnWithinAnEpochOfOtherSamples) {
   const Checkpoint within = checkpoint_of(config, 2), at_end = checkpoint_of(config, 3);
   config.seed = 1;
   EXPECT_THAT(refusal<train::UsageError>(config, within),
-              AllOf(HasSubstr("step-2 was saved in epoch 0, after sample 32"), HasSubstr(R"("seed":0)"),
+              AllOf(HasSubstr("step-2 was saved in epoch 1, after sample 32"), HasSubstr(R"("seed":0)"),
                     HasSubstr("checkpoint at the end of an epoch")));
   EXPECT_EQ(resumed(1, config, train_set_, test_set_, at_end).rank0.steps.front().step, 4);
 }
