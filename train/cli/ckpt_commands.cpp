@@ -21,6 +21,7 @@
 #include "train/report/environment_error.h"
 #include "train/setup/run_lock.h"
 #include "train/setup/start.h"
+#include "train/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {
@@ -143,7 +144,7 @@ struct VerifyCheckpointOptions {
 
 CommandLine command_line(VerifyCheckpointOptions& options) {
   return {.command = "gradring ckpt verify",
-          .purpose = "bitwise comparison of checkpoints with the hashes that were saved",
+          .purpose = "comparison of checkpoints with the hashes that were saved, and of their counters with each other",
           .usage = {"gradring ckpt verify PATH..."},
           .options = {json_switch(options.json)},
           .takes_words = true,
@@ -176,8 +177,18 @@ Verified check(FileSystem& files, const fs::path& path, const std::function<std:
   return {.path = path, .skipped = "was removed while it was read"};
 }
 
+/// Damage, or else counters that no training can have.
+std::vector<std::string> problems_of(FileSystem& files, const fs::path& folder) {
+  std::vector<std::string> problems = verify_checkpoint(files, folder);
+  if (!problems.empty()) return problems;
+  const CheckpointMeta meta = read_meta(files, folder);
+  if (meta.about->contains(kProgress))
+    from_checkpoint({.step = meta.step, .model = {}, .state = {}, .about = meta.about, .score = meta.score}, folder);
+  return {};
+}
+
 Verified check_checkpoint(FileSystem& files, const fs::path& folder) {
-  return check(files, folder, [&] { return verify_checkpoint(files, folder); });
+  return check(files, folder, [&] { return problems_of(files, folder); });
 }
 
 Verified check_file(FileSystem& files, const fs::path& path) {

@@ -111,12 +111,13 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& place, RankKee
   const Compute& compute = keeps.compute;
   PosixFileSystem files;
   Start start = place.rank == 0 ? find_start(config, std::nullopt, files) : Start();
-  const std::shared_ptr<const data::Dataset> train_set = open_train_set(config).train_set;
+  Datasets sets = open_train_set(config);
+  const OwnFiles own = own_files(config, place, sets);
+  const std::shared_ptr<const data::Dataset> train_set = std::move(sets.train_set);
   const data::Subset one_sample(train_set, {0});
   keeps.ranks = make_group(place, group_spec(config), &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
-  check_same_settings(group, config);
-  check_same_cpu_level(group, recorded_cpu_level(*compute.device));
+  check_ranks_agree(group, config, compute, own);
   const std::vector<FurtherDevice> others = further_devices(keeps.further);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,

@@ -8,6 +8,8 @@
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
 #include "train/setup/compute.h"
+#include "train/setup/datasets.h"
+#include "train/setup/rank_agreements.h"
 #include "train/setup/rendezvous.h"
 #include "train/setup/start.h"
 #include "train/trainer/trainer.h"
@@ -26,6 +28,23 @@ std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvi
 
 /// How the ranks of a training are connected (make_group).
 GroupSpec group_spec(const TrainConfig& config);
+
+/// What a rank finds on its own disk, and the others on theirs.
+struct OwnFiles {
+  std::vector<Agreement> data{};  ///< same_data()
+  std::int64_t newest_step = -1;  ///< of the checkpoints in --run-dir, where the run resumes from the newest
+};
+
+/// Reads them; before ranks wait for each other. Nothing for a single rank.
+OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& place, const Datasets& sets);
+
+/// Checks that all ranks train with the same options, code and data, and that rank 0 has the newest checkpoint.
+/// Collective.
+///
+/// Returns   remarks.
+/// Errors    ReplicaError that names the ranks and what differs.
+std::vector<std::string> check_ranks_agree(comm::ProcessGroup& group, const TrainConfig& config, const Compute& compute,
+                                           const OwnFiles& own);
 
 /// Starts the trainer from rank 0's checkpoint, weights or seed. Collective. May add to the remarks of `start`.
 ///

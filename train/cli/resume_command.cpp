@@ -51,8 +51,8 @@ bool is_option(std::string word, std::string_view name) {
   return word == name;
 }
 
-/// The arguments after "train", with --run-dir, --resume and the `changes` replaced.
-Words resuming(const Words& tail, const fs::path& run_dir, const std::vector<OptionWord>& changes) {
+/// The arguments after "train", with --run-dir and the `changes` replaced, and without --resume.
+Words restarting(const Words& tail, const fs::path& run_dir, const std::vector<OptionWord>& changes) {
   const auto is_replaced = [&](const std::string& word) {
     return is_option(word, "--run-dir") || is_option(word, "--resume") ||
            std::ranges::any_of(changes, [&](const OptionWord& change) { return is_option(word, change.name); });
@@ -70,6 +70,12 @@ Words resuming(const Words& tail, const fs::path& run_dir, const std::vector<Opt
     words.push_back("--run-dir=" + path);
   else
     words.insert(words.end(), {"--run-dir", path});
+  return words;
+}
+
+/// The same, with --resume auto.
+Words resuming(const Words& tail, const fs::path& run_dir, const std::vector<OptionWord>& changes) {
+  Words words = restarting(tail, run_dir, changes);
   words.insert(words.end(), {"--resume", "auto"});
   return words;
 }
@@ -124,6 +130,15 @@ std::string start_command(const StartedBy& started_by) {
 std::string resume_command(const StartedBy& started_by, const fs::path& run_dir,
                            const std::vector<OptionWord>& changes) {
   return command_with(started_by, [&](const Words& train) { return resuming(train, run_dir, changes); });
+}
+
+std::string restart_command(const StartedBy& started_by, const fs::path& run_dir,
+                            const std::vector<OptionWord>& changes) {
+  return command_with(started_by, [&](const Words& train) { return restarting(train, run_dir, changes); });
+}
+
+std::string start_command(const RunHeader& header) {
+  return header.start.empty() ? shell_command(header.command) : header.start;
 }
 
 }  // namespace gradring::train

@@ -41,6 +41,10 @@ StartedBy started_by(const WorkerEnvironment& place);
 std::string resume_command(const StartedBy& started_by, const std::filesystem::path& run_dir,
                            const std::vector<OptionWord>& changes = {});
 
+/// The shell command that starts the run again in another run directory, with the same options but `changes`.
+std::string restart_command(const StartedBy& started_by, const std::filesystem::path& run_dir,
+                            const std::vector<OptionWord>& changes);
+
 /// The same without changes to its options: the shell command that started the run.
 std::string start_command(const StartedBy& started_by);
 

@@ -108,6 +108,17 @@ std::string program_of(const StartedBy& started_by) {
   return is_launcher ? started_by.parent.front() : started_by.own.front();
 }
 
+/// The command that trains with more steps. A schedule that spans the training would raise the learning rate again if the
+/// run were resumed with more steps, so a longer one begins anew.
+std::string longer_command(const StartedBy& started_by, const TrainConfig& config, const fs::path& run_dir,
+                           const std::vector<OptionWord>& longer) {
+  if (!spans_training(config.schedule)) return resume_command(started_by, run_dir, longer);
+  fs::path another = run_dir.has_filename() ? run_dir : run_dir.parent_path();
+  for (const OptionWord& option : longer) another += fmt::format("-{}{}", option.value, option.name.substr(1));
+  return restart_command(started_by, another, longer) +
+         "  # a new run: the learning rate of this one has reached its end";
+}
+
 /// Where texts wrap: not in a file.
 std::size_t width_of(const Console& out) {
   return is_terminal(out.fd()) ? terminal_size(out.fd()).value_or(TerminalSize()).columns : 0;
@@ -170,11 +181,19 @@ std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig
   std::vector<std::string> evaluate = {"eval", run};
   if (config.val_split) evaluate.emplace_back("--best");
   std::vector<BannerRow> rows = {{"evaluate", command(evaluate)}};
-  if (can_be_longer) rows.push_back({"train longer", resume_command(started_by, run_dir, longer)});
+  if (can_be_longer) rows.push_back({"train longer", longer_command(started_by, config, run_dir, longer)});
   rows.push_back({"export", command({"export", run, "--output", "model.onnx"})});
   rows.push_back({"report", command({"report", run, "-o", "report.html"})});
   rows.push_back({"compare", command({"runs", "ls"})});
   return rows;
+}
+
+std::string longer_advice(const TrainConfig& config) {
+  if (!spans_training(config.schedule)) return "to train longer, raise --epochs or --steps";
+  return fmt::format(
+      "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the learning "
+      "rate, since the {} schedule spans the whole training",
+      config.schedule.name);
 }
 
 std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look) {
@@ -197,9 +216,8 @@ void print_result(Console& out, const FinishedRun& run) {
 
 void print_finished(Console& out, const FinishedRun& run) {
   make_progress(run.config.progress, out)
-      ->remark(fmt::format(
-          "the run is already finished ({} steps): nothing was trained; to train longer, raise --epochs or --steps",
-          run.summary.steps));
+      ->remark(fmt::format("the run is already finished ({} steps): nothing was trained; {}", run.summary.steps,
+                           longer_advice(run.config)));
   if (run.config.progress == "none") return;
   out.write("Results of the finished run:\n");
   print_rows(out, run);

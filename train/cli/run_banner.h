@@ -38,6 +38,9 @@ std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& fig
 std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config,
                                   const std::filesystem::path& run_dir);
 
+/// How to train a finished run longer: "to train longer, ...".
+std::string longer_advice(const TrainConfig& config);
+
 /// Rows with their texts below each other, wrapped between words to `columns` (0: not).
 std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look);
 

@@ -7,6 +7,7 @@
 #include "train/cli/commands.h"
 #include "train/cli/resume_command.h"
 #include "train/config/option_sources.h"
+#include "train/config/options.h"
 #include "train/launch/launcher.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
@@ -24,7 +25,9 @@ constexpr const char* kTrainNotes =
     "of the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n\n"
     "A run directory holds config.resolved.toml (input for --config; after a resume with other options also "
     "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
-    "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n"
+    "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n";
+
+constexpr const char* kExitCodesAndExamples =
     "Exit codes:\n"
     "    0  success\n"
     "    1  training failed\n"
@@ -37,11 +40,31 @@ constexpr const char* kTrainNotes =
     "  143  stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint\n"
     "  161  a rank was lost\n"
     "  162  a rank timed out or never started\n"
-    "  163  the ranks' weights differ\n\n"
+    "  163  the ranks differ: in options, data, program or weights\n\n"
     "Examples:\n"
     "  gradring train\n"
     "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
     "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR\n";
+
+/// "--weights, --optimizer-state"
+std::string options_with(OnResume how) {
+  std::string names;
+  for (const TrainOption& option : train_options())
+    if (option.on_resume == how) names += (names.empty() ? "--" : ", --") + option.name;
+  return names;
+}
+
+std::string resume_notes() {
+  return fmt::format(
+      "A resume takes the options that it is given: one that is not repeated has its default again, not the value of "
+      "the run. A remark names those that changed, and the learning rate if that changes. --config "
+      "RUN/config.resolved.toml repeats them all. Without effect, because the checkpoint holds what became of them: "
+      "{}. "
+      "If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}. A cosine or one-cycle "
+      "schedule spans all steps of the training, so more of them change the rate of every step.\n\n",
+      options_with(OnResume::checkpoint), options_with(OnResume::must_fit),
+      options_with(OnResume::must_fit_within_epoch));
+}
 
 /// " (default 64)", a string without its quotes; nothing for an empty one and for flags.
 std::string shown_default(const TrainOption& option) {
@@ -132,7 +155,7 @@ CommandLine command_line(ParsedTrain& parsed) {
                    .purpose = "data-parallel training of a model on one or many ranks",
                    .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
                    .options = config_options(parsed),
-                   .notes = kTrainNotes};
+                   .notes = std::string(kTrainNotes) + resume_notes() + kExitCodesAndExamples};
   line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
                                        parsed.print_config));
   line.options.push_back(

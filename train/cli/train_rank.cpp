@@ -231,15 +231,14 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   const Compute& compute = keeps.compute;
   Start start = leads ? output.find_start() : Start();
   const Datasets sets = open_datasets(config);
+  const OwnFiles own = own_files(config, place, sets);
   keeps.ranks = make_group(place, group_spec(config), &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
-  check_same_settings(group, config);
-  check_same_cpu_level(group, recorded_cpu_level(*compute.device));
+  std::vector<std::string> remarks = check_ranks_agree(group, config, compute, own);
   Console out;  // before the sinks that write to it
   MetricsFan metrics;
   std::unique_ptr<CheckpointSink> checkpoints;
   const std::vector<FurtherDevice> others = further_devices(keeps.further);
-  std::vector<std::string> remarks;
   TracedDevice gpu = traced_device(config, compute, remarks);
   std::optional<RunTrace> trace;
   if (!config.trace.empty() || gpu.ranges) trace.emplace(trace_spec(config), group, std::move(gpu));
@@ -288,9 +287,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (leads && config.progress != "none") print_start(out, header, output.shown_path(), output.shown_source());
   for (const std::string& remark : remarks) metrics.remark(remark);
   if (leads && trainer.is_over())
-    metrics.remark(fmt::format(
-        "the training is already complete at step {}: nothing is trained; to train longer, raise --epochs or --steps",
-        trainer.progress().steps));
+    metrics.remark(fmt::format("the training is already complete at step {}: nothing is trained; {}",
+                               trainer.progress().steps, longer_advice(config)));
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 

@@ -84,6 +84,11 @@ TrainOption seed_option(const std::string& name, std::string help, Place place) 
   });
 }
 
+inline TrainOption resumed(OnResume how, TrainOption option) {
+  option.on_resume = how;
+  return option;
+}
+
 // The rows of config/run_options.cpp, by their headings in --help.
 Options parallelism_options();
 Options communication_options();

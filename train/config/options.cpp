@@ -41,13 +41,19 @@ TrainOption checkpoint_activations_option() {
 
 Options data_options() {
   return {
-      word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
-                  &TrainConfig::dataset),
-      text_option("data-dir", "DIR", "folder with the files of the dataset", &TrainConfig::data_dir),
-      option("val-split", "F|N",
-             "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
-             "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
-             &TrainConfig::val_split, parse_val_split, show_val_split),
+      resumed(OnResume::must_fit_within_epoch,
+              word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
+                          &TrainConfig::dataset)),
+      text_option("data-dir", "DIR",
+                  "folder with the files of the dataset; all ranks must have the same samples, in any folder",
+                  &TrainConfig::data_dir),
+      resumed(
+          OnResume::must_fit,
+          option(
+              "val-split", "F|N",
+              "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
+              "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
+              &TrainConfig::val_split, parse_val_split, show_val_split)),
       word_option(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "
@@ -60,12 +66,18 @@ Options data_options() {
 
 Options model_options() {
   return {
-      word_option("model", "model architecture", nn::model_names(), &TrainConfig::model),
-      text_option("weights", "PATH", "initial weights: a checkpoint, a .safetensors file or a PyTorch state_dict",
-                  &TrainConfig::weights),
-      text_option("optimizer-state", "FILE",
-                  "state_dict of PyTorch's optimizer, which goes on with --weights (.pt); empty: a new optimizer",
-                  &TrainConfig::optimizer_state),
+      resumed(OnResume::must_fit, word_option("model", "model architecture", nn::model_names(), &TrainConfig::model)),
+      resumed(
+          OnResume::checkpoint,
+          text_option(
+              "weights", "PATH",
+              "initial weights, which rank 0 reads for all: a checkpoint, a .safetensors file or a PyTorch state_dict",
+              &TrainConfig::weights)),
+      resumed(
+          OnResume::checkpoint,
+          text_option("optimizer-state", "FILE",
+                      "state_dict of PyTorch's optimizer, which goes on with --weights (.pt); empty: a new optimizer",
+                      &TrainConfig::optimizer_state)),
       checkpoint_activations_option(),
       option("activation-budget-mb", "F",
              "memory limit for activations in MiB with --checkpoint-activations auto; 0: as little as possible",
@@ -79,13 +91,15 @@ Options batch_options() {
                      {.least = 0}, &TrainConfig::epochs),
       integer_option("steps", "optimizer steps after which training ends; 0: after --epochs", {.least = 0},
                      &TrainConfig::steps),
-      integer_option("batch-size", "samples per rank and micro-batch", {.least = 1}, &TrainConfig::batch_size),
+      resumed(OnResume::must_fit_within_epoch,
+              integer_option("batch-size", "samples per rank and micro-batch", {.least = 1}, &TrainConfig::batch_size)),
       integer_option("accumulate", "micro-batches per step, whose gradients are summed before the all-reduce",
                      {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
-      integer_option("global-batch",
-                     "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
-                     "--accumulate times ranks",
-                     {.least = 0}, &TrainConfig::global_batch),
+      resumed(OnResume::must_fit_within_epoch,
+              integer_option("global-batch",
+                             "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
+                             "--accumulate times ranks",
+                             {.least = 0}, &TrainConfig::global_batch)),
       word_option("gradient-mean",
                   "mean of gradients over the samples of a step, or over the ranks' means as in PyTorch, which differs "
                   "where ranks have different numbers of samples",
@@ -98,18 +112,21 @@ Options batch_options() {
                   "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
                   "skip in fp16, else halt",
                   kOnNan, &TrainConfig::on_nan),
-      seed_option(
-          "seed",
-          "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in PyTorch",
-          &TrainConfig::seed),
+      resumed(OnResume::must_fit_within_epoch,
+              seed_option("seed",
+                          "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in "
+                          "PyTorch",
+                          &TrainConfig::seed)),
   };
 }
 
 Options optimizer_options() {
   return {
-      word_option("optimizer", "optimizer", kOptimizers, in(&TrainConfig::optimizer, &OptimizerSpec::name)),
+      resumed(OnResume::must_fit,
+              word_option("optimizer", "optimizer", kOptimizers, in(&TrainConfig::optimizer, &OptimizerSpec::name))),
       number_option("lr", "peak learning rate", &TrainConfig::learning_rate),
-      number_option("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum)),
+      resumed(OnResume::must_fit,
+              number_option("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum))),
       number_option("dampening", "dampening of the momentum (sgd)",
                     in(&TrainConfig::optimizer, &OptimizerSpec::dampening)),
       flag_option("nesterov", "Nesterov momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
@@ -117,10 +134,10 @@ Options optimizer_options() {
                     in(&TrainConfig::optimizer, &OptimizerSpec::weight_decay)),
       flag_option("no-bias-decay", "exclusion of biases from weight decay",
                   in(&TrainConfig::optimizer, &OptimizerSpec::no_bias_decay)),
-      number_option(
-          "ema",
-          "decay of an exponential moving average of the weights, evaluated beside them, such as 0.999; 0: no average",
-          in(&TrainConfig::optimizer, &OptimizerSpec::ema)),
+      resumed(OnResume::must_fit, number_option("ema",
+                                                "decay of an exponential moving average of the weights, evaluated "
+                                                "beside them, such as 0.999; 0: no average",
+                                                in(&TrainConfig::optimizer, &OptimizerSpec::ema))),
       word_option("schedule", "learning rate schedule over the steps", kSchedules,
                   in(&TrainConfig::schedule, &ScheduleSpec::name)),
       integer_option("warmup-steps", "steps of linear warm-up to --lr", {.least = 0},
@@ -136,8 +153,8 @@ Options precision_options() {
   return {
       word_option("precision", "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
                   kPrecisions, &TrainConfig::precision),
-      number_option("loss-scale", "initial loss scale (fp16), halved on overflow", &TrainConfig::loss_scale,
-                    std::numeric_limits<float>::min()),
+      resumed(OnResume::checkpoint, number_option("loss-scale", "initial loss scale (fp16), halved on overflow",
+                                                  &TrainConfig::loss_scale, std::numeric_limits<float>::min())),
       integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},
                      &TrainConfig::loss_scale_interval),
       flag_option(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,14 @@
 #include "train/config/train_config.h"
 
 namespace gradring::train {
+
+/// What a resume has that does not repeat an option.
+enum class OnResume : std::uint8_t {
+  default_value,         ///< its default, as a new run would
+  checkpoint,            ///< what became of its first value: the option has no effect
+  must_fit,              ///< its default, and an error if that does not fit the checkpoint
+  must_fit_within_epoch  ///< the same, but for a checkpoint of the end of an epoch
+};
 
 /// One setting of a run, the source of the command line (--batch-size), the environment (GRADRING_BATCH_SIZE), the
 /// config file (batch-size or batch_size), --help and --print-config.
@@ -25,6 +34,7 @@ struct TrainOption {
 
   std::string group = {};                 ///< heading in --help
   std::vector<std::string> aliases = {};  ///< other spellings on the command line, not shown
+  OnResume on_resume = OnResume::default_value;
   char separator = 0;  ///< joins the texts of an option that is given several times; 0: the last one wins
 
   bool is_flag() const { return value.empty(); }

@@ -89,6 +89,9 @@ struct ScheduleSpec {
   double least = 0;               ///< cosine: the rate at the end; exponential: at the start
 };
 
+/// Whether a schedule's rates depend on the number of steps in all: a longer training has other rates from its start.
+inline bool spans_training(const ScheduleSpec& spec) { return spec.name != "constant" && spec.name != "step"; }
+
 /// The learning rate of step `step` of `steps`, counted from 0, skipped steps excluded; w = warmup_steps, t = step - w,
 /// T = steps - w:
 ///   step < w:    peak * (step + 1) / w

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <thread>
 
 #include "comm/error.h"
@@ -13,9 +14,12 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/transport/shared_memory/shared_memory.h"
 #include "comm/transport/single_rank/single_rank.h"
+#include "train/launch/host.h"
 #include "train/launch/worker_files.h"
+#include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/setup/agreement.h"
 
 namespace gradring::train {
 namespace {
@@ -113,6 +117,47 @@ std::string advice_for_lone_rank(const WorkerEnvironment& place) {
                      place.rank, place.world_size, place.launcher, fmt::join(place.rank_variables, " "));
 }
 
+std::string gpus_of(const Compute& compute) { return compute.simulator ? "simulated GPUs" : "GPUs"; }
+
+/// Ranks that connect in different ways would wait for each other: they compare this before, through the store.
+RankFacts facts_of(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+  const bool uses_tcp = spec.comm == "tcp" || spans_nodes(place);
+  const std::string transport = on_gpu(compute) ? fmt::format("NCCL between {}", gpus_of(*compute))
+                                : uses_tcp      ? "TCP between CPUs"
+                                                : "shared memory between CPUs";
+  return {.rank = place.rank,
+          .host = host_name(),
+          .sections = {{.values = {{"the program", spec.program}}}, {.values = {{"the transport", transport}}}}};
+}
+
+RankFacts wait_for_rank_0(comm::Store& store, const std::string& key, const WorkerEnvironment& place,
+                          const GroupSpec& spec) {
+  try {
+    return RankFacts::parse(store.wait(key, Deadline::after(spec.timeout)));
+  } catch (const comm::Timeout&) {
+    throw comm::Timeout(
+        {.rank = place.rank, .peer = 0, .operation = "join"},
+        fmt::format("rank {} of {} waited {} for rank 0 to join: start it with the same store, or raise "
+                    "--timeout",
+                    place.rank, place.world_size, show_duration(spec.timeout)));
+  }
+}
+
+/// Errors    ReplicaError, but on rank 0, which does not wait for the others here.
+void check_same_start(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
+                      const Compute* compute) {
+  const RankFacts mine = facts_of(place, spec, compute);
+  const std::string key = name_of(place) + "/start";
+  if (place.rank == 0) return store.set(key, mine.to_text());
+  const RankFacts ranks[] = {wait_for_rank_0(store, key, place, spec), mine};
+  constexpr const char* kAdvice[] = {"install the same build on every node",
+                                     "give all ranks the same --device and --comm"};
+  for (std::size_t section = 0; section < std::size(kAdvice); ++section) {
+    const std::string differences = describe_differences(ranks, section, always(kAdvice[section]));
+    if (!differences.empty()) throw_disagreement(differences);
+  }
+}
+
 Ranks join(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) try {
   Ranks ranks;
   if (place.world_size == 1) {
@@ -123,6 +168,7 @@ Ranks join(const WorkerEnvironment& place, const GroupSpec& spec, const Compute*
     ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
     ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store());
   }
+  if (place.world_size > 1) check_same_start(*ranks.store, place, spec, compute);
   ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
   return ranks;
 } catch (const comm::Timeout& error) {

@@ -43,6 +43,7 @@ struct GroupSpec {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::string comm = "auto";      ///< auto, nccl, shm, tcp
   bool allow_shared_gpu = false;  ///< several ranks on one GPU, for tests
+  std::string program;            ///< name, version and commit
 };
 
 /// A rank's process group. On GPUs the store stays: ranks publish their errors there.
@@ -60,8 +61,9 @@ struct Ranks {
 /// through shared memory, or with several nodes through tcp.
 ///
 /// Errors    UsageError if `comm` does not fit the device; EnvironmentError for ranks on several machines without a
-///           launcher over all of them; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout
-///           that names the missing ranks; comm::PeerLost.
+///           launcher over all of them; ReplicaError on a rank that is another program than rank 0, or would connect
+///           otherwise; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the
+///           missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
 
 }  // namespace gradring::train

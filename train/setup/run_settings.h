@@ -2,11 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include "comm/process_group.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/config/train_config.h"
 #include "train/launch/worker_environment.h"
@@ -23,19 +21,6 @@ namespace gradring::train {
 ///
 /// Errors    as step_sizes.
 TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place);
-
-/// Checks that all ranks have the same options. Collective.
-///
-/// Errors    ReplicaError with each option that differs and its values; comm::CommError.
-void check_same_settings(comm::ProcessGroup& group, const TrainConfig& config);
-
-/// Checks that recorded_cpu_level() is equal on all ranks: replicas that round differently would diverge. Collective.
-///
-/// Errors    ReplicaError with two levels and their ranks; comm::CommError.
-void check_same_cpu_level(comm::ProcessGroup& group, const std::string& level);
-
-/// The differences between the settings of the ranks (to_toml): "batch-size is 8 on rank 0 but 16 on rank 1".
-std::string describe_differences(std::span<const std::string> settings);
 
 /// The settings of the run that saved a checkpoint, as TOML; nullopt if unknown.
 std::optional<std::string> saved_settings(const Checkpoint& checkpoint);

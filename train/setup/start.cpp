@@ -155,6 +155,14 @@ std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const fs::path& 
   throw_removed(checkpoints);
 }
 
+std::int64_t newest_step(FileSystem& files, const fs::path& run_dir) try {
+  const std::vector<StepFolder> folders = list_step_folders(files, checkpoints_of(run_dir));  // the newest first
+  const auto newest = std::ranges::find_if(folders, was_finished);
+  return newest == folders.end() ? -1 : newest->step;
+} catch (const FileError&) {
+  return -1;
+}
+
 fs::path checkpoints_in(FileSystem& files, const fs::path& path) {
   const fs::path of_run = checkpoints_of(path);
   return files.exists(of_run) ? of_run : path;

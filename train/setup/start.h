@@ -20,6 +20,9 @@ namespace gradring::train {
 std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const std::filesystem::path& checkpoints,
                                              std::vector<std::string>& remarks);
 
+/// The step of the newest finished checkpoint in a run directory, valid or not; below 0: none can be found.
+std::int64_t newest_step(FileSystem& files, const std::filesystem::path& run_dir);
+
 /// The folder of checkpoints of a run directory; any other path is returned as it is.
 std::filesystem::path checkpoints_in(FileSystem& files, const std::filesystem::path& path);
 

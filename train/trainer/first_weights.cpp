@@ -21,10 +21,10 @@ void begin_average(ReplicaState& state) {
 
 }  // namespace
 
-std::vector<std::string> load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
-                                            comm::ProcessGroup& group, Deadline deadline) {
+LoadedWeights load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
+                                 comm::ProcessGroup& group, Deadline deadline) {
   const ParameterNames names(replica.model());
-  std::vector<std::string> remarks = names.rename(weights.tensors, weights.from);
+  LoadedWeights loaded{.remarks = names.rename(weights.tensors, weights.from)};
   ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica.step().state(deadline)};
   std::string applied;  // empty: a new optimizer
   if (weights.optimizer) {
@@ -38,11 +38,11 @@ std::vector<std::string> load_first_weights(Replica& replica, FirstWeights weigh
   applied = group.broadcast_on_host(applied, 0);
   if (applied.empty()) {
     replica.load_weights(state.model, weights.from, deadline);
-    return remarks;
+    return loaded;
   }
-  state.step.applied_steps = std::stoi(applied);
+  loaded.steps = state.step.applied_steps = std::stoi(applied);
   replica.load(state, weights.from, deadline);
-  return remarks;
+  return loaded;
 }
 
 }  // namespace gradring::train

@@ -23,12 +23,16 @@ struct FirstWeights {
   std::filesystem::path optimizer_from = {};
 };
 
+struct LoadedWeights {
+  std::vector<std::string> remarks{};  ///< what was stripped from the names of the weights
+  std::int64_t steps = 0;              ///< that the optimizer has taken before; 0 for a new one
+};
+
 /// Begins the training of a replica with these weights, and with the state of their optimizer if rank 0 has it.
 /// Collective.
 ///
-/// Returns   remarks: what was stripped from the names of the weights.
 /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer.
-std::vector<std::string> load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
-                                            comm::ProcessGroup& group, Deadline deadline);
+LoadedWeights load_first_weights(Replica& replica, FirstWeights weights, const OptimizerSpec& optimizer,
+                                 comm::ProcessGroup& group, Deadline deadline);
 
 }  // namespace gradring::train

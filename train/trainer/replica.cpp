@@ -47,7 +47,8 @@ void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const 
     std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
   const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
   if (!differences.empty())
-    throw CheckpointError(from, differences.to_string(), "use the --optimizer and --ema of the run that saved it");
+    throw CheckpointError(from, differences.to_string(),
+                          "use the --optimizer, --momentum and --ema of the run that saved it");
 }
 
 }  // namespace
@@ -242,9 +243,8 @@ ReplicaState Replica::save(Deadline deadline) {
 
 void Replica::load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline) {
   const std::vector<OptimizerState> optimizer = optimizer_->states();
-  const bool reads = group_.rank() == 0;
-  if (reads) check_optimizer(parameters_, optimizer, state.state, from);
-  load_weights(state.model, from, deadline);
+  load_weights(state.model, from, deadline);  // first: those of another model have another optimizer's state, too
+  if (group_.rank() == 0) check_optimizer(parameters_, optimizer, state.state, from);
   for (const OptimizerState& each : optimizer)
     load_shards(shards_of(each), state.state, from, prefix_of(each), deadline);
   step_.set_state(state.step, deadline);

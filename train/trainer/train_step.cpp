@@ -194,6 +194,12 @@ TrainStep::StepState TrainStep::state(Deadline deadline) {
   return *host_state_.as<StepState>();
 }
 
+void TrainStep::resume_loss_scale(StepState& state, bool scaled) const {
+  if (scaled && scales_loss()) return;
+  state.loss_scale = spec_.loss_scaling.first();
+  state.growth_tracker = 0;
+}
+
 void TrainStep::set_state(const StepState& state, Deadline deadline) {
   check(idle(), "the step state was set while steps were enqueued: take their results first");
   *host_state_.as<StepState>() = state;

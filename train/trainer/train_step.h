@@ -112,6 +112,9 @@ class TrainStep {
   ///
   /// Errors    InvalidArgument unless idle().
   kernels::step_state::StepState state(Deadline deadline);
+  /// Gives a state that is resumed from the first loss scale of this training, unless both trainings scale it: a scale
+  /// belongs to a precision. `scaled`: whether the training did that saved the state.
+  void resume_loss_scale(kernels::step_state::StepState& state, bool scaled) const;
   /// Resumes from `state`.
   void set_state(const kernels::step_state::StepState& state, Deadline deadline);
 

@@ -78,9 +78,12 @@ void Trainer::resume(ResumePoint point) {
   const Deadline deadline = Deadline::after(config_.timeout);
   point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
+  point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
   check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
   if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
-  const TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
+  TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
+  if (!state.precision.empty() || !replica_.step().scales_loss())
+    replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
   progress_ = state.progress;
   const JsonValue order = order_of_samples(world_, config_.seed);
   check_split(state.order, order, point.from);
@@ -98,8 +101,10 @@ void Trainer::resume(ResumePoint point) {
 }
 
 std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
-  return load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
-                            Deadline::after(config_.timeout));
+  LoadedWeights loaded = load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
+                                            Deadline::after(config_.timeout));
+  progress_.imported_steps = loaded.steps;
+  return std::move(loaded.remarks);
 }
 
 void Trainer::describe(RunHeader& header) const { train::describe(header, facts(), progress_); }
@@ -219,7 +224,9 @@ void Trainer::save(std::optional<double> score) {
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),
-                      .plans = plans_of(replica_.program())};
+                      .plans = plans_of(replica_.program()),
+                      .total_steps = planned_steps(),
+                      .precision = precision_name(replica_.program().dtype())};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
@@ -360,8 +367,7 @@ std::int64_t Trainer::steps_of_epoch(std::int64_t step_of_epoch) const {
 }
 
 double Trainer::learning_rate_of(const StepResult& result) const {
-  return learning_rate_at(config_.schedule, config_.learning_rate, total_steps(config_, *sampler_),
-                          result.applied_steps);
+  return learning_rate_at(config_.schedule, config_.learning_rate, planned_steps(), result.applied_steps);
 }
 
 void Trainer::check_weights() {

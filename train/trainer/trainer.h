@@ -66,6 +66,8 @@ class Trainer {
   ///           finite.
   std::vector<std::string> begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
+  /// Steps of the whole run, unless it ends early: what a schedule spans.
+  std::int64_t planned_steps() const { return total_steps(config_, *sampler_); }
   /// Whether no step is left.
   bool is_over() const { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); }
   /// Sets where checkpoints are saved and read (TrainerWorld), once the run directory exists; before run().

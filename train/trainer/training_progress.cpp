@@ -16,7 +16,10 @@ using kernels::step_state::StepState;
 constexpr std::int32_t kMostSteps = 2'000'000'000;
 /// What a double holds exactly, and sums of such counts do not overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 53;
+/// 30 million years; what is computed with it stays finite.
+constexpr double kMostSeconds = 1e15;
 constexpr double kLargest = std::numeric_limits<double>::max();
+constexpr const char* kImported = "imported_steps";
 
 template <class Number>
 struct Range {
@@ -51,7 +54,7 @@ void visit_progress(Progress& progress, const Visit& visit) {
   visit("samples", progress.samples, kCount);
   visit("epoch_loss_sum", progress.epoch_loss_sum, {-kLargest, kLargest});
   visit("epoch_samples", progress.epoch_samples, kCount);
-  visit("seconds", progress.seconds, {0, kLargest});
+  visit("seconds", progress.seconds, {0, kMostSeconds});
 }
 
 /// What the next step reads; the rest belongs to the step before.
@@ -68,6 +71,7 @@ void visit_state(State& state, const Visit& visit) {
 Json to_json(const TrainingProgress& progress) {
   Json json;
   visit_progress(progress, Writer{json});
+  json[kImported] = progress.imported_steps;
   return json;
 }
 
@@ -79,7 +83,10 @@ Json to_json(const StepState& state) {
 
 TrainingProgress progress_in(const Json& json, const std::filesystem::path& path) {
   TrainingProgress progress;
-  visit_progress(progress, Reader{JsonMembers(json, path)});
+  const JsonMembers members(json, path);
+  visit_progress(progress, Reader{members});
+  progress.imported_steps =
+      json.contains(kImported) ? members.number<std::int64_t>(kImported, 0, kMostSteps) : kUnknownSteps;
   return progress;
 }
 

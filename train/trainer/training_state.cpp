@@ -18,14 +18,34 @@
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/json_members.h"
 #include "train/options/usage_error.h"
+#include "train/trainer/consistent_counts.h"
 
 namespace gradring::train {
 namespace {
 
-constexpr const char* kProgress = "progress";
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
 constexpr const char* kValidation = "validation";
+constexpr const char* kPrecision = "precision";
+constexpr const char* kSettings = "settings";
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+
+/// Checks values that earlier versions did not save, where they are there.
+///
+/// Errors    CheckpointError with `file`.
+void check_types(const nlohmann::ordered_json& about, const std::filesystem::path& file) {
+  const JsonMembers members(about, file);
+  if (about.contains(kSamplesOfStep)) members.number<std::int64_t>(kSamplesOfStep, 1, kMostSamples);
+  if (about.contains(kTotalSteps))
+    members.number<std::int64_t>(kTotalSteps, 1, std::numeric_limits<std::int64_t>::max());
+  for (const char* name : {kCpuLevel, kPrecision, kSettings})
+    if (about.contains(name)) members.text(name);
+  if (!about.contains(kOrder)) return;
+  const JsonMembers order(members.object(kOrder), file);
+  order.text("dataset");
+  order.number<std::int64_t>("samples", 0, kMostSamples);
+  order.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max());
+}
 
 }  // namespace
 
@@ -52,7 +72,6 @@ JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed) {
 }
 
 std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std::filesystem::path& from) {
-  constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
   const nlohmann::ordered_json& about = *checkpoint.about;
   const auto order = about.find(kOrder);
   if (order == about.end() || !order->is_object() || !order->contains(kValidation)) return std::nullopt;
@@ -147,21 +166,40 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                                           {kOrder, std::move(*state.order)},
                                           {kCpuLevel, std::move(state.cpu_level)},
                                           {kPlans, std::move(*state.plans)},
-                                          {"settings", settings},
+                                          {kTotalSteps, state.total_steps},
+                                          {kPrecision, state.precision},
+                                          {kSettings, settings},
                                           {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
           .score = score};
 }
 
 TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
+  const std::filesystem::path file = from / kMetaFile;
   const nlohmann::ordered_json& about = *checkpoint.about;
-  const auto part = [&about](const char* name) {
-    return about.contains(name) ? about[name] : nlohmann::ordered_json();
-  };
-  return {.progress = progress_in(part(kProgress), from),
-          .replica = {.model = std::move(checkpoint.model),
-                      .state = std::move(checkpoint.state),
-                      .step = step_state_in(part(kStepState), from)},
-          .order = part(kOrder)};
+  const JsonMembers members(about, file);
+  check_types(about, file);
+  if (checkpoint.score && !(*checkpoint.score >= 0 && *checkpoint.score <= 1))
+    throw CheckpointError(file, fmt::format("has 'score' = {}, expected an accuracy from 0 to 1", *checkpoint.score),
+                          kUseAnotherCheckpoint);
+  TrainingState state{.progress = progress_in(members.object(kProgress), file),
+                      .replica = {.model = std::move(checkpoint.model),
+                                  .state = std::move(checkpoint.state),
+                                  .step = step_state_in(members.object(kStepState), file)},
+                      .samples_of_step = about.value(kSamplesOfStep, std::int64_t{0}),
+                      .order = about.value(kOrder, nlohmann::ordered_json()),
+                      .total_steps = about.value(kTotalSteps, std::int64_t{0}),
+                      .precision = about.value(kPrecision, std::string())};
+  const kernels::step_state::StepState& step = state.replica.step;
+  if (state.progress.imported_steps == kUnknownSteps)
+    state.progress.imported_steps =
+        std::max<std::int64_t>(0, step.applied_steps + std::int64_t{step.skipped_steps} - state.progress.steps);
+  check_consistent({.step = checkpoint.step,
+                    .progress = state.progress,
+                    .state = step,
+                    .samples_of_step = state.samples_of_step,
+                    .samples_of_epoch = state.order->is_null() ? 0 : state.order->at("samples").get<std::int64_t>()},
+                   file);
+  return state;
 }
 
 void CheckpointSaver::wait() {

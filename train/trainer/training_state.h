@@ -106,11 +106,15 @@ struct TrainingState {
   JsonValue order;                   ///< order_of_samples(): an epoch can continue only in the same order
   std::string cpu_level = {};        ///< recorded_cpu_level() of the device
   JsonValue plans = {};              ///< plans_of(): informative only
+  std::int64_t total_steps = 0;      ///< that were planned, which a schedule spans
+  std::string precision = {};        ///< of the layers, which decides whether the loss is scaled; empty: unknown
 };
 
 /// Keys of Checkpoint::about.
+inline constexpr const char* kProgress = "progress";  ///< a checkpoint of a training has it
 inline constexpr const char* kSamplesOfStep = "samples_of_step";
 inline constexpr const char* kPlans = "plans";
+inline constexpr const char* kTotalSteps = "total_steps";
 
 /// The implementation of each layer of a program: [{"layers": ["fc_layers.0"], "by": "gemm/direct"}, ...], the loss
 /// last.
@@ -121,7 +125,8 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
 
 /// The inverse; the tensors are as in the file.
 ///
-/// Errors    CheckpointError with `from` if a value is missing or invalid.
+/// Errors    CheckpointError with the file and the value if one is missing or invalid, or contradicts others
+///           (check_consistent).
 TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from);
 
 /// Hands checkpoints to rank 0's sink, which writes them in the background. Where ranks must wait for the writing, they

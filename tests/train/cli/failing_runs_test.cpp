@@ -64,22 +64,6 @@ TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
   expect_honest_files(place, "diverged");
 }
 
-TEST(FailingRun, OfRanksWithDifferentSettingsNamesThem) {
-  const Workplace place;
-  const auto rank = [&](const std::string& number, const std::string& batch) {
-    return place.gradring(short_training({"--batch-size", batch}), {{"RANK", number}, {"WORLD_SIZE", "2"}});
-  };
-  tests::RunningProgram first(rank("0", "8"));
-  tests::RunningProgram second(rank("1", "16"));
-  for (const ProgramEnd& end : {first.wait(), second.wait()}) {
-    EXPECT_EQ(end.code, 163);
-    EXPECT_EQ(end.err,
-              "gradring train: the ranks were started with different settings: batch-size is 8 on rank 0 but 16 "
-              "on rank 1\n");
-  }
-  EXPECT_THAT(place.left(), IsEmpty());
-}
-
 TEST(FailingRun, OfWhichOneRankIsKilledNamesIt) {
   const Workplace place;
   const auto rank = [&](const std::string& number) {

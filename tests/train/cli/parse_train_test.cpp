@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/data/support/message_of.h"
 #include "train/options/help.h"
 #include "train/options/usage_error.h"
@@ -48,6 +50,17 @@ TEST(ParseTrain, TakesFlagsWithAndWithoutAValue) {
   EXPECT_THAT(parse({"--nesterov", "--lr", "1"}).options,
               UnorderedElementsAre(Pair("nesterov", "true"), Pair("lr", "1")));
   EXPECT_THAT(parse({"--nesterov", "--nesterov=false"}).options, UnorderedElementsAre(Pair("nesterov", "false")));
+}
+
+TEST(ParseTrain, HelpNamesTheOptionsThatAResumeTreatsOtherwise) {
+  ParsedTrain parsed;
+  std::string help = help_of(command_line(parsed));
+  std::ranges::replace(help, '\n', ' ');
+  EXPECT_THAT(help, HasSubstr("A resume takes the options that it is given: one that is not repeated has its default "
+                              "again, not the value of the run."));
+  EXPECT_THAT(help, HasSubstr("holds what became of them: --weights, --optimizer-state, --loss-scale."));
+  EXPECT_THAT(help, HasSubstr("the resume is rejected: --val-split, --model, --optimizer, --momentum, --ema; within an "
+                              "epoch also: --dataset, --batch-size, --global-batch, --seed."));
 }
 
 TEST(ParseTrain, TakesWhatIsNoOptionOfARun) {

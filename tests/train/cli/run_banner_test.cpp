@@ -117,6 +117,28 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
       "compare        ./gradring runs ls\n");
 }
 
+/// A resume with more steps would raise the learning rate again, which has come down to its end.
+TEST(RunBanner, SuggestsANewRunWhereTheScheduleSpansTheTraining) {
+  const StartedBy started_by{.own = {"gradring", "train", "--steps", "9", "--schedule", "cosine", "--run-dir", "r"}};
+  TrainConfig config;
+  config.epochs = 0;
+  config.steps = 9;
+  for (const char* schedule : {"cosine", "one-cycle"}) {
+    config.schedule.name = schedule;
+    EXPECT_THAT(
+        text_of(next_steps(started_by, config, "r")),
+        HasSubstr("train longer   gradring train --schedule cosine --steps 18 --run-dir r-18-steps  # a new run: "
+                  "the learning rate of this one has reached its end\n"));
+    EXPECT_EQ(longer_advice(config),
+              "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the "
+              "learning rate, since the " +
+                  std::string(schedule) + " schedule spans the whole training");
+  }
+  config.schedule.name = "step";
+  EXPECT_THAT(text_of(next_steps(started_by, config, "r")), HasSubstr("--steps 18 --run-dir r --resume auto\n"));
+  EXPECT_EQ(longer_advice(config), "to train longer, raise --epochs or --steps");
+}
+
 TEST(RunBanner, NamesTheProgramAsThePersonDid) {
   const StartedBy started_by{.own = {"/opt/gradring/bin/gradring", "train", "--steps", "9"},
                              .parent = {"gradring", "launch", "--nproc-per-node", "2", "train", "--steps", "9"},

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/support/temp_folder.h"
+#include "tests/train/support/every_option.h"
 #include "train/config/resolve.h"
 #include "train/options/usage_error.h"
 
@@ -149,6 +150,19 @@ TEST(ConfigResolvedToml, LeavesOutWhereOneStartOfTheRunBegan) {
 TEST(TrainOptions, TheTestsKnowThemAll) {
   const OptionTexts known = everything_else();
   for (const TrainOption& option : train_options()) EXPECT_TRUE(known.contains(option.name)) << option.name;
+}
+
+TEST(TrainOptions, TheTableOfSingleOptionsHasThemAll) {
+  std::set<std::string> names;
+  for (const auto& [name, value, with] : tests::every_option()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    const TrainOption* option = find_option(name);
+    ASSERT_TRUE(option) << name;
+    OptionTexts texts(with.begin(), with.end());
+    texts[name] = value;
+    EXPECT_NE(option->show(resolve(texts, {}, std::nullopt).config), option->show(TrainConfig())) << name;
+  }
+  EXPECT_EQ(names.size(), train_options().size());
 }
 
 TEST(TrainOptions, AreSpelledAsNamesAreAndOnlyOnce) {

@@ -27,7 +27,7 @@ void expect_same(const Checkpoint& actual, const Checkpoint& expected) {
   auto mine = actual.about, theirs = expected.about;
   for (auto* about : {&mine, &theirs}) {
     (**about)["progress"].erase("seconds");
-    for (const char* settings : {"settings", "settings_sha256"}) (*about)->erase(settings);  // --steps differs
+    for (const char* name : {"settings", "settings_sha256", "total_steps"}) (*about)->erase(name);  // --steps differs
   }
   EXPECT_TRUE(mine == theirs) << mine.text() << " is not " << theirs.text() << "after step " << expected.step;
 }
@@ -195,6 +195,42 @@ TEST_F(ResumeElsewhere, NamesTheWeightsOfAnotherModel) {
   checkpoint.model.front().name = "conv_layers.0.gamma";
   EXPECT_THAT(refusal<train::CheckpointError>(config_for(2, 16), checkpoint),
               AllOf(HasSubstr("conv_layers.0.gamma"), HasSubstr("conv_layers.0.weight"), HasSubstr("--model")));
+}
+
+/// A loss scale goes on in the precision that it was found for.
+TEST_F(ResumeElsewhere, KeepsTheLossScaleOfItsPrecisionOnly) {
+  const auto config = [](const char* precision, double loss_scale, std::int64_t epochs) {
+    train::TrainConfig made = config_for(epochs, 16);
+    made.precision = precision;
+    made.loss_scale = loss_scale;
+    return made;
+  };
+  const auto first_scale = [&](const train::TrainConfig& now, const Checkpoint& from) {
+    return resumed(1, now, train_set_, test_set_, from).rank0.steps.front().loss_scale;
+  };
+  const Checkpoint half = checkpoint_of(config("fp16", 1024, 1), 3), single = checkpoint_of(config("fp32", 4096, 1), 3);
+  EXPECT_EQ(first_scale(config("fp16", 2048, 2), half), 1024) << "the checkpoint's, not the option's";
+  EXPECT_EQ(first_scale(config("fp32", 2048, 2), half), 1);
+  EXPECT_EQ(first_scale(config("fp16", 2048, 2), single), 2048) << "fp32 had no scale to go on with";
+  EXPECT_EQ(first_scale(config("bf16", 2048, 2), single), 1);
+}
+
+TEST_F(ResumeElsewhere, CountsTheStepsOfAnImportedOptimizer) {
+  const TrainingRun first = train(1, config_for(1, 16), train_set_, test_set_);
+  Checkpoint checkpoint = first.checkpoints.of_step(3);
+  (*checkpoint.about)["progress"]["imported_steps"] = 40;
+  (*checkpoint.about)["step_state"]["applied_steps"] = 43;
+  const TrainingRun second = resumed(1, config_for(2, 16), train_set_, test_set_, checkpoint);
+  const auto& about = *second.checkpoints.of_step(6).about;
+  EXPECT_EQ(about["progress"]["imported_steps"], 40);
+  EXPECT_EQ(about["step_state"]["applied_steps"], 46);
+}
+
+TEST_F(ResumeElsewhere, NamesCountersThatContradictEachOther) {
+  Checkpoint checkpoint = checkpoint_of(config_for(1, 16), 3);
+  (*checkpoint.about)["progress"]["epoch"] = 1'000'000'000;
+  EXPECT_THAT(refusal<train::CheckpointError>(config_for(2, 16), checkpoint),
+              HasSubstr("step-3/meta.json has 'progress.epoch' = 1000000000, expected at most 3 after 3 steps"));
 }
 
 TEST_F(ResumeElsewhere, WhatIsOverIsEvaluatedAndNothingMore) {
