@@ -113,11 +113,15 @@ std::vector<std::uint8_t> IdxFile::read_values() {
   const std::string promised = "the " + std::to_string(count_) + " bytes that its header promises";
   require_memory(path_, promised, count_);
   std::vector<std::uint8_t> values;
+  const std::uint64_t header_bytes = 4 * (1 + extents_.size());
+  if (source_->most_bytes() == header_bytes + count_) values.reserve(count_);  // a plain file, which holds them
   while (values.size() < count_) {
     const std::size_t filled = values.size();
     const std::size_t step = std::min(count_ - filled, std::max(kFirstStep, filled));
-    require_memory(path_, promised, filled + step);  // beside what is filled
-    values.reserve(filled + step);
+    if (filled + step > values.capacity()) {
+      require_memory(path_, promised, filled + step);  // beside what is filled
+      values.reserve(filled + step);
+    }
     values.resize(filled + step);
     if (source_->read(std::span(values).subspan(filled)) != step)
       throw DataError(path_, "ends before " + promised, kDownloadAgain);

@@ -29,8 +29,8 @@ class IdxFile {
   /// Call it once.
   ///
   /// Errors    DataError also if they need more memory than is available.
-  /// Cost      allocates as values arrive: at most about twice their size, whatever the header promises. A .gz is
-  ///           inflated no further than one byte past them.
+  /// Cost      memory: their size for a plain file; for a .gz at most about twice the size of those that arrive, whatever
+  ///           the header promises. It is inflated no further than one byte past them.
   std::vector<std::uint8_t> read_values();
 
  private:
