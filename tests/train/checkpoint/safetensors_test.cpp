@@ -81,6 +81,14 @@ TEST(Safetensors, IsReadByAnotherReader) {
   }
 }
 
+/// PyTorch and NumPy have up to 64.
+TEST(Safetensors, RoundTripsManyExtents) {
+  tests::MemoryDisk disk;
+  const std::vector tensors = {counting("a", TensorType::f32, std::vector<std::int64_t>(64, 1))};
+  write_safetensors(disk, "/a", plan_safetensors(tensors));
+  EXPECT_EQ(read_safetensors(disk, "/a"), tensors);
+}
+
 TEST(Safetensors, RoundTripsNoTensors) {
   tests::MemoryDisk disk;
   write_safetensors(disk, "/a", plan_safetensors({}));
